@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import program
+from tests.support.child_processes import children, end_children_except
 from tests.support.managed_folder import etc, nobody, private_etc
 
 __all__ = ["etc", "nobody", "private_etc"]
@@ -58,6 +61,16 @@ def pytest_configure(config: pytest.Config) -> None:
         program.use_portable(folder)
 
 
+gc.disable()  # collecting makes millions of objects that stay: to look through them again and again takes seconds
+
+
+def pytest_collection_finish() -> None:
+    """From now on garbage is collected, but not among what collecting has made: many tests call `gc.collect`."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_unconfigure() -> None:
     if program.portable:
         shutil.rmtree(Path(program.HOOKPROXY).parent, ignore_errors=True)
@@ -66,6 +79,15 @@ def pytest_unconfigure() -> None:
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def leaves_no_process() -> Iterator[None]:
+    """A module ends the processes that it starts: tests of other modules count theirs."""
+    earlier = set(children())
+    yield
+    left = end_children_except(earlier)
+    assert not left, f"processes are left behind: {left}"
 
 
 @pytest.fixture(scope="session")

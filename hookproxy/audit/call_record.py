@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct, field
 
 from ..model.call_end import CallEnd, Refused, Responded
 from ..model.decision import Proceed
 from ..model.hooks import HookRun, HookSpec
-
-if TYPE_CHECKING:
-    from .telemetry import Span
 
 
 class Skipped(Struct, frozen=True):
@@ -36,6 +33,13 @@ class RefusedMessage(Struct, frozen=True):
     """Name and version as the agent gave them."""
 
 
+class CallSpan(Protocol):
+    """The telemetry span of a call."""
+
+    def end(self, record: Record) -> None:
+        """End the span of a finished call, and record its metrics."""
+
+
 class Record(Struct):
     """What is known about one call, filled in during the call. Times are in milliseconds."""
 
@@ -54,7 +58,7 @@ class Record(Struct):
     final: bytes = b""
     """The rewritten arguments, if a hook rewrote them."""
     decision: str = ""
-    """`allow`, `deny`, `asked-allow`, `asked-deny`; empty if the call was cancelled before."""
+    """`allow`, `deny`, `asked-allow`, `asked-deny`, `asked`; empty if the call ended before."""
     call: str = ""
     """Its id in the audit: that of the run, and its number in it."""
     by: str = ""
@@ -83,7 +87,7 @@ class Record(Struct):
     """When it ended, in seconds since 1970."""
     begun: bool = False
     """A line that it has begun is written."""
-    span: Span | None = None
+    span: CallSpan | None = None
     """The call's telemetry span, until the record is written."""
 
     @property

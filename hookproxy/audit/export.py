@@ -71,9 +71,9 @@ class AuditReader:
         self.path = path
         self.removed = 0
         """How many files were removed before all of their lines were sent."""
-        found = self._noted()
-        self.position = self._end() if found is None else found
-        if found is None:
+        noted = self._noted()
+        self.position = self._end() if noted is None else noted
+        if noted is None:
             self.note(self.position)
 
     def _noted(self) -> Position | None:
@@ -121,13 +121,13 @@ class AuditReader:
     def _existing(self, current: int) -> Position:
         """The position, or the beginning of the first file after it that is there."""
         number = self.position.file
-        if number == current or number in (found := set(rotations(self.path))):
+        if number == current or number in (numbers := set(rotations(self.path))):
             return self.position
         if number > current:  # the rotated files were moved away, and numbers begin anew
             self.position = Position(current, self.position.offset, self.position.inode)
             return self.position
         self.removed += 1
-        self.position = Position(min([one for one in found if one > number], default=current), 0)
+        self.position = Position(min([later for later in numbers if later > number], default=current), 0)
         return self.position
 
     def _current(self) -> int:
@@ -183,7 +183,7 @@ def _record(line: bytes, observed: str) -> dict[str, object]:
         members = msgspec.json.decode(line, type=dict[str, object])
     except (msgspec.MsgspecError, RecursionError):  # a torn line
         members = {}
-    found = {name: str(members[key]) for key, name in _ATTRIBUTES.items() if members.get(key)}
+    attributes = {name: str(members[key]) for key, name in _ATTRIBUTES.items() if members.get(key)}
     time = observed
     with suppress(ValueError):
         time = str(_nanoseconds(datetime.fromisoformat(str(members.get("time", ""))).timestamp()))
@@ -194,7 +194,7 @@ def _record(line: bytes, observed: str) -> dict[str, object]:
         "severityText": "INFO",
         "eventName": "hookproxy.audit",
         "body": {"stringValue": line.decode(errors="replace")},
-        "attributes": _attributes(found),
+        "attributes": _attributes(attributes),
     }
 
 

@@ -21,9 +21,7 @@ _DIGITS: Final = 9  # digits of a rotated file's number
 LAST: Final = 10**_DIGITS - 1
 """The highest number of a rotated file."""
 
-_FIRST_BYTES: Final = (
-    1024  # bytes of a first line that hold two hashes and the name (at most 255) of the file that it continues
-)
+_FIRST_BYTES: Final = 1024  # of a first line: they hold two hashes and the name of the file that it continues
 _CONTINUES: Final = re.compile(
     rb'\{"previous":"[0-9a-f]{64}",(?:"torn":"[0-9a-f]{64}",)?"continues":"[^"]{1,600}\.([0-9]{1,9})"'
 )
@@ -42,7 +40,7 @@ CHECKPOINT_LINES: Final = 100
 SHORTEST_KEY: Final = 32
 """Bytes of the shortest key: as many as HMAC-SHA256 has."""
 
-_LONGEST_KEY: Final = 4096  # bytes: more is no key but another file
+_LONGEST_KEY: Final = 4096  # bytes: a longer file is not a key
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -68,16 +66,16 @@ def predecessor(path: str) -> str:
 def rotations(path: str) -> Iterator[int]:
     """The numbers N of the rotated files `PATH.N`. Raises OSError."""
     folder, name = os.path.split(path)
-    for each in os.listdir(folder or "."):
-        ending = each.removeprefix(f"{name}.")
-        if ending != each and ending.isascii() and ending.isdecimal() and len(ending) <= _DIGITS:
+    for file in os.listdir(folder or "."):
+        ending = file.removeprefix(f"{name}.")
+        if ending != file and ending.isascii() and ending.isdecimal() and len(ending) <= _DIGITS:
             yield int(ending)
 
 
 def continued(fd: int) -> int:
     """The number of the file that an open file continues, from its first line; 0 if it names none. Raises OSError."""
-    found = _CONTINUES.match(os.pread(fd, _FIRST_BYTES, 0))
-    return int(found[1]) if found else 0
+    match = _CONTINUES.match(os.pread(fd, _FIRST_BYTES, 0))
+    return int(match[1]) if match else 0
 
 
 def line_hash(line: bytes) -> str:
@@ -100,22 +98,18 @@ def checkpoint_of(tail: Tail, key: bytes) -> bytes:
 
 def mac_fits(line: bytes, key: bytes) -> bool | None:
     """True if the line, without its line feed, has the mac that this key gives it; None if it has none."""
-    found = _MAC.match(line)
-    if found is None:
+    match = _MAC.match(line)
+    if match is None:
         return None
-    return _compare(_mac(key, found[1] + line[found.end() :]), found[3].decode())
+    import hmac  # as in `line_hash`
+
+    return hmac.compare_digest(_mac(key, match[1] + line[match.end() :]), match[3].decode())
 
 
 def count_of(line: bytes) -> int:
     """The number of a line in a keyed chain; 0 if it has none."""
-    found = _MAC.match(line)
-    return int(found[2]) if found else 0
-
-
-def _compare(one: str, other: str) -> bool:
-    import hmac
-
-    return hmac.compare_digest(one, other)
+    match = _MAC.match(line)
+    return int(match[2]) if match else 0
 
 
 def _mac(key: bytes, text: bytes) -> str:
@@ -139,7 +133,7 @@ def read_key(path: str) -> bytes:
     finally:
         os.close(fd)
     if len(key) < SHORTEST_KEY:
-        raise OSError(errno.EINVAL, f"has fewer than {SHORTEST_KEY} bytes: it is no key", path)
+        raise OSError(errno.EINVAL, f"has fewer than {SHORTEST_KEY} bytes: it is not a key", path)
     return key
 
 

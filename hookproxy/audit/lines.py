@@ -116,7 +116,7 @@ class Lines:
             "id": msgspec.Raw(record.id),
             **self._arguments(record),
             "hooks": [self._hook(run, record.tool) for run in record.hook_runs] if record.hook_runs else [],
-            "skipped": [_skipped(one) for one in record.skipped] if record.skipped else None,
+            "skipped": [_skipped(hook) for hook in record.skipped] if record.skipped else None,
             "changed": ["arguments"] * bool(record.final) + ["result"] * record.result_changed,
             **(self._changed_result(record) if record.result_changed else {}),
             "repeats": record.repeats,
@@ -263,8 +263,8 @@ def _texts_or_digests(texts: dict[str, bytes | bytearray], full: bool) -> dict[s
     return members
 
 
-def _skipped(one: Skipped) -> dict[str, object]:
-    return {"source": one.spec.source, "event": one.spec.event, "command": one.spec.target, "why": one.why}
+def _skipped(hook: Skipped) -> dict[str, object]:
+    return {"source": hook.spec.source, "event": hook.spec.event, "command": hook.spec.target, "why": hook.why}
 
 
 def _stderr_end(stderr: bytes) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from ..model.counts import counted
 from ..model.hooks import Session
 from ..model.principal import Principal
 from ..model.settings import Results, Settings
@@ -23,7 +24,6 @@ from ..protocol.calls import Call
 from . import os_user
 from .call_record import Record, RefusedMessage
 from .lines import TEXT_LIMIT, Lines, verdict_word
-from .waiting_lines import WaitingLines
 
 if TYPE_CHECKING:
     from .append_file import AppendFile
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 NOT_WRITTEN: Final = "the audit log cannot be written"
 """The beginning of the sentence that is reported then."""
 
+_MOST_WAITING: Final = 1024 * 1024  # bytes of lines that wait to be written
 _RUN_DIGITS: Final = 6  # hexadecimal digits of the ids of a run's calls: two of a hundred runs have the same in 1/3000
 _MOST_DEFERRED: Final = 64  # records that wait for an idle moment: writing them takes 2 ms
 DEFERRED_SECONDS: Final = 0.02
@@ -98,8 +99,8 @@ class Audit:
         self.in_flight[record.call] = record, call, time()
         if self._collector is None:
             return ()
-        record.span = self._collector.begin(record, call)
-        return record.span.env
+        record.span = span = self._collector.begin(record, call)
+        return span.env
 
     def write_begun(self, record: Record) -> str:
         """If records are required, append a line before the call is forwarded. Returns why it could not be written.
@@ -171,6 +172,50 @@ class Audit:
         if self._collector is not None:
             self._collector.close()
         return problem
+
+
+class WaitingLines:
+    """Lines that are not in the file yet, in their order: a full disk fills no memory.
+
+    What comes when too many wait is lost; how many that were is a line of its own.
+    """
+
+    def __init__(self, note: Callable[[str], bytes]) -> None:
+        """`note` makes a line about the audit itself."""
+        self._note = note
+        self._lines: list[bytes] = []
+        self._size = 0  # bytes in `_lines`
+        self._lost = 0
+        self._rotation_failed = False  # a note about it is among the lines, or in the file
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def keep(self, line: bytes) -> None:
+        """Keep the line until it is written."""
+        if self._size + len(line) > _MOST_WAITING and self._lines:
+            self._lost += 1
+        else:
+            self._lines.append(line)
+            self._size += len(line)
+
+    def write_to(self, file: AppendFile) -> None:
+        """Write all lines, none in two writes, so that lines of several writers do not mix. Raises OSError."""
+        while self._lines:
+            written = file.append_some(self._lines)
+            self._size -= sum(map(len, self._lines[:written]))
+            del self._lines[:written]
+            if not self._lines and (self._lost or file.rotation_error or self._rotation_failed):
+                self._add_notes(file)
+
+    def _add_notes(self, file: AppendFile) -> None:
+        """Notes about the audit itself, each once: lost lines, and a file that cannot be rotated."""
+        texts = [f"{counted(self._lost, 'line')} lost"] if self._lost else []
+        if file.rotation_error and not self._rotation_failed:
+            texts.append(f"the file is over its limit: {file.rotation_error}")
+        self._lost, self._rotation_failed, file.rotation_error = 0, bool(file.rotation_error), ""
+        self._lines = [self._note(text) for text in texts]
+        self._size = sum(map(len, self._lines))
 
 
 def _append_file(settings: Settings, path: str) -> AppendFile:

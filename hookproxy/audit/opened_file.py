@@ -58,7 +58,7 @@ class OpenedFile:
         self._options = options
         if not options.shared:
             make_folder(path)
-        self._is_readable = not _is_special(path)  # reading a pipe would keep it open without a reader
+        self._is_readable = not is_special(path)  # reading a pipe would keep it open without a reader
         self.fd = self._open()
         status = os.fstat(self.fd)
         self.is_regular = stat.S_ISREG(status.st_mode)
@@ -155,9 +155,10 @@ def _check(status: os.stat_result, options: FileOptions) -> None:
         raise OSError(errno.EPERM, "belongs to another account")
 
 
-def _is_special(path: str) -> bool:
-    """True if there is something other than a regular file, such as a pipe or a device."""
+def is_special(path: str) -> bool:
+    """True if there is something other than a regular file or a folder, such as a pipe or a device."""
     try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
         return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

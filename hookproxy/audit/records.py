@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.errors import UserError, file_hint
+from .opened_file import is_special
 
 LONGEST: Final = 160 * 1024 * 1024
 """Bytes of the longest line that is read: the arguments of the longest default message, twice, and some more."""
@@ -66,6 +67,16 @@ class HookRun(msgspec.Struct, frozen=True):
     stdout_sha256: str = ""
     stderr: str = ""
 
+    @property
+    def how_it_ended(self) -> str:
+        """`ended`, with the status of a hook that has exited."""
+        return f"{self.ended} with status {self.exit}" if self.ended == "exited" else self.ended
+
+    @property
+    def verdict_word(self) -> str:
+        """The verdict for people: lines say `trouble` for a failure."""
+        return "failure" if self.verdict == "trouble" else self.verdict
+
 
 class SkippedHook(msgspec.Struct, frozen=True):
     """A configured hook that did not run for a call."""
@@ -99,45 +110,35 @@ class LineMembers(msgspec.Struct, frozen=True):
 
 
 class CallRecord(LineMembers, frozen=True):
-    """A line about a judged call."""
+    """A line about a judged call: what `call_record.Record` knows of it, or digests of that."""
 
     call: str = ""
-    """Its id; the same in all lines about one call. Older records have none."""
+    """Older records have none."""
     tool: str = ""
     alias: str = ""
-    """The tool's name for hooks, if it had an alias."""
     id: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
-    """JSON, as the agent spelled it."""
     arguments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
-    """JSON, as the agent sent them; empty if the line has a digest."""
+    """Empty if the line has a digest."""
     arguments_sha256: str = ""
     rewritten: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
-    """JSON: the arguments that ran, if hooks rewrote them."""
+    """The arguments that ran, if hooks rewrote them."""
     rewritten_sha256: str = ""
     hooks: tuple[HookRun, ...] = ()
     skipped: tuple[SkippedHook, ...] = ()
     changed: tuple[str, ...] = ()
     """`arguments`, `result`."""
     result_before: str = ""
-    """The server's response, if hooks changed it and the line has it."""
     result_before_sha256: str = ""
     result_after: str = ""
-    """The response that the agent got instead."""
     result_after_sha256: str = ""
     repeats: int = 0
     decision: str = ""
-    """`allow`, `deny`, `asked-allow`, `asked-deny`, `asked`; empty if the call ended before."""
     cause: str = ""
-    """Why it was refused: `denied`, `rule`, `cannot ask`, `declined`, `not answered` and so on."""
     by: str = ""
-    """Who refused it: a hook's label, a permission rule, a limit's key."""
     place: str = ""
-    """File, line and key of the rule or limit that refused it."""
     reason: str = ""
     answered: str = ""
-    """What a person has answered on a console, who, and from where."""
     result: str = ""
-    """`ok`, `error`, `refused`, `cancelled`, `lost`, `pending`, `sent`, `begun`."""
     ms: float = 0.0
     hook_ms: float = 0.0
     agent: str = ""
@@ -146,6 +147,16 @@ class CallRecord(LineMembers, frozen=True):
     def key(self) -> tuple[str, str, int]:
         """The same for all lines about one call, and no other."""
         return self.call, self.session, self.pid
+
+    @property
+    def failed(self) -> bool:
+        """It ended with an error, or without a response."""
+        return self.result in ("error", "lost", "cancelled")
+
+    @property
+    def why(self) -> str:
+        """Who refused it, and why; or a remark about it."""
+        return ": ".join(part for part in (self.by, self.reason) if part)
 
 
 class NoteRecord(LineMembers, frozen=True):
@@ -217,18 +228,10 @@ def open_older(path: str) -> BinaryIO:
 
     Others who may create files in the folder may have put a pipe there, or a link to an endless device.
     """
-    file = None if _is_special(path) else open_file(path, os.O_NONBLOCK)
+    file = None if is_special(path) else open_file(path, os.O_NONBLOCK)
     if file is None or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         raise UserError(f"{path}: is not a regular file", "the audit did not write it: move it away")
     return file
-
-
-def _is_special(path: str) -> bool:
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from threading import Thread
 from time import monotonic
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context
@@ -28,6 +28,9 @@ from .. import __version__
 from ..jsonrpc import raw_json
 from ..model.hooks import HookRun
 from ..protocol.calls import Call
+
+if TYPE_CHECKING:
+    from .call_record import Record
 
 FLUSH: Final = 0.5
 """Seconds that the end of a run waits for the collector: agents kill a server that takes longer than two to exit."""
@@ -78,20 +81,6 @@ def report_to(report: Callable[[str], None]) -> None:
     _SDK_MESSAGES.report = report
 
 
-class FinishedCall(Protocol):
-    """What is known about a call when it has finished: the audit's record."""
-
-    session: str
-    server: str
-    tool: str
-    id: bytes
-    agent: str
-    hook_runs: list[HookRun]
-    decision: str
-    result: str
-    ms: float
-
-
 class Collector:
     """Sends spans and metrics to `endpoint`, or to the address in OpenTelemetry's own variables."""
 
@@ -121,7 +110,7 @@ class Collector:
         self.verdict_of = verdict_of
         self._tools: set[str] = set()
 
-    def begin(self, record: FinishedCall, call: Call) -> Span:
+    def begin(self, record: Record, call: Call) -> Span:
         """Begin the span of a call; it continues the trace that the agent names in `params._meta`."""
         context = {name: _meta_text(call, name) for name in ("traceparent", "tracestate")}
         carrier = {name: text for name, text in context.items() if 0 < len(text) <= _LONGEST_STATE}
@@ -149,7 +138,7 @@ class Collector:
     def close(self) -> None:
         """Send what is left, for at most FLUSH seconds. What cannot be sent any more is not reported."""
         _SDK_MESSAGES.report = None
-        ends = [Thread(target=each, daemon=True) for each in (self._tracers.shutdown, self._meters.shutdown)]
+        ends = [Thread(target=shutdown, daemon=True) for shutdown in (self._tracers.shutdown, self._meters.shutdown)]
         until = monotonic() + FLUSH
         for end in ends:
             end.start()
@@ -171,7 +160,7 @@ class Span:
         self.env = (("TRACEPARENT", carrier.get("traceparent", "")), ("TRACESTATE", carrier.get("tracestate", "")))
         """Variables that carry the trace context to hooks."""
 
-    def end(self, record: FinishedCall) -> None:
+    def end(self, record: Record) -> None:
         """End the span of a finished call, and record its metrics."""
         span, tool = self._span, record.tool[:_LONGEST_NAME]
         error = self._error_attributes(record)
@@ -186,7 +175,7 @@ class Span:
         attributes = {**_operation(self._collector.metric_name(tool)), **error, "hookproxy.decision": record.decision}
         self._collector.calls.record(record.ms / 1000, attributes)
 
-    def _error_attributes(self, record: FinishedCall) -> dict[str, str]:
+    def _error_attributes(self, record: Record) -> dict[str, str]:
         """The error attributes of a failed call; empty if it did not fail."""
         if record.result in _ERROR_RESULTS:
             return {"error.type": record.result}

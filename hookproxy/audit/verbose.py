@@ -20,7 +20,7 @@ class VerboseAudit(Audit):
         self.needs_results = True  # a response is read: the line says how the call ended
 
     def write(self, record: Record) -> str:
-        """As in Audit."""
+        """Report the record and append its line; returns why that was not possible, or nothing."""
         self._report(decision_line(record))
         return super().write(record)
 

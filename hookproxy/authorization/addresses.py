@@ -19,7 +19,7 @@ def server_address(url: str) -> str:
     """The address of a server as logins are stored under it: two spellings of the same address give the same text.
 
     Scheme and host are in lower case; the default port and the fragment are left out; an empty path becomes `/`. Raises
-    UserError if it is no http or https address, or if it holds a name or password.
+    UserError if it is not an http or https address, or if it holds a name or password.
     """
     parts = _split(url)
     if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
@@ -65,7 +65,7 @@ def check_endpoint(name: str, url: str, server: str) -> None:
     """
     parts = _split(url)
     if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
-        raise UserError(f"{name} is no usable address: {shown(url)}", _ASK)
+        raise UserError(f"{name} is not a usable address: {shown(url)}", _ASK)
     if is_loopback(server) and is_loopback(url):
         return
     if parts.scheme != "https":

@@ -61,16 +61,11 @@ class Authenticator:
         if self._issuer is not None:
             await self._issuer.prepare()
 
-    def check_now(self, headers: Headers, resource: ProtectedResource) -> Principal | Challenge:
-        """Who has sent the request for this server, or why nobody is known.
+    def check_token_now(self, token: bytes, resource: ProtectedResource) -> Principal | Challenge:
+        """Who has sent a request with this token for this server, or why nobody is known.
 
         Raises NotReady if keys of the issuer must be fetched first: `check` does.
         """
-        token = bearer_token(headers, resource)
-        return token if isinstance(token, Challenge) else self.check_token_now(token, resource)
-
-    def check_token_now(self, token: bytes, resource: ProtectedResource) -> Principal | Challenge:
-        """As `check_now`, for the one token of a head."""
         if token.startswith(_PREFIX) or self._issuer is None:
             return self._of_file(token, resource)
         try:
@@ -78,11 +73,8 @@ class Authenticator:
         except (TokenRejected, IssuerUnavailable) as error:
             return _refused(token, error, resource)
 
-    async def check(self, headers: Headers, resource: ProtectedResource) -> Principal | Challenge:
+    async def check(self, token: bytes, resource: ProtectedResource) -> Principal | Challenge:
         """The same, after keys have been fetched if they must be. On cancel, such a request is completed first."""
-        token = bearer_token(headers, resource)
-        if isinstance(token, Challenge):
-            return token
         if token.startswith(_PREFIX) or self._issuer is None:
             return self._of_file(token, resource)
         try:

@@ -59,7 +59,7 @@ class BearerTokens:
         self.revoked: Set[bytes] = frozenset()
         """Digests of the tokens that the file has as revoked."""
         self._tokens = self._read()
-        self._revoked_elsewhere: Set[bytes] = frozenset()
+        self.revoked_elsewhere: Set[bytes] = frozenset()
         self._found: dict[bytes, KnownToken] = {}  # by the token's text: those in force that were asked for
         self._look_at = 0.0
         self._failure = ""  # why the file cannot be used now
@@ -75,19 +75,14 @@ class BearerTokens:
             return known  # it is in force, so the time that it takes to find it says nothing new
         self.refresh()
         digest = digest_of(token)
-        known = None if digest in self._revoked_elsewhere else self._tokens.get(digest)
+        known = None if digest in self.revoked_elsewhere else self._tokens.get(digest)
         if known is not None:
             self._found[token] = known
         return known
 
-    @property
-    def revoked_elsewhere(self) -> Set[bytes]:
-        """Digests of tokens that other gateways have revoked: they are refused, although the file has them."""
-        return self._revoked_elsewhere
-
-    @revoked_elsewhere.setter
-    def revoked_elsewhere(self, digests: Set[bytes]) -> None:
-        self._revoked_elsewhere = digests
+    def refuse(self, digests: Set[bytes]) -> None:
+        """Refuse the tokens with these digests, although the file has them: other gateways have revoked them."""
+        self.revoked_elsewhere |= digests
         self._found.clear()
 
     def refresh(self) -> None:
@@ -123,16 +118,16 @@ class BearerTokens:
             self._found.clear()
 
     def _read(self) -> dict[bytes, KnownToken]:
-        found = read_tokens(self._path)
-        if found.mode & stat.S_IROTH:
+        file = read_tokens(self._path)
+        if file.mode & stat.S_IROTH:
             self._report(f"{self._path}: everybody can read who has tokens (chmod o-r {self._path})")
-        self.revoked = frozenset(record.digest for record in found.records.values() if record.revoked)
+        self.revoked = frozenset(record.digest for record in file.records.values() if record.revoked)
         return {
             record.digest: KnownToken(
                 record.id,
                 Principal(f"{_USER}{record.user}", record.user, tuple(sorted(record.groups))),
                 float("inf") if record.expires is None else record.expires,
             )
-            for record in found.records.values()
+            for record in file.records.values()
             if not record.revoked
         }

@@ -15,22 +15,22 @@ _MAX_HEADER: Final = 16_384  # characters; longer ones are cut: no real challeng
 
 def parameters(challenge: str) -> dict[str, str]:
     """The parameters of the first `Bearer` challenge in the header, by their names in lower case; empty: none."""
-    found: dict[str, str] = {}
+    members: dict[str, str] = {}
     scheme = ""
     for part in _PART.finditer(challenge[:_MAX_HEADER]):
         name, quoted, plain, word = part.groups()
         if word:
-            if found:
+            if members:
                 break
             scheme = word.lower()
         elif name and scheme == "bearer":
-            found.setdefault(name.lower(), _ESCAPE.sub(r"\1", quoted) if quoted is not None else plain)
-    return found
+            members.setdefault(name.lower(), _ESCAPE.sub(r"\1", quoted) if quoted is not None else plain)
+    return members
 
 
 def scopes(text: str) -> tuple[str, ...]:
     """The scopes in a text with blanks between them; none if there are more than can be shown."""
-    return tuple(one for one in text.split() if _SCOPE.fullmatch(one)) if len(text) <= _MAX_SCOPES else ()
+    return tuple(scope for scope in text.split() if _SCOPE.fullmatch(scope)) if len(text) <= _MAX_SCOPES else ()
 
 
 def union(*texts: str) -> str:

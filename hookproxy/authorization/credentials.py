@@ -72,7 +72,7 @@ class StoredCredentials:
         return self._hint
 
     def value_now(self) -> str | None:
-        """As in Credentials: the value, unless the stored login has changed or must be renewed. Raises NotReady."""
+        """The value, unless the stored login has changed or must be renewed. Raises NotReady."""
         now = self._now()
         if self._usable_from <= now < self._look_at:
             return self._usable

@@ -83,25 +83,25 @@ async def _resource_metadata(server: str, named: str | None, fetch: Fetch) -> Pr
         response = await fetch.get(_METADATA, url)
         if response.status_code >= 500 or response.status_code == 429:
             raise UserError(f"{addresses.shown(url)} answers with status {response.status_code}", "try again later")
-        found = await handle_protected_resource_response(response)
-        if found is None:
+        metadata = await handle_protected_resource_response(response)
+        if metadata is None:
             continue
-        if not check_resource_allowed(requested_resource=server, configured_resource=str(found.resource)):
-            what = f"{addresses.shown(url)} is about another server: {addresses.shown(str(found.resource))}"
+        if not check_resource_allowed(requested_resource=server, configured_resource=str(metadata.resource)):
+            what = f"{addresses.shown(url)} is about another server: {addresses.shown(str(metadata.resource))}"
             raise UserError(what, _OPERATOR)
-        return found
+        return metadata
     return None
 
 
 def _issuer(server: str, resource: ProtectedResourceMetadata | None, wanted: str) -> str:
     """The issuer at which to log in. Raises UserError if it is not the one that is wanted."""
-    offered = [str(one) for one in resource.authorization_servers] if resource else [_origin(server)]
+    offered = [str(server) for server in resource.authorization_servers] if resource else [_origin(server)]
     if not wanted:
         return offered[0]
-    for one in offered:
-        if issuers_match(one, wanted):
-            return one
-    names = ", ".join(addresses.shown(one) for one in offered)
+    for issuer in offered:
+        if issuers_match(issuer, wanted):
+            return issuer
+    names = ", ".join(addresses.shown(issuer) for issuer in offered)
     raise UserError(f"the server has logins at {names}, not at {addresses.shown(wanted)}", "correct --issuer")
 
 
@@ -114,13 +114,13 @@ async def _issuer_metadata(server: str, issuer: str, named: bool, fetch: Fetch) 
     """The metadata of the authorization server. Raises UserError and OAuthFlowError."""
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer if named else None, server):
         response = await fetch.get("the authorization server", url)
-        going_on, found = await handle_auth_metadata_response(response)
+        going_on, metadata = await handle_auth_metadata_response(response)
         if not going_on:
             raise UserError(f"{addresses.shown(url)} answers with status {response.status_code}", "try again later")
-        if found is not None:
-            same = not named and issuers_match(str(found.issuer), issuer)  # with or without the slash at its end
-            validate_metadata_issuer(found, str(found.issuer) if same else issuer)
-            return found
+        if metadata is not None:
+            same = not named and issuers_match(str(metadata.issuer), issuer)  # with or without the slash at its end
+            validate_metadata_issuer(metadata, str(metadata.issuer) if same else issuer)
+            return metadata
     what = f"{addresses.shown(issuer)} has no metadata of an authorization server"
     raise UserError(what, "the server may need no login, or one by --header of hookproxy run")
 

@@ -3,6 +3,7 @@
 Law: whoever is refused reads where the token must be put and which command makes one. No text here has a token in it.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by Credentials
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,23 +26,21 @@ class GivenToken:
         self.hint = ""
 
     def value_now(self) -> str | None:
-        """As in Credentials."""
         return self._value
 
     async def value(self) -> str | None:
-        """As in Credentials."""
         return self._value
 
     async def refused(self, status: int, challenge: str, used: str | None) -> str | None:
-        """As in Credentials: the token that has taken the place of the refused one meanwhile."""
+        """The token that has taken the place of the refused one meanwhile."""
         try:
-            found = f"Bearer {self._read()}"
+            value = f"Bearer {self._read()}"
         except UserError as problem:
             why = f"{problem.message} ({problem.hint})"
         else:
-            if found != used:
-                self._value = found
-                return found
+            if value != used:
+                self._value = value
+                return value
             why = challenges.parameters(challenge).get("error_description") or f"HTTP status {status}"
         self.hint = feedback.token_refused(self._gateway, self._place, why)
         return None
@@ -59,11 +58,10 @@ class LoginOrToken:
 
     @property
     def hint(self) -> str:
-        """As in Credentials."""
         return self._token_hint or self._login.hint
 
     async def refused(self, status: int, challenge: str, used: str | None) -> str | None:
-        """As in Credentials. A gateway that names no issuer has no login: it takes tokens of its file only."""
+        """A gateway that names no issuer has no login: it takes tokens of its file only."""
         if (value := await self._login.refused(status, challenge, used)) is not None:
             return value
         has_issuer = "resource_metadata" in challenges.parameters(challenge)

@@ -152,13 +152,13 @@ class IssuerKeys:
             if response.status_code != 200:
                 continue
             try:
-                found = msgspec.json.decode(response.content, type=_Metadata)
+                metadata = msgspec.json.decode(response.content, type=_Metadata)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 continue
-            if found.issuer != issuer:  # RFC 8414 section 3.3: character by character
-                what = f"{addresses.shown(url)} is about the issuer {addresses.shown(found.issuer)}, not {issuer}"
+            if metadata.issuer != issuer:  # RFC 8414 section 3.3: character by character
+                what = f"{addresses.shown(url)} is about the issuer {addresses.shown(metadata.issuer)}, not {issuer}"
                 raise UserError(what, "gateway.oidc.issuer must be exactly as the issuer has it, with or without /")
-            return found.jwks_uri
+            return metadata.jwks_uri
         raise UserError(f"{addresses.shown(issuer)} has no metadata with issuer and jwks_uri", _HINT)
 
 

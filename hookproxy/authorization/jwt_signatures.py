@@ -23,7 +23,7 @@ ALGORITHMS: Final[Mapping[str, type[RSAKey | ECKey | OKPKey]]] = {
     **dict.fromkeys(("EdDSA", "Ed25519"), OKPKey),
 }
 """The signatures that are accepted, with their type of key: all are asymmetric. Whoever can check a symmetric one can
-also make one, and `none` is no signature."""
+also make one, and `none` is not a signature."""
 
 MAX_HEADER: Final = 4096
 """Characters of a JWT's header: most have 150, one with a certificate 3,000."""

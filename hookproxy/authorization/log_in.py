@@ -241,7 +241,7 @@ def _given_client(options: LoginOptions, metadata: OAuthMetadata) -> Client:
         method = "private_key_jwt"
     elif options.method:
         offered = metadata.token_endpoint_auth_methods_supported or _SECRET_METHODS
-        method = next((one for one in _SECRET_METHODS if one in offered), _SECRET_METHODS[0])
+        method = next((name for name in _SECRET_METHODS if name in offered), _SECRET_METHODS[0])
     return Client(options.client_id, method, options.secret_file, options.secret_variable)
 
 
@@ -249,7 +249,7 @@ async def _registered(metadata: OAuthMetadata, redirect: str, scope: str, fetch:
     """Register as a new client (RFC 7591). Raises UserError and OAuthFlowError."""
     offered = metadata.token_endpoint_auth_methods_supported
     wanted: list[Method] = ["none", "client_secret_post", "client_secret_basic"]
-    method = next((one for one in wanted if offered is None or one in offered), "none")
+    method = next((name for name in wanted if offered is None or name in offered), "none")
     request = create_client_registration_request(
         metadata,
         OAuthClientMetadata.model_validate(
@@ -263,11 +263,11 @@ async def _registered(metadata: OAuthMetadata, redirect: str, scope: str, fetch:
         "",
     )
     response = await fetch.send("registration_endpoint", request)
-    found = await _read_registration(response, addresses.shown(str(metadata.issuer)))
-    check_registration_usable(found)
-    got = found.token_endpoint_auth_method
-    kept: Method = next((one for one in _SECRET_METHODS if one == got), "none")
-    return Client(found.client_id, kept), (found.client_secret or "") if kept != "none" else ""
+    registered = await _read_registration(response, addresses.shown(str(metadata.issuer)))
+    check_registration_usable(registered)
+    got = registered.token_endpoint_auth_method
+    kept: Method = next((name for name in _SECRET_METHODS if name == got), "none")
+    return Client(registered.client_id, kept), (registered.client_secret or "") if kept != "none" else ""
 
 
 async def _read_registration(response: httpx2.Response, issuer: str) -> OAuthClientInformationFull:

@@ -78,10 +78,10 @@ class LoginStore:
 
     async def write(self, login: StoredLogin, *, keyring: bool) -> None:
         """Store the login in place of the one at its server. The caller holds the lock. Raises UserError."""
-        found = await anyio.to_thread.run_sync(self._find_keyring) if keyring else None
-        if found is not None and login.secrets is not None:
+        system = await anyio.to_thread.run_sync(self._find_keyring) if keyring else None
+        if system is not None and login.secrets is not None:
             text = msgspec.json.encode(login.secrets).decode()
-            await anyio.to_thread.run_sync(found.set, login.server, text)
+            await anyio.to_thread.run_sync(system.set, login.server, text)
             login = msgspec.structs.replace(login, secrets=None)
         else:
             await self._forget_in_keyring(login.server)
@@ -121,15 +121,15 @@ class LoginStore:
         except OSError as error:
             hint = file_hint(self._folder, error)
             raise UserError(f"{self._folder}: cannot be read: {error.strerror}", hint) from None
-        found, unusable = [], []
+        logins, unusable = [], []
         for path in (os.path.join(self._folder, name) for name in names if name.endswith(_ENDING)):
             try:
                 login = self._read_file(path)
             except ConfigError as error:
                 unusable.append((path, error))
             else:
-                found += [(path, login)] if login else []
-        return sorted(found, key=lambda one: one[1].server), unusable
+                logins += [(path, login)] if login else []
+        return sorted(logins, key=lambda pair: pair[1].server), unusable
 
     @asynccontextmanager
     async def lock(self, server: str) -> AsyncIterator[None]:
@@ -157,18 +157,18 @@ class LoginStore:
                 return
         except ConfigError:  # a file that cannot be read is replaced or removed like others
             return
-        found = await anyio.to_thread.run_sync(self._find_keyring)
-        if found is None:
+        system = await anyio.to_thread.run_sync(self._find_keyring)
+        if system is None:
             raise UserError("the tokens are in a system keyring, and there is none here", "install hookproxy[keyring]")
-        await anyio.to_thread.run_sync(found.delete, server)
+        await anyio.to_thread.run_sync(system.delete, server)
 
     # --- files ---
 
     def _from_keyring(self, server: str) -> str | None:
-        found = self._find_keyring()
-        if found is None:
+        system = self._find_keyring()
+        if system is None:
             raise UserError("there is no system keyring here, which has the tokens", "hookproxy login --no-keyring URL")
-        return found.get(server)
+        return system.get(server)
 
     def _read_file(self, path: str) -> StoredLogin | None:
         try:

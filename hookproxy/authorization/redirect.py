@@ -64,10 +64,10 @@ class Redirects:
         self._event = anyio.Event()
 
     def offer(self, address: str) -> bool:
-        """Take an address; False if it is no redirect of this login."""
-        found = self._matching(address)
-        self._take(found)
-        return found is not None
+        """Take an address; False if it is not a redirect of this login."""
+        redirect = self._matching(address)
+        self._take(redirect)
+        return redirect is not None
 
     async def first(self) -> Redirect:
         """Wait for the redirect of this login."""
@@ -81,27 +81,27 @@ class Redirects:
 
     async def _answer(self, stream: SocketStream) -> None:
         async with stream:
-            found = None
+            redirect = None
             with anyio.move_on_after(_READ_TIMEOUT):
                 try:
-                    found = self._matching(await _target(stream))
-                    await stream.send(_response(found is not None))
+                    redirect = self._matching(await _target(stream))
+                    await stream.send(_response(redirect is not None))
                 except (anyio.BrokenResourceError, anyio.EndOfStream, anyio.ClosedResourceError):
                     pass  # the browser has closed the connection; it may open another one
-            self._take(found)  # the page is sent by now: the login ends with this
+            self._take(redirect)  # the page is sent by now: the login ends with this
 
     def _matching(self, address: str) -> Redirect | None:
-        found = read_redirect(address)
-        if found is None:
+        redirect = read_redirect(address)
+        if redirect is None:
             return None
-        if not compare_digest(found.state.encode(), self._state.encode()):
+        if not compare_digest(redirect.state.encode(), self._state.encode()):
             self.mistaken += 1
             return None
-        return found
+        return redirect
 
-    def _take(self, found: Redirect | None) -> None:
-        if found is not None and self._found is None:
-            self._found = found
+    def _take(self, redirect: Redirect | None) -> None:
+        if redirect is not None and self._found is None:
+            self._found = redirect
             self._event.set()
 
 

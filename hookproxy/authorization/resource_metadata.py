@@ -52,7 +52,7 @@ def protected_resource(public_url: str, name: str, issuer: str, scopes: Sequence
     for scope in scopes:
         if challenges.scopes(scope) != (scope,):
             hint = "one word of visible ASCII characters, without quotation marks and backslashes"
-            raise UserError(f"{printable(scope)!r} is no scope", hint)
+            raise UserError(f"{printable(scope)!r} is not a scope", hint)
     base = addresses.server_address(public_url)
     if "?" in base or '"' in base:
         raise UserError(f"{addresses.shown(public_url)} cannot be used", "without a query and quotation marks")

@@ -60,10 +60,10 @@ def find_keyring() -> SystemKeyring | None:
     except ImportError:
         return None
     try:
-        found = keyring.get_keyring()
+        chosen = keyring.get_keyring()
     except Exception:  # backends come from other packages and raise what they like: then there is no keyring
         return None
-    for backend in getattr(found, "backends", (found,)):  # a chainer has several
+    for backend in getattr(chosen, "backends", (chosen,)):  # a chainer has several
         if type(backend).__module__.startswith(_SYSTEMS_OWN):
             return SystemKeyring(backend)
     return None

@@ -74,7 +74,7 @@ class TokenRecord(Struct, frozen=True):
     """The SHA-256 of the token's text."""
     note: str = ""
     revoked: bool = False
-    """It was valid, and is no more."""
+    """It was valid once."""
 
     def line(self) -> str:
         """The record as the file has it, with its line end."""
@@ -112,11 +112,11 @@ def shown_time(seconds: float) -> str:
 def read_tokens(path: str) -> TokenFile:
     """Read the file. Raises ConfigError, with the line if one of them is wrong, also if others may change the file."""
     with _opened_folder(path) as (folder, name):
-        found = _read(path, folder, name)
-    if found is None:
+        file = _read(path, folder, name)
+    if file is None:
         hint = f"hookproxy token new USER --file {path} makes it; an empty file accepts no token"
         raise ConfigError(path, "does not exist", hint)
-    return found
+    return file
 
 
 def parse(path: str, text: str) -> dict[int, TokenRecord]:
@@ -146,8 +146,8 @@ def _record(where: str, fields: Sequence[str], note: str) -> TokenRecord:
     token_id, user, groups, created, expires, digest = fields
     if not _ID.fullmatch(token_id):
         raise ConfigError(where, "its id is not 8 hexadecimal digits", _SYNTAX)
-    found = _DIGEST.fullmatch(digest)
-    if found is None:
+    matched = _DIGEST.fullmatch(digest)
+    if matched is None:
         raise ConfigError(where, "has no digest of the form sha256: and 64 hexadecimal digits", _SYNTAX)
     try:
         names = () if groups == _NONE else tuple(map(_checked_group, groups.split(",")))
@@ -157,7 +157,7 @@ def _record(where: str, fields: Sequence[str], note: str) -> TokenRecord:
             names,
             _seconds(created),
             None if expires in (_NONE, REVOKED) else _seconds(expires),
-            bytes.fromhex(found[1]),
+            bytes.fromhex(matched[1]),
             note,
             expires == REVOKED,
         )
@@ -168,23 +168,23 @@ def _record(where: str, fields: Sequence[str], note: str) -> TokenRecord:
 def _seconds(text: str) -> float:
     hint = "a time is written as 2026-11-23T08:00:00Z"
     if not _TIME.fullmatch(text):
-        raise UserError(f"{printable(text)} is no time", hint)
+        raise UserError(f"{printable(text)} is not a time", hint)
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
-        raise UserError(f"{printable(text)} is no time", hint) from None
+        raise UserError(f"{printable(text)} is not a time", hint) from None
 
 
 def _checked_user(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise UserError(f"{printable(name)!r} is no name of a user", "letters, digits and . _ + @ -, at most 128")
+        raise UserError(f"{printable(name)!r} is not the name of a user", "letters, digits and . _ + @ -, at most 128")
     return name
 
 
 def _checked_group(name: str) -> str:
     if not _GROUP.fullmatch(name):
         hint = "letters, digits and . _ + @ : / -, at most 128; without @ in front"
-        raise UserError(f"{printable(name)!r} is no name of a group", hint)
+        raise UserError(f"{printable(name)!r} is not the name of a group", hint)
     return name
 
 
@@ -210,8 +210,8 @@ def create_token(
     made: list[TokenRecord] = []
 
     def with_new(before: TokenFile | None) -> str:
-        taken = {record.id for record in before.records.values()} if before else set[str]()
-        token_id = next(one for one in iter(lambda: secrets.token_hex(4), "") if one not in taken)
+        known = {record.id for record in before.records.values()} if before else set[str]()
+        token_id = next(fresh for fresh in iter(lambda: secrets.token_hex(4), "") if fresh not in known)
         made.append(replace(new, id=token_id))
         text = "".join(before.lines) if before else _HEADING
         return text + ("" if text.endswith("\n") or not text else "\n") + made[0].line()

@@ -51,9 +51,9 @@ class TokenIssuer:
         Raises NotReady if keys must be fetched first; TokenRejected; IssuerUnavailable.
         """
         digest = digest_of(token)
-        found = self._remembered.get(digest)
-        if found is not None and self._clock() < found[1] and self._now() < found[0].expires:
-            return found[0]
+        remembered = self._remembered.get(digest)
+        if remembered is not None and self._clock() < remembered[1] and self._now() < remembered[0].expires:
+            return remembered[0]
         if self._keys.should_renew:
             raise NotReady
         try:

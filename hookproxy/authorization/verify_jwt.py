@@ -21,7 +21,7 @@ _KINDS: Final = {kind.key_type: kind for kind in ALGORITHMS.values()}  # by thei
 _CURVES: Final = ("P-256", "P-384", "P-521", "Ed25519")
 _MIN_RSA: Final = 2048  # bits, as RFC 7518 section 3.3 requires
 _LEEWAY: Final = 30.0  # seconds by which clocks may differ: machines with NTP differ by less than one
-_LAST_TIME: Final = 253_402_300_799  # the end of the year 9999: any more is no time, and a float may not hold it
+_LAST_TIME: Final = 253_402_300_799  # the end of the year 9999: any more is not a time, and a float may not hold it
 _MAX_TEXT: Final = 512  # characters of a subject (255 in OpenID Connect), of a name or of a group
 _MAX_GROUPS: Final = 1000  # of a token: more do not fit into its length
 _JWT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
@@ -48,7 +48,7 @@ class _LeftOut(ValueError):
 
 def read_keys(document: bytes) -> tuple[list[Key], list[str]]:
     """The keys for signatures in a JWK Set (RFC 7517), and for each other one why it is left out. Raises ValueError."""
-    found: list[Key] = []
+    keys: list[Key] = []
     left_out: list[str] = []
     try:
         members = msgspec.json.decode(document, type=_KeySet).keys
@@ -56,18 +56,18 @@ def read_keys(document: bytes) -> tuple[list[Key], list[str]]:
         raise ValueError("it is not a JWK Set") from None
     for number, member in enumerate(members, 1):
         try:
-            found.append(_key(member))
+            keys.append(_key(member))
         except _LeftOut as error:
             left_out.append(f"key {number} is not used: {error}")
         except (JoseError, ValueError, TypeError, KeyError):
             left_out.append(f"key {number} is not used: it is not valid")
-    return found, left_out
+    return keys, left_out
 
 
 def _key(member: object) -> Key:
     """The key. Raises _LeftOut with the reason, and what joserfc raises."""
     if not isinstance(member, dict):
-        raise _LeftOut("it is no object")
+        raise _LeftOut("it is not an object")
     if member.get("use", "sig") != "sig" or "verify" not in member.get("key_ops", ("verify",)):
         raise _LeftOut("it is not for signatures")
     kind = _KINDS.get(str(member.get("kty")))
@@ -91,7 +91,7 @@ def verify(token: str, keys: Sequence[Key], settings: IssuerSettings, now: float
     Its audience and scopes are for the caller to compare. Raises TokenRejected, and UnknownKey.
     """
     if not _JWT.fullmatch(token):
-        raise TokenRejected("it is no JWT")
+        raise TokenRejected("it is not a JWT")
     header = _header(token)
     _check_type(header, settings)
     claims = _claims(token, header, keys)
@@ -152,7 +152,7 @@ def _check_use(claims: Mapping[str, object]) -> None:
     """Raise TokenRejected unless whoever has the token may use it for access."""
     other_use = any(claims.get(name, values[0]) not in values for name, values in _USES.items())
     if other_use or any(name in claims for name in _NOT_FOR_ACCESS):
-        raise TokenRejected("it is no access token")
+        raise TokenRejected("it is not an access token")
     if "cnf" in claims:  # RFC 7800: to have it is not enough
         raise TokenRejected("it is bound to a key of its client, which cannot be checked here")
 
@@ -175,7 +175,7 @@ def _time(claims: Mapping[str, object], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LAST_TIME:
-        raise TokenRejected(f"its {name} is no time")
+        raise TokenRejected(f"its {name} is not a time")
     return float(value)
 
 
@@ -209,7 +209,7 @@ def _texts(claims: Mapping[str, object], name: str) -> list[str]:
     """The texts of a claim that is one or a list of them; none if it is absent. Raises TokenRejected."""
     value = claims.get(name, [])
     values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+    if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
         raise TokenRejected(f"its {name} is neither a text nor a list of texts")
     return cast("list[str]", values)
 

@@ -162,7 +162,13 @@ def main(arguments: "Sequence[str] | None" = None, platform: str = sys.platform)
     except SystemExit:
         raise
     except BaseException as error:
-        return _report(_innermost(error))
+        error = _innermost(error)
+        status = _report(error)
+        from ..model.errors import resource_shortage
+
+        if arguments is None and resource_shortage(error):
+            _end(status)  # what was only half made, such as an event loop, would complain when it is tidied up
+        return status
 
 
 def _end(status: int) -> None:
@@ -259,15 +265,15 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _report(error: BaseException) -> int:
     """Write what went wrong to standard error. Returns the exit status."""
-    from ..model.errors import EXIT_DEFECT, RESOURCE_HINT, UserError, describe_error, resource_shortage
+    from ..model.errors import EXIT_DEFECT, UserError, describe_error, resource_hint, resource_shortage
 
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):
         discard_output()
         return PIPE_CLOSED
-    if resource_shortage(error):
-        error = UserError(describe_error(error), RESOURCE_HINT)
+    if shortage := resource_shortage(error):
+        error = UserError(describe_error(error), resource_hint(shortage))
     if isinstance(error, UserError):
         _write_error(f"{error}\n")
         return error.status
@@ -292,7 +298,7 @@ def _missing_extra(module: str) -> "UserError | None":
 
 
 def _write_error(text: str) -> None:
-    from contextlib import suppress
-
-    with suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
+    try:  # noqa: SIM105 - contextlib may have to be imported, for which no descriptor may be left
         sys.stderr.write(text)
+    except (OSError, AttributeError):  # nobody reads it, or it was closed before we started
+        pass

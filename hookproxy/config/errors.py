@@ -111,8 +111,8 @@ def _known_keys(at: Sequence[str | int], model: type[BaseModel]) -> list[str]:
     for part in at[:-1]:
         if isinstance(part, str) and part in table.model_fields:  # otherwise the name of a tool
             annotation = table.model_fields[part].annotation
-            inner = [each for each in (annotation, *get_args(annotation)) if isinstance(each, type)]
-            table = next((each for each in inner if issubclass(each, BaseModel)), table)
+            types = [inner for inner in (annotation, *get_args(annotation)) if isinstance(inner, type)]
+            table = next((inner for inner in types if issubclass(inner, BaseModel)), table)
     return [field.alias or name for name, field in table.model_fields.items()]
 
 

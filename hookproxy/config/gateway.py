@@ -142,7 +142,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
             rules,
         )
     notes = dict.fromkeys(
-        note for one in servers.values() for note in (*one.loaded.notes, *one.loaded.remarks)
+        note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
     return GatewayConfig(
@@ -195,8 +195,8 @@ def _policy_version(path: str, tables: Mapping[str, object], files: Mapping[str,
     digest = hashlib.sha256()
     own = {name: table for name, table in tables.items() if name != "gateway"}
     digest.update(hashlib.sha256(msgspec.json.encode(own, order="deterministic")).digest())
-    for one in sorted(hashlib.sha256(snapshot.data).digest() for name, snapshot in files.items() if name != path):
-        digest.update(one)
+    others = (snapshot.data for name, snapshot in files.items() if name != path)
+    digest.update(b"".join(sorted(hashlib.sha256(data).digest() for data in others)))
     return digest.hexdigest()
 
 
@@ -326,9 +326,12 @@ def _check_people(names: Sequence[str], path: str, key: str) -> None:
     for number, text in enumerate(names):
         name = text.removeprefix("@")
         if not name or name != name.strip() or "*" in name:
-            hint = "write names of users, and names of groups with @ in front; without the list it is for everybody"
-            if key.endswith(".users"):
-                hint = "write names of users, and names of groups with @ in front; rules for all are in [permissions]"
+            for_all = (
+                "rules for all are in [permissions]"
+                if key.endswith(".users")
+                else "without the list it is for everybody"
+            )
+            hint = f"write names of users, and names of groups with @ in front; {for_all}"
             raise ConfigError(path, f"{key}[{number}]: {text!r} is not the name of a user or a group", hint)
 
 
@@ -337,7 +340,7 @@ def check_permission_rules_for_users(table: GatewayPermissions, path: str, withi
     for number, rules in enumerate(table.for_users):
         key = ".".join((*within, f"permissions.for[{number}]"))
         _check_people(rules.users, path, f"{key}.users")
-        check_permission_rules({"allow": rules.allow, "ask": rules.ask, "deny": rules.deny}, path, key)
+        check_permission_rules(rules, path, key)
 
 
 def _rules_for_users(

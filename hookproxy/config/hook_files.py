@@ -89,8 +89,8 @@ def read_use(use: Use, file_context: FileContext) -> Iterator[LoadedHookFile]:
         if content:
             yield from _read_folder(content, path, dialect, use, file_context)
             return
-    for one in _find_files(use, file_context):
-        yield _read_file(FoundFile(one), one, use, file_context)
+    for file in _find_files(use, file_context):
+        yield _read_file(FoundFile(file), file, use, file_context)
 
 
 def _read_folder(
@@ -133,18 +133,19 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
     project = _project_folder(path, dialect, use, plugin is not None, file_context)
     hook_file = HookFile(path, text, project, use.options, file_context.environ, plugin, file_context.cwd)
     try:
-        found = dialect.read_hook_file(hook_file)
+        hook_list = dialect.read_hook_file(hook_file)
     except ConfigError as error:
         raise with_owner(error, dialect, hook_file) from None
-    if unread := unread_hooks(dialect, hook_file, found):
+    if unread := unread_hooks(dialect, hook_file, hook_list):
         raise unread
-    no_hooks = () if found.hooks or found.rules else (f"{path}: {NONE_CAN_RUN}",)
+    no_hooks = () if hook_list.hooks or hook_list.rules else (f"{path}: {NONE_CAN_RUN}",)
     same_shape = () if use.dialect else _same_shape(path, dialect)
     tool_names = use.tool_names or dialect.tool_names
-    hooks = make_warm(dialect, found.hooks, use.place, use.warm_options)
+    hooks = make_warm(dialect, hook_list.hooks, use.place, use.warm_options)
     named = project if use.project and not file_context.project else ""
     group = Group(dialect, path, hooks, tool_names, use.on_failure, plugin=plugin, names=use.names, project=named)
-    return LoadedHookFile(group, named_by, found.notes, (*found.remarks, *no_hooks, *same_shape), found.rules)
+    remarks = (*hook_list.remarks, *no_hooks, *same_shape)
+    return LoadedHookFile(group, named_by, hook_list.notes, remarks, hook_list.rules)
 
 
 def _dialects_with(option: str) -> str:
@@ -156,14 +157,14 @@ def _find_files(use: Use, file_context: FileContext) -> list[str]:
     path = file_context.find(use.file, use.folder)
     if os.path.isdir(path):
         suffixes = use.dialect.suffixes if use.dialect else (".json",)
-        found = sorted(name for name in os.listdir(path) if name.endswith(suffixes) and not name.startswith("."))
-        if not found:
+        names = sorted(name for name in os.listdir(path) if name.endswith(suffixes) and not name.startswith("."))
+        if not names:
             raise ConfigError(
                 use.place,
                 f"{path} contains no {' or '.join(suffixes) or 'hook'} file",
                 "name a folder that contains hook files",
             )
-        return [os.path.join(path, name) for name in found]
+        return [os.path.join(path, name) for name in names]
     if _GLOB_CHARACTERS.isdisjoint(use.file) or os.path.lexists(path):
         return [path]
     pattern, root = file_context.expand(use.file), use.folder
@@ -177,7 +178,8 @@ def _find_files(use: Use, file_context: FileContext) -> list[str]:
 
 def _dialect_of_program(path: str) -> Dialect | None:
     """The dialect in whose folder for programs a file is; None: it is a file with text."""
-    return next((one for one in DIALECTS.values() if one.executables and _in_own_folder(path, one)), None)
+    of_programs = (dialect for dialect in DIALECTS.values() if dialect.executables)
+    return next((dialect for dialect in of_programs if _in_own_folder(path, dialect)), None)
 
 
 def _recognise(path: str, text: str, naming: str) -> Dialect:
@@ -191,7 +193,7 @@ def _recognise(path: str, text: str, naming: str) -> Dialect:
         raise ConfigError(path, "is not a hook file of another system", hint)
     place = _place_of(path)
     name = os.path.basename(path)
-    at_home = [one for one in DIALECTS.values() if _in_own_folder(place, one) or name in one.own_files]
+    at_home = [dialect for dialect in DIALECTS.values() if _in_own_folder(place, dialect) or name in dialect.own_files]
     fitting = [
         dialect
         for dialect in DIALECTS.values()
@@ -202,7 +204,8 @@ def _recognise(path: str, text: str, naming: str) -> Dialect:
         owners = " or ".join(dialect.name for dialect in at_home if "@" not in dialect.name)
         hint = f"name its dialect: {naming.format(dialect=fitting[0].name, path=path)}"
         formats = " or ".join(dialect.name for dialect in fitting)
-        why = "is in a folder" if any(_in_own_folder(place, one) for one in at_home) else "has the name of a file"
+        in_folder = any(_in_own_folder(place, dialect) for dialect in at_home)
+        why = "is in a folder" if in_folder else "has the name of a file"
         raise ConfigError(path, f"has the format of {formats}, but {why} of {owners}", hint)
     fitting = fitting_here or fitting
     if len(fitting) == 1:
@@ -241,8 +244,8 @@ def _is_own_format(path: str, members: Mapping[str, object]) -> bool:
     """Whether a TOML file with these members is not a hook file of another system, and has only our keys."""
     from .models import ConfigFile
 
-    readers = [one for one in DIALECTS.values() if ".toml" in one.suffixes]
-    fits_another = any(_fits(one, members, _in_own_folder(_place_of(path), one)) for one in readers)
+    readers = [reader for reader in DIALECTS.values() if ".toml" in reader.suffixes]
+    fits_another = any(_fits(reader, members, _in_own_folder(_place_of(path), reader)) for reader in readers)
     if fits_another or not isinstance(members.get("hooks", {}), dict):
         return False
     return members.keys() <= set(ConfigFile.__struct_encode_fields__)
@@ -250,7 +253,7 @@ def _is_own_format(path: str, members: Mapping[str, object]) -> bool:
 
 def _place_of(path: str) -> str:
     """The path by whose folder a file is recognised: its own, else that of the file which it is a link to."""
-    if any(_in_own_folder(path, one) for one in DIALECTS.values()):
+    if any(_in_own_folder(path, dialect) for dialect in DIALECTS.values()):
         return path
     return os.path.realpath(path)
 
@@ -267,7 +270,7 @@ def _in_own_folder(path: str, dialect: Dialect) -> bool:
 
 def _same_shape(path: str, dialect: Dialect) -> tuple[str, ...]:
     """A remark on a file that is read as one system's, although other systems have files of the same shape."""
-    others = [one.name for one in DIALECTS.values() if one.shape_of == dialect.name]
+    others = [other.name for other in DIALECTS.values() if other.shape_of == dialect.name]
     if not others or _in_own_folder(_place_of(path), dialect) or os.path.basename(path) in dialect.file_names:
         return ()
     one_of = " or ".join(filter(None, (", ".join(others[:-1]), others[-1])))

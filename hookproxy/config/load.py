@@ -7,7 +7,8 @@ command line; the administrator's files (`managed`). Nothing is loaded only beca
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -72,6 +73,14 @@ KEYS_OF_SETTINGS: Final = {
     "limits": "limits",
 }
 """The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
+
+SPELLINGS: Final[Mapping[str, Mapping[object, str]]] = {
+    "audit_digest": {True: "digest", False: "full"},
+    "audit_all_calls": {True: "all", False: "judged"},
+    "hold_notifications": {True: "hold", False: "pass"},
+    "auto_aliases": {True: "auto", False: "off"},
+}
+"""Settings that are yes or no here, and a word in the file."""
 
 DEFAULT_AUDIT: Final = {
     "audit_digest": True,  # the user has not asked to store arguments on the disk
@@ -141,7 +150,7 @@ def complete(user: Layer, file_context: FileContext, project: str = "") -> Loade
         from .managed_merge import merge
 
         settings, groups, notes, summary = merge(user, managed)
-        remarks = (*user.remarks, *(remark for one in managed for remark in one.remarks))
+        remarks = (*user.remarks, *(remark for layer in managed for remark in layer.remarks))
         loaded = Loaded(settings, groups, notes, remarks, user.source, summary, project)
         set_by = {**user.set_by, **summary.set_by, **_kept_by_user(settings, user, summary.set_by)}
     else:
@@ -155,7 +164,7 @@ def complete(user: Layer, file_context: FileContext, project: str = "") -> Loade
         why = "audit.enabled is false" if off else "there is no folder for it"
         hint = "remove audit.enabled" if off else "set audit.file, HOME or XDG_STATE_HOME, or use --audit FILE"
         raise ConfigError(where, f"audit.required is true, but {why}", hint)
-    if user.require_trust or any(one.require_trust for one in managed):
+    if user.require_trust or any(layer.require_trust for layer in managed):
         from ..trust.check_unchanged import verify
 
         loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))
@@ -237,7 +246,8 @@ def user_layer(
     for item in hooks:
         known = set(file_context.files_read)
         of_item = list(read_use(parse_option(item, file_context.cwd, option), file_context))
-        by_option |= {one.group.source: f"{one.group.dialect.name}={one.named_by}" for one in of_item}
+        for hook_file in of_item:
+            by_option[hook_file.group.source] = f"{hook_file.group.dialect.name}={hook_file.named_by}"
         others = [path for path in file_context.files_read if path not in known and path not in by_option]
         by_option |= dict.fromkeys(others, f"{of_item[0].group.dialect.name}={of_item[0].named_by}")
         added += of_item
@@ -356,10 +366,10 @@ def layer_of(
 
 def _with_groups(layer: Layer, added: Sequence[LoadedHookFile]) -> Layer:
     """The layer with more groups, notes and remarks. A group without hooks is left out."""
-    groups = tuple(one.group for one in added if one.group.hooks)
-    notes = tuple(note for one in added for note in one.notes)
-    remarks = tuple(remark for one in added for remark in one.remarks)
-    rules = tuple(rule for one in added for rule in one.rules)
+    groups = tuple(hook_file.group for hook_file in added if hook_file.group.hooks)
+    notes = tuple(note for hook_file in added for note in hook_file.notes)
+    remarks = tuple(remark for hook_file in added for remark in hook_file.remarks)
+    rules = tuple(rule for hook_file in added for rule in hook_file.rules)
     if rules:
         settings = replace(layer.settings, agent_rules=layer.settings.agent_rules + rules)
         layer = replace(layer, settings=settings)
@@ -376,49 +386,31 @@ def _sets(tables: Mapping[str, object], key: str) -> bool:
 def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext, within: tuple[str, ...]) -> Settings:
     from . import validate
 
-    folder = os.path.dirname(path)
-    return Settings(
-        on_failure=file.on_failure,
-        on_ask=file.on_ask,
-        on_ask_fallback=OnFailure.ALLOW if file.on_ask_fallback == "allow" else OnFailure.DENY,
-        prompter=_prompter(file, folder),
-        console=_console_use(file.on_ask_fallback),
-        ask_seconds=file.ask_seconds,
-        feedback=file.feedback,
-        strict=file.strict,
-        on_cut_input=OnFailure(file.on_cut_input),
-        max_message_bytes=file.max_message_bytes,
-        hold_notifications=file.hooks.notifications == "hold",
-        max_depth=file.max_depth,
-        audit_file=_audit_file(file.audit.file, folder, file_context),
-        audit_enabled=file.audit.enabled,
-        audit_required=file.audit.required,
-        audit_digest=file.audit.arguments == "digest",
-        audit_results=file.audit.results or Results.OUTCOME,
-        audit_all_calls=file.audit.calls == "all",
-        audit_chain=bool(file.audit.chain),
-        audit_chain_key_file=_chain_key_file(file, path, file_context),
-        audit_shared=file.audit.shared,
-        audit_max_file_bytes=file.audit.max_file_bytes or 0,
-        audit_keep_files=file.audit.keep_files or 0,
-        audit_redact=tuple(file.audit.redact),
-        audit_redact_keys=tuple(file.audit.redact_keys),
-        otel=file.otel.enabled,
-        otel_endpoint=file.otel.endpoint or "",
-        allow=tuple(file.permissions.allow),
-        ask=tuple(file.permissions.ask),
-        deny=tuple(file.permissions.deny),
-        rule_places=validate.rule_places(file.permissions, path, text, (*within, "permissions")),
-        hide_denied=file.permissions.hide_denied,
-        unreadable=file.permissions.unreadable,
-        check_types=file.calls.check_types,
-        aliases=validate.aliases(file, path),
-        auto_aliases=file.aliases == "auto",
-        limits=validate.limits(file, path, text, within),
-        remote_connect_seconds=file.remote.connect_seconds,
-        remote_silence_seconds=file.remote.silence_seconds,
-        remote_connections=file.remote.connections,
-    )
+    folder, fallback = os.path.dirname(path), file.on_ask_fallback
+    converted: dict[str, object] = {
+        "on_ask_fallback": OnFailure.ALLOW if fallback == "allow" else OnFailure.DENY,
+        "prompter": () if isinstance(fallback, str) else resolve_program(tuple(fallback.command), folder),
+        "console": ConsoleUse(fallback) if fallback in ("auto", "console") else ConsoleUse.NEVER,
+        "on_cut_input": OnFailure(file.on_cut_input),
+        "audit_file": _audit_file(file.audit.file, folder, file_context),
+        "audit_chain": bool(file.audit.chain),
+        "audit_chain_key_file": _chain_key_file(file, path, file_context),
+        "agent_rules": (),  # those of the hook files are added where these are read
+        "rule_places": validate.rule_places(file.permissions, path, text, (*within, "permissions")),
+        "aliases": validate.aliases(file, path),
+        "limits": validate.limits(file, path, text, within),
+    }
+    return replace(Settings(), **{**dict(_plain_values(file)), **converted})
+
+
+def _plain_values(file: ConfigFile) -> Iterator[tuple[str, object]]:
+    """The settings whose values are those of their keys; a key that may be left out has the default of its setting."""
+    for name, key in KEYS_OF_SETTINGS.items():
+        value: object = attrgetter(key)(file)
+        if name in SPELLINGS:
+            yield name, value == SPELLINGS[name][True]
+        elif value is not None:
+            yield name, tuple(value) if isinstance(value, list) else value
 
 
 def _audit_file(file: str | None, folder: str, file_context: FileContext) -> str:
@@ -444,15 +436,6 @@ def _chain_key_file(file: ConfigFile, path: str, file_context: FileContext) -> s
         hint = f"make one: (umask 077; head -c 32 /dev/urandom | base64 >{key_file})"
         raise ConfigError(path, f"audit.chain_key_file: {key_file}: {error.strerror}", hint) from None
     return key_file
-
-
-def _console_use(fallback: object) -> ConsoleUse:
-    return ConsoleUse(fallback) if fallback in ("auto", "console") else ConsoleUse.NEVER
-
-
-def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:
-    command = () if isinstance(file.on_ask_fallback, str) else tuple(file.on_ask_fallback.command)
-    return resolve_program(command, folder)
 
 
 def _own_group(file: ConfigFile, path: str, prefix: str) -> Group:

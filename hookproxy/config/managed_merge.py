@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group
 from ..model.aliases import Alias
 from ..model.errors import ConfigError
-from ..model.hooks import HookSpec
 from ..model.settings import ConsoleUse, OnAsk, OnFailure, Results, Settings
 from ..trust.sources import Layer, ManagedSummary
 
@@ -49,6 +47,11 @@ Otherwise a user could empty the administrator's audit with a pattern of secrets
 spans to another address.
 """
 _FALLBACK: Final = ("on_ask_fallback", "prompter", "console")
+_OF_MANAGED: Final = (
+    "on_ask_fallback", "prompter", "on_cut_input", "allow", "ask", "deny", "rule_places", "agent_rules", "hide_denied",
+    "unreadable", "check_types", "aliases", "auto_aliases", "limits",
+)  # fmt: skip
+"""The settings of managed hooks and rules that are the administrator's alone."""
 
 T = TypeVar("T")
 
@@ -61,31 +64,32 @@ def merge(user: Layer, managed: Sequence[Layer]) -> tuple[Settings, tuple[Group,
     """
     admin = _merge_managed(managed)
     settings, notes = _merge_settings(user, admin)
-    groups, group_notes = _merge_groups(user, admin, next((one.source for one in managed if one.managed_only), ""))
+    managed_only = [layer.source for layer in managed if layer.managed_only]
+    groups, group_notes = _merge_groups(user, admin, managed_only[0] if managed_only else "")
     return (
         replace(settings, managed=_settings_of_managed(user, admin)),
         (*groups, *admin.groups),
         (*user.notes, *admin.notes, *notes, *group_notes),
-        ManagedSummary(tuple(one.source for one in managed), admin.set_by, any(one.managed_only for one in managed)),
+        ManagedSummary(tuple(layer.source for layer in managed), admin.set_by, bool(managed_only)),
     )
 
 
 def _merge_managed(managed: Sequence[Layer]) -> Layer:
     """The administrator's files as one layer."""
-    merged = Layer(next(one.source for one in reversed(managed)))
-    for one in managed:
-        values = {name: getattr(one.settings, name) for name in one.set_by if name not in _LISTS}
+    merged = Layer(next(layer.source for layer in reversed(managed)))
+    for layer in managed:
+        values = {name: getattr(layer.settings, name) for name in layer.set_by if name not in _LISTS}
         lists: dict[str, object] = {
-            name: getattr(merged.settings, name) + getattr(one.settings, name) for name in (*_RULES, *_REDACTIONS)
+            name: getattr(merged.settings, name) + getattr(layer.settings, name) for name in (*_RULES, *_REDACTIONS)
         }
-        lists["rule_places"] = {**merged.settings.rule_places, **one.settings.rule_places}
-        lists["aliases"] = _merge_aliases(merged.settings, one.settings)
+        lists["rule_places"] = {**merged.settings.rule_places, **layer.settings.rule_places}
+        lists["aliases"] = _merge_aliases(merged.settings, layer.settings)
         merged = replace(
             merged,
             settings=replace(merged.settings, **values, **lists),
-            set_by={**merged.set_by, **one.set_by},
-            groups=merged.groups + tuple(_managed_group(group, one) for group in one.groups),
-            notes=merged.notes + one.notes,
+            set_by={**merged.set_by, **layer.set_by},
+            groups=merged.groups + tuple(_managed_group(group, layer) for group in layer.groups),
+            notes=merged.notes + layer.notes,
         )
     return replace(merged, set_by={**_set_as_a_whole(merged.set_by), **merged.set_by})
 
@@ -109,26 +113,14 @@ def _managed_group(group: Group, layer: Layer) -> Group:
 
 def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
     """The settings for managed hooks and rules. When they ask a person, no setting of the user answers instead."""
-    settings = admin.settings
-    return Settings(
-        on_failure=settings.on_failure if "on_failure" in admin.set_by else OnFailure.DENY,
-        on_ask=_stricter("on_ask", settings.on_ask, user.settings.on_ask),
-        on_ask_fallback=settings.on_ask_fallback,
-        prompter=settings.prompter,
-        console=settings.console if "console" in admin.set_by else ConsoleUse.NEVER,  # who runs the agent may open one
-        ask_seconds=min(settings.ask_seconds, user.settings.ask_seconds),
-        on_cut_input=settings.on_cut_input,
-        allow=settings.allow,
-        ask=settings.ask,
-        deny=settings.deny,
-        rule_places=settings.rule_places,
-        agent_rules=settings.agent_rules,
-        hide_denied=settings.hide_denied,
-        unreadable=settings.unreadable,
-        check_types=settings.check_types,
-        aliases=settings.aliases,
-        auto_aliases=settings.auto_aliases,
-        limits=settings.limits,
+    return replace(
+        Settings(),
+        **{name: getattr(admin.settings, name) for name in _OF_MANAGED},
+        on_failure=admin.settings.on_failure if "on_failure" in admin.set_by else OnFailure.DENY,
+        on_ask=_stricter("on_ask", admin.settings.on_ask, user.settings.on_ask),
+        # Who runs the agent may open a console.
+        console=admin.settings.console if "console" in admin.set_by else ConsoleUse.NEVER,
+        ask_seconds=min(admin.settings.ask_seconds, user.settings.ask_seconds),
     )
 
 
@@ -145,7 +137,7 @@ def _merge_settings(user: Layer, admin: Layer) -> tuple[Settings, list[str]]:
             notes.append(_not_used(user.set_by[name], admin.set_by[name]))
             wanted = ()
         values[name] = wanted + getattr(admin.settings, name)
-    for name in (one for one in Settings.__struct_fields__ if one in admin.set_by and one not in _LISTS):
+    for name in (name for name in Settings.__struct_fields__ if name in admin.set_by and name not in _LISTS):
         wanted, managed = getattr(user.settings, name), getattr(admin.settings, name)
         if name not in user.set_by:
             values[name] = managed
@@ -164,7 +156,7 @@ def _merge_settings(user: Layer, admin: Layer) -> tuple[Settings, list[str]]:
 
 def _merge_aliases(first: Settings, second: Settings) -> tuple[Alias, ...]:
     """One alias for each tool. The second settings take precedence."""
-    return tuple({one.tool: one for one in (*first.aliases, *second.aliases)}.values())
+    return tuple({alias.tool: alias for alias in (*first.aliases, *second.aliases)}.values())
 
 
 def _not_used(wanted: str, managed: str) -> str:
@@ -205,30 +197,22 @@ def _merge_groups(user: Layer, admin: Layer, by: str) -> tuple[tuple[Group, ...]
         )
     if "on_failure" not in admin.set_by:
         return user.groups, []
-    minimum = _MinimumOnFailure(admin.settings.on_failure, admin.set_by["on_failure"])
+    minimum, place = admin.settings.on_failure, admin.set_by["on_failure"]
     notes: list[str] = []
-    return tuple(minimum.apply(group, notes) for group in user.groups), notes
+    return tuple(_with_minimum(group, minimum, place, notes) for group in user.groups), notes
 
 
-class _MinimumOnFailure(Struct, frozen=True):
-    """The laxest `on_failure` that a hook may have, and where it is set."""
+def _with_minimum(group: Group, minimum: OnFailure, place: str, notes: list[str]) -> Group:
+    """The group with every laxer `on_failure` replaced by the administrator's, which is set at this place."""
 
-    value: OnFailure
-    place: str
+    def strict_enough(wanted: OnFailure | None, where: str) -> OnFailure | None:
+        if wanted is None or _ON_FAILURE_ORDER.index(wanted) >= _ON_FAILURE_ORDER.index(minimum):
+            return wanted
+        notes.append(_not_used(where, place))
+        return minimum
 
-    def apply(self, group: Group, notes: list[str]) -> Group:
-        """The group, with every laxer `on_failure` replaced."""
-        hooks = tuple(self._apply_to_hook(spec, notes) for spec in group.hooks)
-        if group.on_failure is None or not self._is_laxer(group.on_failure):
-            return replace(group, hooks=hooks)
-        notes.append(_not_used(f"{group.source}: its on_failure", self.place))
-        return replace(group, hooks=hooks, on_failure=self.value)
-
-    def _apply_to_hook(self, spec: HookSpec, notes: list[str]) -> HookSpec:
-        if spec.on_failure is None or not self._is_laxer(spec.on_failure):
-            return spec
-        notes.append(_not_used(f"{spec.source}: on_failure", self.place))
-        return replace(spec, on_failure=self.value)
-
-    def _is_laxer(self, wanted: OnFailure) -> bool:
-        return _ON_FAILURE_ORDER.index(wanted) < _ON_FAILURE_ORDER.index(self.value)
+    hooks = [
+        replace(spec, on_failure=strict_enough(spec.on_failure, f"{spec.source}: on_failure")) for spec in group.hooks
+    ]
+    on_failure = strict_enough(group.on_failure, f"{group.source}: its on_failure")
+    return replace(group, hooks=tuple(hooks), on_failure=on_failure)

@@ -43,7 +43,7 @@ def validate_or_explain(path: str, text: str, tables: dict[str, object], whole: 
 
 
 def _members(model: BaseModel, table: type[Table]) -> dict[str, Any]:
-    return {each.name: _plain(getattr(model, each.name), each.type) for each in fields(table)}
+    return {key.name: _plain(getattr(model, key.name), key.type) for key in fields(table)}
 
 
 def _plain(value: object, annotation: object) -> object:
@@ -52,9 +52,9 @@ def _plain(value: object, annotation: object) -> object:
         (table,) = _tables_in(annotation)
         return table(**_members(value, table))
     if isinstance(value, list):
-        return [_plain(one, annotation) for one in value]
+        return [_plain(item, annotation) for item in value]
     if isinstance(value, dict):
-        return {key: _plain(one, annotation) for key, one in value.items()}
+        return {key: _plain(item, annotation) for key, item in value.items()}
     return value
 
 
@@ -72,14 +72,17 @@ def _tables_in(annotation: object) -> Iterator[type[Table]]:
 def model_of(table: type[Table]) -> type[BaseModel]:
     """The model that accepts what the table accepts, with the same keys and defaults, and their descriptions."""
     texts = _texts(table)
-    derived: dict[str, Any] = {one.name: (_type(one.type), _field(one, texts[one.name])) for one in fields(table)}
+    derived: dict[str, Any] = {key.name: (_type(key.type), _field(key, texts[key.name])) for key in fields(table)}
     return create_model(table.__name__, __base__=_Model, __doc__=table.__doc__, **derived)
 
 
 def _texts(table: type[Table]) -> dict[str, str]:
     """The text below each key of a table, and of those that it inherits from."""
-    lineage = (each for each in reversed(table.__mro__) if issubclass(each, Table))
-    return {key: text for each in lineage for key, text in _descriptions(each.__module__)[each.__name__].items()}
+    lineage = (ancestor for ancestor in reversed(table.__mro__) if issubclass(ancestor, Table))
+    texts: dict[str, str] = {}
+    for ancestor in lineage:
+        texts |= _descriptions(ancestor.__module__)[ancestor.__name__]
+    return texts
 
 
 @cache
@@ -112,11 +115,11 @@ def _type(annotation: object) -> object:
     """The annotation for pydantic: it has other keywords for bounds, and enums need a validator for their names."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return Annotated[_type(arguments[0]), *(_constraint(one) for one in arguments[1:])]
+        return Annotated[_type(arguments[0]), *(_constraint(meta) for meta in arguments[1:])]
     if origin in (Union, UnionType):
-        return Union[tuple(_type(one) for one in arguments)]  # noqa: UP007 - of a tuple
+        return Union[tuple(_type(argument) for argument in arguments)]  # noqa: UP007 - of a tuple
     if origin in (list, dict):
-        return origin[tuple(_type(one) for one in arguments)]
+        return origin[tuple(_type(argument) for argument in arguments)]
     if isinstance(annotation, type) and issubclass(annotation, Table):
         return model_of(annotation)
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
@@ -128,7 +131,10 @@ def _constraint(meta: Meta) -> object:
     if meta.extra and OR_ONE_STRING in meta.extra:
         return BeforeValidator(_as_list, json_schema_input_type=str | list[str])
     pattern = meta.pattern and meta.pattern.replace(r"\Z", "$")  # the `$` of Rust and JSON Schema is Python's `\Z`
-    return Field(ge=meta.ge, le=meta.le, min_length=meta.min_length, pattern=pattern)
+    return Field(
+        gt=meta.gt, ge=meta.ge, lt=meta.lt, le=meta.le,
+        min_length=meta.min_length, max_length=meta.max_length, pattern=pattern,
+    )  # fmt: skip
 
 
 def _as_list(value: object) -> object:

@@ -7,15 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..model.settings import ConsoleUse, OnAsk, OnFailure, Settings
-from .load import KEYS_OF_SETTINGS
-
-_SPELLINGS: Final = {
-    "audit_digest": {True: "digest", False: "full"},
-    "audit_all_calls": {True: "all", False: "judged"},
-    "hold_notifications": {True: "hold", False: "pass"},
-    "auto_aliases": {True: "auto", False: "off"},
-}
-"""Settings that are yes or no here, and a word in the file."""
+from .load import KEYS_OF_SETTINGS, SPELLINGS
 
 _UNSET: Final = ("audit_file", "audit_chain_key_file", "audit_max_file_bytes", "audit_keep_files", "otel_endpoint")
 """Settings that are empty or 0 if the file does not have their key."""
@@ -26,8 +18,8 @@ def setting_line(settings: Settings, name: str) -> str:
     key, value = KEYS_OF_SETTINGS[name], getattr(settings, name)
     if name in _UNSET and not value:
         return f"{key} is not set"
-    if name in _SPELLINGS:
-        value = _SPELLINGS[name][bool(value)]
+    if name in SPELLINGS:
+        value = SPELLINGS[name][value]
     elif key == "on_ask_fallback":
         word = str(settings.console or settings.on_ask_fallback)
         value = {"command": settings.prompter} if settings.prompter else word
@@ -58,7 +50,7 @@ def ask_fallback(settings: Settings) -> str:
 def _text(value: object) -> str:
     """A value as TOML has it: its strings and numbers are spelled as in JSON."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_text(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_text(member)}" for key, member in value.items()) + " }"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(_text(one) for one in value) + "]"
+        return "[" + ", ".join(_text(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)

@@ -133,11 +133,13 @@ def _owner_of_shape(members: Mapping[str, object]) -> str:
     """The system, without a dialect here, that has files of this shape; empty: none is known."""
     hooks = members.get("hooks")
     if isinstance(hooks, list):
-        named = [one for one in hooks if isinstance(one, dict) and _is_event(one.get("type"))]
-        return "Mistral Vibe" if named else "Pi" if any(isinstance(one, dict) and "id" in one for one in hooks) else ""
+        entries = [entry for entry in hooks if isinstance(entry, dict)]
+        if any(_is_event(entry.get("type")) for entry in entries):
+            return "Mistral Vibe"
+        return "Pi" if any("id" in entry for entry in entries) else ""
     if hooks is not None:
         return ""
-    if any(isinstance(one, dict) and any(map(_is_event, one)) for one in members.values()):
+    if any(isinstance(member, dict) and any(map(_is_event, member)) for member in members.values()):
         return "Google Antigravity"
     events = [name for name in members if _is_event(name)]
     return "OpenHands" if any("_" in name for name in events) else "Devin or Droid" if events else ""
@@ -148,7 +150,7 @@ def _hint(dialect: Dialect | None, file: HookFile, members: Mapping[str, object]
     foreign = os.path.basename(os.path.dirname(file.path)) in _FOLDERS or _owner_of_shape(members)
     others = [] if foreign else [name for name in DIALECTS if DIALECTS[name] is not dialect and _reads(name, file)]
     own = dialect.name.partition("@")[0] if dialect else ""
-    others = [name for name in others if name.partition("@")[0] == own] or [one for one in others if "@" not in one]
+    others = [name for name in others if name.partition("@")[0] == own] or [name for name in others if "@" not in name]
     if others:
         return f"if it is a hook file of {' or '.join(others)}, name that: --hooks {others[0]}={file.path}"
     if foreign or dialect is None:
@@ -201,7 +203,7 @@ def _find_below(name: str, member: object, place: str, levels: int) -> Iterator[
 def _is_entry(value: Mapping[str, object]) -> bool:
     """Whether an object names its event, and says what runs."""
     named = [value[key] for key in _EVENT_KEYS & value.keys()]
-    named += [one["type"] for one in named if isinstance(one, dict) and "type" in one]
+    named += [name["type"] for name in named if isinstance(name, dict) and "type" in name]
     return any(map(_is_event, named)) and _has_command(value, 3)
 
 
@@ -216,7 +218,9 @@ def _has_command(value: object, levels: int) -> bool:
     if not isinstance(value, dict):
         return False
     inside = (member for member in value.values() if isinstance(member, dict | list))
-    return any(value[key] for key in _COMMANDS & value.keys()) or any(_has_command(one, levels - 1) for one in inside)
+    if any(value[key] for key in _COMMANDS & value.keys()):
+        return True
+    return any(_has_command(member, levels - 1) for member in inside)
 
 
 def _is_event(name: object) -> bool:
@@ -229,7 +233,7 @@ def _is_event(name: object) -> bool:
 @cache
 def _known_events() -> frozenset[str]:
     """The events of all dialects. Importing them all takes 10 ms: only for a file without hooks that can run."""
-    return frozenset(_folded(name) for one in DIALECTS.values() for name in (*one.events, *one.unavailable))
+    return frozenset(_folded(name) for dialect in DIALECTS.values() for name in (*dialect.events, *dialect.unavailable))
 
 
 def _folded(name: str) -> str:

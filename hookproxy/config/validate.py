@@ -5,7 +5,7 @@ What cannot be used stops start-up: nothing is allowed, or recorded, in its plac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -29,10 +29,10 @@ def aliases(file: ConfigFile, path: str) -> tuple[Alias, ...]:
     Of several presets the last one counts; `[tools.X]` takes precedence over all of them. An empty table says that the
     tool has no other name, so it gets none by itself either.
     """
-    found = {one.tool: one for one in _preset_aliases(file.preset, path)} if file.preset else {}
+    by_tool = {alias.tool: alias for alias in _preset_aliases(file.preset, path)} if file.preset else {}
     for tool, table in file.tools.items():
-        found[tool] = _alias(tool, table, f"{path}: tools.{tool}")
-    return tuple(found.values())
+        by_tool[tool] = _alias(tool, table, f"{path}: tools.{tool}")
+    return tuple(by_tool.values())
 
 
 def _preset_aliases(names: list[str], path: str) -> Iterator[Alias]:
@@ -42,9 +42,9 @@ def _preset_aliases(names: list[str], path: str) -> Iterator[Alias]:
         if name not in PRESETS:
             hint = suggestion(name, PRESETS) or "docs/reference.md has the list of presets"
             raise ConfigError(f"{path}: preset", f"there is no preset {name!r}", hint)
-        for one in PRESETS[name].tools:
-            other = (replace(one, name="Edit", preset=name),) if one.name == "MultiEdit" else ()
-            yield replace(one, preset=name, alternatives=other)
+        for alias in PRESETS[name].tools:
+            other = (replace(alias, name="Edit", preset=name),) if alias.name == "MultiEdit" else ()
+            yield replace(alias, preset=name, alternatives=other)
 
 
 def _alias(tool: str, table: ToolTable, where: str) -> Alias:
@@ -66,11 +66,11 @@ def limits(file: ConfigFile, path: str, text: str, within: Sequence[str | int] =
 
     Raises ConfigError.
     """
-    found = []
+    read = []
     for number, table in enumerate(file.limits):
         key = dotted((*within, "limits", number))
-        found.append(_limit(table, key, path, _place(path, line_of(text, (*within, "limits", number)), key)))
-    return tuple(found)
+        read.append(_limit(table, key, path, _place(path, line_of(text, (*within, "limits", number)), key)))
+    return tuple(read)
 
 
 def rule_places(
@@ -83,14 +83,14 @@ def rule_places(
         first = line_of(text, (*within, kind)) or 1
         for number, rule in enumerate(texts):
             quoted = (f'"{rule}"', f"'{rule}'")
-            found = (at for at, line in enumerate(lines[first - 1 :], first) if any(one in line for one in quoted))
-            places[f"{kind} {rule}"] = _place(path, next(found, first), dotted((*within, kind, number)))
+            with_rule = (at for at, line in enumerate(lines[first - 1 :], first) if any(map(line.__contains__, quoted)))
+            places[f"{kind} {rule}"] = _place(path, next(with_rule, first), dotted((*within, kind, number)))
     return places
 
 
 def dotted(names: Sequence[str | int]) -> str:
     """A key as people read it: `servers.db.limits[0]`."""
-    return "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in names).removeprefix(".")
+    return "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names).removeprefix(".")
 
 
 def _place(path: str, line: int | None, key: str) -> str:
@@ -112,22 +112,18 @@ def _limit(table: LimitTable, key: str, path: str, place: str) -> Limit:
 
 def check_patterns(file: ConfigFile, path: str) -> None:
     """Raise ConfigError for the first rule or pattern that is invalid, or if telemetry cannot be sent."""
-    _check_permission_rules(file, path)
+    check_permission_rules(file.permissions, path, "permissions")
     _check_redaction(file, path)
     _check_telemetry(file, path)
 
 
-def _check_permission_rules(file: ConfigFile, path: str) -> None:
-    rules = file.permissions
-    if rules.allow or rules.ask or rules.deny:
-        check_permission_rules({"allow": rules.allow, "ask": rules.ask, "deny": rules.deny}, path, "permissions")
-
-
-def check_permission_rules(rules: Mapping[str, Sequence[str]], path: str, table: str) -> None:
+def check_permission_rules(rules: Permissions | UserRules, path: str, table: str) -> None:
     """Raise ConfigError for the first rule of a table that is invalid; `table` is its name in the file."""
+    if not (rules.allow or rules.ask or rules.deny):
+        return
     from ..policy.rules import HINT, parsed
 
-    for key, texts in rules.items():
+    for key, texts in (("allow", rules.allow), ("ask", rules.ask), ("deny", rules.deny)):
         for number, rule in enumerate(texts):
             try:
                 parsed(rule)

@@ -30,10 +30,11 @@ class CallFacts(Struct, frozen=True):
     server: str
     tool: str
     agent: str
-    decision: str
+    decision: str = ""
     """As in the audit; empty: not decided yet."""
-    result: str
-    rewritten: bool
+    refused: bool = False
+    rewritten: bool = False
+    failed: bool = False
 
 
 class CallFilter(Struct, frozen=True):
@@ -76,25 +77,28 @@ class CallFilter(Struct, frozen=True):
 
     def matches_record(self, record: CallRecord) -> bool:
         """As `matches`, for a record of the audit."""
-        if self == _ALL:
+        if self == ALL:
             return True
         facts = CallFacts(
             record.server,
             record.tool,
             record.agent,
             record.decision,
-            record.result,
+            record.result == "refused",
             "arguments" in record.changed,
+            record.failed,
         )
         return self.matches(facts, _texts(record) if self.text else ())
 
     def matches_in_flight(self, server: str, tool: str, agent: str, arguments: Raw) -> bool:
         """As `matches`, for a call that is not decided yet."""
-        facts = CallFacts(server, tool, agent, "", "", False)
+        if self == ALL:
+            return True
+        facts = CallFacts(server, tool, agent)
         return self.matches(facts, (tool, server, bytes(arguments).decode(errors="replace")) if self.text else ())
 
 
-_ALL: Final = CallFilter()
+ALL: Final = CallFilter()
 
 
 def _texts(record: CallRecord) -> Iterable[str]:
@@ -116,10 +120,10 @@ def _decided(wanted: str, facts: CallFacts) -> bool:
         case "allowed":
             return facts.decision.endswith("allow")
         case "refused":
-            return facts.decision.endswith("deny") or facts.result == "refused"
+            return facts.decision.endswith("deny") or facts.refused
         case "asked":
             return facts.decision.startswith("asked")
         case "rewritten":
             return facts.rewritten
         case _:
-            return facts.result in ("error", "lost", "cancelled")
+            return facts.failed

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
+from msgspec import Struct, field
 
 from ..live import messages, registry
 from ..live.messages import Action, Answer, AnswerTaken, Changes, Run
@@ -54,8 +55,8 @@ class Follower:
         """Connect to the runs that are new. What prevents it is reported once."""
         try:
             for name in registry.names(self._folder):
-                if name not in self._connections and (found := registry.connect(self._folder, name)) is not None:
-                    self._connections[name] = _Connection(name, found, self.state)
+                if name not in self._connections and (connection := registry.connect(self._folder, name)) is not None:
+                    self._connections[name] = _Connection(name, connection, self.state)
                     tasks.start_soon(self._follow_run, name)
             problem = ""
         except UserError as error:
@@ -85,6 +86,13 @@ class Follower:
         return await connection.answer(Answer(approval, action, reason[: messages.LONGEST_REASON], place))
 
 
+class _PendingAnswer(Struct, eq=False):
+    """An answer whose fate is not known yet."""
+
+    done: anyio.Event = field(default_factory=anyio.Event)
+    result: AnswerTaken | None = None
+
+
 class _Connection:
     """The connection to one run."""
 
@@ -96,7 +104,7 @@ class _Connection:
         self._closed = False
 
     async def read(self) -> None:
-        """Take what the run says, until it ends. Raises OSError, Unreadable."""
+        """Read what the run says, until it ends. Raises OSError, Unreadable."""
         if unix_socket.account_of_peer(self._connection)[0] not in (0, os.geteuid()):
             raise messages.Unreadable("another account listens there")
         begun = bytearray()
@@ -121,7 +129,9 @@ class _Connection:
         if not isinstance(message, AnswerTaken):
             self._state.apply(self._name, message)
         elif waiting := self._answers.get(message.approval):
-            waiting.pop(0).take(message)
+            pending = waiting.pop(0)
+            pending.result = message
+            pending.done.set()
 
     async def answer(self, answer: Answer) -> AnswerTaken:
         """Send an answer, and wait for what becomes of it."""
@@ -152,16 +162,3 @@ class _Connection:
         for waiting in self._answers.values():
             for pending in waiting:
                 pending.done.set()
-
-
-class _PendingAnswer:
-    """An answer whose fate is not known yet."""
-
-    def __init__(self) -> None:
-        self.done = anyio.Event()
-        self.result: AnswerTaken | None = None
-
-    def take(self, result: AnswerTaken) -> None:
-        """The run has said what became of it."""
-        self.result = result
-        self.done.set()

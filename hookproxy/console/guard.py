@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse
 
 from .access import SECURITY_HEADERS, Access, Refused
-from .html import el
+from .html import render
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,7 +22,7 @@ class Guard:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As ASGI says."""
+        """Answer the request, or let it pass."""
         if scope["type"] != "http":
             return
         request = Request(scope)
@@ -42,19 +42,6 @@ class Guard:
         await app(scope, receive, send_with_headers)
 
     def _first_page(self) -> HTMLResponse:
-        """A page that goes on by itself: a redirect would count as sent by whoever made the link, without a cookie."""
-        address = f"/{self._access.folder}/"
-        content = el(
-            "html",
-            el(
-                "head",
-                el("meta", charset="utf-8"),
-                el("meta", http_equiv="refresh", content=f"0; url={address}"),
-                el("title", "hookproxy"),
-            ),
-            el("body", el("p", el("a", "Open the console", href=address))),
-            lang="en",
-        )
-        response = HTMLResponse(f"<!doctype html>{content}")
+        response = HTMLResponse(render("first.html", address=f"/{self._access.folder}/"))
         response.headers["Set-Cookie"] = self._access.set_cookie
         return response

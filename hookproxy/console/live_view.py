@@ -5,18 +5,28 @@ The page asks when it is ready for more, so a slow browser gets fewer and larger
 
 from __future__ import annotations
 
-from itertools import takewhile
-from typing import Final
+import time
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct, field
 
+from ..live.messages import Settled
+from . import words
 from .call_filter import CallFilter
-from .pages import live
+from .html import part
 from .state import State
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 MOST_ROWS: Final = 200
 """Calls in the list of a page: the browser removes older ones."""
+
+_MOST_IN_FLIGHT: Final = 100  # calls that are listed; all are counted
 
 
 class PageChange(Struct, omit_defaults=True):
@@ -27,19 +37,19 @@ class PageChange(Struct, omit_defaults=True):
     counts: str = ""
     runs: str = ""
     in_flight: str = ""
-    ended: list[str] = field(default_factory=list)
+    ended: Sequence[str] = field(default_factory=list)
     """Rows of further calls, the newest last."""
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     """New approvals: key, markup, and a sentence for a notification."""
     settled: list[tuple[str, str]] = field(default_factory=list)
-    """Approvals that wait no more: key, and what became of them."""
+    """Approvals that no longer wait: key, and what became of them."""
     waiting: int = 0
     """How many approvals wait."""
 
     @property
     def encoded(self) -> bytes:
         """The event as JSON, on one line."""
-        return msgspec.json.encode(self, enc_hook=str)  # Html is a str
+        return msgspec.json.encode(self, enc_hook=str)  # Markup is a str
 
 
 class LiveView:
@@ -61,43 +71,43 @@ class LiveView:
     @property
     def has_calls_in_flight(self) -> bool:
         """There are calls whose time goes on."""
-        return any(run.calls for run in self._state.runs.values())
+        return self._state.in_flight_count > 0
 
     def change(self) -> PageChange:
         """What has changed since the last time; the first time, everything."""
         state, first = self._state, self._number < 0
         change = PageChange(first=first, waiting=len(state.approvals))
         self._version = state.version
-        flying = sum(len(run.calls) for run in state.runs.values())
-        change.counts = live.counts(state.counts, flying)
-        change.runs = live.runs(state)
-        change.in_flight = live.in_flight(state, self._calls)
+        change.counts = part("counts", state.counts, state.in_flight_count)
+        change.runs = part("runs", list(state.runs.values()))
+        newest = deque(state.in_flight(self._calls), _MOST_IN_FLIGHT)
+        change.in_flight = part("in_flight", reversed(newest), time.time())
         change.ended = self._new_rows()
         self._approvals(change)
         return change
 
-    def _new_rows(self) -> list[str]:
+    def _new_rows(self) -> list[Markup]:
         """Rows of the newest matching calls that the page has not got yet, the newest last."""
-        new = takewhile(lambda one: one.number > self._number, reversed(self._state.ended))
-        rows: list[str] = []
-        for one in new:
-            if self._calls.matches_record(one.record):
-                rows.append(live.ended(one))
-                if len(rows) >= MOST_ROWS:
-                    break
+        new = takewhile(lambda call: call.number > self._number, reversed(self._state.ended))
+        matching = (call for call in new if self._calls.matches_record(call.record))
+        rows = [part("ended", call.run, call.record) for call in islice(matching, MOST_ROWS)]
         self._number = self._state.number
         return rows[::-1]
 
     def _approvals(self, change: PageChange) -> None:
         waiting = self._state.approvals
-        for key in [key for key in self._shown if key not in waiting]:
-            self._shown.remove(key)
-            change.settled.append((live.key(*key), live.settled(self._state.settled.get(key))))
-        for key, one in waiting.items():
+        for key in self._shown - waiting.keys():
+            change.settled.append(("/".join(key), settled(self._state.settled.get(key))))
+        for key, shown in waiting.items():
             if key not in self._shown:
-                self._shown.add(key)
-                run = self._state.runs.get(one.run)
-                session = run.sessions.get(one.approval.session) if run else None
-                markup = live.approval(one, session.agent if session else "", self._token)
-                sentence = f"{one.approval.tool} of {one.approval.server} waits for your approval"
-                change.asked.append((live.key(*key), markup, sentence))
+                name, approval = "/".join(key), shown.approval
+                markup = part("approval", name, shown.run, approval, self._state.agent_of(shown), self._token)
+                change.asked.append((name, markup, f"{approval.tool} of {approval.server} waits for your approval"))
+        self._shown = set(waiting)
+
+
+def settled(approval: Settled | None) -> str:
+    """What became of an approval, in a sentence."""
+    if approval is None:
+        return words.SETTLED["withdrawn"]
+    return f"{words.SETTLED[approval.action]}{f' by {approval.by}' if approval.by else ''}"

@@ -26,6 +26,8 @@ def as_mistakes() -> Iterator[None]:
         raise Mistake(error.message, error.hint) from None
 
 
-def http_status(error: UserError) -> HTTPStatus:
+def http_status(error: UserError | None) -> HTTPStatus:
     """The status of a response that shows the error. Others than mistakes concern this machine, not the request."""
+    if error is None:
+        return HTTPStatus.OK
     return error.http_status if isinstance(error, Mistake) else HTTPStatus.INTERNAL_SERVER_ERROR

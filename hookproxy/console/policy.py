@@ -7,29 +7,34 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-import tomlkit
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..checks.report import FailureEffect, alias_origin, names_of_tools
 from ..checks.startup_notes import KeyLines
-from ..config.load import KEYS_OF_SETTINGS, Loaded
+from ..config.load import KEYS_OF_SETTINGS, SPELLINGS, Loaded
 from ..config.parse import read_tables, validated
+from ..config.toml_text import ask_fallback
+from ..model.aliases import Alias
 from ..model.errors import ConfigError
 from ..model.settings import Settings
+from ..wrapping.syntax_tree import quoted
+
+__all__ = ["ask_fallback", "names_of_tools"]  # the page's template gets them from here
 
 RULES: Final = ("deny", "ask", "allow")
 """The kinds of permission rules, the strongest first."""
 
+FAILURES: Final = {
+    FailureEffect.BLOCK: "the call is refused",
+    FailureEffect.WITHHOLD: "the result is withheld",
+    FailureEffect.INFORM_MODEL: "the result passes, with a note to the model",
+    FailureEffect.CONTINUE: "everything continues",
+}
+"""What a hook's failure leads to."""
+
 _LISTED_APART: Final = frozenset({*RULES, "agent_rules", "aliases", "limits", "prompter", "console"})
 """Settings that have tables of their own, or are shown with another one."""
-
-_SPELLED: Final[dict[str, dict[object, str]]] = {
-    "audit_digest": {True: "digest", False: "full"},
-    "audit_all_calls": {True: "all", False: "judged"},
-    "hold_notifications": {True: "hold", False: "pass"},
-    "auto_aliases": {True: "auto", False: "off"},
-}
-"""Values of settings as hookproxy.toml spells them, where these differ."""
 
 _TYPED: Final = "the lines"
 _TYPED_KEY: Final = "permissions"
@@ -69,7 +74,7 @@ def layer_of(loaded: Loaded, file: str) -> str:
 def settings_in_force(loaded: Loaded) -> list[Setting]:
     """All settings, those that a file or an option sets first."""
     lines, default = KeyLines(), Settings()
-    found = []
+    settings = []
     for name, key in KEYS_OF_SETTINGS.items():
         if name in _LISTED_APART:
             continue
@@ -78,12 +83,9 @@ def settings_in_force(loaded: Loaded) -> list[Setting]:
         place = _place(file, line, lines)
         if not place and value != getattr(default, name):
             place = "the default with an audit in the state folder"
-        found.append(
-            Setting(
-                key, _SPELLED.get(name, {}).get(value) or _shown(value), place, layer_of(loaded, file) if file else ""
-            )
-        )
-    return sorted(found, key=lambda one: not one.place)
+        shown = SPELLINGS.get(name, {}).get(value) or _shown(value)
+        settings.append(Setting(key, shown, place, layer_of(loaded, file) if file else ""))
+    return sorted(settings, key=lambda setting: not setting.place)
 
 
 def _fallback(settings: Settings) -> str:
@@ -128,6 +130,12 @@ def rules_in_force(loaded: Loaded) -> Iterator[Rule]:
             yield Rule("limit", text, limit.place or limit.by, layer or layer_of(loaded, loaded.path))
 
 
+def origin(alias: Alias) -> str:
+    """Where a tool's other name comes from, and its arguments' other names."""
+    renamed = ", ".join(f"{name} for {hook_name}" for hook_name, name in alias.arguments.items())
+    return "; ".join(text for text in (alias_origin(alias), renamed) if text)
+
+
 # --- rules to add and to try ---
 
 
@@ -148,7 +156,7 @@ def lines_for(loaded: Loaded, decision: str, rule: str) -> Lines:
     """The lines of hookproxy.toml that add a permission rule. If there is such a list already, the whole new list."""
     own: list[str] = [*getattr(loaded.settings, decision)] if loaded.path else []
     file, key = _split(loaded.set_by.get(decision, ""))
-    listed = f"{decision} = {tomlkit.item([*own, *([] if rule in own else [rule])]).as_string()}"
+    listed = f"{decision} = [{', '.join(map(quoted, dict.fromkeys((*own, rule))))}]"
     if own and file == loaded.path and key:
         line = KeyLines().line(file, key)
         return Lines(f"{listed}\n", f"in [permissions] of {file}, in place of line {line}" if line else f"in {file}")
@@ -158,7 +166,7 @@ def lines_for(loaded: Loaded, decision: str, rule: str) -> Lines:
 def with_rules(loaded: Loaded, text: str) -> Loaded:
     """The configuration with the permission rules of these lines added; nothing else may be in them.
 
-    Rules are no code: trying them runs nothing that is not configured. Raises ConfigError.
+    Rules are not code: trying them runs nothing that is not configured. Raises ConfigError.
     """
     if not text.strip():
         return loaded

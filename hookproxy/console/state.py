@@ -8,10 +8,11 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from ..audit.records import CallRecord
 from ..live.messages import NOTHING, CallInFlight, Changes, Counts, Run, RunSession, Settled, WaitingApproval
+from .call_filter import ALL, CallFilter
 
 MAX_ENDED: Final = 2000
 """Calls that have ended and can be looked at: more than a person scrolls through; all of them are in the audit."""
@@ -23,6 +24,7 @@ MAX_SETTLED: Final = 200
 """Approvals that have been answered, which are kept to tell a second person who has answered them."""
 
 _CALL: Final = msgspec.json.Decoder(CallRecord)
+_UNKNOWN: Final = RunSession("", "")
 
 
 class EndedCall(Struct, frozen=True):
@@ -55,7 +57,16 @@ class RunState(Struct):
     @property
     def servers(self) -> str:
         """The names of its servers, for people."""
-        return ", ".join(dict.fromkeys(one.server for one in self.sessions.values()))
+        return ", ".join(dict.fromkeys(session.server for session in self.sessions.values()))
+
+    @property
+    def agents(self) -> str:
+        """The names of its agents, for people."""
+        return ", ".join(dict.fromkeys(session.agent for session in self.sessions.values() if session.agent))
+
+    def session(self, name: str) -> RunSession:
+        """The session with this id; one without names if it is not known any more."""
+        return self.sessions.get(name, _UNKNOWN)
 
 
 class State:
@@ -68,7 +79,7 @@ class State:
         self.approvals: dict[tuple[str, str], ShownApproval] = {}
         """What waits for a person, by run and approval, the oldest first."""
         self.settled: dict[tuple[str, str], Settled] = {}
-        """The last approvals that wait no more."""
+        """The last approvals that have been settled."""
         self.version = 0
         """Rises with each change."""
         self.number = 0
@@ -88,18 +99,25 @@ class State:
     @property
     def counts(self) -> Counts:
         """The sums over all runs, also of those that have ended."""
-        return _sum([self.past, *(one.counts for one in self.runs.values())])
+        return _sum([self.past, *(run.counts for run in self.runs.values())])
 
-    def in_flight(self) -> Iterator[tuple[RunState, CallInFlight]]:
-        """All calls that have not ended."""
+    def in_flight(self, calls: CallFilter = ALL) -> Iterator[tuple[RunState, CallInFlight]]:
+        """The calls that have not ended and that the filter shows."""
         for run in self.runs.values():
             for call in run.calls.values():
-                yield run, call
+                session = run.session(call.session)
+                if calls.matches_in_flight(session.server, call.tool, session.agent, call.arguments):
+                    yield run, call
 
-    def server_of(self, run: str, session: str) -> str:
-        """The name of a session's server; empty if it is not known any more."""
-        found = self.runs.get(run)
-        return found.sessions[session].server if found and session in found.sessions else ""
+    @property
+    def in_flight_count(self) -> int:
+        """How many calls have not ended."""
+        return sum(len(run.calls) for run in self.runs.values())
+
+    def agent_of(self, waiting: ShownApproval) -> str:
+        """The name of the agent whose call waits; empty if it is not known."""
+        run = self.runs.get(waiting.run)
+        return run.session(waiting.approval.session).agent if run else ""
 
     def apply(self, run: str, message: Run | Changes) -> None:
         """Take what a run says. A line of a run that has not said who it is has no effect."""
@@ -110,7 +128,7 @@ class State:
         self._changed()
 
     def forget(self, run: str) -> None:
-        """The run has ended, or cannot be reached: what waited in it waits no more."""
+        """The run has ended, or cannot be reached: the approvals that waited in it are withdrawn."""
         state = self.runs.pop(run, None)
         if state is None:
             return
@@ -121,7 +139,7 @@ class State:
 
     def _change(self, run: str, state: RunState, message: Changes) -> None:
         state.counts = message.counts
-        state.sessions.update({one.session: one for one in message.sessions})
+        state.sessions.update({session.session: session for session in message.sessions})
         for name in message.ended_sessions:
             state.sessions.pop(name, None)
         for call in message.calls:
@@ -134,8 +152,7 @@ class State:
         for name in message.gone:
             state.calls.pop(name, None)
             self.left_out += 1
-        waiting = {(run, one.id): ShownApproval(run, one) for one in message.asked}
-        self.approvals.update(waiting)
+        self.approvals.update({(run, approval.id): ShownApproval(run, approval) for approval in message.asked})
         for settled in message.settled:
             self._settle(run, settled)
 
@@ -166,10 +183,4 @@ class State:
 
 
 def _sum(counts: list[Counts]) -> Counts:
-    return Counts(
-        calls=sum(one.calls for one in counts),
-        refused=sum(one.refused for one in counts),
-        rewritten=sum(one.rewritten for one in counts),
-        failed=sum(one.failed for one in counts),
-        asked=sum(one.asked for one in counts),
-    )
+    return Counts(*map(sum, zip(*map(astuple, counts), strict=True)))

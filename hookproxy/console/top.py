@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from itertools import islice
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -72,10 +70,9 @@ class Top(App[None]):
         self._known: set[tuple[str, str]] = set()
 
     def compose(self) -> ComposeResult:
-        """As in Textual."""
-        yield Static("", id="counts", markup=False)
-        yield Static("", id="unread", markup=False)
-        yield Static("", id="problem", markup=False)
+        """The sums and what is wrong above the list, the field of the filter below it."""
+        for name in ("counts", "unread", "problem"):
+            yield Static("", id=name, markup=False)
         yield DataTable(cursor_type="row", zebra_stripes=True)
         yield Input(placeholder="server:NAME tool:NAME agent:NAME decision:refused words", id="filter")
         yield Footer()
@@ -114,12 +111,11 @@ class Top(App[None]):
         if not self._is_shown:
             return
         state, first = self.state, self.screen_stack[0]
-        flying = sum(len(run.calls) for run in state.runs.values())
-        sums = terminal_text.counts(state.counts, len(state.runs), flying, len(state.approvals))
+        sums = terminal_text.counts(state.counts, len(state.runs), state.in_flight_count, len(state.approvals))
         first.query_one("#counts", Static).update(f"{sums}{' (paused)' if self._paused else ''}")
-        unread = first.query_one("#unread", Static)
-        unread.update(terminal_text.unread_runs(state))
-        unread.display = bool(terminal_text.unread_runs(state))
+        unread, text = first.query_one("#unread", Static), terminal_text.unread_runs(state)
+        unread.update(text)
+        unread.display = bool(text)
         self._notice_approvals()
         if not self._paused and self.screen is first:
             self._draw_rows()
@@ -132,12 +128,12 @@ class Top(App[None]):
         chosen = self._key_at(row) if row else ""
         scroll = table.scroll_y
         table.clear()
-        for one in rows:
-            cells = (one.time, one.outcome, one.server, one.tool, one.took, one.arguments)
-            style = _STYLES.get(one.kind, "")
+        for call in rows:
+            cells = (call.time, call.outcome, call.server, call.tool, call.took, call.arguments)
+            style = _STYLES.get(call.kind, "")
             shown = [Text(cell, style if number == 1 else "", no_wrap=True) for number, cell in enumerate(cells)]
-            table.add_row(*shown, key=one.key)
-        if chosen and (place := next((n for n, one in enumerate(rows) if one.key == chosen), 0)):
+            table.add_row(*shown, key=call.key)
+        if chosen and (place := next((number for number, call in enumerate(rows) if call.key == chosen), 0)):
             table.move_cursor(row=place, scroll=False)
             table.scroll_to(y=scroll + place - row, animate=False)
 
@@ -195,10 +191,9 @@ class Top(App[None]):
         """Open the page of a call; of one that waits for a person, its approval."""
         key = event.row_key.value or ""
         run, _, call = key.partition("/")
-        approval = next(
-            (one for one in self.state.approvals.values() if (one.run, one.approval.call) == (run, call)), None
-        )
-        self.push_screen(CallScreen(run, call) if approval is None else ApprovalScreen(approval))
+        waiting = self.state.approvals.values()
+        shown = next((shown for shown in waiting if (shown.run, shown.approval.call) == (run, call)), None)
+        self.push_screen(CallScreen(run, call) if shown is None else ApprovalScreen(shown))
 
 
 class _TextScreen(Screen[None]):
@@ -217,7 +212,7 @@ class _TextScreen(Screen[None]):
         return self.app
 
     def compose(self) -> ComposeResult:
-        """As in Textual."""
+        """The text, and the keys below it."""
         yield Log()
         yield Footer()
 
@@ -256,17 +251,15 @@ class CallScreen(_TextScreen):
         state = self.top.state
         run = state.runs.get(self._run)
         call = run.calls.get(self._call) if run else None
-        self._ended = self._ended or next(self._find(), None)
+        if self._ended is None:
+            known = (ended for ended in reversed(state.ended) if ended.run == self._run)
+            self._ended = next((ended for ended in known if ended.record.call == self._call), None)
         if self._ended is not None:
             self.show(terminal_text.ended_call(self._ended.record))
         elif run is not None and call is not None:
             self.show(terminal_text.call_in_flight(run, call, time.time()))
         elif not self._shown:
             self.show("This call is not kept here any more: hookproxy audit shows it.")
-
-    def _find(self) -> Iterator[EndedCall]:
-        ended = reversed(self.top.state.ended)
-        return islice((one for one in ended if (one.run, one.record.call) == (self._run, self._call)), 1)
 
 
 class ApprovalScreen(_TextScreen):
@@ -283,7 +276,7 @@ class ApprovalScreen(_TextScreen):
         self._waiting = waiting
 
     def compose(self) -> ComposeResult:
-        """As in Textual."""
+        """The text, and below it what was answered and the field of the reason."""
         yield Log()
         with Vertical(id="choices"):
             yield Static("", id="taken", markup=False)
@@ -295,10 +288,8 @@ class ApprovalScreen(_TextScreen):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Show the approval, and say so when it waits no more."""
-        run = self.top.state.runs.get(self._waiting.run)
-        session = run.sessions.get(self._waiting.approval.session) if run else None
-        self.show(terminal_text.approval(self._waiting, session.agent if session else ""))
+        """Show the approval, and say so when it no longer waits."""
+        self.show(terminal_text.approval(self._waiting, self.top.state.agent_of(self._waiting)))
         self.query_one(Log).focus()
         self.set_interval(_REFRESH_SECONDS, self.draw)
 
@@ -314,7 +305,7 @@ class ApprovalScreen(_TextScreen):
         return self._waiting.run, self._waiting.approval.id
 
     def draw(self) -> None:
-        """Say what became of the approval, once it waits no more."""
+        """Say what became of the approval, once it no longer waits."""
         if self._key not in self.top.state.approvals:
             settled = self.top.state.settled.get(self._key)
             became = settled.action if settled else "withdrawn"

@@ -13,23 +13,34 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 
+from ..audit import lines
+from ..audit.records import HookRun
 from ..checks.report import CheckedServer
 from ..checks.server_tools import list_tools
 from ..config.load import Loaded, make_data_folders
 from ..hooks.coverage import coverage
 from ..model.errors import UserError
-from ..model.hooks import Session
+from ..model.hooks import Ended, Session
+from ..trial.observe import ObservedRun
 from ..trial.report import TrialReport, json_object, try_call
 from ..trial.run import TrialCall
 from . import policy, replay
-from .history import Query
 from .mistakes import Mistake, as_mistakes
 from .options import Options
-from .pages import replay as replay_page
-from .pages import trial as trial_page
 
 _Result = TypeVar("_Result")
+
+
+class TypedCall(Struct, frozen=True):
+    """What was typed into the form that tries a call."""
+
+    server: str = ""
+    tool: str = ""
+    arguments: str = "{}"
+    result: str = ""
 
 
 class Trials:
@@ -44,7 +55,7 @@ class Trials:
         """End what runs."""
         self._scope.cancel()
 
-    async def try_call(self, typed: trial_page.Form) -> TrialReport:
+    async def try_call(self, typed: TypedCall) -> TrialReport:
         """Run the hooks on a call. Raises UserError."""
         if not typed.tool:
             raise Mistake("no tool is named", "write the server's own name of the tool")
@@ -59,9 +70,9 @@ class Trials:
         async with self._alone():
             return await try_call(loaded, TrialCall(typed.tool, arguments, result), None, session, environ)
 
-    async def replay(self, typed: replay_page.Form, query: Query) -> replay_page.Replayed:
+    async def replay(self, typed: replay.TypedReplay) -> replay.Replayed:
         """Run the recorded calls through one of the configurations. Raises UserError."""
-        loads = [self._options.load, *self._options.compared.values()]
+        query, loads = typed.view.query(), [self._options.load, *self._options.compared.values()]
 
         def read() -> tuple[Loaded, replay.Recorded]:
             loaded = loads[typed.configuration]()
@@ -100,3 +111,31 @@ class Trials:
 async def in_thread(read: Callable[[], _Result]) -> _Result:
     """The result of what reads files or takes time, from a worker thread. On cancel it goes on: it changes nothing."""
     return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+
+
+def as_record(run: ObservedRun) -> HookRun:
+    """The run as the audit would record it, with all that the hook got and printed."""
+    spec, hook_run = run.spec, run.hook_run
+    record = HookRun(
+        source=spec.source,
+        event=spec.event,
+        dialect=spec.dialect,
+        command=spec.target or spec.label,
+        ended=Ended.CANCELLED.value,
+        verdict="none",
+        input=run.stdin.decode(errors="backslashreplace"),
+    )
+    if (result := run.result) is not None:
+        output, errors = (text.decode(errors="backslashreplace") for text in (result.stdout, result.stderr))
+        record = replace(record, ended=result.ended.value, exit=result.code, ms=result.ms, stdout=output, stderr=errors)
+    if hook_run is None:
+        return record
+    verdict = hook_run.verdict
+    return replace(
+        record,
+        tool_name=hook_run.tool_name,
+        verdict=lines.verdict_word(verdict),
+        reason=verdict.failure or verdict.reason,
+        feedback=verdict.feedback,
+        messages=verdict.messages,
+    )

@@ -1,12 +1,15 @@
-"""Text for a terminal in which each character can be seen: what an agent, a server or a hook wrote hides nothing."""
+"""Text in which each character can be seen: what an agent, a server or a hook wrote hides nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Final
 
+import msgspec
 from rich.cells import cell_len, chop_cells
 
+from ..jsonrpc import normalize
 from ..model.errors import printable
 
 INVISIBLE: Final = re.compile(
@@ -16,12 +19,12 @@ INVISIBLE: Final = re.compile(
 
 
 def visible(text: str) -> str:
-    """The text with an escape for each character that a terminal would interpret or not show. Line feeds stay."""
+    """The text with an escape for each character that fonts do not show or terminals act on. Line feeds stay."""
     return "\n".join(INVISIBLE.sub(_escape, printable(line)) for line in text.split("\n"))
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def lines(text: str, width: int) -> list[str]:
@@ -33,3 +36,11 @@ def _pieces(line: str, width: int) -> list[str]:
     if line.isascii():
         return [line[at : at + width] for at in range(0, len(line), width)] or [""]
     return [line] if cell_len(line) <= width else chop_cells(line, width)
+
+
+def pretty(raw: bytes | str | msgspec.Raw) -> str:
+    """JSON over many lines, with numbers as they are spelled and no needless escapes; other text as it is."""
+    text = raw.encode(errors="surrogatepass") if isinstance(raw, str) else bytes(raw)
+    with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):  # other text is shown as it is
+        text = msgspec.json.format(normalize.normalize(text, lenient=True), indent=2) if text else b""
+    return text.decode(errors="backslashreplace")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from http import HTTPStatus
 from importlib import resources
+from itertools import chain
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
 import anyio
 import uvicorn
@@ -16,29 +19,28 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from ..audit.view import files, from_end
+from ..audit.view import from_end
+from ..audit.view.table import refusal_text
 from ..checks.inspect import inspect
+from ..checks.report import Report
+from ..config.load import Loaded
 from ..live.messages import Action, AnswerTaken, Settled
 from ..model.errors import UserError, printable
-from . import history, policy, replay
+from . import history, policy, trials
 from .access import MAX_FORM_BYTES, Access, Refused
 from .call_filter import CallFilter
 from .change_stream import ChangeStreams
+from .charts import charts
 from .guard import Guard
-from .html import Html, el, page
-from .live_view import LiveView
-from .mistakes import Mistake, as_mistakes, http_status
+from .html import render
+from .live_view import LiveView, settled
+from .mistakes import Mistake, http_status
 from .options import Options
-from .pages import call as call_page
-from .pages import charts as charts_page
-from .pages import history as history_page
-from .pages import live as live_page
-from .pages import policy as policy_page
-from .pages import replay as replay_page
-from .pages import trial as trial_page
-from .pages.problem import problem
+from .policy import Lines
+from .replay import MOST_CALLS, Replayed, TypedReplay
 from .state import State
-from .trials import Trials, in_thread
+from .trials import Trials, TypedCall, in_thread
+from .visible import pretty
 
 if TYPE_CHECKING:
     import socket
@@ -46,8 +48,12 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from ..audit.records import CallRecord, HookRun
+    from ..trial.report import TrialReport
+
 
 _MOST_DIGITS: Final = 18  # of the length of a form
+_LONGEST_LINK: Final = 4000  # bytes of arguments in a link: browsers do not take longer addresses for certain
 _TOO_LONG: Final = "The form is too long."
 _ACTIONS: Final[dict[str, Action]] = {"allow": "allow", "allow_session": "allow_session", "deny": "deny"}
 _STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -110,13 +116,14 @@ class Pages:
             body += piece
             if len(body) > MAX_FORM_BYTES:
                 raise Refused(413, _TOO_LONG)
-        return self._access.form(bytes(body))
+        form = self._access.form(bytes(body))
+        return {name: value.replace("\r\n", "\n") for name, value in form.items()}  # as it was typed
 
     # --- live ---
 
     async def live(self, request: Request) -> Response:
         """The page of the calls that happen now."""
-        return _html("Live", "./", live_page.live(CallFilter.from_query(request.query_params)), live=True)
+        return _html("live.html", "Live", "./", live=True, calls=CallFilter.from_query(request.query_params))
 
     async def events(self, request: Request) -> Response:
         """The changes of the live page, as events."""
@@ -130,15 +137,16 @@ class Pages:
     async def call(self, request: Request) -> Response:
         """One call of now: as it is in flight, or as it ended; else what the audit says."""
         run, call = (request.query_params.get(name, "")[:200] for name in ("run", "call"))
-        state = self._state.runs.get(run)
-        if state is not None and call in state.calls:
-            shown = await in_thread(partial(live_page.call_in_flight, state, state.calls[call]))
-            return _html(f"Call {call}", "./", shown)
-        found = [one.record for one in self._state.ended if one.run == run and one.record.call == call]
-        if not found:
+        state, title = self._state.runs.get(run), f"Call {call}"
+        if state is not None and (flying := state.calls.get(call)) is not None:
+            session = state.session(flying.session)
+            show = partial(_html, "call_in_flight.html", title, "./", call=flying, session=session, now=time.time())
+            return await in_thread(show)
+        ended = [known.record for known in self._state.ended if known.run == run and known.record.call == call]
+        if not ended:
             what = f"the call {printable(call)} is not among the last ones"
             raise Mistake(what, "the history has those that are recorded", HTTPStatus.NOT_FOUND)
-        return _html(f"Call {call}", "./", await in_thread(partial(call_page.page, found)))
+        return await in_thread(partial(_call_page, ended, "./"))
 
     async def answer(self, request: Request) -> Response:
         """Give a person's answer to an approval, and say what became of it."""
@@ -151,94 +159,81 @@ class Pages:
         over, text = await self._answer_once(key, action, form.get("reason", "").strip(), place)
         if "application/json" in request.headers.get("accept", ""):
             return JSONResponse({"over": over, "text": text})
-        message = el("div", el("p", text), class_="message", role="status")
-        return _html("Answer", "./", Html(message + el("p", el("a", "Back to the calls", href="./"))))
+        return _html("message.html", "Answer", "./", text=text, back=True)
 
     async def _answer_once(self, key: tuple[str, str], action: Action, reason: str, place: str) -> tuple[bool, str]:
-        """True if the approval waits no more, and a sentence about it. The first answer counts."""
+        """True if the approval no longer waits, and a sentence about it. The first answer counts."""
         if key not in self._state.approvals:
-            return True, f"Your answer came too late. {live_page.settled(self._state.settled.get(key))}"
+            return True, f"Your answer came too late. {settled(self._state.settled.get(key))}"
         taken = await self._answer(*key, action, reason, place)
         if taken.accepted:
-            return True, live_page.settled(Settled(key[1], action))
+            return True, settled(Settled(key[1], action))
         return key not in self._state.approvals, f"Your answer was not taken: {taken.why}"
 
     # --- history ---
 
-    def _query(self, view: history_page.View) -> history.Query:
-        """Raises Mistake for times that cannot be read."""
-        now = files.now()
-        with as_mistakes():
-            since = None if view.since == "all" else files.since(view.since, now)
-            return history.Query(view.calls, since, files.since(view.until, now) if view.until else None)
-
     async def history(self, request: Request) -> Response:
-        """The table of recorded calls."""
-        view = history_page.View.from_query(request.query_params)
+        """The table of recorded calls. Charts are only on its first page."""
+        view = history.View.from_query(request.query_params)
         before = from_end.place(request.query_params.get("before", ""))
 
-        def read() -> Html:
-            path, query = self._options.audit_path(), self._query(view)
+        def show() -> Response:
+            path, query = self._options.audit_path(), view.query()
             if not os.path.lexists(path):
-                return el("p", f"There is no audit yet. {path} is made with the first call.", class_="empty")
-            return history_page.history(view, path, history.listing(path, query, before), is_first=before is None)
+                text = f"There is no audit yet. {path} is made with the first call."
+                return _html("message.html", "History", "history", text=text, back=False)
+            values = {"view": view, "path": path, "listing": history.listing(path, query, before)}
+            return _html("history.html", "History", "history", periods=history.PERIODS, is_first=not before, **values)
 
-        return _html("History", "history", await in_thread(read))
+        return await in_thread(show)
 
     async def history_charts(self, request: Request) -> Response:
         """The charts of a period, as a part of the page."""
-        view = history_page.View.from_query(request.query_params)
-
-        def read() -> Html:
-            return charts_page.charts(history.over_time(self._options.audit_path(), self._query(view)))
-
-        return HTMLResponse(await in_thread(read))
+        view = history.View.from_query(request.query_params)
+        return HTMLResponse(
+            await in_thread(lambda: charts(history.over_time(self._options.audit_path(), view.query())))
+        )
 
     async def history_call(self, request: Request) -> Response:
         """One recorded call."""
         call, session = (request.query_params.get(name, "")[:200] for name in ("call", "session"))
 
-        def read() -> Html:
+        def show() -> Response:
             path = self._options.audit_path()
-            found = history.find(path, call, session)
-            if not found:
+            records = history.find(path, call, session)
+            if not records:
                 hint = "it may be in a file that was removed as too old"
                 raise Mistake(f"{path}: there is no call {call!r}", hint, HTTPStatus.NOT_FOUND)
-            return call_page.page(found)
+            return _call_page(records, "history")
 
-        return _html(f"Call {call}", "history", await in_thread(read))
+        return await in_thread(show)
 
     async def export(self, request: Request) -> Response:
         """The matching calls as a file."""
-        view = history_page.View.from_query(request.query_params)
-        path, query = await in_thread(self._options.audit_path), self._query(view)
+        view = history.View.from_query(request.query_params)
+        path, query = await in_thread(self._options.audit_path), view.query()
         is_csv = request.query_params.get("format") == "csv"
         pieces = (history.export_csv if is_csv else history.export_lines)(path, query)
-        first = await in_thread(partial(next, pieces, b""))  # an audit that cannot be read is an error, no file
+        first = await in_thread(partial(next, pieces, b""))  # an audit that cannot be read is an error, not a file
         name, kind = ("calls.csv", "text/csv") if is_csv else ("calls.jsonl", "application/jsonl")
-
-        def all_pieces() -> Iterator[bytes]:
-            yield first
-            yield from pieces
-
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        return StreamingResponse(all_pieces(), media_type=f"{kind}; charset=utf-8", headers=headers)
+        return StreamingResponse(chain([first], pieces), media_type=f"{kind}; charset=utf-8", headers=headers)
 
     # --- policy ---
 
     async def policy(self, request: Request) -> Response:
         """The configuration in force."""
-        rule, name = (request.query_params.get(one, "")[:1000] for one in ("rule", "name"))
+        rule, name = (request.query_params.get(member, "")[:1000] for member in ("rule", "name"))
         decision = rule if rule in policy.RULES else policy.RULES[0]
 
-        def read() -> Html:
+        def show() -> Response:
             loaded = self._options.load()
             lines = policy.lines_for(loaded, decision, name) if name else None
-            form = policy_page.rule_form(decision, name, lines)
-            server = policy_page.server_form(self._options.command, self._access.form_token)
-            return policy_page.page(loaded, inspect(loaded, self._options.environ), server, form)
+            return self._policy_page(
+                loaded, inspect(loaded, self._options.environ), rule=decision, name=name, lines=lines
+            )
 
-        return _html("Policy", "policy", await in_thread(read))
+        return await in_thread(show)
 
     async def policy_server(self, request: Request) -> Response:
         """The configuration in force, with what hooks see of the server that the command line names."""
@@ -247,55 +242,87 @@ class Pages:
             raise Refused(404, "The console was started without the command of a server.")
         loaded = await in_thread(self._options.load)
         server = await self._trials.checked_server(loaded)
-        report = inspect(loaded, self._options.environ, server)
-        tools = policy_page.server_tools(server, report.entries)
-        return _html("Policy", "policy", policy_page.page(loaded, report, tools, policy_page.rule_form("", "", None)))
+        return self._policy_page(loaded, inspect(loaded, self._options.environ, server))
+
+    def _policy_page(
+        self, loaded: Loaded, report: Report, rule: str = "", name: str = "", lines: Lines | None = None
+    ) -> Response:
+        values = {"loaded": loaded, "report": report, "rule": rule, "name": name, "lines": lines}
+        token, command = self._access.form_token, self._options.command
+        return _html("policy.html", "Policy", "policy", policy=policy, token=token, command=command, **values)
 
     # --- trials: hooks run for real ---
 
     async def try_form(self, request: Request) -> Response:
         """The form that tries a call."""
         server, tool, arguments = (request.query_params.get(name, "") for name in ("server", "tool", "arguments"))
-        typed = trial_page.Form(server, tool, arguments or "{}")
-        return _html("Try a call", "try", trial_page.form(typed, self._access.form_token))
+        return self._try_page(TypedCall(server, tool, arguments or "{}"))
 
     async def try_call(self, request: Request) -> Response:
         """Run the hooks on a call, and show what each did."""
         form = await self.posted(request)
-        typed = trial_page.Form(*(form.get(name, "").strip() for name in ("server", "tool", "arguments", "result")))
-        status = HTTPStatus.OK
+        typed = TypedCall(*(form.get(name, "").strip() for name in ("server", "tool", "arguments", "result")))
         try:
-            shown = trial_page.outcome(await self._trials.try_call(typed))
+            report = await self._trials.try_call(typed)
         except UserError as error:
-            shown, status = problem(error), http_status(error)
-        page = Html(trial_page.form(typed, self._access.form_token) + shown)
-        return _html("Try a call", "try", page, status=status)
+            return self._try_page(typed, error=error)
+        return self._try_page(typed, report, hook_runs=[trials.as_record(run) for run in report.trial.observation.runs])
+
+    def _try_page(
+        self,
+        typed: TypedCall,
+        report: TrialReport | None = None,
+        hook_runs: Sequence[HookRun] = (),
+        error: UserError | None = None,
+    ) -> Response:
+        token, shown = self._access.form_token, {"report": report, "hook_runs": hook_runs, "error": error}
+        return _html("try.html", "Try a call", "try", http_status(error), typed=typed, token=token, **shown)
 
     async def replay_form(self, request: Request) -> Response:
         """The form that replays calls."""
-        typed = replay_page.Form(history_page.View.from_query(request.query_params))
-        return _html(
-            "Replay", "history", replay_page.form(typed, self._options.configurations, self._access.form_token)
-        )
+        return self._replay_page(TypedReplay(history.View.from_query(request.query_params)))
 
     async def replay(self, request: Request) -> Response:
         """Run recorded calls through a configuration, and show which decisions would differ."""
         form = await self.posted(request)
-        typed = replay_page.Form(
-            history_page.View.from_query(form),
+        typed = TypedReplay(
+            history.View.from_query(form),
             _whole(form.get("configuration", ""), 0, len(self._options.configurations) - 1),
             form.get("rules", ""),
-            _whole(form.get("newest", ""), 1, replay.MOST_CALLS),
+            _whole(form.get("newest", ""), 1, MOST_CALLS),
         )
-        status = HTTPStatus.OK
         try:
             if form.get("runs") != "yes":
                 raise Mistake("nothing was replayed", "hooks run for real: tick the box that says so")
-            shown = replay_page.outcome(await self._trials.replay(typed, self._query(typed.view)))
+            return self._replay_page(typed, await self._trials.replay(typed))
         except UserError as error:
-            shown, status = problem(error), http_status(error)
-        page = Html(replay_page.form(typed, self._options.configurations, self._access.form_token) + shown)
-        return _html("Replay", "history", page, status=status)
+            return self._replay_page(typed, error=error)
+
+    def _replay_page(
+        self, typed: TypedReplay, replayed: Replayed | None = None, error: UserError | None = None
+    ) -> Response:
+        return _html(
+            "replay.html",
+            "Replay",
+            "history",
+            http_status(error),
+            typed=typed,
+            configurations=list(enumerate(self._options.configurations)),
+            most_calls=MOST_CALLS,
+            token=self._access.form_token,
+            replayed=replayed,
+            error=error,
+        )
+
+
+def _call_page(records: Sequence[CallRecord], current: str) -> Response:
+    """All records of a call, and what may be done next."""
+    last = records[-1]
+    trial = {"server": last.server, "tool": last.tool}
+    if 0 < len(arguments := bytes(last.arguments)) <= _LONGEST_LINK:
+        trial["arguments"] = pretty(arguments)
+    links = {"rule_name": policy.rule_name, "trial": urlencode(trial, errors="replace")}
+    return _html("call.html", f"Call {last.call}", current, records=records, refusal_text=refusal_text, **links)
 
 
 def _whole(text: str, least: int, most: int) -> int:
@@ -303,8 +330,9 @@ def _whole(text: str, least: int, most: int) -> int:
     return min(max(int(text), least), most) if text.isascii() and text.isdecimal() and len(text) < 10 else least
 
 
-def _html(title: str, current: str, main: Html, *, live: bool = False, status: int = 200) -> Response:
-    return HTMLResponse(page(title, current, main, live=live), status)
+def _html(template: str, title: str, current: str, status: int = HTTPStatus.OK, /, **values: object) -> Response:
+    """A whole page. `current` is the address of its place in the navigation."""
+    return HTMLResponse(render(template, title=title, current=current, **values), status)
 
 
 def static(request: Request) -> Response:
@@ -318,7 +346,7 @@ def static(request: Request) -> Response:
 
 def _user_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, UserError), error
-    return _html("This cannot be shown", "", problem(error), status=http_status(error))
+    return _html("problem.html", "This cannot be shown", "", http_status(error), error=error)
 
 
 def _refused(request: Request, error: Exception) -> Response:
@@ -327,7 +355,8 @@ def _refused(request: Request, error: Exception) -> Response:
 
 
 def _not_found(request: Request, error: Exception) -> Response:
-    return _html("There is no such page", "", el("p", "Choose a page above."), status=404)
+    text = "Choose a page above."
+    return _html("message.html", "There is no such page", "", HTTPStatus.NOT_FOUND, text=text, back=False)
 
 
 class _Server(uvicorn.Server):

@@ -70,7 +70,7 @@ class AuditExport:
             raise UserError("gateway.audit_export: there is no audit file to send", "set [audit] file")
         metrics.audit_unsent = self._unsent
 
-    async def run(self) -> None:
+    async def send_audit(self) -> None:
         """Send what is new. Runs until it is cancelled; what was not sent then is sent after the next start."""
         import httpx2
 

@@ -12,19 +12,21 @@ from weakref import WeakValueDictionary
 
 import anyio
 
+from ..audit.log import NOT_WRITTEN
 from ..model.counts import counted
 from ..model.errors import UserError
+from ..model.hooks import Session
 from ..model.settings import Limit, Per
 from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
-from ..session.open_calls import OpenCalls
+from ..session.running_calls import OpenCalls
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
-from .refusals import note_refusal
-from .session import GatewaySession, OpenServer, SessionIdentity, SessionPolicy, new_session_id
+from .secrets import secrets_redacted
+from .session import GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
 from .store import Store, shared_of
 
 if TYPE_CHECKING:
@@ -105,11 +107,11 @@ class Gateway:
             raise NotAdmitted(f"there is no server {shown} for {principal.name}", hint, HTTPStatus.NOT_FOUND)
         if self.draining and not is_stateless:
             raise NotAdmitted("the gateway is ending", "try again in a few seconds", HTTPStatus.SERVICE_UNAVAILABLE)
-        if sum(one.server.name == server_name for one in self.sessions) >= server.table.max_sessions:
+        if sum(session.server.name == server_name for session in self.sessions) >= server.table.max_sessions:
             problem = f"the server {server_name} has as many sessions as it may have"
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.SERVICE_UNAVAILABLE)
         most = self.config.gateway.max_sessions_per_user
-        if sum(one.identity.principal.id == principal.id for one in self.sessions) >= most:
+        if sum(session.identity.principal.id == principal.id for session in self.sessions) >= most:
             problem = f"{principal.name} has {counted(most, 'session')}, and may not have more"
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
         identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
@@ -123,18 +125,27 @@ class Gateway:
     def note_refusal(
         self, principal: Principal, server_name: str, session: GatewaySession | None, refused: RefusedMessage
     ) -> None:
-        """Write the audit line of a message that was refused before a proxy could take it; None: it has no session."""
+        """Write the audit line of a message that was refused before a proxy could take it; None: it has no session.
+
+        What names no server that its sender may use is in the log alone: no policy says where its line belongs, and
+        anybody could fill the file.
+        """
         if session is not None and session.note_refusal(refused):
             return
         server = self.config.servers.get(server_name)
-        if server is not None and server.allows(principal):
-            session_id = "" if session is None else session.identity.id
-            note_refusal(server, principal, self.config.version, self.metrics, self._report, refused, session_id)
+        if server is None or not server.allows(principal):
+            return
+        session_id = "" if session is None else session.identity.id
+        settings = secrets_redacted(server, server.settings_for(principal))
+        audit = MeteredAudit(settings, principal, self.config.version, self.metrics)
+        refused_in = Session(session_id, server.name, server.cwd, server.cwd, principal=principal)
+        if problem := audit.note_refusal(refused_in, refused) or audit.close():
+            self._report(f"{NOT_WRITTEN}: {problem}")
 
     def metrics_text(self) -> str:
         """The metrics, for Prometheus."""
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
-        sessions.update(one.server.name for one in self.sessions)
+        sessions.update(session.server.name for session in self.sessions)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving)
 
     def _load_of(self, principal: Principal) -> UserLoad:
@@ -149,12 +160,12 @@ class Gateway:
         """The arguments of a tool that have headers of their own; None: the tool is not known."""
         return self.parameters.get(server, _NO_TOOLS).get(tool)
 
-    async def run(self, session: GatewaySession, agent: Channel, open_server: OpenServer) -> None:
+    async def run_session(self, session: GatewaySession, agent: Channel, open_server: OpenServer) -> None:
         """Run a session that was admitted, until it ends. Raises UserError if its server cannot be started."""
         try:
             parameters = self.parameters.setdefault(session.server.name, ParameterTable())
             policy = self._policy_of(session, self.config)
-            await session.run(agent, open_server, policy, parameters, self._request_states(session))
+            await session.relay(agent, open_server, policy, parameters, self._request_states(session))
         finally:
             self.sessions.discard(session)
 

@@ -25,6 +25,7 @@ from ..model.principal import Principal
 from ..protocol.feedback import failed_call
 from ..transports.http import messages
 from ..transports.http.agent_channel import AgentChannel
+from ..transports.http.agent_lines import TooManyRequests
 from ..transports.http.agent_requests import (
     Accepted,
     Era,
@@ -39,7 +40,7 @@ from ..transports.http.agent_requests import (
     check_head,
     no_server,
 )
-from ..transports.http.agent_stream import JSON_HEADER, TooManyRequests
+from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.stateless_channel import StatelessChannel
 from ..transports.user_load import UserLoad
 from . import probes
@@ -97,19 +98,19 @@ class _User(UserLoad):
         self.sessions = 0
 
 
+_Key = str | tuple[Principal, str]
+"""The id of a session; or user and server, for all stateless requests of one user to one server."""
+
+
 class _HttpSession:
-    """A session over HTTP: that of an agent, or all stateless requests of one user to one server."""
+    """A session over HTTP, or all stateless requests of one user to one server."""
 
     __slots__ = ("channel", "key", "load", "sender", "server_name", "session")
 
     def __init__(
-        self,
-        key: str | tuple[Principal, str],
-        session: GatewaySession,
-        channel: AgentChannel | StatelessChannel,
-        load: UserLoad,
+        self, key: _Key, session: GatewaySession, channel: AgentChannel | StatelessChannel, load: UserLoad
     ) -> None:
-        """`key` is the session's id, or for stateless requests user and server; `load` is the user's."""
+        """`load` is the user's."""
         self.key = key
         self.session = session
         self.channel = channel
@@ -118,191 +119,32 @@ class _HttpSession:
         self.sender = session.identity.principal
         """To whom it belongs. Other tokens of the user may have other groups, for which other rules hold."""
 
+    def belongs_to(self, sender: Principal, server: str) -> bool:
+        """For all others it does not exist."""
+        return self.sender == sender and self.server_name == server
+
     @property
     def idle_seconds(self) -> float:
-        """As in Usable."""
         return self.session.server.table.idle_seconds
 
     @property
     def unused_since(self) -> float | None:
-        """As in Usable."""
         return None if self.channel.in_use else self.channel.last_used
 
 
-class HttpAgents:
-    """Handles the requests of all listeners for HTTP."""
+class _Servers:
+    """What is at the addresses of the gateway: which requests are taken there, and what OAuth knows of the servers."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        authenticator: Authenticator,
-        listening: Sequence[tuple[HttpAddress, socket.socket]],
-        tasks: anyio.abc.TaskGroup,
-        report: Report,
-    ) -> None:
+    def __init__(self, gateway: Gateway, addresses: Sequence[HttpAddress]) -> None:
         self._gateway = gateway
-        self._authenticator = authenticator
-        self._addresses = [address for address, _ in listening]
+        self._addresses = addresses
         self._rules_of: tuple[object, Rules] | None = None
         self._resources: dict[str, ProtectedResource] = {}
-        self._trusted = networks(gateway.config)
-        self._is_open_to_all = all(address.tls or address.is_loopback for address in self._addresses)
         for name in gateway.config.servers:  # a scope or an address that cannot be in a header is an error now
-            self._resource_of(name)
-        self._answers_probes = gateway.config.gateway.probes is None
-        self._tasks = tasks
-        self._report = report
-        self._sessions: dict[str, _HttpSession] = {}
-        self._users: dict[str, _User] = {}
-        self._stateless: dict[tuple[Principal, str], _HttpSession] = {}  # by user and server
-        self._unused = UnusedSessions(self._end_unused)
-        self._open_streams = OpenStreams()
-        gateway.on_policy_change = self._unused.look_again
-
-    def handle(self, request: Request, responder: Responder) -> None:
-        """Handle one request; the response comes now or later."""
-        known = request.notes.checked
-        if isinstance(known, _KnownHead):  # on this connection
-            if self._handle_call(known, request.body, responder):
-                return
-            self._authenticate(known.token, request, responder, known.resource)
-            return
-        if not (self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted)):
-            self._report(f"a request from {request.peer.address} was refused: it is no trusted proxy")
-            responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
-            return
-        if request.target in probes.PATHS and self._answers_probes and probes.may_ask(request):
-            probes.respond(self._gateway, request, responder)
-            return
-        if request.target.startswith(_WELL_KNOWN):
-            self._tell_metadata(request, responder)
-            return
-        before, prefix, name = request.target.partition(_PREFIX)
-        resource = self._resource_of(name.decode() if prefix and not before and _NAME.fullmatch(name) else "")
-        self._authenticate(bearer_token(request.headers, resource), request, responder, resource)
-
-    def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
-        """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
-        head = known.head
-        if not (head.is_of_session or head.called) or head.rules is not self._rules:
-            return False
-        try:
-            sender = self._authenticator.check_token_now(known.token, known.resource)
-        except NotReady:
-            return False
-        if isinstance(sender, Challenge):
-            return False
-        one = self._session_of(head, sender)
-        if one is None or one.load.requests >= self._gateway.config.gateway.max_requests or one.load.has_unread:
-            return False
-        call = check_call(head, body, self._gateway.parameters_of)
-        return call is not None and one.channel.post_call(call, responder)
-
-    def _session_of(self, head: Head, sender: Principal) -> _HttpSession | None:
-        """The session to which a request with this head belongs; None: there is none that the sender may use."""
-        if head.called:
-            is_allowed = self._gateway.config.servers[head.server].allows(sender)
-            one = self._stateless.get((sender, head.server)) if is_allowed else None
-        else:
-            one = self._sessions.get(head.session or "")
-        if one is None or one.sender != sender or one.server_name != head.server or one.channel.has_ended:
-            return None
-        return one
-
-    def _authenticate(
-        self, token: bytes | Challenge, request: Request, responder: Responder, resource: ProtectedResource
-    ) -> None:
-        try:
-            sender = token if isinstance(token, Challenge) else self._authenticator.check_token_now(token, resource)
-        except NotReady:
-            self._tasks.start_soon(self._authenticate_later, request, responder, resource)
-            return
-        self._handle_from(sender, request, responder)
-
-    def watch(self, notes: HeadNotes, responder: Responder) -> None:
-        """A stream has begun: end it when the token of its request is no longer in force."""
-        known = notes.checked
-        if isinstance(known, _KnownHead):
-            try:
-                sender = self._authenticator.check_token_now(known.token, known.resource)
-            except NotReady:
-                sender = None
-            user = sender if isinstance(sender, Principal) else None
-            self._open_streams.add(responder, partial(self._may_stay, known.token, known.resource, user))
-
-    async def end_forbidden_streams(self) -> None:
-        """End streams whose token is no longer in force. Runs until it is cancelled."""
-        await self._open_streams.run()
-
-    def _may_stay(self, token: bytes, resource: ProtectedResource, user: Principal | None) -> bool:
-        """Whether a stream may stay open. What cannot be known now ends nothing."""
-        try:
-            sender = self._authenticator.check_token_now(token, resource)
-        except NotReady:
-            return True
-        if isinstance(sender, Challenge):
-            return sender.status == HTTPStatus.SERVICE_UNAVAILABLE
-        return user is None or sender == user
-
-    async def _authenticate_later(self, request: Request, responder: Responder, resource: ProtectedResource) -> None:
-        try:
-            sender = await self._authenticator.check(request.headers, resource)
-            self._handle_from(sender, request, responder)
-        except Exception as defect:  # the boundary of one request
-            self._report(f"a request could not be handled: {describe_error(defect)}")
-            responder.respond(500)
-
-    def _handle_from(self, sender: Principal | Challenge, request: Request, responder: Responder) -> None:
-        if isinstance(sender, Challenge):
-            self._report(f"a request from {request.peer.address} was refused: {sender.reason}")
-            self._gateway.metrics.refused_requests[str(sender.status)] += 1
-            responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
-            return
-        found = self._checked(request, sender)
-        if isinstance(found, Rejected):
-            self._report(f"a request of {sender.name} was refused: {found.reason}")
-        else:
-            try:
-                self._dispatch(found, sender, responder)
-                return
-            except (NotAdmitted, TooManyRequests, _NotServed) as problem:
-                found = _rejection(problem, found.id or _NO_ID)
-        self._refuse(found, request, sender, responder)
-
-    def _refuse(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
-        """The only place where a request of a known user is refused: no refusal leaves without its audit line."""
-        self._gateway.metrics.refused_requests[str(int(rejected.status))] += 1
-        server = request.target.removeprefix(_PREFIX).decode("latin-1")
-        session_id = dict(request.headers).get(b"mcp-session-id", b"").decode("latin-1")
-        session = self._sessions.get(session_id) or self._stateless.get((sender, server))
-        is_own = session is not None and session.sender == sender and session.server_name == server
-        refused = RefusedMessage(rejected.reason, rejected.id, request.body)
-        self._gateway.note_refusal(sender, server, session.session if session and is_own else None, refused)
-        responder.respond(rejected.status, rejected.headers, rejected.body)
-
-    def _checked(self, request: Request, sender: Principal) -> Accepted | Rejected:
-        """What the request asks for. A head that was checked before under the same rules is not checked again.
-
-        For those who may not use a server, it is as if the server were not there, whatever else is wrong.
-        """
-        known, rules = request.notes.checked, self._rules
-        server = self._gateway.config.servers.get(request.target.removeprefix(_PREFIX).decode("latin-1"))
-        if server is not None and not server.allows(sender):
-            return no_server(request.headers, request.body)
-        if isinstance(known, _KnownHead) and known.head.rules is rules:
-            return check_body(request.method, known.head, request.body, self._gateway.parameters_of)
-        request.notes.checked = None
-        head = check_head(request.method, request.target, request.headers, request.body, rules)
-        if isinstance(head, Rejected):
-            return head
-        resource = self._resource_of(head.server)
-        token = bearer_token(request.headers, resource)
-        if not isinstance(token, Challenge):
-            request.notes.checked = _KnownHead(head, resource, token)
-        return check_body(request.method, head, request.body, self._gateway.parameters_of)
+            self.resource(name)
 
     @property
-    def _rules(self) -> Rules:
+    def rules(self) -> Rules:
         """What requests must satisfy under the configuration in force."""
         config = self._gateway.config
         if self._rules_of is None or self._rules_of[0] is not config:
@@ -320,49 +162,244 @@ class HttpAgents:
     def _public_url(self) -> str:
         return self._gateway.config.gateway.public_url or ""
 
+    def resource(self, name: str) -> ProtectedResource:
+        """What OAuth knows of a server; of one that is not there as well, so that nobody learns which ones are."""
+        if (known := self._resources.get(name)) is not None:
+            return known
+        oidc = self._gateway.config.gateway.oidc
+        scopes = oidc.required_scopes if oidc is not None else ()
+        issuer = oidc.issuer if oidc is not None else ""
+        resource = protected_resource(self._public_url or self._addresses[0].url, name, issuer, scopes)
+        if name in self._gateway.config.servers:
+            self._resources[name] = resource
+        return resource
+
+    def respond_with_metadata(self, request: Request, responder: Responder) -> None:
+        """Tell agents where to log in."""
+        name = request.target.rpartition(b"/")[2]
+        resource = self.resource(name.decode() if _NAME.fullmatch(name) else "")
+        if request.method != b"GET" or not resource.metadata or request.target != resource.metadata_path.encode():
+            responder.respond(404, [JSON_HEADER], failed_call(_NO_ID, "There is nothing here."))
+        else:
+            responder.respond(200, [JSON_HEADER], resource.metadata)
+
+
+class HttpAgents:
+    """Handles the requests of all listeners for HTTP.
+
+    A request passes `handle` (is its way encrypted, and who sends it?), `_checked` (head and body) and `_dispatch`,
+    which gives it to its session in `_sessions`; `_refuse` is the way out of both. What a head says is kept beside its
+    connection, so that a call with the same head takes the fast path of `_handle_call`.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        authenticator: Authenticator,
+        listening: Sequence[tuple[HttpAddress, socket.socket]],
+        tasks: anyio.abc.TaskGroup,
+        report: Report,
+    ) -> None:
+        self._gateway = gateway
+        self._authenticator = authenticator
+        addresses = [address for address, _ in listening]
+        self._servers = _Servers(gateway, addresses)
+        self._trusted = networks(gateway.config)
+        self._is_open_to_all = all(address.tls or address.is_loopback for address in addresses)
+        self._answers_probes = gateway.config.gateway.probes is None
+        self._tasks = tasks
+        self._report = report
+        self._sessions: dict[_Key, _HttpSession] = {}
+        self._users: dict[str, _User] = {}
+        self._unused = UnusedSessions(self._end_unused)
+        self._open_streams = OpenStreams()
+        self.end_unused = self._unused.end_unused  # both run until they are cancelled
+        self.end_forbidden_streams = self._open_streams.end_forbidden
+        gateway.on_policy_change = self._unused.look_again
+
+    def handle(self, request: Request, responder: Responder) -> None:
+        """Handle one request; the response comes now or later."""
+        known = request.notes.checked
+        if isinstance(known, _KnownHead):  # on this connection
+            if self._handle_call(known, request.body, responder):
+                return
+            self._authenticate(known.token, request, responder, known.resource)
+            return
+        if not (self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted)):
+            self._report(f"a request from {request.peer.address} was refused: it is not a trusted proxy")
+            responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
+            return
+        if request.target in probes.PATHS and self._answers_probes and probes.may_ask(request):
+            probes.respond(self._gateway, request, responder)
+            return
+        if request.target.startswith(_WELL_KNOWN):
+            self._servers.respond_with_metadata(request, responder)
+            return
+        before, prefix, name = request.target.partition(_PREFIX)
+        resource = self._servers.resource(name.decode() if prefix and not before and _NAME.fullmatch(name) else "")
+        self._authenticate(bearer_token(request.headers, resource), request, responder, resource)
+
+    def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
+        """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
+        head = known.head
+        if not (head.is_of_session or head.called) or head.rules is not self._servers.rules:
+            return False
+        try:
+            sender = self._authenticator.check_token_now(known.token, known.resource)
+        except NotReady:
+            return False
+        if isinstance(sender, Challenge):
+            return False
+        session = self._session_of(head, sender)
+        if session is None or session.load.has_unread:
+            return False
+        if session.load.requests >= self._gateway.config.gateway.max_requests:
+            return False
+        call = check_call(head, body, self._gateway.parameters_of)
+        return call is not None and session.channel.post_call(call, responder)
+
+    def _session_of(self, head: Head, sender: Principal) -> _HttpSession | None:
+        """The session to which a request with this head belongs; None: there is none that the sender may use."""
+        if not head.called:
+            return self._find(head.session or "", sender, head.server)
+        is_allowed = self._gateway.config.servers[head.server].allows(sender)
+        return self._find((sender, head.server), sender, head.server) if is_allowed else None
+
+    def _find(self, key: _Key, sender: Principal, server: str) -> _HttpSession | None:
+        session = self._sessions.get(key)
+        if session is None or not session.belongs_to(sender, server) or session.channel.has_ended:
+            return None  # one that has ended is about to be forgotten
+        return session
+
+    def _authenticate(
+        self, token: bytes | Challenge, request: Request, responder: Responder, resource: ProtectedResource
+    ) -> None:
+        try:
+            sender = token if isinstance(token, Challenge) else self._authenticator.check_token_now(token, resource)
+        except NotReady:
+            assert isinstance(token, bytes)
+            self._tasks.start_soon(self._authenticate_later, token, request, responder, resource)
+            return
+        self._handle_from(sender, request, responder)
+
+    def watch(self, notes: HeadNotes, responder: Responder) -> None:
+        """A stream has begun: end it when the token of its request is no longer in force."""
+        known = notes.checked
+        if isinstance(known, _KnownHead):
+            try:
+                sender = self._authenticator.check_token_now(known.token, known.resource)
+            except NotReady:
+                sender = None
+            user = sender if isinstance(sender, Principal) else None
+            self._open_streams.add(responder, partial(self._may_stay, known.token, known.resource, user))
+
+    def _may_stay(self, token: bytes, resource: ProtectedResource, user: Principal | None) -> bool:
+        """Whether a stream may stay open. What cannot be known now ends nothing."""
+        try:
+            sender = self._authenticator.check_token_now(token, resource)
+        except NotReady:
+            return True
+        if isinstance(sender, Challenge):
+            return sender.status == HTTPStatus.SERVICE_UNAVAILABLE
+        return user is None or sender == user
+
+    async def _authenticate_later(
+        self, token: bytes, request: Request, responder: Responder, resource: ProtectedResource
+    ) -> None:
+        try:
+            sender = await self._authenticator.check(token, resource)
+            self._handle_from(sender, request, responder)
+        except Exception as defect:  # the boundary of one request
+            self._report(f"a request could not be handled: {describe_error(defect)}")
+            responder.respond(500)
+
+    def _handle_from(self, sender: Principal | Challenge, request: Request, responder: Responder) -> None:
+        if isinstance(sender, Challenge):
+            self._report(f"a request from {request.peer.address} was refused: {sender.reason}")
+            self._gateway.metrics.refused_requests[str(sender.status)] += 1
+            responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
+            return
+        checked = self._checked(request, sender)
+        if isinstance(checked, Rejected):
+            self._report(f"a request of {sender.name} was refused: {checked.reason}")
+        else:
+            try:
+                self._dispatch(checked, sender, responder)
+                return
+            except (NotAdmitted, TooManyRequests, _NotServed) as problem:
+                checked = _rejection(problem, checked.id or _NO_ID)
+        self._refuse(checked, request, sender, responder)
+
+    def _refuse(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
+        """The only place where a request of a known user is refused: no refusal leaves without its audit line."""
+        self._gateway.metrics.refused_requests[str(int(rejected.status))] += 1
+        server = request.target.removeprefix(_PREFIX).decode("latin-1")
+        session_id = dict(request.headers).get(b"mcp-session-id", b"").decode("latin-1")
+        session = self._sessions.get(session_id) or self._sessions.get((sender, server))
+        own = session.session if session is not None and session.belongs_to(sender, server) else None
+        refused = RefusedMessage(rejected.reason, rejected.id, request.body)
+        self._gateway.note_refusal(sender, server, own, refused)
+        responder.respond(rejected.status, rejected.headers, rejected.body)
+
+    def _checked(self, request: Request, sender: Principal) -> Accepted | Rejected:
+        """What the request asks for. A head that was checked before under the same rules is not checked again.
+
+        For those who may not use a server, it is as if the server were not there, whatever else is wrong.
+        """
+        known, rules = request.notes.checked, self._servers.rules
+        server = self._gateway.config.servers.get(request.target.removeprefix(_PREFIX).decode("latin-1"))
+        if server is not None and not server.allows(sender):
+            return no_server(request.headers, request.body)
+        if isinstance(known, _KnownHead) and known.head.rules is rules:
+            return check_body(request.method, known.head, request.body, self._gateway.parameters_of)
+        request.notes.checked = None
+        head = check_head(request.method, request.target, request.headers, request.body, rules)
+        if isinstance(head, Rejected):
+            return head
+        resource = self._servers.resource(head.server)
+        token = bearer_token(request.headers, resource)
+        if not isinstance(token, Challenge):
+            request.notes.checked = _KnownHead(head, resource, token)
+        return check_body(request.method, head, request.body, self._gateway.parameters_of)
+
     # --- sessions ---
 
-    def _dispatch(self, found: Accepted, sender: Principal, responder: Responder) -> None:
+    def _dispatch(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
         """Give a request to its session. Raises NotAdmitted, TooManyRequests, _NotServed."""
         user = self._users.get(sender.id)
-        if user is not None and found.id and found.method:
+        if user is not None and accepted.id and accepted.method:
             if user.requests >= self._gateway.config.gateway.max_requests:
                 raise TooManyRequests
             if not user.may_ask:
                 raise TooManyRequests(_UNREAD)
-        if found.era is Era.STATELESS:
-            self._post_stateless(found, sender, responder)
-        elif found.session:
-            self._in_session(found, sender, responder)
-        elif found.kind is Kind.MESSAGE and found.method == "initialize":
-            self._open_session(found, sender, responder)
+        if accepted.era is Era.STATELESS:
+            self._post_stateless(accepted, sender, responder)
+        elif accepted.session:
+            self._in_session(accepted, sender, responder)
+        elif accepted.kind is Kind.MESSAGE and accepted.method == "initialize":
+            self._open_session(accepted, sender, responder)
         else:
             raise _NotServed(HTTPStatus.BAD_REQUEST, _MISSING_SESSION)
 
-    def _in_session(self, found: Accepted, sender: Principal, responder: Responder) -> None:
-        known = self._sessions.get(found.session)
-        if (
-            known is None
-            or known.sender != sender
-            or known.server_name != found.server
-            or known.channel.has_ended  # it is about to be forgotten
-        ):
+    def _in_session(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
+        session = self._find(accepted.session, sender, accepted.server)
+        if session is None:
             raise _NotServed(HTTPStatus.NOT_FOUND, _NO_SESSION)
-        channel = known.channel
+        channel = session.channel
         assert isinstance(channel, AgentChannel)
-        match found.kind:
+        match accepted.kind:
             case Kind.MESSAGE:
-                channel.post(found.line + b"\n", _message(found), responder)
+                channel.post(accepted.line + b"\n", _message(accepted), responder)
             case Kind.STREAM:
-                if not channel.listen(responder, found.last_event):
+                if not channel.listen(responder, accepted.last_event):
                     raise _NotServed(HTTPStatus.BAD_REQUEST, "This stream cannot be resumed.")
             case Kind.END:
-                del self._sessions[found.session]  # from now on it does not exist for the agent
+                del self._sessions[accepted.session]  # from now on it does not exist for the agent
                 channel.end()
                 responder.respond(200)
 
-    def _open_session(self, found: Accepted, sender: Principal, responder: Responder) -> None:
-        session = self._gateway.admit(sender, found.server)
+    def _open_session(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
+        session = self._gateway.admit(sender, accepted.server)
         session_id = f"{self._gateway.config.gateway.instance}.{new_session_id()}"
         limits = session.server.loaded.settings
         headers = ((b"mcp-session-id", session_id.encode()),)
@@ -371,7 +408,7 @@ class HttpAgents:
         channel.on_refused = partial(self._note_refusal, session)
         self._sessions[session_id] = opened = _HttpSession(session_id, session, channel, user)
         self._tasks.start_soon(self._run, opened)
-        channel.post(found.line + b"\n", _message(found), responder)
+        channel.post(accepted.line + b"\n", _message(accepted), responder)
 
     def _note_refusal(self, session: GatewaySession, why: str, raw_id: bytes, line: bytes) -> None:
         """As Refuses, until the session's proxy is there."""
@@ -392,34 +429,32 @@ class HttpAgents:
         """As for UserLoad: the configuration in force says it."""
         return self._gateway.config.gateway.max_unread_bytes
 
-    def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
-        key = sender, found.server
-        known = self._stateless.get(key)
-        if known is None or known.channel.has_ended:
-            session = self._gateway.admit(sender, found.server, is_stateless=True)
+    def _post_stateless(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
+        key = sender, accepted.server
+        known = self._find(key, sender, accepted.server)
+        if known is None:
+            session = self._gateway.admit(sender, accepted.server, is_stateless=True)
             most = session.server.loaded.settings.max_message_bytes
             user = self._user(sender)
             opened = StatelessChannel(most, session.report, user)
             opened.on_refused = partial(self._note_refusal, session)
-            self._stateless[key] = known = _HttpSession(key, session, opened, user)
+            self._sessions[key] = known = _HttpSession(key, session, opened, user)
             self._tasks.start_soon(self._run, known)
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
-        channel.post(found.line + b"\n", _message(found), responder)
+        channel.post(accepted.line + b"\n", _message(accepted), responder)
 
-    def _forget(self, one: _HttpSession) -> None:
+    def _forget(self, session: _HttpSession) -> None:
         """No further request comes to this session."""
-        if isinstance(one.key, str):
-            self._sessions.pop(one.key, None)
-        elif self._stateless.get(one.key) is one:
-            del self._stateless[one.key]
+        if self._sessions.get(session.key) is session:
+            del self._sessions[session.key]
 
     async def _run(self, opened: _HttpSession) -> None:
         """Run a session. Whatever happens concerns it alone."""
         why = ""
         self._unused.add(opened)
         try:
-            await self._gateway.run(opened.session, opened.channel, self._gateway.servers.open)
+            await self._gateway.run_session(opened.session, opened.channel, self._gateway.servers.open)
         except UserError as problem:
             opened.session.report(f"{problem.message} ({problem.hint})")
             why = f"The gateway cannot reach this server: {problem.message}"
@@ -437,35 +472,9 @@ class HttpAgents:
             if not user.sessions:
                 del self._users[opened.sender.id]
 
-    async def end_unused(self) -> None:
-        """End sessions that were not used for as long as their server allows. Runs until it is cancelled."""
-        await self._unused.run()
-
-    def _end_unused(self, one: _HttpSession) -> None:
-        self._forget(one)
-        one.channel.end()
-
-    # --- metadata ---
-
-    def _resource_of(self, name: str) -> ProtectedResource:
-        """What OAuth knows of a server; of one that is not there as well, so that nobody learns which ones are."""
-        if (known := self._resources.get(name)) is not None:
-            return known
-        oidc = self._gateway.config.gateway.oidc
-        scopes = oidc.required_scopes if oidc is not None else ()
-        issuer = oidc.issuer if oidc is not None else ""
-        resource = protected_resource(self._public_url or self._addresses[0].url, name, issuer, scopes)
-        if name in self._gateway.config.servers:
-            self._resources[name] = resource
-        return resource
-
-    def _tell_metadata(self, request: Request, responder: Responder) -> None:
-        name = request.target.rpartition(b"/")[2]
-        resource = self._resource_of(name.decode() if _NAME.fullmatch(name) else "")
-        if request.method != b"GET" or not resource.metadata or request.target != resource.metadata_path.encode():
-            responder.respond(404, [JSON_HEADER], failed_call(_NO_ID, "There is nothing here."))
-        else:
-            responder.respond(200, [JSON_HEADER], resource.metadata)
+    def _end_unused(self, session: _HttpSession) -> None:
+        self._forget(session)
+        session.channel.end()
 
 
 def _rejection(problem: NotAdmitted | TooManyRequests | _NotServed, raw_id: bytes) -> Rejected:
@@ -481,8 +490,8 @@ def _rejection(problem: NotAdmitted | TooManyRequests | _NotServed, raw_id: byte
     return Rejected(status, headers, failed_call(raw_id, text), text, raw_id)
 
 
-def _message(found: Accepted) -> messages.Message:
+def _message(accepted: Accepted) -> messages.Message:
     """The message of a request. What the check has read of a request is not read again."""
-    if found.method and found.id:
-        return messages.Message(found.line, (found.id,), found.method)
-    return messages.read(found.line)
+    if accepted.method and accepted.id:
+        return messages.Message(accepted.line, (accepted.id,), accepted.method)
+    return messages.read(accepted.line)

@@ -51,15 +51,12 @@ class HttpAddress(Struct, frozen=True):
 
 def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
     """The addresses for HTTP in `listen`. Raises ConfigError for one that would put users at risk."""
-    gateway, found = config.gateway, []
+    gateway, addresses = config.gateway, []
     for number, text in enumerate(gateway.listen or ()):
         if not text.startswith("http"):
             continue
         key = f"gateway.listen[{number}]"
-        match = _ADDRESS.fullmatch(text)
-        if match is None or not 0 < int(match[3]) < 65536:
-            raise ConfigError(config.path, f"{key}: {text} is no address", 'write "http://127.0.0.1:8765"')
-        address = HttpAddress(match[2].strip("[]"), int(match[3]), match[1] == "https")
+        address = _address(config, key, text, "http://127.0.0.1:8765")
         if gateway.tokens is None and gateway.oidc is None:
             hint = "set gateway.tokens (hookproxy token new USER --file FILE makes the file) or [gateway.oidc]"
             raise ConfigError(config.path, f"{key}: over HTTP nobody knows who calls", hint)
@@ -68,10 +65,10 @@ def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
         if not address.tls and not address.is_loopback and not gateway.trusted_proxies:
             hint = "write https:// with [gateway.tls], or name the reverse proxy in gateway.trusted_proxies"
             raise ConfigError(config.path, f"{key}: everybody on the network could read tokens and calls", hint)
-        found.append(address)
-    if found:
+        addresses.append(address)
+    if addresses:
         _check_public_url(config)
-    return found
+    return addresses
 
 
 def _check_public_url(config: GatewayConfig) -> None:
@@ -82,15 +79,17 @@ def _check_public_url(config: GatewayConfig) -> None:
         raise ConfigError(config.path, f"gateway.public_url: {url} is not the address of a gateway", hint)
 
 
+def _address(config: GatewayConfig, key: str, text: str, example: str) -> HttpAddress:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match[3]) < 65536:
+        raise ConfigError(config.path, f"{key}: {text} is not an address", f'write "{example}"')
+    return HttpAddress(match[2].strip("[]"), int(match[3]), match[1] == "https")
+
+
 def probes_address(config: GatewayConfig) -> HttpAddress | None:
     """The address for probes. Raises ConfigError."""
     text = config.gateway.probes
-    if text is None:
-        return None
-    match = _ADDRESS.fullmatch(text)
-    if match is None or not 0 < int(match[3]) < 65536:
-        raise ConfigError(config.path, f"gateway.probes: {text} is no address", 'write "http://127.0.0.1:9090"')
-    return HttpAddress(match[2].strip("[]"), int(match[3]), tls=False)
+    return None if text is None else _address(config, "gateway.probes", text, "http://127.0.0.1:9090")
 
 
 def networks(config: GatewayConfig) -> tuple[Network, ...]:
@@ -110,7 +109,7 @@ def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
     except ValueError:
         return False
     mapped = getattr(peer, "ipv4_mapped", None) or peer
-    return mapped.is_loopback or any(mapped in one for one in trusted if one.version == mapped.version)
+    return mapped.is_loopback or any(mapped in network for network in trusted if network.version == mapped.version)
 
 
 def listen(address: HttpAddress) -> socket.socket:
@@ -139,7 +138,7 @@ def tls_context(config: GatewayConfig) -> ssl.SSLContext | None:
     if table is None:
         return None
     folder = os.path.dirname(config.path)
-    certificate, key = (os.path.join(folder, one) for one in (table.certificate, table.key))
+    certificate, key = (os.path.join(folder, name) for name in (table.certificate, table.key))
     for name, file in (("certificate", certificate), ("key", key)):
         _check_readable(config.path, f"gateway.tls.{name}", file)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

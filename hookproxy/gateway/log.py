@@ -35,7 +35,7 @@ class GatewayLog:
             line = raw_json.encode({"time": time, **fields, "message": text.encode(errors="replace").decode()})
         else:
             who = ", ".join(fields.values()) + ": " if fields else ""
-            lines = (printable(f"hookproxy: {who}{one}") for one in text.split("\n"))
+            lines = (printable(f"hookproxy: {who}{line}") for line in text.split("\n"))
             line = "\n".join(lines).encode(errors="replace")
         with suppress(OSError):
             self._send(line + b"\n")

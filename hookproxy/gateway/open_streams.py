@@ -45,7 +45,7 @@ class OpenStreams:
     def add(self, stream: Stream, may_stay: Callable[[], bool]) -> None:
         """Look at this stream from now on, until it ends."""
         if len(self._streams) >= self._full:
-            self._streams = {one: may for one, may in self._streams.items() if one.is_open}
+            self._streams = {stream: may for stream, may in self._streams.items() if stream.is_open}
             self._full = 2 * len(self._streams) + _FEW
         self._streams[stream] = may_stay
         if len(self._streams) == 1:
@@ -60,7 +60,7 @@ class OpenStreams:
             if stream.is_open:
                 stream.cut()
 
-    async def run(self) -> None:
+    async def end_forbidden(self) -> None:
         """Look at the streams until it is cancelled. While there are none, nothing wakes up."""
         while True:
             await self._changes.until(lambda: bool(self._streams))

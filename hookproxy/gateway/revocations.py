@@ -29,7 +29,7 @@ class Revocations:
         self._key = f"{store.prefix}revoked"
         self._in_store: frozenset[bytes] = frozenset()
 
-    async def run(self) -> None:
+    async def share(self) -> None:
         """Look again and again. Runs until it is cancelled."""
         while True:
             await self.look()
@@ -50,4 +50,4 @@ class Revocations:
         except StoreUnavailable:  # the store has reported it
             return
         self._in_store = frozenset(members)
-        self._tokens.revoked_elsewhere |= self._in_store
+        self._tokens.refuse(self._in_store)

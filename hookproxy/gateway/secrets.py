@@ -26,7 +26,7 @@ def secrets_redacted(server: GatewayServer, settings: Settings) -> Settings:
 
 def remover(secrets: Iterable[str]) -> Callable[[str], str]:
     """A function that removes these secrets from a line of the log: a server may print what it has."""
-    lines = {line for one in secrets for line in one.splitlines() if len(line) >= _SHORTEST_SECRET}
+    lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= _SHORTEST_SECRET}
     if not lines:
         return lambda text: text
     pattern = re.compile("|".join(re.escape(line) for line in sorted(lines, key=len, reverse=True)))
@@ -47,7 +47,7 @@ def bytes_remover(secrets: Iterable[str]) -> Callable[[bytes], bytes]:
 
 def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
     """The secrets in these files, by name, without a line end. Raises UserError, which contains no secret."""
-    found = {}
+    secrets = {}
     for name, path in files.items():
         try:
             with open(path, "rb") as file:
@@ -58,6 +58,6 @@ def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
             problem = f"the credential {name} cannot be read from {path}: {why}"
             raise UserError(problem, "the gateway's administrator must correct the file") from None
         if len(data) > _MAX_SECRET_BYTES or not text or "\0" in text:
-            raise UserError(f"the credential {name} in {path} is no secret", "it is empty, or longer than 64 KiB")
-        found[name] = text
-    return found
+            raise UserError(f"the credential {name} in {path} is not a secret", "it is empty, or longer than 64 KiB")
+        secrets[name] = text
+    return secrets

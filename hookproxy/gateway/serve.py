@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Final
@@ -62,8 +63,8 @@ class Listening(Struct, frozen=True):
 
     def addresses(self) -> Iterator[str]:
         """The addresses for agents, as `gateway.listen` has them."""
-        for one in self.unix:
-            yield f"unix:{one.getsockname()}"
+        for listener in self.unix:
+            yield f"unix:{listener.getsockname()}"
         for address, _ in self.http:
             yield address.url
 
@@ -84,12 +85,9 @@ async def serve(
         cwd=os.path.dirname(config.path),
         config=config.path,
     )
-    uses_console = any(one.loaded.settings.uses_console for one in config.servers.values())
-    feed = open_feed(run, report, needed=uses_console)
-    try:
+    uses_console = any(server.loaded.settings.uses_console for server in config.servers.values())
+    with closing(open_feed(run, report, needed=uses_console)) as feed:
         await _serve(config, listening, report, load, feed, manager)
-    finally:
-        feed.close()
 
 
 async def _serve(
@@ -105,13 +103,13 @@ async def _serve(
         gateway = Gateway(config, Servers(tasks, report), report)
         gateway.feed = feed
         if gateway.store is not None:
-            tasks.start_soon(gateway.store.run)
+            tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
-            tasks.start_soon(SharedApprovals(gateway.store, feed, lambda: gateway.seal_keys, report).run)
+            tasks.start_soon(SharedApprovals(gateway.store, feed, lambda: gateway.seal_keys, report).share)
         if config.gateway.audit_export is not None:
             from .audit_export import AuditExport
 
-            tasks.start_soon(AuditExport(config, report, gateway.metrics).run)
+            tasks.start_soon(AuditExport(config, report, gateway.metrics).send_audit)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
             reload = partial(_reload, gateway, load, report, manager)
             accepting = [anyio.CancelScope() for _ in listening.unix]
@@ -145,8 +143,8 @@ class _Web(Struct, frozen=True):
 
         A connection that stays longer has a response that does not end by itself.
         """
-        for one in self.accepting:
-            await one.stop()
+        for accepting in self.accepting:
+            await accepting.stop()
         self.listener.close_when_idle()
         with anyio.move_on_after(self.listener.limits.drain_idle_seconds + _AFTER_IDLE_SECONDS):
             await self.listener.closed()
@@ -164,13 +162,15 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     if gateway.store is not None and tokens is not None:
         revocations = Revocations(gateway.store, tokens)
         await revocations.look()  # before the first request
-        tasks.start_soon(revocations.run)
+        tasks.start_soon(revocations.share)
     authenticator = _authenticator(config, tokens, report)
     tasks.start_soon(authenticator.prepare)
     agents = HttpAgents(gateway, authenticator, listening.http, tasks, report)
-    limits = ListenerLimits(body_bytes=max(one.loaded.settings.max_message_bytes for one in config.servers.values()))
+    longest = max(server.loaded.settings.max_message_bytes for server in config.servers.values())
     listener = Listener(
-        agents.handle, limits, lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}")
+        agents.handle,
+        ListenerLimits(body_bytes=longest),
+        lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}"),
     )
     listener.on_stream = agents.watch
     accepting = [
@@ -255,8 +255,8 @@ async def _drain(
 
     Those of `accepting` are ended at once.
     """
-    for one in accepting:
-        one.cancel()
+    for scope in accepting:
+        scope.cancel()
     report(f"is ending: {counted(len(gateway.sessions), 'session')} open")
     gateway.leaving = True
     await anyio.sleep(gateway.config.gateway.drain_delay_seconds)

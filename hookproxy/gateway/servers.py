@@ -78,20 +78,20 @@ class Servers:
     def _shared_by(self, server: GatewayServer, session: GatewaySession, settings: Settings) -> _SharedProcess:
         user = session.identity.principal.id if server.table.share == "user" else ""
         key = server.name, user, session.identity.is_stateless
-        found = self._shared.get(key)
-        if found is not None and not found.has_ended and not found.definition.starts_differently(server):
-            return found
+        process = self._shared.get(key)
+        if process is not None and not process.has_ended and not process.definition.starts_differently(server):
+            return process
         self._check_pause(key)
         name = f"{server.name}, {session.identity.principal.name}" if user else server.name
 
         report = report_without_secrets(server, lambda text: self._report(f"{name}: {text}"))
-        channel, process = _start(server, report)
+        channel, started = _start(server, report)
         shared = SharedServer(
             channel, Multiplexer(one_owner=bool(user), report=report), settings.max_message_bytes, report
         )
-        self._shared[key] = found = _SharedProcess(server, shared, process)
-        self._tasks.start_soon(self._watch, key, found)
-        return found
+        self._shared[key] = process = _SharedProcess(server, shared, started)
+        self._tasks.start_soon(self._watch, key, process)
+        return process
 
     async def _watch(self, key: _Key, shared: _SharedProcess) -> None:
         """Wait for the end of a process, or end it when no session has used it for long enough."""
@@ -140,7 +140,6 @@ class _NotedProcess:
         self.how_it_ended = process.how_it_ended
 
     def watch(self, tasks: anyio.abc.TaskGroup, on_end: Callable[[int], object]) -> None:
-        """As in ServerEnd."""
 
         def note(status: int) -> None:
             self._note(status != 0 and not self._was_signalled)
@@ -149,7 +148,6 @@ class _NotedProcess:
         self._process.watch(tasks, note)
 
     def signal(self, number: int) -> None:
-        """As in ServerEnd."""
         self._was_signalled = True
         self._process.signal(number)
 
@@ -222,7 +220,7 @@ def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProces
         raise
     finally:
         os.close(stderr)
-    longest = max((len(one.encode()) for one in secrets.values()), default=0)
+    longest = max((len(secret.encode()) for secret in secrets.values()), default=0)
     relay_lines(output, lambda line: report(f"the server says: {line}"), bytes_remover(secrets.values()), longest)
     return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
 

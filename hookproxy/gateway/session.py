@@ -9,8 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
-from msgspec import Struct
+from msgspec import Struct, field
 
+from ..audit.call_record import Record
+from ..audit.log import Audit
 from ..hooks.evaluate import Hooks
 from ..model.errors import UserError
 from ..model.hooks import Session
@@ -21,19 +23,17 @@ from ..session.proxy import Proxy, Report
 from ..transports.channel import OffersCalls, OffersPassages, TakesPassages
 from ..transports.shared_server import SessionChannel
 from .hooks_account import environment_account
-from .metered_audit import MeteredAudit
 from .secrets import bytes_remover, read_secrets, report_without_secrets, secrets_redacted
 
 if TYPE_CHECKING:
     from ..audit.call_record import RefusedMessage
-    from ..audit.log import Audit
     from ..config.gateway import GatewayServer
     from ..model.principal import Principal
     from ..model.settings import Settings
     from ..policy.shared_state import Shared
     from ..protocol.request_state import RequestStates
     from ..session.live_feed import LiveFeed
-    from ..session.open_calls import OpenCalls
+    from ..session.running_calls import OpenCalls
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable
@@ -43,40 +43,30 @@ if TYPE_CHECKING:
 OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]"]
 """Starts or reaches the server of a session that has these settings. Raises UserError."""
 
+_MILLISECONDS: Final = 0.001
 _DRAINING: Final = "the gateway is ending"
 _NO_LONGER_THERE: Final = "the session ends, because the new policy has another server in its place, or none"
 
 
-class GatewaySession:
+class GatewaySession(Struct, eq=False, weakref=True):
     """A session of one user at one server."""
 
-    def __init__(  # noqa: PLR0913  # what it belongs to
-        self,
-        identity: SessionIdentity,
-        server: GatewayServer,
-        metrics: Metrics,
-        report: Report,
-        open_calls: OpenCalls,
-        load: UserLoad,
-        feed: LiveFeed | None = None,
-    ) -> None:
-        """`open_calls` and `load` are those of the user in all sessions. `feed` is what consoles see, if any does."""
-        self.identity = identity
-        self.server = server
-        self.report = report
-        self.end_reason = ""
-        """Why the session has ended, for the user, in the words of the log; empty: the agent has ended it."""
-        self._metrics = metrics
-        self._open_calls = open_calls
-        self._load = load
-        self._feed = feed
-        self._proxy: Proxy | None = None
-        self._lifecycle: Lifecycle | None = None
-        self._has_ended = False
-        self._end = ChangeEvent()
-        self._withdrawn = False
+    identity: SessionIdentity
+    server: GatewayServer
+    _metrics: Metrics
+    report: Report
+    _open_calls: OpenCalls  # this and the load are those of the user in all sessions
+    _load: UserLoad
+    _feed: LiveFeed | None = None  # what consoles see, if any does
+    end_reason: str = ""
+    """Why the session has ended, for the user, in the words of the log; empty: the agent has ended it."""
+    _proxy: Proxy | None = None
+    _lifecycle: Lifecycle | None = None
+    _has_ended: bool = False
+    _end: ChangeEvent = field(default_factory=ChangeEvent)
+    _withdrawn: bool = False
 
-    async def run(
+    async def relay(
         self,
         agent: Channel,
         open_server: OpenServer,
@@ -197,6 +187,22 @@ class GatewaySession:
             self.end_reason = _DRAINING
             self._lifecycle.end(signal.SIGTERM)
             await self._end.until(lambda: self._has_ended)
+
+
+class MeteredAudit(Audit):
+    """The audit of one session, which also counts each call for the metrics."""
+
+    def __init__(self, settings: Settings, principal: Principal, policy: str, metrics: Metrics) -> None:
+        super().__init__(settings, principal, policy)
+        self._metrics = metrics
+        self.needs_results = True  # else nobody would know how a call ended, and how long it took
+
+    def write(self, record: Record) -> str:
+        """Count the call, and write its line."""
+        hook_ms = sum(run.result.ms for run in record.hook_runs)
+        seconds, hook_seconds = record.ms * _MILLISECONDS, min(hook_ms, record.ms) * _MILLISECONDS
+        self._metrics.note_call(record.server, record.tool, record.decision, record.result, seconds, hook_seconds)
+        return super().write(record)
 
 
 class _Waiting:

@@ -56,7 +56,7 @@ class SharedApprovals:
         self._too_long: frozenset[str] = frozenset()
         feed.answer_elsewhere = self.answer
 
-    async def run(self) -> None:
+    async def share(self) -> None:
         """Publish and show again and again. Runs until it is cancelled."""
         while True:
             await self.look()
@@ -72,7 +72,7 @@ class SharedApprovals:
         elsewhere: Sequence[WaitingApproval] = ()
         try:
             await self._publish(self._short(own))
-            await self._take_answers([one.id for one in own])
+            await self._take_answers([approval.id for approval in own])
             if self._feed.is_watched:
                 elsewhere = await self._others()
         except StoreUnavailable:  # the store has reported it
@@ -88,8 +88,8 @@ class SharedApprovals:
                 return AnswerTaken(name, accepted=False, why=_AGAIN)
             with anyio.move_on_after(_CONFIRMED_SECONDS):
                 while True:
-                    found = await self._store.ask("GET", self._key("taken", name))
-                    if (taken := self._opened(found, AnswerTaken, "taken", name)) is not None:
+                    sealed_answer = await self._store.ask("GET", self._key("taken", name))
+                    if (taken := self._opened(sealed_answer, AnswerTaken, "taken", name)) is not None:
                         return taken
                     await anyio.sleep(_CONFIRMATION_LOOK_SECONDS)
         except StoreUnavailable as problem:
@@ -109,20 +109,20 @@ class SharedApprovals:
 
     def _short(self, own: Sequence[WaitingApproval]) -> list[WaitingApproval]:
         """The approvals that others can show; of others it is reported."""
-        too_long = [one for one in own if len(bytes(one.arguments)) > _LONGEST]
-        for one in too_long:
-            if one.id not in self._too_long:
-                size = len(bytes(one.arguments))
-                what = f"a call of {one.tool} that waits for approval has {size} bytes"
+        too_long = [approval for approval in own if len(bytes(approval.arguments)) > _LONGEST]
+        for approval in too_long:
+            if approval.id not in self._too_long:
+                size = len(bytes(approval.arguments))
+                what = f"a call of {approval.tool} that waits for approval has {size} bytes"
                 self._report(f"{what}: only this gateway's consoles show it")
-        self._too_long = frozenset(one.id for one in too_long)
-        return [one for one in own if one.id not in self._too_long]
+        self._too_long = frozenset(approval.id for approval in too_long)
+        return [approval for approval in own if approval.id not in self._too_long]
 
     async def _take_answers(self, names: Sequence[str]) -> None:
         """Take the answers to our approvals that consoles of other gateways have given, and confirm them."""
         for name in names:
-            found = await self._store.ask("GET", self._key("answer", name))
-            given = self._opened(found, ConsoleAnswer, "answer", name)
+            sealed_answer = await self._store.ask("GET", self._key("answer", name))
+            given = self._opened(sealed_answer, ConsoleAnswer, "answer", name)
             if given is not None and given.answer.approval == name:
                 taken = self._feed.take(given.answer, given.by)
                 sealed = self._sealed(taken, "taken", name)
@@ -130,16 +130,16 @@ class SharedApprovals:
 
     async def _others(self) -> list[WaitingApproval]:
         """The approvals of other gateways. Those of gateways that are gone are forgotten."""
-        found: list[WaitingApproval] = []
+        approvals: list[WaitingApproval] = []
         members = msgspec.convert(await self._store.ask("SMEMBERS", self._gateways), set[bytes])
-        for name in sorted(one.decode(errors="replace") for one in members):
+        for name in sorted(member.decode(errors="replace") for member in members):
             if name == self._feed.run.run:
                 continue
             sealed = await self._store.ask("GET", self._key("approvals", name))
             if sealed is None:
                 await self._store.ask("SREM", self._gateways, name)
-            found += self._opened(sealed, list[WaitingApproval], "approvals", name) or ()
-        return found
+            approvals += self._opened(sealed, list[WaitingApproval], "approvals", name) or ()
+        return approvals
 
     # --- what is in the store ---
 

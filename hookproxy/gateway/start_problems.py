@@ -55,13 +55,13 @@ def _check_url(config: GatewayConfig, key: str, table: ServerTable) -> None:
 
 def start_problems(config: GatewayConfig) -> Iterator[str]:
     """A sentence for each problem that is certain, without a full stop."""
-    found = dict.fromkeys(_of_secrets(config))
-    found |= dict.fromkeys(
+    texts = dict.fromkeys(_of_secrets(config))
+    texts |= dict.fromkeys(
         text
         for server in config.servers.values()
         for text in (*_of_server(server), *_of_hooks(server), *_of_audit(server))
     )  # hooks for all servers are the same for each
-    yield from (f"{config.path}: {text}" for text in found)
+    yield from (f"{config.path}: {text}" for text in texts)
 
 
 def _of_secrets(config: GatewayConfig) -> Iterator[str]:

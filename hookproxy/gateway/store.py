@@ -4,6 +4,7 @@ Law: where the store cannot be reached, nothing passes that it must allow, and e
 Counting is one script, which the server runs as a whole: no two gateways count at the same time.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by policy.shared_state
 from __future__ import annotations
 
 import hashlib
@@ -12,11 +13,13 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import anyio
 import msgspec
+from msgspec import Struct
 
 from ..model.errors import UserError, not_installed
 from ..model.settings import Limit, Per
@@ -122,12 +125,24 @@ class _Command:
 
     def __init__(self, words: Sequence[Argument]) -> None:
         self.words = words
-        self.answered = anyio.Event()
+        self.has_response = anyio.Event()
         self.response: object = None
         self.failure = ""
         """Why there is no response, in a few words."""
         self.is_wanted = True
         """Somebody waits for it: else it is not sent, and counts nothing."""
+
+
+class _Reach(Enum):
+    """Whether the store answers. It is tried each second, and with each command; each change is reported once.
+
+    UNTRIED ──▶ UP ◀──▶ AWAY
+       └─────────────────▲
+    """
+
+    UNTRIED = auto()
+    UP = auto()
+    AWAY = auto()
 
 
 class Store:
@@ -143,12 +158,12 @@ class Store:
         self._send, self._close = _client(table, folder)
         self._commands: list[_Command] = []
         self._has_commands = anyio.Event()
-        self._was_reached: bool | None = None
+        self._reach = _Reach.UNTRIED
         self.failure = "it has not been reached yet"
         """Why it cannot be reached, in a few words without a full stop; empty if it can."""
         metrics.store_up = False
 
-    async def run(self) -> None:
+    async def keep_in_touch(self) -> None:
         """Send commands, and look again and again whether the store answers. Runs until it is cancelled."""
         try:
             async with anyio.create_task_group() as tasks:
@@ -165,27 +180,26 @@ class Store:
         reported.
         """
         try:
-            await self._answer("EVAL", _REMEMBERS, 2, self.prefix + _SINCE, self.prefix)
-            memory = await self._answer("INFO", "memory") if self.failure else None
+            await self._response_to("EVAL", _REMEMBERS, 2, self.prefix + _SINCE, self.prefix)
+            memory = await self._response_to("INFO", "memory") if self.failure else None
         except StoreUnavailable as problem:
-            self._note_failure(str(problem))
+            self._note(str(problem))
             return
         if self.failure:
-            self.failure, self._was_reached, self._metrics.store_up = "", True, True
-            self._report(f"the store at {self._where} answers")
+            self._note("")
             self._check_eviction(memory)
 
     async def ask(self, command: str, *arguments: Argument) -> object:
         """The response to a command. Raises StoreUnavailable, at once while the store is known to be away.
 
-        It must `run`. On cancel the command may have been carried out.
+        `keep_in_touch` must run. On cancel the command may have been carried out.
         """
         try:
             if self.failure:
                 raise StoreUnavailable(self.failure)
-            return await self._answer(command, *arguments)
+            return await self._response_to(command, *arguments)
         except StoreUnavailable as problem:
-            self._note_failure(str(problem))
+            self._note(str(problem))
             self._metrics.store_failures += 1
             raise StoreUnavailable(f"the store cannot be reached: {problem}") from None
 
@@ -199,16 +213,22 @@ class Store:
         return f"{self.prefix}{kind}:{hashlib.sha256(joined).hexdigest()[:32]}"
 
     async def use_once(self, text: str, made: float) -> bool:
-        """As in UsedTexts. A store that has lost its memory does not know what was used before."""
+        """A store that has lost its memory does not know what was used before."""
         keys = [f"{self.prefix}used:{text}", self.prefix + _SINCE]
         return await self.run_script(_USE_ONCE, keys, round(USED_SECONDS * _MILLISECONDS), made) == 1
 
-    def _note_failure(self, why: str) -> None:
-        if self._was_reached is not False:
-            self._was_reached = False
-            effect = "calls with limits and approvals are refused until it can; everything else goes on"
-            self._report(f"the store at {self._where} cannot be reached: {why}; {effect}")
-        self.failure, self._metrics.store_up = why, False
+    def _note(self, failure: str) -> None:
+        """Note that the store answers (empty), or why it does not."""
+        before, self._reach = self._reach, _Reach.AWAY if failure else _Reach.UP
+        self.failure, self._metrics.store_up = failure, not failure
+        if self._reach is before:
+            return
+        effect = "calls with limits and approvals are refused until it can; everything else goes on"
+        self._report(
+            f"the store at {self._where} cannot be reached: {failure}; {effect}"
+            if failure
+            else f"the store at {self._where} answers"
+        )
 
     def _check_eviction(self, memory: object) -> None:
         """Report a store that may forget what it is to remember: used approvals would count again."""
@@ -219,14 +239,14 @@ class Store:
                 f"maxmemory-policy is {policy}, and should be {_EVICTS_NOTHING}"
             )
 
-    async def _answer(self, *words: Argument) -> object:
+    async def _response_to(self, *words: Argument) -> object:
         """The response to a command. Raises StoreUnavailable."""
         command = _Command(words)
         self._commands.append(command)
         self._has_commands.set()
         try:
             with anyio.fail_after(_SECONDS):
-                await command.answered.wait()
+                await command.has_response.wait()
         except TimeoutError:
             raise StoreUnavailable(_LATE) from None
         finally:
@@ -243,41 +263,39 @@ class Store:
             await self._has_commands.wait()
             self._has_commands = anyio.Event()
             while self._commands:
-                together = [one for one in self._commands[:_TOGETHER] if one.is_wanted]
+                together = [command for command in self._commands[:_TOGETHER] if command.is_wanted]
                 del self._commands[:_TOGETHER]
                 responses: list[object]
                 try:
                     with anyio.fail_after(_SECONDS):
-                        responses = await self._send([one.words for one in together])
+                        responses = await self._send([command.words for command in together])
                 except (TimeoutError, RedisError, OSError) as problem:
                     responses = [problem] * len(together)
                 for command, response in zip(together, responses, strict=True):
                     if isinstance(response, Exception):
                         command.failure = _why(response)
                     command.response = response
-                    command.answered.set()
+                    command.has_response.set()
                 if any(isinstance(response, Exception) for response in responses):
                     await self._close()  # at the same address there may be another server now
 
 
-class StoreLimits:
+class StoreLimits(Struct, frozen=True):
     """The rate limits of one session: all sessions of a user at a server, at all gateways, count together."""
 
-    def __init__(self, store: Store, server: str, user: str, session: str, session_seconds: float) -> None:
-        """`session` is for limits of a session, which are forgotten so long after its last call."""
-        self._store = store
-        self._server, self._user, self._session = server, user, session
-        self._session_seconds = session_seconds
+    _store: Store
+    _server: str
+    _user: str
+    _session: str  # for limits of a session, which are forgotten so long after its last call:
+    _session_seconds: float
 
     async def reached(self, limits: Sequence[Limit]) -> LimitReached | None:
-        """As in SharedLimits."""
-        return await self._run(limits, count=False)
+        return await self._limit_reached(limits, count=False)
 
     async def count(self, limits: Sequence[Limit]) -> LimitReached | None:
-        """As in SharedLimits."""
-        return await self._run(limits, count=True)
+        return await self._limit_reached(limits, count=True)
 
-    async def _run(self, limits: Sequence[Limit], *, count: bool) -> LimitReached | None:
+    async def _limit_reached(self, limits: Sequence[Limit], *, count: bool) -> LimitReached | None:
         by_key = {self._key(limit): limit for limit in limits}  # a limit that stands twice counts once
         arguments: list[Argument] = [int(count)]
         for limit in by_key.values():
@@ -307,12 +325,10 @@ class StoreApprovals:
         self._milliseconds = round(seconds * _MILLISECONDS)
 
     async def approved(self) -> Sequence[Approved]:
-        """As in SharedApprovals."""
         response = await self._store.run_script(_APPROVED, [self._key], self._milliseconds)
-        return [one for raw in msgspec.convert(response, list[bytes]) if (one := _decoded(raw)) is not None]
+        return [calls for raw in msgspec.convert(response, list[bytes]) if (calls := _decoded(raw)) is not None]
 
     async def allow(self, calls: Approved) -> None:
-        """As in SharedApprovals."""
         encoded = msgspec.json.encode(calls)
         await self._store.run_script(_ALLOW, [self._key], encoded, _MAX_APPROVALS, self._milliseconds)
 

@@ -8,6 +8,7 @@ import socket
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -88,27 +89,17 @@ async def accept_connections(
                 tasks.start_soon(_Connection(connection, gateway, report, without_preamble, reload).serve)
 
 
-class _Connection:
+class _Connection(Struct, eq=False):
     """A connection, which is refused in a sentence or becomes a session."""
 
-    def __init__(
-        self,
-        peer: socket.socket,
-        gateway: Gateway,
-        report: Report,
-        without_preamble: Counter[int],
-        reload: Reload,
-    ) -> None:
-        """`without_preamble` counts the connections of each user that have not said what they want."""
-        self._reload = reload
-        self._peer = peer
-        self._gateway = gateway
-        self._report = report
-        self._without_preamble = without_preamble
-        self._confirmed = False
-        self._end_reason: socket.socket | None = None
-        """Where the peer reads why its session has ended."""
-        self._whose = "a connection"
+    _peer: socket.socket
+    _gateway: Gateway
+    _report: Report
+    _without_preamble: Counter[int]  # how many connections each user has that have not said what they want
+    _reload: Reload
+    _confirmed: bool = False
+    _end_reason: socket.socket | None = None  # where the peer reads why its session has ended
+    _whose: str = "a connection"
 
     async def serve(self) -> None:
         """Serve it to its end. What goes wrong concerns nothing else."""
@@ -155,7 +146,7 @@ class _Connection:
         """Who has connected, and what it wants. Raises NotAPreamble, OSError."""
         uid, gids = unix_socket.account_of_peer(self._peer)
         if (hooks := spawn.hooks_account()) is not None and uid == hooks.uid:
-            raise preamble.NotAPreamble(f"the account of the hooks, {hooks.name}, is no user of the gateway")
+            raise preamble.NotAPreamble(f"the account of the hooks, {hooks.name}, is not a user of the gateway")
         if self._without_preamble[uid] >= _MOST_WITHOUT_PREAMBLE:
             raise preamble.NotAPreamble(f"too many connections of user {uid} do not say which server they want")
         self._without_preamble[uid] += 1
@@ -177,7 +168,7 @@ class _Connection:
         if not reloaded.done:  # which the log has already
             self._peer.send(preamble.error(f"{reloaded.says[0]}\tcorrect it, and reload again"))
             return
-        text = "".join(f"{one}\n" for one in reloaded.says)[:_LONGEST_REPORT]
+        text = "".join(f"{sentence}\n" for sentence in reloaded.says)[:_LONGEST_REPORT]
         self._peer.send(preamble.OK + text.encode(errors="replace"))
 
     async def _run_session(self, principal: Principal, wanted: preamble.Preamble) -> None:
@@ -186,18 +177,18 @@ class _Connection:
             sink = os.dup(source)
             session = self._gateway.admit(principal, wanted.server, wanted.cwd)
         except BaseException:
-            close_all([one for one in (source, sink) if one >= 0])
+            close_all([fd for fd in (source, sink) if fd >= 0])
             raise
         agent = open_channel(source, sink)
         try:
-            await self._gateway.run(session, agent, lambda one, settings: self._open_server(one, settings, wanted))
+            await self._gateway.run_session(session, agent, partial(self._open_server, wanted))
             if session.end_reason:
                 self._send_end_reason(session.end_reason)
         finally:
             agent.close()
 
     def _open_server(
-        self, session: GatewaySession, settings: Settings, wanted: preamble.Preamble
+        self, wanted: preamble.Preamble, session: GatewaySession, settings: Settings
     ) -> tuple[Channel, ServerEnd]:
         """Start the session's server, and say that it is there. Raises UserError, OSError."""
         server = session.server

@@ -57,7 +57,7 @@ class UnusedSessions(Generic[_S]):
             self._place(session, session.unused_since or anyio.current_time())
         self._wake()
 
-    async def run(self) -> None:
+    async def end_unused(self) -> None:
         """End sessions until it is cancelled."""
         while True:
             self._changed = False
@@ -76,7 +76,7 @@ class UnusedSessions(Generic[_S]):
 
     def look(self, now: float) -> None:
         """End those that were unused for too long at this time."""
-        for second in [one for one in self._due if one <= now]:
+        for second in [due for due in self._due if due <= now]:
             for session in self._due.pop(second):
                 del self._places[session]
                 since = session.unused_since

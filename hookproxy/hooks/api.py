@@ -60,9 +60,9 @@ def commands(line: object) -> Commands:
 
     if not isinstance(line, str):
         return Commands([], "the command is not a text")
-    found = commands_of(line)
-    words = [[word.text if word.literal else word.source for word in one] for one in found.commands]
-    return Commands(words, found.unreadable)
+    read = commands_of(line)
+    words = [[word.text if word.literal else word.source for word in command] for command in read.commands]
+    return Commands(words, read.unreadable)
 
 
 def deny(reason: str) -> HookOutput:

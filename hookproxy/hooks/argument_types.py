@@ -57,11 +57,11 @@ def refusal(alias: Alias | None, listed: Tool | None, arguments: bytes, *, check
 def _names(alias: Alias | None) -> Collection[str]:
     """The server's names of the arguments that hooks read by the familiar names of a call."""
     names: set[str] = set()
-    for one in (alias, *alias.alternatives) if alias is not None else ():
-        for known in _READ.get(one.name, ()):
-            names.add(one.arguments.get(known, known))
-        if one.parts is not None:
-            names |= {*one.parts.commands, *(one.parts.words or ())}
+    for familiar in (alias, *alias.alternatives) if alias is not None else ():
+        for known in _READ.get(familiar.name, ()):
+            names.add(familiar.arguments.get(known, known))
+        if familiar.parts is not None:
+            names |= {*familiar.parts.commands, *(familiar.parts.words or ())}
     return names
 
 
@@ -71,12 +71,12 @@ def _problem_of_alias(alias: Alias, members: Mapping[str, msgspec.Raw]) -> Probl
     It counts if a preset says that it is the same tool, or if only the call shows the tool's arguments: an agent that
     lists no tools first gets nothing past hooks by that.
     """
-    for one in (alias, *alias.alternatives):
-        for known in _READ.get(one.name, ()) if one.preset or one.automatic else ():
-            own = one.arguments.get(known, known)
+    for familiar in (alias, *alias.alternatives):
+        for known in _READ.get(familiar.name, ()) if familiar.preset or familiar.automatic else ():
+            own = familiar.arguments.get(known, known)
             raw = bytes(members.get(own, b"null"))
             first = b"[" if known == "edits" else b'"'
-            is_line = known == "command" and (raw[:1] == b"[" or (raw[:1] == b"{" and one.parts is not None))
+            is_line = known == "command" and (raw[:1] == b"[" or (raw[:1] == b"{" and familiar.parts is not None))
             if raw != b"null" and raw[:1] != first and not is_line:
                 return Problem(own, "a list" if known == "edits" else "a text", "something else")
     return None

@@ -104,8 +104,8 @@ def coverage(
         try:
             next(steps)
         except StopIteration as end:
-            found: Coverage = end.value
-            return found
+            result: Coverage = end.value
+            return result
 
 
 def coverage_in_steps(
@@ -125,16 +125,18 @@ def coverage_in_steps(
         yield
     whole = HookGroups(groups, server, settings.aliases, familiar if settings.auto_aliases else None)
     seen: set[str] = set()
-    found = [_LayerCoverage(layer, server, listed, seen) for layer in layers(whole, settings, server, familiar)]
+    layer_coverages = [
+        _LayerCoverage(layer, server, listed, seen) for layer in layers(whole, settings, server, familiar)
+    ]
     ruled: set[str] = set()
     hooks: list[HookCoverage] = []
-    for each in found:
-        yield from each.look_at_tools()
-        yield from each.ruled(ruled)
-    for each in found:
-        hooks += yield from each.hooks()
+    for layer_coverage in layer_coverages:
+        yield from layer_coverage.look_at_tools()
+        yield from layer_coverage.ruled(ruled)
+    for layer_coverage in layer_coverages:
+        hooks += yield from layer_coverage.hooks()
     left_out: list[str] = []
-    if any(each.is_about_commands for each in found):
+    if any(layer_coverage.is_about_commands for layer_coverage in layer_coverages):
         for name in listed:
             if familiar.is_left_out(name):
                 left_out.append(name)
@@ -166,7 +168,7 @@ class _LayerCoverage:
             return False
         rules = self._permissions.rules
         hooks = ((spec, group) for group in self._groups for spec in group.hooks)
-        return bool(rules and rules.concerns(("Bash",))) or any("Bash" in _familiar(*each).values() for each in hooks)
+        return bool(rules and rules.concerns(("Bash",))) or any("Bash" in _familiar(*hook).values() for hook in hooks)
 
     def look_at_tools(self) -> _Steps:
         """Find out which hooks see which tool."""
@@ -183,20 +185,20 @@ class _LayerCoverage:
         known = self._selection.aliases(tool)
         if not known and b'"properties"' not in self._tools[tool].input_schema:
             # its arguments are not listed: those of a call decide
-            return [one for one in self._selection.possible_aliases(tool) if one is None or not one.guessed]
+            return [alias for alias in self._selection.possible_aliases(tool) if alias is None or not alias.guessed]
         together: dict[frozenset[str], list[Alias]] = {}
         for alias in known:  # those that need the same arguments hold for the same calls
             together.setdefault(alias.needed, []).append(alias)
         return [replace(first, alternatives=tuple(others)) for first, *others in together.values()] or (None,)
 
     def _note(self, selected: SelectedHooks, tool: str, alias: Alias | None) -> None:
-        for one in selected.hooks:
-            self._selected.add(id(one.spec))
-            if seen := _seen_tool(one, selected, tool, alias):
-                self._seen.setdefault(id(one.spec), {}).setdefault((tool, seen.name), seen)
+        for matched in selected.hooks:
+            self._selected.add(id(matched.spec))
+            if seen := _seen_tool(matched, selected, tool, alias):
+                self._seen.setdefault(id(matched.spec), {}).setdefault((tool, seen.name), seen)
                 self._seen_tools.add(tool)
 
-    def ruled(self, found: set[str]) -> _Steps:
+    def ruled(self, ruled_tools: set[str]) -> _Steps:
         """Add the tools that a permission rule or a limit applies to."""
         rules, limits = self._permissions.rules, self._permissions.limits
         if rules is None and limits is None:
@@ -204,25 +206,25 @@ class _LayerCoverage:
         for tool in self._tools:
             names = self._selection.possible_names(tool)
             if (rules and rules.concerns(names)) or (limits and limits.concerns(names)):
-                found.add(tool)
+                ruled_tools.add(tool)
             yield
 
     def hooks(self) -> Generator[None, None, list[HookCoverage]]:
         """What each hook sees."""
-        found: list[HookCoverage] = []
+        coverages: list[HookCoverage] = []
         for group in self._groups:
             for spec in group.hooks:
                 if spec.server and spec.server != self._server:
                     why = f"it calls a tool of the server {spec.server!r}, and this server is {self._server!r} (--name)"
-                    found.append(HookCoverage(spec, group, why_never=why))
+                    coverages.append(HookCoverage(spec, group, why_never=why))
                     continue
                 seen = tuple(self._seen.get(id(spec), {}).values())
                 if not seen:
                     seen = yield from self._seen_by_same_hook(spec, group)
                 why = "" if seen else (yield from self._why_never(spec, group))
-                found.append(HookCoverage(spec, group, seen, why))
+                coverages.append(HookCoverage(spec, group, seen, why))
                 yield
-        return found
+        return coverages
 
     def _why_never(self, spec: HookSpec, group: Group) -> Generator[None, None, str]:
         if spec.event in (Event.ELICITATION, Event.ELICITATION_RESULT):
@@ -240,16 +242,16 @@ class _LayerCoverage:
 
     def _seen_by_same_hook(self, spec: HookSpec, group: Group) -> Generator[None, None, tuple[SeenTool, ...]]:
         """The tools of a hook that is configured a second time: where both match, the other one is selected."""
-        found: list[SeenTool] = []
-        for each in self._groups:
-            for other in each.hooks:
-                if (each.dialect.name, other.identity) != (group.dialect.name, spec.identity):
+        seen_tools: list[SeenTool] = []
+        for other_group in self._groups:
+            for other in other_group.hooks:
+                if (other_group.dialect.name, other.identity) != (group.dialect.name, spec.identity):
                     continue
                 for seen in self._seen.get(id(other), {}).values():
                     if spec.matches(seen.name) or any(map(spec.matches, self._selection.own_names(seen.tool))):
-                        found.append(seen)
+                        seen_tools.append(seen)
                     yield
-        return tuple(found)
+        return tuple(seen_tools)
 
     def _hint(self, spec: HookSpec, group: Group) -> Generator[None, None, str]:
         """What the author of a matcher that matches no tool may have meant."""
@@ -270,17 +272,17 @@ class _LayerCoverage:
         return ""
 
 
-def _seen_tool(one: MatchedHook, selected: SelectedHooks, tool: str, alias: Alias | None) -> SeenTool | None:
+def _seen_tool(matched: MatchedHook, selected: SelectedHooks, tool: str, alias: Alias | None) -> SeenTool | None:
     """A tool as a hook that matches it sees it; None: the hook's `if` never holds for it."""
     if alias is not None:
-        alias = spelled(alias, one.tool_spellings) if one.tool_spellings else alias
-        alias = replace(alias.named(one.tool_name), alternatives=())
-    rule = matchers.rule(one.spec.only_if) if one.spec.only_if else None
-    if rule is None or any(map(rule.names_tool, selected.names_in_rules(one))):
-        return SeenTool(tool, one.tool_name, alias if one.sees_alias else None)
-    if one.one_of_several or alias is None:
+        alias = spelled(alias, matched.tool_spellings) if matched.tool_spellings else alias
+        alias = replace(alias.named(matched.tool_name), alternatives=())
+    rule = matchers.rule(matched.spec.only_if) if matched.spec.only_if else None
+    if rule is None or any(map(rule.names_tool, selected.names_in_rules(matched))):
+        return SeenTool(tool, matched.tool_name, alias if matched.sees_alias else None)
+    if matched.one_of_several or alias is None:
         return None
-    if alias.name and one.spec.matches(alias.name) and rule.names_tool(alias.name):
+    if alias.name and matched.spec.matches(alias.name) and rule.names_tool(alias.name):
         return SeenTool(tool, alias.name, alias)  # the `if` names the alias, and the hook then sees the alias, too
     return None
 

@@ -165,7 +165,7 @@ class Hooks:
 
     def similar_calls(self, context: EventContext, request: ApprovalRequest) -> str:
         """The calls like this one that a person may allow for the session, as a permission rule; empty: none."""
-        return self._layer_of(request).similar_calls(context, request)
+        return self._layer(request.managed).similar_calls(context, request)
 
     async def allow_similar(self, context: EventContext, request: ApprovalRequest) -> None:
         """Allow the calls like this one for the session, as a person answered; as `allow_tool`."""
@@ -173,11 +173,11 @@ class Hooks:
             if not layer.managed or request.managed:
                 await layer.allow_similar(context, request)
 
-    def _layer_of(self, request: ApprovalRequest) -> Permissions:
-        return self._layers[-1 if request.managed else 0]
+    def _layer(self, managed: bool) -> Permissions:
+        return self._layers[-1 if managed else 0]
 
     def _add_allowed_rules(self, group: Group, verdict: Verdict) -> Verdict:
-        return self._layers[-1 if group.managed else 0].add(verdict)
+        return self._layer(group.managed).add_allowed_rules(verdict)
 
     def prompter_environment(self, managed: bool) -> Mapping[str, str]:
         """The environment that a prompter inherits."""
@@ -216,71 +216,15 @@ class Hooks:
             decision = evaluation.decision
             if isinstance(decision, Refuse):
                 break
+            evaluator = _LayerEvaluator(self._executor, layer, listed, hook_runs)
             if layer.managed:
                 context = replace(context, arguments=evaluation.arguments)
-                evaluation = await self._evaluate_managed_layer(layer, decision, context, listed, hook_runs)
+                evaluation = await evaluator.evaluate_managed(decision, context)
+            elif (wrong := layer.wrong_arguments(context, listed)) is not None:
+                evaluation = Evaluation(wrong, context.arguments)
             else:
-                wrong = layer.wrong_arguments(context, listed)
-                evaluation = (
-                    Evaluation(wrong, context.arguments)
-                    if wrong is not None
-                    else await self._evaluate_layer(layer, decision, context, listed, hook_runs)
-                )
+                evaluation = await evaluator.evaluate(decision, context)
         return evaluation
-
-    async def _evaluate_managed_layer(
-        self, layer: Permissions, proceed: Proceed, context: EventContext, listed: Tool | None, hook_runs: list[HookRun]
-    ) -> Evaluation:
-        """As `_evaluate_layer`, on the final arguments, under the names of managed aliases instead of the user's."""
-        earlier_request, proceed = proceed.approval_request, replace(proceed, approval_request=None)
-        try:
-            alias = layer.groups.alias(context.tool, context.arguments)
-            context = replace(context, alias=alias)
-            if wrong := layer.wrong_arguments(context, listed):
-                return Evaluation(replace(wrong, feedback=proceed.feedback), context.arguments, alias)
-            evaluation = await self._evaluate_layer(layer, proceed, context, listed, hook_runs, earlier_request)
-            return replace(evaluation, managed_alias=alias)
-        except ValueError as unreadable:  # names that the two sides would read differently
-            refuse = Refuse("the managed hooks", str(unreadable), cause=RefusalCause.FAILURE)
-            return Evaluation(refuse, context.arguments)
-
-    async def _evaluate_layer(
-        self,
-        layer: Permissions,
-        proceed: Proceed,
-        context: EventContext,
-        listed: Tool | None,
-        hook_runs: list[HookRun],
-        earlier_request: ApprovalRequest | None = None,
-    ) -> Evaluation:
-        """One layer's evaluation of a call; `earlier_request` is the approval request of the layer before."""
-        for selected in layer.groups.select(context.event, context.tool, context.alias):
-            hooks = selected.applicable(context) if selected.conditional else selected.hooks
-            anew = selected.applicable if selected.selected_by_stage else None
-            runs = await self._executor.run(selected.group, hooks, context, hook_runs, listed, anew)
-            if decide.no_verdicts(runs):  # true of most calls
-                continue
-            decision = decide.decide(runs, self._settings, selected.group.on_failure)
-            feedback = proceed.feedback + decision.feedback
-            if isinstance(decision, Refuse):
-                return Evaluation(replace(decision, feedback=feedback), context.arguments)
-            rewritten = proceed.arguments
-            if decision.arguments is not None:
-                rewritten = decision.arguments
-                context = replace(context, arguments=normalize.normalize(rewritten))
-            request = proceed.approval_request or decision.approval_request
-            proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=request)
-        after_rules = layer.apply_rules(proceed, context)
-        if isinstance(after_rules, Refuse):
-            return Evaluation(after_rules, context.arguments)
-        if layer.managed:
-            after_rules = replace(
-                after_rules, approval_request=_merge_requests(earlier_request, after_rules.approval_request)
-            )
-        requests = layer.groups.select(Event.PERMISSION_REQUEST, context.tool, context.alias)
-        if requests or after_rules.approval_request:
-            return await self._run_permission_request_hooks(layer, after_rules, context, listed, hook_runs)
-        return Evaluation(after_rules, context.arguments)
 
     async def run_meta_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> bytes | Refuse | None:
         """Run the PreMcpToolCall hooks on a call that is about to be sent, managed ones last: each sees `_meta` so far.
@@ -292,7 +236,7 @@ class Hooks:
             alias = _context_for_layer(layer, context).alias  # only for matchers: the call has the server's own names
             for selected in layer.groups.select(context.event, context.tool, alias):
                 sent_context, group = replace(context, alias=None), selected.group
-                runs = await self._executor.run(group, selected.hooks, sent_context, hook_runs)
+                runs = await self._executor.run_group(group, selected.hooks, sent_context, hook_runs)
                 if refuse := decide.failure_refusal(runs, self._settings, group.on_failure):
                     return refuse
                 meta = decide.chosen_meta(runs)
@@ -311,7 +255,7 @@ class Hooks:
                 group = selected.group
                 if group.dialect.after_results_only and not (context.outcome and context.outcome.has_result):
                     continue
-                runs = await self._executor.run(group, selected.applicable(own_context), own_context, hook_runs)
+                runs = await self._executor.run_group(group, selected.applicable(own_context), own_context, hook_runs)
                 own = decide.comments(runs, self._settings, group.on_failure)
                 if group.dialect.longest_feedback:
                     own = replace(own, feedback=_joined(own.feedback, group.dialect.longest_feedback))
@@ -335,34 +279,84 @@ class Hooks:
         """Run one group's hooks. Of contradicting hook runs in the returned list, the last one wins."""
         if context.event is Event.NOTIFICATION:
             context = replace(context, trigger=selected.group.dialect.notifications[context.trigger])
-        return await self._executor.run(selected.group, selected.applicable(context), context, [])
+        return await self._executor.run_group(selected.group, selected.applicable(context), context, [])
 
-    async def _run_permission_request_hooks(
-        self,
-        layer: Permissions,
-        proceed: Proceed,
-        context: EventContext,
-        listed: Tool | None,
-        hook_runs: list[HookRun],
+
+class _LayerEvaluator(Struct):
+    """Evaluates one call in one layer: its hooks group by group, its rules, and its PermissionRequest hooks."""
+
+    executor: HookExecutor
+    layer: Permissions
+    listed: Tool | None
+    hook_runs: list[HookRun]
+
+    async def evaluate_managed(self, proceed: Proceed, context: EventContext) -> Evaluation:
+        """As `evaluate`, on the final arguments, under the names of managed aliases instead of the user's."""
+        earlier_request, proceed = proceed.approval_request, replace(proceed, approval_request=None)
+        try:
+            alias = self.layer.groups.alias(context.tool, context.arguments)
+            context = replace(context, alias=alias)
+            if wrong := self.layer.wrong_arguments(context, self.listed):
+                return Evaluation(replace(wrong, feedback=proceed.feedback), context.arguments, alias)
+            evaluation = await self.evaluate(proceed, context, earlier_request)
+            return replace(evaluation, managed_alias=alias)
+        except ValueError as unreadable:  # names that the two sides would read differently
+            refuse = Refuse("the managed hooks", str(unreadable), cause=RefusalCause.FAILURE)
+            return Evaluation(refuse, context.arguments)
+
+    async def evaluate(
+        self, proceed: Proceed, context: EventContext, earlier_request: ApprovalRequest | None = None
+    ) -> Evaluation:
+        """Go on from what earlier layers decided; `earlier_request` is the approval request of the layer before."""
+        layer, settings = self.layer, self.executor.settings
+        for selected in layer.groups.select(context.event, context.tool, context.alias):
+            group = selected.group
+            hooks = selected.applicable(context) if selected.conditional else selected.hooks
+            anew = selected.applicable if selected.selected_by_stage else None
+            runs = await self.executor.run_group(group, hooks, context, self.hook_runs, self.listed, anew)
+            if decide.no_verdicts(runs):  # true of most calls
+                continue
+            decision = decide.decide(runs, settings, group.on_failure)
+            feedback = proceed.feedback + decision.feedback
+            if isinstance(decision, Refuse):
+                return Evaluation(replace(decision, feedback=feedback), context.arguments)
+            rewritten = proceed.arguments
+            if decision.arguments is not None:
+                rewritten = decision.arguments
+                context = replace(context, arguments=normalize.normalize(rewritten))
+            request = proceed.approval_request or decision.approval_request
+            proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=request)
+        after_rules = layer.apply_rules(proceed, context)
+        if isinstance(after_rules, Refuse):
+            return Evaluation(after_rules, context.arguments)
+        if layer.managed:
+            request = _merge_requests(earlier_request, after_rules.approval_request)
+            after_rules = replace(after_rules, approval_request=request)
+        requests = layer.groups.select(Event.PERMISSION_REQUEST, context.tool, context.alias)
+        if requests or after_rules.approval_request:
+            return await self._request_permission(after_rules, context, requests)
+        return Evaluation(after_rules, context.arguments)
+
+    async def _request_permission(
+        self, proceed: Proceed, context: EventContext, requests: Sequence[SelectedHooks]
     ) -> Evaluation:
         """Run the PermissionRequest hooks: all of them if a person should be asked, else those that see every call."""
+        layer, settings = self.layer, self.executor.settings
         wanted, allowed = proceed.approval_request, False
         if wanted and layer.shared_limits is not None:  # `apply_rules` has not asked them
             within = await layer.apply_limits(proceed, context, count=False)
             if isinstance(within, Refuse):
                 return Evaluation(within, context.arguments)
         request = replace(context, event=Event.PERMISSION_REQUEST, message=wanted.reason if wanted else "")
-        for selected in layer.groups.select(Event.PERMISSION_REQUEST, context.tool, context.alias):
+        for selected in requests:
             group = selected.group
-            hooks = [one for one in selected.applicable(request) if wanted or one.spec.every_call]
-            runs = await self._executor.run(group, hooks, request, hook_runs, listed)
-            decided = decide.permission_decision(
-                runs, self._settings, group.on_failure, group.dialect.last_answer_counts
-            )
+            hooks = [hook for hook in selected.applicable(request) if wanted or hook.spec.every_call]
+            runs = await self.executor.run_group(group, hooks, request, self.hook_runs, self.listed)
+            decided = decide.permission_decision(runs, settings, group.on_failure, group.dialect.last_answer_counts)
             if isinstance(decided, Refuse):
                 return Evaluation(replace(decided, feedback=proceed.feedback + decided.feedback), request.arguments)
             allowed = allowed or (
-                decided and decide.allows([one for one in runs if _may_allow(one, selected, context)])
+                decided and decide.allows([run for run in runs if _may_allow(run, selected, context)])
             )
             rewritten = decide.allowed_arguments(runs) if decided else None
             if rewritten is not None:
@@ -415,5 +409,5 @@ def _merge_requests(earlier_request: ApprovalRequest | None, request: ApprovalRe
     """One approval request from those of the user's layer and the managed one: the managed one replaces both."""
     if request is None:
         return earlier_request
-    reasons = [one.reason for one in (request, earlier_request) if one is not None and one.reason]
+    reasons = [asked.reason for asked in (request, earlier_request) if asked is not None and asked.reason]
     return replace(request, reason="\n".join(reasons), managed=True)

@@ -59,7 +59,9 @@ class FamiliarTools:
             return any(changed)
         renamed = server_name != self._server_name
         earlier = (self._listed.get(tool.name) for tool in tools if not renamed)
-        altered = [one for one, tool in zip(earlier, tools, strict=False) if one is not None and one != tool]
+        altered = [
+            before for before, tool in zip(earlier, tools, strict=False) if before is not None and before != tool
+        ]
         for known in list(self._listed.values()) if renamed else altered:
             if aliases := self.aliases(known.name):
                 bounded_cache.keep(self._kept, known.name, aliases)
@@ -76,7 +78,7 @@ class FamiliarTools:
         if cached is None:
             cached = self._known_aliases(tool)
             if kept := self._kept.get(tool):
-                new = [one for one in cached if one not in kept and replace(one, guessed=False) not in kept]
+                new = [alias for alias in cached if alias not in kept and replace(alias, guessed=False) not in kept]
                 cached = (*new, *kept)
             bounded_cache.keep(self._aliases, tool, cached)
         return cached
@@ -87,8 +89,8 @@ class FamiliarTools:
         if cached is None:
             known = self.aliases(tool)
             names = self._names_by_arguments(tool)
-            for one in known:
-                names.pop(one.name, None)
+            for alias in known:
+                names.pop(alias.name, None)
             cached = (*known, *(Alias(tool, name, automatic=True, guessed=names[name]) for name in sorted(names)))
             bounded_cache.keep(self._possible, tool, cached)
         return cached
@@ -181,7 +183,7 @@ class FamiliarTools:
     def is_left_out(self, tool: str) -> bool:
         """True for a listed tool that looks like one that runs commands, and is not known as Bash."""
         listed = self._listed.get(tool)
-        if listed is None or any(one.name == "Bash" for one in self.aliases(tool)):
+        if listed is None or any(alias.name == "Bash" for alias in self.aliases(tool)):
             return False
         from ..policy import familiar_names
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -65,10 +66,8 @@ class Permissions:
         self.managed = managed
         self._checks_types = settings.check_types
         self._where = "the managed configuration" if managed else settings.called
-        self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
-        self._allowed_by_person: list[tuple[str, Callable[[str, bytes], bool]]] = []  # by tool: a rule may name several
-        self._allowed_tools: set[str] = set()
-        self._similar_calls: list[SimilarCalls] = []
+        self._allowed: dict[str, Callable[[str, bytes], bool]] = {}  # rules that hooks have added
+        self._approved: list[Approved] = []  # by a person, and not in `_shared_approvals`
         self._rules_about: dict[tuple[str, ...], ToolRules] = {}  # by the names of a tool
 
     def __bool__(self) -> bool:
@@ -110,14 +109,20 @@ class Permissions:
             return own
         by_alias = [self._judge_readings(name, readings) for name, readings in _under_aliases(context)]
         if context.alias.automatic or context.alias.guessed:
-            by_alias = [one for one in by_alias if one is not None and one.permission is not Permission.ALLOW]
-        return max((one for one in (own, *by_alias) if one is not None), key=lambda one: one.permission, default=None)
+            by_alias = [
+                ruling for ruling in by_alias if ruling is not None and ruling.permission is not Permission.ALLOW
+            ]
+        return max(
+            (ruling for ruling in (own, *by_alias) if ruling is not None),
+            key=lambda ruling: ruling.permission,
+            default=None,
+        )
 
     def _judge_readings(self, name: str, readings: Sequence[bytes]) -> RuleDecision | None:
         """The strictest ruling on the readings of a call; one of them alone does not allow it."""
         rulings = [self._judge((name,), arguments) for arguments in readings]
-        known = [one for one in rulings if one is not None]
-        strictest = max(known, key=lambda one: one.permission, default=None)
+        known = [ruling for ruling in rulings if ruling is not None]
+        strictest = max(known, key=lambda ruling: ruling.permission, default=None)
         allows = strictest is not None and strictest.permission is Permission.ALLOW
         return None if allows and len(known) < len(rulings) else strictest
 
@@ -155,11 +160,7 @@ class Permissions:
 
         Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
         """
-        if context.tool in self._allowed_tools or any(
-            one.include(context.tool, context.arguments) for one in self._similar_calls
-        ):
-            return True
-        if any(tool == context.tool and _covers(rule, self.groups, context) for tool, rule in self._allowed_by_person):
+        if any(self._includes(approved, context) for approved in self._approved):
             return True
         rules = self._allowed.values()
         return any(_covers(rule, self.groups, context, recognised=False) for rule in rules)
@@ -175,14 +176,14 @@ class Permissions:
             approved = await self._shared_approvals.approved()
         except StoreUnavailable:
             return False
-        return any(self._includes(one, context) for one in approved)
+        return any(self._includes(calls, context) for calls in approved)
 
     def _includes(self, approved: Approved, context: EventContext) -> bool:
         if approved.tool != context.tool or approved.managed is not self.managed:
             return False
         if approved.similar is not None:
             return approved.similar.include(context.tool, context.arguments)
-        return not approved.rule or _covers(matchers.allow_rule(approved.rule), self.groups, context)
+        return not approved.rule or _covers(_allow_rule(approved.rule), self.groups, context)
 
     def wrong_arguments(self, context: EventContext, listed: Tool | None) -> Refuse | None:
         """The refusal of a call that its hooks and rules cannot judge, because of the types of its arguments."""
@@ -207,10 +208,13 @@ class Permissions:
 
     async def allow_tool(self, tool: str) -> None:
         """Allow this tool for the rest of the session, whatever its arguments. Raises StoreUnavailable."""
+        await self._approve(Approved(tool, self.managed))
+
+    async def _approve(self, calls: Approved) -> None:
         if self._shared_approvals is not None:
-            await self._shared_approvals.allow(Approved(tool, self.managed))
-        elif len(self._allowed_tools) < _MAX_RULES:
-            self._allowed_tools.add(tool)
+            await self._shared_approvals.allow(calls)
+        elif len(self._approved) < _MAX_RULES and calls not in self._approved:
+            self._approved.append(calls)
 
     def similar_calls(self, context: EventContext, request: ApprovalRequest) -> str:
         """The calls like this one, as a permission rule; empty if it cannot be said which these are.
@@ -218,27 +222,22 @@ class Permissions:
         They are the calls that certainly fall under the rule which requires approval, else those whose command begins
         with the same words. Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
         """
+        calls = self._calls_like(context, request)
+        return "" if calls is None else calls.rule or (calls.similar.text if calls.similar else "")
+
+    def _calls_like(self, context: EventContext, request: ApprovalRequest) -> Approved | None:
         if request.rule and matchers.rule(request.rule).specifier:
-            covered = _covers(matchers.allow_rule(request.rule), self.groups, context)
-            return request.rule if covered else ""
+            covered = _covers(_allow_rule(request.rule), self.groups, context)
+            return Approved(context.tool, self.managed, request.rule) if covered else None
         similar = _similar_calls(context)
-        return similar.text if similar is not None else ""
+        return Approved(context.tool, self.managed, similar=similar) if similar is not None else None
 
     async def allow_similar(self, context: EventContext, request: ApprovalRequest) -> None:
         """Allow the calls that `similar_calls` describes for the rest of the session. Raises StoreUnavailable."""
-        text = self.similar_calls(context, request)
-        if text and self._shared_approvals is not None:
-            rule, similar = (text, None) if text == request.rule else ("", _similar_calls(context))
-            await self._shared_approvals.allow(Approved(context.tool, self.managed, rule, similar))
-            return
-        if not text or len(self._allowed_by_person) + len(self._similar_calls) >= _MAX_RULES:
-            return
-        if text == request.rule:
-            self._allowed_by_person.append((context.tool, matchers.allow_rule(text)))
-        elif (similar := _similar_calls(context)) is not None:
-            self._similar_calls.append(similar)
+        if (calls := self._calls_like(context, request)) is not None:
+            await self._approve(calls)
 
-    def add(self, verdict: Verdict) -> Verdict:
+    def add_allowed_rules(self, verdict: Verdict) -> Verdict:
         """Add a hook's rules to the session, unless it denies or failed. An invalid rule, or too many, is a failure."""
         if verdict.failure or verdict.permission is Permission.DENY:
             return verdict
@@ -252,6 +251,11 @@ class Permissions:
         return verdict
 
 
+@lru_cache(maxsize=256)  # of what people have approved: a call is compared with all of it
+def _allow_rule(text: str) -> Callable[[str, bytes], bool]:
+    return matchers.allow_rule(text)
+
+
 def _names(groups: HookGroups, context: EventContext) -> tuple[str, ...]:
     """All names of the tool in this call."""
     names = groups.own_names(context.tool)
@@ -262,8 +266,8 @@ def _under_aliases(context: EventContext) -> list[tuple[str, list[bytes]]]:
     """Each name that an alias gives to the tool, with the arguments under the names of this alias, in all readings."""
     if context.alias is None:
         return []
-    aliases = (one for one in (context.alias, *context.alias.alternatives) if one.name)
-    return [(one.name, one.readings(context.arguments)) for one in aliases]
+    aliases = (alias for alias in (context.alias, *context.alias.alternatives) if alias.name)
+    return [(alias.name, alias.readings(context.arguments)) for alias in aliases]
 
 
 def _covers(
@@ -287,9 +291,9 @@ def _similar_calls(context: EventContext) -> SimilarCalls | None:
     from ..policy.similar_calls import COMMAND_ARGUMENTS, similar_calls  # only where a person is asked
 
     aliases = () if context.alias is None else (context.alias, *context.alias.alternatives)
-    known = [one.arguments.get("command", "command") for one in aliases if one.name == "Bash"]
-    found = (similar_calls(context.tool, context.arguments, name) for name in (*known, *COMMAND_ARGUMENTS))
-    return next((one for one in found if one is not None), None)
+    known = [alias.arguments.get("command", "command") for alias in aliases if alias.name == "Bash"]
+    similar = (similar_calls(context.tool, context.arguments, name) for name in (*known, *COMMAND_ARGUMENTS))
+    return next((calls for calls in similar if calls is not None), None)
 
 
 def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> Refuse:

@@ -14,7 +14,6 @@ from ..model.settings import OnFailure, Settings
 from ..policy import decide
 
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _EDITS: Final = {
     Event.PRE_TOOL_USE: (Effect.REWRITES,),
     Event.PERMISSION_REQUEST: (Effect.REWRITES,),
@@ -37,7 +36,7 @@ def read_verdict(
         return verdict
     layer = settings.managed if group.managed and settings.managed else settings
     failure = ""
-    if input_cut and spec.event in _BEFORE_CALL and layer.on_cut_input is OnFailure.DENY:
+    if input_cut and spec.event in decide.BEFORE_CALL and layer.on_cut_input is OnFailure.DENY:
         failure = _INPUT_CUT
     elif result.cut and _may_edit(group.dialect, spec.event):
         failure = f"{result.detail or _OUTPUT_CUT}, so what it decided is not known"

@@ -27,7 +27,6 @@ from ..model.hooks import (
     NO_VERDICT,
     Document,
     Ended,
-    Event,
     EventContext,
     HookResult,
     HookRun,
@@ -54,9 +53,10 @@ _MAX_RUNNING: Final = 128  # hooks that run at a time: more would only wait for 
 _DESCRIPTORS_PER_HOOK: Final = 8  # needed to start a hook: three pipes, its pidfd, and one to spare
 _RESERVED_DESCRIPTORS: Final = 64  # left for everything else
 
-_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _OWN_NAME: Final = "mcp_tool_name"
 """The member with the server's own name for a tool, as the hook's system composes it: the same in all dialects."""
+
+_Applicable = Callable[[EventContext], Sequence[MatchedHook]]
 
 
 class HookExecutor:
@@ -72,7 +72,7 @@ class HookExecutor:
     ) -> None:
         """`add_allowed_rules` adds the permission rules of a verdict to the session, and returns the verdict."""
         self._groups = groups
-        self._settings = settings
+        self.settings = settings
         self._trust = trust
         self._add_allowed_rules = add_allowed_rules
         self.keeps_input = bool(settings.audit_file) and (
@@ -114,14 +114,14 @@ class HookExecutor:
     def _report_message(self, spec: HookSpec, text: str) -> None:
         self._report(HookRun(spec, HookResult(Ended.EXITED), Verdict(messages=(text,))))
 
-    async def run(
+    async def run_group(
         self,
         group: Group,
         hooks: Sequence[MatchedHook],
         context: EventContext,
         hook_runs: list[HookRun],
         listed: Tool | None = None,
-        applicable: Callable[[EventContext], Sequence[MatchedHook]] | None = None,
+        applicable: _Applicable | None = None,
     ) -> list[HookRun]:
         """Run hooks in their dialect's order. Of contradicting hook runs in the returned list, the last one wins.
 
@@ -129,137 +129,17 @@ class HookExecutor:
 
         Arguments in `context` and in the returned verdicts are under the server's names.
         """
+        if applicable is None and len(hooks) == 1 and not hooks[0].spec.background:  # true of most events
+            return [await self.run_hook(group, hooks[0], context, hook_runs, listed)]
+        several = _SeveralHooks(self, group, hook_runs, listed)
         if applicable is not None:
-            return await self._run_stages(group, applicable, context, hook_runs, listed)
-        if len(hooks) == 1 and not hooks[0].spec.background:  # true of most events: there is no order
-            return [await self._run(group, hooks[0], context, hook_runs, listed)]
-        if len({one.spec.stage for one in hooks}) > 1:
-            return await self._run_stages(group, lambda _context: hooks, context, hook_runs, listed)
-        order = Order.PIPELINE if any(one.spec.sequential for one in hooks) else group.dialect.order
-        awaited = [one for one in hooks if not (one.spec.background and self.background.start(group, one, context))]
-        if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
-            ended = await self._run_in_parallel(group, awaited, context, hook_runs, listed)
-            runs = _in_file_order(ended, awaited, last_ended_counts=order is Order.PARALLEL)
-        else:
-            runs = await self._run_in_turn(group, awaited, order, context, hook_runs, listed)
-        return list(group.dialect.settle(runs))
-
-    async def _run_in_turn(
-        self,
-        group: Group,
-        hooks: Sequence[MatchedHook],
-        order: Order,
-        context: EventContext,
-        hook_runs: list[HookRun],
-        listed: Tool | None,
-    ) -> list[HookRun]:
-        """Run one hook after another."""
-        runs: list[HookRun] = []
-        for hook in hooks:
-            before = [one for one in runs if one.spec is hook.spec] if hook.one_of_several else []
-            if self._refused(group, before):
-                continue
-            one = await self._run(group, hook, _as_left_by(before, context), hook_runs, listed)
-            runs.append(_without_repeats(one, before))
-            if order is Order.UNTIL_DENIED and decide.blocks(one, self._settings, group.on_failure):
-                break
-            if order is Order.UNTIL_STOPPED and one.verdict.stop:
-                break
-            if order is Order.PIPELINE and one.verdict.arguments is not None:
-                context = replace(context, arguments=normalize.normalize(one.verdict.arguments))
-        return runs
-
-    def _refused(self, group: Group, runs: Sequence[HookRun]) -> bool:
-        """One of these runs of a hook, each under another name of the tool, refuses the call."""
-        return any(decide.blocks(one, self._settings, group.on_failure) for one in runs)
-
-    async def _run_stages(
-        self,
-        group: Group,
-        applicable: Callable[[EventContext], Sequence[MatchedHook]],
-        context: EventContext,
-        hook_runs: list[HookRun],
-        listed: Tool | None,
-    ) -> list[HookRun]:
-        """Run the hooks of one stage after another. Before a call, a denial ends it, and rewrites are passed on."""
-        runs: list[HookRun] = []
-        for stage in sorted({spec.stage for spec in group.hooks if spec.event is context.event}):
-            of_stage = [one for one in applicable(context) if one.spec.stage == stage]
-            if not of_stage:
-                continue
-            done = await self.run(group, of_stage, context, hook_runs, listed)
-            runs += done
-            if context.event not in _BEFORE_CALL:
-                continue
-            decision = decide.decide(done, self._settings, group.on_failure)
-            if isinstance(decision, Refuse):
-                break
-            if decision.arguments is not None:
-                context = replace(context, arguments=normalize.normalize(decision.arguments))
-        return runs
-
-    async def _run_in_parallel(
-        self,
-        group: Group,
-        hooks: Sequence[MatchedHook],
-        context: EventContext,
-        hook_runs: list[HookRun],
-        listed: Tool | None,
-    ) -> list[HookRun]:
-        """Run hooks at the same time; return their runs in the order in which they finish, those of one hook together.
-
-        Under all names of the tool a hook runs at the same time, too: that takes no longer than one run.
-        """
-        finished: dict[int, HookRun] = {}  # by the hook's place in `hooks`
-
-        problems: list[OSError] = []
-
-        async def run(place: int, hook: MatchedHook) -> None:
-            try:
-                finished[place] = await self._run(group, hook, context, hook_runs, listed)
-            except OSError as problem:  # too few descriptors or processes; raised when the others have ended
-                problems.append(problem)
-
-        async with anyio.create_task_group() as tasks:
-            for place, hook in enumerate(hooks):
-                tasks.start_soon(run, place, hook)
-        if problems:
-            raise problems[0]
-        if not any(hook.one_of_several for hook in hooks):
-            return list(finished.values())
-        by_hook: dict[int, list[int]] = {}
-        for place in reversed(finished):  # so that the last run of a hook says where it stands
-            by_hook.setdefault(id(hooks[place].spec), []).append(place)
-        runs: list[HookRun] = []
-        for places in reversed(by_hook.values()):
-            views = [(hooks[place], finished[place]) for place in sorted(places)]
-            runs += await self._as_if_in_turn(group, views, context, hook_runs, listed)
-        return runs
-
-    async def _as_if_in_turn(
-        self,
-        group: Group,
-        views: Sequence[tuple[MatchedHook, HookRun]],
-        context: EventContext,
-        hook_runs: list[HookRun],
-        listed: Tool | None,
-    ) -> list[HookRun]:
-        """The runs of a hook under several names of the tool at the same time, as if one had followed the other.
-
-        A run that did not refuse the call, and has not seen what an earlier one has rewritten, is repeated.
-        """
-        settled: list[HookRun] = []
-        for hook, one in views:
-            left = _as_left_by(settled, context)
-            if left is not context and not self._refused(group, (*settled, one)):
-                one = await self._run(group, hook, left, hook_runs, listed)
-            settled.append(_without_repeats(one, settled))
-        return settled
+            return await several.run_stages(applicable, context)
+        return await several.run(hooks, context)
 
     async def _run_in_background(self, group: Group, hook: MatchedHook, context: EventContext) -> None:
-        await self._run(group, hook, context, [])
+        await self.run_hook(group, hook, context, [])
 
-    async def _run(
+    async def run_hook(
         self,
         group: Group,
         hook: MatchedHook,
@@ -267,6 +147,7 @@ class HookExecutor:
         hook_runs: list[HookRun],
         listed: Tool | None = None,
     ) -> HookRun:
+        """Run one hook in a slot, as it sees the call. On cancel its whole process group is ended."""
         spec, context = hook.spec, hook.context(call_context)
         slots = self._background_slots if spec.background else self._slots
         document = _document(group, spec, context)
@@ -293,7 +174,7 @@ class HookExecutor:
         finally:
             self._slow.end(begun)
             slots.release()
-        verdict = read_verdict(group, spec, result, self._settings, input_cut=document.cut)
+        verdict = read_verdict(group, spec, result, self.settings, input_cut=document.cut)
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict is not NO_VERDICT:
@@ -352,32 +233,142 @@ class HookExecutor:
         self._background_slots.release()
         return False
 
-    def _finish(self, group: Group, one: HookRun, hook_runs: list[HookRun]) -> HookRun:
-        if one.verdict.failure:
-            one = replace(one, consequence=decide.consequence(one, self._settings, group.on_failure))
-        hook_runs.append(one)
-        self._report(one)
-        return one
+    def _finish(self, group: Group, run: HookRun, hook_runs: list[HookRun]) -> HookRun:
+        if run.verdict.failure:
+            run = replace(run, consequence=decide.consequence(run, self.settings, group.on_failure))
+        hook_runs.append(run)
+        self._report(run)
+        return run
+
+
+class _SeveralHooks:
+    """Runs several hooks of one group for one event, in the order of their dialect."""
+
+    def __init__(self, executor: HookExecutor, group: Group, hook_runs: list[HookRun], listed: Tool | None) -> None:
+        self._executor = executor
+        self._group = group
+        self._hook_runs = hook_runs
+        self._listed = listed
+
+    async def run(self, hooks: Sequence[MatchedHook], context: EventContext) -> list[HookRun]:
+        """As `HookExecutor.run_group`."""
+        group, background = self._group, self._executor.background
+        if len({hook.spec.stage for hook in hooks}) > 1:
+            return await self.run_stages(lambda _context: hooks, context)
+        order = Order.PIPELINE if any(hook.spec.sequential for hook in hooks) else group.dialect.order
+        awaited = [hook for hook in hooks if not (hook.spec.background and background.start(group, hook, context))]
+        if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
+            ended = await self._run_in_parallel(awaited, context)
+            runs = _in_file_order(ended, awaited, last_ended_counts=order is Order.PARALLEL)
+        else:
+            runs = await self._run_in_turn(awaited, order, context)
+        return list(group.dialect.settle(runs))
+
+    async def run_stages(self, applicable: _Applicable, context: EventContext) -> list[HookRun]:
+        """Run the hooks of one stage after another. Before a call, a denial ends it, and rewrites are passed on."""
+        group = self._group
+        runs: list[HookRun] = []
+        for stage in sorted({spec.stage for spec in group.hooks if spec.event is context.event}):
+            of_stage = [hook for hook in applicable(context) if hook.spec.stage == stage]
+            if not of_stage:
+                continue
+            done = await self._executor.run_group(group, of_stage, context, self._hook_runs, self._listed)
+            runs += done
+            if context.event not in decide.BEFORE_CALL:
+                continue
+            decision = decide.decide(done, self._executor.settings, group.on_failure)
+            if isinstance(decision, Refuse):
+                break
+            if decision.arguments is not None:
+                context = replace(context, arguments=normalize.normalize(decision.arguments))
+        return runs
+
+    async def _run_hook(self, hook: MatchedHook, context: EventContext) -> HookRun:
+        return await self._executor.run_hook(self._group, hook, context, self._hook_runs, self._listed)
+
+    def _blocks(self, hook_run: HookRun) -> bool:
+        return decide.blocks(hook_run, self._executor.settings, self._group.on_failure)
+
+    async def _run_in_turn(self, hooks: Sequence[MatchedHook], order: Order, context: EventContext) -> list[HookRun]:
+        """Run one hook after another."""
+        runs: list[HookRun] = []
+        for hook in hooks:
+            before = [run for run in runs if run.spec is hook.spec] if hook.one_of_several else []
+            if any(map(self._blocks, before)):  # under another name of the tool
+                continue
+            run = await self._run_hook(hook, _as_left_by(before, context))
+            runs.append(_without_repeats(run, before))
+            if order is Order.UNTIL_DENIED and self._blocks(run):
+                break
+            if order is Order.UNTIL_STOPPED and run.verdict.stop:
+                break
+            if order is Order.PIPELINE and run.verdict.arguments is not None:
+                context = replace(context, arguments=normalize.normalize(run.verdict.arguments))
+        return runs
+
+    async def _run_in_parallel(self, hooks: Sequence[MatchedHook], context: EventContext) -> list[HookRun]:
+        """Run hooks at the same time; return their runs in the order in which they finish, those of one hook together.
+
+        Under all names of the tool a hook runs at the same time, too: that takes no longer than one run.
+        """
+        finished: dict[int, HookRun] = {}  # by the hook's place in `hooks`
+        problems: list[OSError] = []
+
+        async def run(place: int, hook: MatchedHook) -> None:
+            try:
+                finished[place] = await self._run_hook(hook, context)
+            except OSError as problem:  # too few descriptors or processes; raised when the others have ended
+                problems.append(problem)
+
+        async with anyio.create_task_group() as tasks:
+            for place, hook in enumerate(hooks):
+                tasks.start_soon(run, place, hook)
+        if problems:
+            raise problems[0]
+        if not any(hook.one_of_several for hook in hooks):
+            return list(finished.values())
+        by_hook: dict[int, list[int]] = {}
+        for place in reversed(finished):  # so that the last run of a hook says where it stands
+            by_hook.setdefault(id(hooks[place].spec), []).append(place)
+        runs: list[HookRun] = []
+        for places in reversed(by_hook.values()):
+            runs += await self._as_if_in_turn([(hooks[place], finished[place]) for place in sorted(places)], context)
+        return runs
+
+    async def _as_if_in_turn(
+        self, views: Sequence[tuple[MatchedHook, HookRun]], context: EventContext
+    ) -> list[HookRun]:
+        """The runs of a hook under several names of the tool at the same time, as if one had followed the other.
+
+        A run that did not refuse the call, and has not seen what an earlier one has rewritten, is repeated.
+        """
+        settled: list[HookRun] = []
+        for hook, run in views:
+            left = _as_left_by(settled, context)
+            if left is not context and not any(map(self._blocks, (*settled, run))):
+                run = await self._run_hook(hook, left)
+            settled.append(_without_repeats(run, settled))
+        return settled
 
 
 def _as_left_by(before: Sequence[HookRun], context: EventContext) -> EventContext:
     """The event with the arguments as these runs of the same hook have left them."""
-    left = next((one.verdict.arguments for one in reversed(before) if one.verdict.arguments is not None), None)
+    left = next((run.verdict.arguments for run in reversed(before) if run.verdict.arguments is not None), None)
     return context if left is None else replace(context, arguments=normalize.normalize(left))
 
 
-def _without_repeats(one: HookRun, before: Sequence[HookRun]) -> HookRun:
+def _without_repeats(hook_run: HookRun, before: Sequence[HookRun]) -> HookRun:
     """A hook's run under a further name of the tool, without what its runs `before` have said.
 
     Where one of them denies, it approves nothing.
     """
-    if not before or one.verdict is NO_VERDICT:
-        return one
-    verdict, verdicts = one.verdict, [run.verdict for run in before]
+    if not before or hook_run.verdict is NO_VERDICT:
+        return hook_run
+    verdict, verdicts = hook_run.verdict, [run.verdict for run in before]
     said = {text for earlier in verdicts for text in earlier.feedback}
     denied = any(earlier.permission is Permission.DENY for earlier in verdicts)
     return replace(
-        one,
+        hook_run,
         verdict=replace(
             verdict,
             permission=None if denied and verdict.permission is Permission.ALLOW else verdict.permission,
@@ -393,15 +384,19 @@ def _in_file_order(ended: list[HookRun], hooks: Sequence[MatchedHook], *, last_e
     `last_ended_counts`: of several rewrites, only the one of the hook that ended last stays.
     """
     if last_ended_counts:
-        rewriting = [one for one in ended if one.verdict.arguments is not None and not one.verdict.failure]
+        rewriting = [
+            hook_run for hook_run in ended if hook_run.verdict.arguments is not None and not hook_run.verdict.failure
+        ]
         undone = rewriting[:-1]
-        ended = [_without_rewrite(one) if any(one is other for other in undone) else one for one in ended]
-    specs = [one.spec for one in hooks]
-    return sorted(ended, key=lambda one: specs.index(one.spec))
+        ended = [
+            _without_rewrite(hook_run) if any(hook_run is other for other in undone) else hook_run for hook_run in ended
+        ]
+    specs = [hook.spec for hook in hooks]
+    return sorted(ended, key=lambda hook_run: specs.index(hook_run.spec))
 
 
-def _without_rewrite(one: HookRun) -> HookRun:
-    return replace(one, verdict=replace(one.verdict, arguments=None))
+def _without_rewrite(hook_run: HookRun) -> HookRun:
+    return replace(hook_run, verdict=replace(hook_run.verdict, arguments=None))
 
 
 def _document(group: Group, spec: HookSpec, context: EventContext) -> Document:

@@ -14,6 +14,7 @@ from ..model.aliases import Alias, ToolSpellings, spelled, with_command_line
 from ..model.hooks import Event, EventContext, HookSpec
 from ..model.settings import SeenNames, ToolNames
 from ..policy import matchers
+from ..policy.decide import BEFORE_CALL
 from . import bounded_cache
 from .familiar_tools import FamiliarTools
 
@@ -28,9 +29,6 @@ TOOL_EVENTS: Final = frozenset(
     }
 )
 """The events whose matchers are tried on the tool's name; those of other events are tried on the trigger."""
-
-_BEFORE_CALL: Final = frozenset({Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST})
-"""The events whose hooks may refuse the call: each name of a tool counts."""
 
 _ELICITATION_EVENTS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT})
 """The events whose matchers are tried on the server's name."""
@@ -87,12 +85,12 @@ class SelectedHooks(Struct, frozen=True):
     @property
     def may_answer(self) -> bool:
         """Its hooks may answer an elicitation; otherwise they only observe it."""
-        return self.group.dialect.answers_elicitations and not all(one.spec.background for one in self.hooks)
+        return self.group.dialect.answers_elicitations and not all(hook.spec.background for hook in self.hooks)
 
     @property
     def selected_by_stage(self) -> bool:
         """Its hooks have conditions, and an earlier stage may rewrite what the conditions of a later one judge."""
-        return self.conditional and any(one.spec.stage for one in self.hooks)
+        return self.conditional and any(hook.spec.stage for hook in self.hooks)
 
     def applicable(self, context: EventContext) -> Sequence[MatchedHook]:
         """The hooks without a condition, and those whose condition holds for this event.
@@ -101,30 +99,34 @@ class SelectedHooks(Struct, frozen=True):
         """
         if not self.conditional:
             return self.hooks
-        found = (self._if_applicable(one, context) if _has_condition(one.spec) else one for one in self.hooks)
-        return [one for one in found if one is not None and not (one.if_it_differs and _sees_the_same(one, context))]
+        applicable = (self._if_applicable(hook, context) if _has_condition(hook.spec) else hook for hook in self.hooks)
+        return [
+            hook
+            for hook in applicable
+            if hook is not None and not (hook.if_it_differs and _sees_the_same(hook, context))
+        ]
 
-    def names_in_rules(self, one: MatchedHook) -> tuple[str, ...]:
+    def names_in_rules(self, hook: MatchedHook) -> tuple[str, ...]:
         """The names that the hook's `if` may name: the one that it sees, and the own ones unless it runs under them."""
-        if not one.sees_alias:
+        if not hook.sees_alias:
             return self.names
-        return (one.tool_name,) if one.one_of_several else (one.tool_name, *self.names)
+        return (hook.tool_name,) if hook.one_of_several else (hook.tool_name, *self.names)
 
-    def _if_applicable(self, one: MatchedHook, context: EventContext) -> MatchedHook | None:
+    def _if_applicable(self, hook: MatchedHook, context: EventContext) -> MatchedHook | None:
         """The hook as its condition holds: an `if` under the names that it sees, else under the tool's other names."""
-        if one.spec.accepts is not None and not one.spec.accepts(one.context(context).arguments):
+        if hook.spec.accepts is not None and not hook.spec.accepts(hook.context(context).arguments):
             return None
-        if not one.spec.only_if:
-            return one
-        rule = _permission_rule(one.spec.only_if)
+        if not hook.spec.only_if:
+            return hook
+        rule = _permission_rule(hook.spec.only_if)
         alias = context.alias
-        seen = one.context(context)
-        if any(rule(name, seen.arguments) for name in self.names_in_rules(one)):
-            return one
-        if alias is None or one.sees_alias or one.one_of_several:
+        seen = hook.context(context)
+        if any(rule(name, seen.arguments) for name in self.names_in_rules(hook)):
+            return hook
+        if alias is None or hook.sees_alias or hook.one_of_several:
             return None
-        for name in filter(one.spec.matches, _as_spelled(alias, one.tool_spellings).names):
-            familiar = replace(one, tool_name=name, sees_alias=True)
+        for name in filter(hook.spec.matches, _as_spelled(alias, hook.tool_spellings).names):
+            familiar = replace(hook, tool_name=name, sees_alias=True)
             if rule(name, familiar.context(context).arguments):
                 return familiar
         return None
@@ -142,12 +144,12 @@ class HookGroups:
     ) -> None:
         """`aliases` are configured. `familiar` has those of all other tools; None: they have none."""
         self._groups = groups
-        self._aliases = {one.tool: with_command_line(one) for one in aliases}
-        self._by_loose_name = {_loose(one.tool): one for one in self._aliases.values() if one.name}
+        self._aliases = {alias.tool: with_command_line(alias) for alias in aliases}
+        self._by_loose_name = {_loose(alias.tool): alias for alias in self._aliases.values() if alias.name}
         self._familiar = familiar
         self._server = server
         spellings = {group.dialect.name: group.dialect.tool_spellings for group in groups}
-        self._spellings = [each for each in spellings.values() if each]
+        self._spellings = [spelling for spelling in spellings.values() if spelling]
         self._events = frozenset(spec.event for group in groups for spec in group.hooks)
         self.has_mcp_tool_hooks = any(spec.type == "mcp_tool" for group in groups for spec in group.hooks)
         """Some hook is of type `mcp_tool`, a tool of the server."""
@@ -219,7 +221,7 @@ class HookGroups:
 
     def _may_run_on_every_call(self, tool: str) -> bool:
         selected = (self.select(Event.PERMISSION_REQUEST, tool, alias) for alias in self.possible_aliases(tool))
-        return any(one.spec.every_call for found in selected for each in found for one in each.hooks)
+        return any(hook.spec.every_call for of_alias in selected for of_group in of_alias for hook in of_group.hooks)
 
     def _may_select(self, event: Event, tool: str) -> bool:
         """True if some hook may match a call of this tool under one of the names that the tool may get."""
@@ -280,25 +282,25 @@ class HookGroups:
 
         Of the other one, it only adds a name: it allows nothing.
         """
-        found = self._aliases.get(tool)
-        if found is None and self._by_loose_name and (meant := self._by_loose_name.get(_loose(tool))) is not None:
+        alias = self._aliases.get(tool)
+        if alias is None and self._by_loose_name and (meant := self._by_loose_name.get(_loose(tool))) is not None:
             return replace(meant, tool=tool, guessed=True)
-        return found
+        return alias
 
     def alias(self, tool: str, arguments: bytes) -> Alias | None:
         """The alias that holds for a call of this tool; None if it has none.
 
         Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
         """
-        found = self._configured(tool)
-        if found is None and self._familiar is not None:
-            found = self._familiar.alias(tool, arguments)
-        if found is None:
+        alias = self._configured(tool)
+        if alias is None and self._familiar is not None:
+            alias = self._familiar.alias(tool, arguments)
+        if alias is None:
             return None
         if self._spellings:
-            found = replace(found, spellings=tuple(spelled(found, spellings) for spellings in self._spellings))
-        found.check(arguments)
-        return found
+            alias = replace(alias, spellings=tuple(spelled(alias, spellings) for spellings in self._spellings))
+        alias.check(arguments)
+        return alias
 
     def possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:
         """The aliases that a call of this tool may have; None stands for no alias."""
@@ -322,7 +324,7 @@ class HookGroups:
         if context.event in TOOL_EVENTS:
             return self.select(context.event, context.tool, context.alias)
         selected = self._matching(context.event, lambda group: self.match_values(group, context), None)
-        return tuple(self._with_tool_name(one, context) for one in selected)
+        return tuple(self._with_tool_name(of_group, context) for of_group in selected)
 
     def match_values(self, group: Group, context: EventContext) -> tuple[str, ...]:
         """The values on which the matchers of a group's hooks are tried for this event."""
@@ -341,7 +343,7 @@ class HookGroups:
         configured = _configured_name(context.alias)
         name = configured or self._tool_names(selected.group, context.tool)[0] if context.tool else ""
         sees_alias = context.alias is not None and not context.alias.automatic
-        hooks = tuple(MatchedHook(one.spec, name, sees_alias) for one in selected.hooks)
+        hooks = tuple(MatchedHook(hook.spec, name, sees_alias) for hook in selected.hooks)
         return replace(selected, hooks=hooks)
 
     def _tool_names(self, group: Group, tool: str) -> tuple[str, ...]:
@@ -374,13 +376,13 @@ class HookGroups:
                         seen.add(identity)
                         hooks.append(matched)
             if hooks:
-                conditional = any(one.if_it_differs or _has_condition(one.spec) for one in hooks)
+                conditional = any(hook.if_it_differs or _has_condition(hook.spec) for hook in hooks)
                 yield SelectedHooks(group, tuple(hooks), conditional, names)
 
 
-def _sees_the_same(one: MatchedHook, context: EventContext) -> bool:
+def _sees_the_same(hook: MatchedHook, context: EventContext) -> bool:
     """Whether the call's arguments are the same under the hook's alias. Raises Unreadable, DuplicateKeys."""
-    return one.context(context).arguments == context.arguments
+    return hook.context(context).arguments == context.arguments
 
 
 def _has_condition(spec: HookSpec) -> bool:
@@ -423,7 +425,7 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None, group: G
         seen = familiar[:1]
     else:
         seen = _seen_names(replace(own, tool_spellings=spellings), familiar, alias, group.names, before)
-    return tuple(replace(one, one_of_several=True) for one in seen) if len(seen) > 1 else seen
+    return tuple(replace(hook, one_of_several=True) for hook in seen) if len(seen) > 1 else seen
 
 
 def _loose(tool: str) -> str:
@@ -433,7 +435,7 @@ def _loose(tool: str) -> str:
 
 def decides_call(spec: HookSpec) -> bool:
     """Whether the hook may refuse a call, so that each name of its tool counts."""
-    return spec.event in _BEFORE_CALL and not spec.background
+    return spec.event in BEFORE_CALL and not spec.background
 
 
 def _seen_names(
@@ -443,18 +445,18 @@ def _seen_names(
 
     A name that is only guessed is good for refusing calls: it replaces no other, and nothing after a call has it.
     """
-    known = {one.tool_name: _as_spelled(alias, one.tool_spellings).named(one.tool_name) for one in familiar}
+    known = {hook.tool_name: _as_spelled(alias, hook.tool_spellings).named(hook.tool_name) for hook in familiar}
     differing = tuple(
-        one for one in familiar if one.tool_name != own.tool_name or _has_other_arguments(known[one.tool_name])
+        hook for hook in familiar if hook.tool_name != own.tool_name or _has_other_arguments(known[hook.tool_name])
     )
     if not differing or names is SeenNames.OWN or own.spec.event is Event.PRE_MCP_TOOL_CALL:
         return (own,)
-    certain = tuple(one for one in differing if not known[one.tool_name].guessed)
+    certain = tuple(hook for hook in differing if not known[hook.tool_name].guessed)
     if not before:
         return certain[:1] or (own,)
     if certain and names is SeenNames.FAMILIAR:
         return differing
-    return (own, *(replace(one, if_it_differs=one.tool_name == own.tool_name) for one in differing))
+    return (own, *(replace(hook, if_it_differs=hook.tool_name == own.tool_name) for hook in differing))
 
 
 def _has_other_arguments(alias: Alias) -> bool:
@@ -465,16 +467,16 @@ def _has_other_arguments(alias: Alias) -> bool:
 def _matched_names(spec: HookSpec, alias: Alias, spellings: ToolSpellings) -> Iterator[str]:
     """For each familiar name of the tool, how the hook's system spells it: the first spelling that the hook matches."""
     matched: dict[str, None] = {}
-    for one in (alias, *alias.alternatives):
-        names = _as_spelled(replace(one, alternatives=()), spellings).names
+    for familiar in (alias, *alias.alternatives):
+        names = _as_spelled(replace(familiar, alternatives=()), spellings).names
         matched.update((name, None) for name in [*filter(spec.matches, names)][:1])
     return iter(matched)
 
 
 def _views(alias: Alias) -> Iterator[tuple[object, ...]]:
     """What it depends on under which names hooks see a tool."""
-    for one in (alias, *alias.alternatives):
-        yield one.name, one.guessed, _has_other_arguments(one), frozenset(one.arguments.items())
+    for familiar in (alias, *alias.alternatives):
+        yield familiar.name, familiar.guessed, _has_other_arguments(familiar), frozenset(familiar.arguments.items())
 
 
 def _configured_name(alias: Alias | None) -> str:

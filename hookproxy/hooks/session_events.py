@@ -179,7 +179,7 @@ class SessionEvents:
         """
         groups = self._context.policy.hooks.groups
         if not groups.has_hooks_for(context.event) or (
-            only_observers and all(one.may_answer for one in groups.select_for(context))
+            only_observers and all(selected.may_answer for selected in groups.select_for(context))
         ):
             return
         if self.running >= _MAX_RUNNING:
@@ -201,22 +201,24 @@ class SessionEvents:
         """Keep the hooks' feedback for the model until a response can carry it."""
         self._feedback += _feedback_of(hook_runs)
 
-    def report_hook_run(self, one: HookRun) -> None:
+    def report_hook_run(self, hook_run: HookRun) -> None:
         """Report a hook's messages for people, and its failure."""
-        if one.verdict is NO_VERDICT:  # true of nearly all hook runs
+        if hook_run.verdict is NO_VERDICT:  # true of nearly all hook runs
             return
-        spec, session_context = one.spec, self._context
-        if spec.background and one.verdict.feedback:
-            self.keep_feedback([one])
-        reported = list(one.verdict.messages)
+        spec, session_context = hook_run.spec, self._context
+        if spec.background and hook_run.verdict.feedback:
+            self.keep_feedback([hook_run])
+        reported = list(hook_run.verdict.messages)
         for text in reported:
             session_context.report(f"{spec.label}: {text}")
             if self._logging:
                 session_context.to_agent(feedback.log_entry(text))
-        if one.verdict.failure:
-            follows = f"; {one.consequence}" if one.consequence else ""
-            session_context.report(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.failure}{follows}")
-            reported.append(one.verdict.failure)
+        if hook_run.verdict.failure:
+            follows = f"; {hook_run.consequence}" if hook_run.consequence else ""
+            session_context.report(
+                f"{spec.event} hook {spec.label} ({spec.source}): {hook_run.verdict.failure}{follows}"
+            )
+            reported.append(hook_run.verdict.failure)
         if reported and (spec.event not in _RECORDED or spec.background):
             self.note_in_audit(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(reported))
 
@@ -231,9 +233,13 @@ class SessionEvents:
 
     def note_in_audit(self, text: str) -> None:
         """Write a sentence into the audit."""
-        if problem := self._context.policy.audit.note(self._context.session, text):
+        self.report_unwritten(self._context.policy.audit.note(self._context.session, text))
+
+    def report_unwritten(self, problem: str) -> None:
+        """Report why something cannot be written into the audit, once; `problem` is empty if it has been."""
+        if problem:
             self.report_once(f"{NOT_WRITTEN}: {problem}")
 
 
 def _feedback_of(hook_runs: list[HookRun]) -> tuple[str, ...]:
-    return tuple(text for one in hook_runs for text in one.verdict.feedback)
+    return tuple(text for hook_run in hook_runs for text in hook_run.verdict.feedback)

@@ -55,14 +55,16 @@ class SkippedHooks:
         return (*skipped, *of_tool.not_matching)[:_MAX_LISTED]
 
     def _read(self, tool: str, alias: Alias | None) -> _OfTool:
-        selected = (one for event in _EVENTS for one in self._groups.select(event, tool, alias))
-        views = [matched.spec for one in selected for matched in one.hooks]
+        selected = (of_group for event in _EVENTS for of_group in self._groups.select(event, tool, alias))
+        views = [matched.spec for of_group in selected for matched in of_group.hooks]
         matching = list({id(spec): spec for spec in views}.values())  # a hook may run under several names
-        found = {id(spec) for spec in matching}
+        matching_ids = {id(spec) for spec in matching}
         others = (spec for group in self._groups.groups for spec in group.hooks if spec.event in _EVENTS)
         own_names = self._groups.own_names(tool)
         names = own_names if alias is None or not alias.name else (*own_names, alias.name)
-        not_matching = tuple(Skipped(spec, _why_not(spec, matching, names)) for spec in others if id(spec) not in found)
+        not_matching = tuple(
+            Skipped(spec, _why_not(spec, matching, names)) for spec in others if id(spec) not in matching_ids
+        )
         return _OfTool(tuple(matching), not_matching[:_MAX_LISTED])
 
 
@@ -70,7 +72,7 @@ def _why_not(spec: HookSpec, matching: Sequence[HookSpec], names: Sequence[str])
     """Why a hook is not among those for the tool with these names."""
     if not any(map(spec.matches, names)):
         return f"{spec.matched_by} does not match the tool"
-    same = [one for one in matching if one.identity == spec.identity and one.dialect == spec.dialect]
+    same = [other for other in matching if other.identity == spec.identity and other.dialect == spec.dialect]
     if same:
         return f"it is the same hook as {same[0].source}, which runs once"
     return f"{spec.matched_by} does not match the name that it sees"

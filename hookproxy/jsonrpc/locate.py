@@ -35,9 +35,9 @@ class Location(Struct, frozen=True):
         for name in sorted(self.members, key=len, reverse=True):
             rest = key[len(name) :]
             if key.startswith(name) and rest[:1] in ("", ".", "["):
-                found = self.members[name].find(rest)
-                if found is not None:
-                    return found
+                location = self.members[name].find(rest)
+                if location is not None:
+                    return location
         return None
 
 
@@ -133,20 +133,20 @@ class _Reader:
 
     def _skip(self, sign: str) -> bool:
         self._match(_BLANKS)
-        found = self._text.startswith(sign, self._at)
-        self._at += len(sign) * found
-        return found
+        is_there = self._text.startswith(sign, self._at)
+        self._at += len(sign) * is_there
+        return is_there
 
     def _expect(self, token: re.Pattern[str]) -> str:
-        found = self._match(token)
-        if not found:
+        text = self._match(token)
+        if not text:
             raise ValueError("neither JSON nor TOML")
-        return found
+        return text
 
     def _match(self, token: re.Pattern[str]) -> str:
-        found = token.match(self._text, self._at)
-        self._at = found.end() if found else self._at
-        return found[0] if found else ""
+        match = token.match(self._text, self._at)
+        self._at = match.end() if match else self._at
+        return match[0] if match else ""
 
 
 def _table_at(location: Location, path: list[str], line: int) -> Location:

@@ -61,10 +61,7 @@ class Nesting:
         return outside
 
     def find_end(self, piece: bytes) -> int:
-        """Return the offset in `piece` of the comma or bracket after which the text goes on at depth 1; -1: none.
-
-        If it is found, the rest of the text is not followed.
-        """
+        """Return the offset of the comma or bracket after which the text goes on at depth 1; -1: none so far."""
         in_string, escaped = self._in_string, self._escaped
         outside = self.outside(piece)
         if not outside:

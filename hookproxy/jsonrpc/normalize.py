@@ -55,27 +55,19 @@ def decode(raw: bytes) -> object:
 
 def normalize_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:
     """Normalise an object, and return its members as well. Raises Unreadable, DuplicateKeys."""
-    if (
-        raw.isascii()
-        and b"\\" not in raw
-        and not _has_long_digits(raw)
-        and (found := _compact_members(raw)) is not None
-    ):
-        return raw, found
+    is_plain = raw.isascii() and b"\\" not in raw and not _has_long_digits(raw)
+    if is_plain and (members := _compact_members(raw)) is not None:
+        return raw, members
     normal = normalize(raw)
     return normal, raw_json.fields(normal)
 
 
 def _has_long_digits(raw: bytes) -> bool:
-    """True if there are so many digits in a row that they may be a number of more than MAX_NUMBER_CHARACTERS.
-
-    This takes 1 ms for 1 MB; a pattern for it takes 36 ms.
-    """
+    """True if there may be a number of more than MAX_NUMBER_CHARACTERS. A pattern takes 36 times as long."""
     return len(raw) >= len(_LONG_DIGITS) and _LONG_DIGITS in raw.translate(_DIGITS_AS_ZERO)
 
 
 def _without_half_pairs(value: object) -> object:
-    """Replace each half of a surrogate pair by U+FFFD."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
@@ -108,10 +100,7 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def normalize_output(raw: bytes) -> bytes:
-    """Normalise tool output; return `raw` itself if it hides nothing, because a result may be large.
-
-    Raises Unreadable, DuplicateKeys.
-    """
+    """Normalise tool output: `raw` itself if it hides nothing. Raises Unreadable, DuplicateKeys."""
     raw_json.check_utf8(raw)
     if raw[:1] in (b"{", b"[") and not _may_hide(raw):
         try:
@@ -123,16 +112,13 @@ def normalize_output(raw: bytes) -> bytes:
 
 
 def normalize_blocks(raw: bytes) -> tuple[bytes, Sequence[Mapping[str, msgspec.Raw]] | None]:
-    """As `normalize_output`; also return the members of each item if `raw` is an array of objects that hides nothing.
-
-    None: it may be such an array, but was not read as one. Raises Unreadable, DuplicateKeys.
-    """
+    """As `normalize_output`, with the members of each item of an array of objects; None: it was not read as one."""
     raw_json.check_utf8(raw)
     objects = None if _may_hide(raw) else _objects(raw)
     if objects is None:
         return normalize_output(raw), None
     try:
-        for value in (value for one in objects for value in one.values()):
+        for value in (value for item in objects for value in item.values()):
             _check_duplicates(value)
     except RecursionError:
         raise raw_json.TooDeep from None
@@ -147,7 +133,7 @@ def _is_compact(raw: bytes) -> bool:
         return True
     try:
         values = _ARRAY.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except raw_json.DECODE_ERRORS:
         return False
     return sum(map(len, values)) + max(len(values), 1) + 1 == len(raw) and _are_compact(values)
 
@@ -155,17 +141,13 @@ def _is_compact(raw: bytes) -> bool:
 def _compact_members(raw: bytes) -> dict[str, msgspec.Raw] | None:
     """Return the members of an object without blanks between tokens and without duplicate keys; None for others."""
     try:
-        found = _OBJECT.decode(raw)
-        size = 3 * len(found) + sum(map(len, found)) + sum(map(len, found.values())) + max(len(found), 1) + 1
+        members = _OBJECT.decode(raw)
+        size = 3 * len(members) + sum(map(len, members)) + sum(map(len, members.values())) + max(len(members), 1) + 1
         if size != len(raw):
             return None
         flat = raw.count(b"{") == 1 and b"[" not in raw  # like most arguments
-        return found if flat or _are_compact(found.values()) else None
-    except (
-        msgspec.MsgspecError,
-        UnicodeDecodeError,
-        RecursionError,
-    ):  # other decoders may accept it, because they go deeper
+        return members if flat or _are_compact(members.values()) else None
+    except raw_json.DECODE_ERRORS:  # other decoders may accept it, because they go deeper
         return None
 
 
@@ -191,18 +173,15 @@ def _check_duplicates(raw: bytes | msgspec.Raw) -> None:
             _check_duplicates(value)
     elif first == b"[":
         objects = _objects(raw)
-        for value in raw_json.items(raw) if objects is None else (value for one in objects for value in one.values()):
+        for value in raw_json.items(raw) if objects is None else (value for item in objects for value in item.values()):
             _check_duplicates(value)
 
 
 def _objects(raw: bytes | msgspec.Raw) -> list[dict[str, msgspec.Raw]] | None:
-    """Return the members of an array's objects in one pass; None: it has other items, or blanks between tokens.
-
-    If it returns members, no object has duplicate keys: the proof is that of `raw_json.fields`.
-    """
+    """Return the members of an array's objects, without duplicates (as in `raw_json.fields`); None: it has others."""
     try:
-        found = _OBJECTS.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        items = _OBJECTS.decode(raw)
+    except raw_json.DECODE_ERRORS:
         return None
-    size = sum(4 * len(one) + 1 + sum(map(len, one)) + sum(map(len, one.values())) for one in found)
-    return found if found and all(found) and size + len(found) + 1 == len(raw) else None
+    size = sum(4 * len(item) + 1 + sum(map(len, item)) + sum(map(len, item.values())) for item in items)
+    return items if items and all(items) and size + len(items) + 1 == len(raw) else None

@@ -37,6 +37,8 @@ class DuplicateKeys(ValueError):
         self.key = key
 
 
+AMBIGUOUS: Final = (Unreadable, DuplicateKeys)
+
 _UTF8: Final = codecs.getincrementaldecoder("utf-8")
 _PIECE_BYTES: Final = 1024 * 1024  # of a line that is decoded together: decoded text takes up to four times as much
 
@@ -45,7 +47,9 @@ _LONG_BYTES: Final = 65_536  # of a line of which a copy costs more than a view
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _STRING: Final = msgspec.json.Decoder(str)
-_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What a decoder of msgspec raises for text that it does not take for JSON of its type."""
+
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _INTEGER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)")
 _LINE_SEPARATORS: Final = (
@@ -70,11 +74,17 @@ def text(raw: bytes | msgspec.Raw) -> str | None:
         return None
 
 
-def folded_key(key: str) -> str:
-    """Return the key as read by readers that ignore case (Go's encoding/json), stop at NUL (in C) or normalise text.
+def decoded(raw: bytes | msgspec.Raw) -> object:
+    """Return the value of JSON text; None for null, and for what is not JSON."""
+    try:
+        value: object = msgspec.json.decode(raw)
+    except DECODE_ERRORS:
+        return None
+    return value
 
-    Two keys with the same folded key are the same key to some reader.
-    """
+
+def folded_key(key: str) -> str:
+    """Return the key as readers take it that ignore case (Go's encoding/json), stop at NUL (in C) or normalise text."""
     if key.isascii():  # nearly every key
         return key.partition("\0")[0].lower()
     import unicodedata  # a megabyte, for keys outside of ASCII only
@@ -83,10 +93,7 @@ def folded_key(key: str) -> str:
 
 
 def loose_key(key: str) -> str:
-    """Return the key as read by readers that, beside `folded_key`, take `file_path` and `filePath` for the same.
-
-    Servers do that which generate names for another language (pydantic's alias generators, serde's `rename_all`).
-    """
+    """Return the key as servers take it for which `file_path` and `filePath` are the same (pydantic, serde)."""
     return folded_key(key).replace("_", "").replace("-", "")
 
 
@@ -116,12 +123,12 @@ def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
     least punctuation fill every byte of the object, there is no room for another key. Other spellings are scanned.
     """
     try:
-        found = _OBJECT.decode(raw)
-    except _DECODE_ERRORS:
-        found = {}
-    size = 4 * len(found) + 1 + sum(map(len, found)) + sum(map(len, found.values()))
-    if found and (size == len(raw) or (size + 1 == len(raw) and memoryview(raw)[-1] == 10)):
-        return found
+        values = _OBJECT.decode(raw)
+    except DECODE_ERRORS:
+        values = {}
+    size = 4 * len(values) + 1 + sum(map(len, values)) + sum(map(len, values.values()))
+    if values and (size == len(raw) or (size + 1 == len(raw) and memoryview(raw)[-1] == 10)):
+        return values
     whole = bytes(raw)
     if whole == b"{}":
         return {}
@@ -131,30 +138,30 @@ def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
 def members(raw: bytes) -> dict[str, Span]:
     """Return the span of each member's value in a JSON object, in order. Raises Unreadable, DuplicateKeys."""
     try:
-        found = _OBJECT.decode(raw)
+        values = _OBJECT.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return _scan(raw)  # half of a surrogate pair is an error to the decoder, but not to every reader
     except RecursionError:
         raise TooDeep from None
     for blanks in (0, 1):  # {"a":1,"b":2} as most write it, and {"a": 1, "b": 2} as Python does
-        spans = _computed_spans(found, blanks)
+        spans = _computed_spans(values, blanks)
         size = max(spans.values(), default=(1, 1))[1] + 1
         if size != len(raw) - raw.endswith(b"\n"):
             continue
         # Without blanks, the size alone is the proof, as in `fields`. With blanks, a duplicate key could fill the
         # place of missing blanks, so the text is compared.
         if not blanks or raw.startswith(
-            b"{" + b", ".join(b'"%b": %b' % (key.encode(), bytes(found[key])) for key in found)
+            b"{" + b", ".join(b'"%b": %b' % (key.encode(), bytes(values[key])) for key in values)
         ):
             return spans
     return _scan(raw)
 
 
-def _computed_spans(found: dict[str, msgspec.Raw], blanks: int) -> dict[str, Span]:
+def _computed_spans(values: dict[str, msgspec.Raw], blanks: int) -> dict[str, Span]:
     """Return the spans of the values if the object is spelled with `blanks` blanks after each colon and comma."""
     spans: dict[str, Span] = {}
     start = 1
-    for key, value in found.items():
+    for key, value in values.items():
         start += len(key) + 3 + blanks
         spans[key] = (start, start + len(value))
         start += len(value) + 1 + blanks
@@ -205,8 +212,8 @@ def _value_end(line: str, at: int) -> int:
 
 
 def _skip_blanks(line: str, at: int) -> int:
-    found = _BLANKS.match(line, at)
-    return found.end() if found else at
+    match = _BLANKS.match(line, at)
+    return match.end() if match else at
 
 
 def _expect(line: str, at: int, sign: str) -> int:
@@ -232,15 +239,15 @@ def all_items(raw: bytes) -> list[bytes]:
         return list(map(bytes, items(raw)))
     line = raw.decode("latin-1")  # as in `_scan`
     at = _expect(line, 0, "[")
-    found: list[bytes] = []
+    read: list[bytes] = []
     while line[at : at + 1] != "]":
-        at = _expect(line, at, ",") if found else at
+        at = _expect(line, at, ",") if read else at
         end = _value_end(line, at)
-        found.append(raw[at:end])
+        read.append(raw[at:end])
         at = _skip_blanks(line, end)
     if _skip_blanks(line, at + 1) != len(line):
         raise Unreadable("more than one JSON value")
-    return found
+    return read
 
 
 def splice(raw: bytes, edits: Sequence[tuple[Span, bytes]]) -> bytes:
@@ -290,10 +297,7 @@ def without_member(raw: bytes, name: str) -> bytes:
 
 
 def one_line(line: bytes) -> bytes:
-    """Replace the bytes in a message that some readers take for a line end (a trailing `\\r\\n` is fine).
-
-    `line` must be JSON: only then the replacement means the same.
-    """
+    """Replace what some readers take for a line end (a trailing `\\r\\n` is fine) in JSON text: it means the same."""
     if line.isascii() and b"\r" not in line:  # nearly every line
         return line
     body = line.rstrip(b"\r\n")

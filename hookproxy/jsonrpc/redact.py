@@ -35,19 +35,14 @@ class Redaction(msgspec.Struct, frozen=True):
     """Texts that are secret wherever they occur, the longest first."""
 
     def with_values_of(self, documents: Iterable[bytes | bytearray]) -> Redaction:
-        """The same, and the values of secret members of these JSON documents are secret wherever they occur.
-
-        Values of fewer than SHORTEST characters are not: they would be found by chance in any text.
-        """
+        """The same, and values of secret members of these documents are secret everywhere (from SHORTEST on)."""
         if not self.keys:
             return self
-        found: set[str] = set()
+        values: set[str] = set()
         for document in documents:
-            try:
-                self._collect(normalize.decode(bytes(document)), found, secret=False)
-            except (ValueError, RecursionError):  # it is no JSON, so it has no members
-                continue
-        spellings = {text for value in found for text in (value, _in_json(value), _in_ascii_json(value))}
+            with contextlib.suppress(ValueError, RecursionError):  # it is not JSON, so it has no members
+                self._collect(normalize.decode(bytes(document)), values, secret=False)
+        spellings = {text for value in values for text in (value, _in_json(value), json.dumps(value)[1:-1])}
         return replace(self, values=tuple(sorted(spellings, key=lambda text: (-len(text), text))))
 
     def _collect(self, value: object, found: set[str], *, secret: bool) -> None:
@@ -137,10 +132,6 @@ def pattern(text: str) -> re.Pattern[str]:
 
 def _in_json(text: str) -> str:
     return raw_json.encode(text.encode(errors="replace").decode()).decode()[1:-1]
-
-
-def _in_ascii_json(text: str) -> str:
-    return json.dumps(text)[1:-1]
 
 
 def normalized_key(key: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Set
 from typing import Any, Final
 
-import msgspec
+from . import raw_json
 
 
 def mismatch(input_schema: bytes, arguments: bytes, names: Mapping[str, str] | None = None) -> str:
@@ -39,7 +39,7 @@ def _renamed(message: str, names: Mapping[str, str]) -> str:
     """Rename the arguments in a sentence, in which the names are spelled as Python's repr."""
     if not names:
         return message
-    return re.sub("|".join(re.escape(repr(name)) for name in names), lambda found: repr(names[found[0][1:-1]]), message)
+    return re.sub("|".join(re.escape(repr(name)) for name in names), lambda match: repr(names[match[0][1:-1]]), message)
 
 
 _KEYWORDS_WITH_NAMES: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
@@ -47,10 +47,7 @@ _KEYWORDS_WITH_NAMES: Final = frozenset({"properties", "$defs", "definitions", "
 
 
 def _without_patterns(schema: object, named: bool = False) -> object:
-    """Remove the regular expressions: they come from the server, are JavaScript, and may run for ever.
-
-    While Python's `re` searches, the whole process waits.
-    """
+    """Remove the regular expressions, which are the server's: they may run for ever, and the process would wait."""
     if isinstance(schema, list):
         return [_without_patterns(item) for item in schema]
     if not isinstance(schema, dict):
@@ -82,16 +79,14 @@ def fits(schema: bytes, value: object, known: Set[str] = frozenset()) -> bool:
     A text with a `pattern` or a `format` fits if it is one of the `known` texts, which are the server's own: patterns
     are not run, as in `mismatch`.
     """
+    root = raw_json.decoded(schema)
     try:
-        root = msgspec.json.decode(schema)
         return _Check(root, known).fits(root, value)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
+    except (RecursionError, TypeError):
         return False
 
 
 class _Check:
-    """The check of one value. It ends after so many steps."""
-
     def __init__(self, root: object, known: Set[str]) -> None:
         self._root = root
         self._known = known
@@ -110,9 +105,9 @@ class _Check:
         rule = schema[name]
         match name:
             case "type":
-                return any(_is_type(value, one) for one in (rule if isinstance(rule, list) else [rule]))
+                return any(_is_type(value, kind) for kind in (rule if isinstance(rule, list) else [rule]))
             case "enum":
-                return any(_equal(value, one) for one in rule)
+                return any(_equal(value, allowed) for allowed in rule)
             case "const":
                 return _equal(value, rule)
             case "required":
@@ -129,11 +124,11 @@ class _Check:
             case "items":
                 return not isinstance(value, list) or all(self.fits(rule, item) for item in value)
             case "anyOf":
-                return any(self.fits(one, value) for one in rule)
+                return any(self.fits(part, value) for part in rule)
             case "allOf":
-                return all(self.fits(one, value) for one in rule)
+                return all(self.fits(part, value) for part in rule)
             case "$ref":
-                return self.fits(self._referenced(rule), value)
+                return self.fits(referenced(self._root, rule), value)
             case "pattern" | "format":
                 return not isinstance(value, str) or value in self._known
             case "minLength" | "maxLength":
@@ -145,12 +140,13 @@ class _Check:
             case _:
                 return False
 
-    def _referenced(self, reference: str) -> object:
-        """Return the part of the schema that a local reference names; False, which nothing fits, for others."""
-        part: object = self._root
-        for name in reference.removeprefix("#").split("/")[1:]:
-            part = part.get(name, False) if isinstance(part, dict) else False
-        return part if reference.startswith("#") else False
+
+def referenced(root: object, reference: object) -> object:
+    """Return the part of a schema that a reference within the same document names; None for others."""
+    part = root if isinstance(reference, str) and reference.startswith("#") else None
+    for name in str(reference)[1:].split("/")[1:]:
+        part = part.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(part, dict) else None
+    return part
 
 
 def _is_type(value: object, name: str) -> bool:

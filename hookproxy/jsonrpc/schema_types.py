@@ -13,6 +13,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from . import raw_json
+from .schema import referenced
+
 _BY_FIRST_BYTE: Final = {0x22: "string", 0x5B: "array", 0x7B: "object", 0x74: "boolean", 0x66: "boolean", 0x6E: "null"}
 _TYPES: Final = {name: name for name in ("string", "array", "object", "boolean", "null", "number")} | {
     "integer": "number"
@@ -40,19 +43,13 @@ class SchemaTypes:
     """The types that one inputSchema states."""
 
     def __init__(self, schema: bytes) -> None:
-        try:
-            self._root: object = msgspec.json.decode(schema)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            self._root = None
+        self._root = raw_json.decoded(schema)
         self._steps = 0
 
     def first_problem(
         self, arguments: Mapping[str, msgspec.Raw | bytes], names: Collection[str] | None
     ) -> Problem | None:
-        """Return the first of these arguments that certainly does not fit; None: there is none.
-
-        `names` are the arguments to look at, at their own types alone; None: all of them, and what is inside of them.
-        """
+        """Return the first of these `names` that certainly does not fit; None: of all, and what is inside of them."""
         self._steps = 0
         for name in self._required():
             if name not in arguments and (names is None or name in names):
@@ -60,8 +57,8 @@ class SchemaTypes:
         for name, raw in arguments.items():
             if names is not None and name not in names:
                 continue
-            if found := self._problem(name, bytes(raw), deep=names is None):
-                return found
+            if problem := self._problem(name, bytes(raw), deep=names is None):
+                return problem
         return None
 
     def _problem(self, name: str, raw: bytes, *, deep: bool) -> Problem | None:
@@ -76,11 +73,10 @@ class SchemaTypes:
         return next(self._problems(schema, msgspec.json.decode(raw), name, _DEEPEST), None)
 
     def _problems(self, schema: object, value: object, path: str, depth: int) -> Iterator[Problem]:
-        """Yield what does not fit in a value, at any depth."""
         allowed = self._allowed(schema, depth)
         if allowed is not None and _kind(value) not in allowed:
             yield Problem(path, _in_words(allowed), _WORDS[_kind(value)])
-        members = self._followed(schema, depth)
+        members = followed(schema, self._root, depth)
         if depth <= 0 or not isinstance(members, dict):
             return
         if isinstance(value, dict) and isinstance(properties := members.get("properties"), dict):
@@ -92,19 +88,19 @@ class SchemaTypes:
                 yield from self._problems(items, inner, f"{path}[{at}]", depth - 1)
 
     def _required(self) -> list[str]:
-        root = self._followed(self._root, _DEEPEST)
+        root = followed(self._root, self._root, _DEEPEST)
         required = root.get("required") if isinstance(root, dict) else None
         return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
 
     def _property(self, name: str) -> object:
-        root = self._followed(self._root, _DEEPEST)
+        root = followed(self._root, self._root, _DEEPEST)
         properties = root.get("properties") if isinstance(root, dict) else None
         return properties.get(name) if isinstance(properties, dict) else None
 
     def _allowed(self, schema: object, depth: int) -> frozenset[str] | None:
         """The types that a value may have; None: any."""
         self._steps += 1
-        schema = self._followed(schema, depth)
+        schema = followed(schema, self._root, depth)
         if depth <= 0 or self._steps > _MOST_STEPS or not isinstance(schema, dict):
             return None
         stated = [_stated(schema), _listed(schema)]
@@ -112,23 +108,21 @@ class SchemaTypes:
         stated += [_union([self._allowed(part, depth - 1) for part in parts]) for parts in choices]
         every = schema.get("allOf")
         stated += [self._allowed(part, depth - 1) for part in every] if isinstance(every, list) else []
-        known = [one for one in stated if one is not None]
+        known = [types for types in stated if types is not None]
         allowed = frozenset.intersection(*known) if known else None
         if allowed is not None and schema.get("nullable") is True:
             allowed |= {"null"}
         return allowed or None
 
-    def _followed(self, schema: object, depth: int) -> object:
-        """The schema that `$ref` points to in the same document; None where it cannot be followed."""
-        for _ in range(max(depth, 0)):
-            reference = schema.get("$ref") if isinstance(schema, dict) else None
-            if not isinstance(reference, str):
-                return schema
-            schema = self._root if reference.startswith("#") else None
-            for part in reference.removeprefix("#").split("/")[1:]:
-                part = part.replace("~1", "/").replace("~0", "~")
-                schema = schema.get(part) if isinstance(schema, dict) else None
-        return None
+
+def followed(schema: object, root: object, depth: int) -> object:
+    """The schema that `$ref` points to in the same document, whose root this is; None where it cannot be followed."""
+    for _ in range(max(depth, 0)):
+        reference = schema.get("$ref") if isinstance(schema, dict) else None
+        if not isinstance(reference, str):
+            return schema
+        schema = referenced(root, reference)
+    return None
 
 
 @lru_cache(maxsize=64)  # of the tools that are called: a schema has a few thousand bytes
@@ -159,11 +153,9 @@ def _union(parts: list[frozenset[str] | None]) -> frozenset[str] | None:
 
 
 def _kind(value: object) -> str:
-    return (
-        _BY_FIRST_BYTE.get(msgspec.json.encode(value)[0], "number")
-        if not isinstance(value, int | float)
-        else ("boolean" if isinstance(value, bool) else "number")
-    )
+    if isinstance(value, int | float):
+        return "boolean" if isinstance(value, bool) else "number"
+    return _BY_FIRST_BYTE.get(msgspec.json.encode(value)[0], "number")
 
 
 def _in_words(allowed: Collection[str] | None) -> str:

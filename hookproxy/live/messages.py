@@ -7,7 +7,7 @@ gets an AnswerTaken for each. Both ignore members and types that they do not kno
 from __future__ import annotations
 
 from functools import cache
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -134,7 +134,7 @@ class WaitingApproval(Struct, frozen=True):
 
 
 class Settled(Struct, frozen=True):
-    """An approval that waits no more."""
+    """An approval that no longer waits."""
 
     approval: str
     action: Action | Literal["expired", "withdrawn"]
@@ -189,6 +189,7 @@ class ConsoleAnswer(Struct, frozen=True):
 
 FromRun = Run | Changes | AnswerTaken
 
+_Message = TypeVar("_Message")
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -206,6 +207,13 @@ class Unreadable(ValueError):
     """A line that is none of these messages."""
 
 
+def _read(decoder: msgspec.json.Decoder[_Message], line: bytes) -> _Message:
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise Unreadable(str(problem)) from None
+
+
 def encode(message: FromRun | Answer) -> bytes:
     """The message as a line."""
     return _ENCODER.encode(message) + b"\n"
@@ -213,18 +221,12 @@ def encode(message: FromRun | Answer) -> bytes:
 
 def from_run(line: bytes) -> FromRun:
     """What a run says. Raises Unreadable."""
-    try:
-        return _from_run().decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise Unreadable(str(problem)) from None
+    return _read(_from_run(), line)
 
 
 def from_console(line: bytes) -> Answer:
     """What a console says. Raises Unreadable, also for a reason that is too long."""
-    try:
-        answer = _from_console().decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise Unreadable(str(problem)) from None
+    answer = _read(_from_console(), line)
     if len(answer.reason) > LONGEST_REASON:
         raise Unreadable(f"a reason may have {LONGEST_REASON} characters")
     return answer

@@ -22,10 +22,7 @@ _LONGEST_PATH: Final = 107  # bytes of a Unix socket's address, on Linux; 103 on
 
 
 def folder_of_runs(environ: Mapping[str, str], state_folder: str) -> str:
-    """The folder in which runs of this account can be found; empty if there is no place for one.
-
-    The system's folder for such sockets ends with the login; without one, it is a part of the state folder.
-    """
+    """The folder of this account's runs: the system's for sockets, or a part of the state folder; empty: no place."""
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(runtime) and os.path.isdir(runtime):
         return os.path.join(runtime, "hookproxy")
@@ -84,16 +81,13 @@ def names(folder: str) -> list[str]:
     """The names of all sockets in the folder. Raises OSError, but not for a folder that is missing."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(one.name.removesuffix(_SUFFIX) for one in entries if one.name.endswith(_SUFFIX))
+            return sorted(entry.name.removesuffix(_SUFFIX) for entry in entries if entry.name.endswith(_SUFFIX))
     except FileNotFoundError:
         return []
 
 
 def connect(folder: str, name: str) -> socket.socket | None:
-    """Connect to a run; None if nobody listens, whose socket is then removed. Raises OSError, UserError.
-
-    The folder must be ours: in a folder of another account, anybody might listen.
-    """
+    """Connect to a run; None if nobody listens: its socket is removed. Raises OSError; UserError if it is not ours."""
     prepare_folder(folder)
     path = socket_path(folder, name)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -117,14 +111,11 @@ def new_name() -> str:
 
 
 def remove_dead(folder: str) -> None:
-    """Remove the sockets of runs that were killed. Raises OSError, UserError.
-
-    The process id in a name shows which ones to try: a run that lives is not disturbed.
-    """
+    """Remove the sockets of runs that were killed, by the process ids in their names. Raises OSError, UserError."""
     for name in names(folder):
         pid = name.partition("-")[0]
-        if pid.isascii() and pid.isdecimal() and not _process_exists(int(pid)) and (found := connect(folder, name)):
-            found.close()  # it runs in another process namespace
+        if pid.isascii() and pid.isdecimal() and not _process_exists(int(pid)) and (other := connect(folder, name)):
+            other.close()  # it runs in another process namespace
 
 
 def _process_exists(pid: int) -> bool:

@@ -61,24 +61,21 @@ class Alias(Struct, frozen=True):
     @property
     def names(self) -> tuple[str, ...]:
         """All names for hooks, the most fitting first; none if only arguments have other names."""
-        return tuple(one.name for one in (self, *self.alternatives) if one.name)
+        return tuple(alias.name for alias in (self, *self.alternatives) if alias.name)
 
     def named(self, name: str) -> Alias:
         """The first alias by which hooks know the tool as `name`; this one if there is none."""
-        return next((one for one in (self, *self.alternatives) if one.name == name), self)
+        return next((alias for alias in (self, *self.alternatives) if alias.name == name), self)
 
     def check(self, arguments: bytes) -> None:
         """Raise Unreadable or DuplicateKeys, as `for_call` does, if one of its names makes arguments ambiguous."""
-        for one in (self, *self.alternatives):
-            one.for_call(arguments)
-        for one in self.spellings:
-            one.check(arguments)
+        for alias in (self, *self.alternatives):
+            alias.for_call(arguments)
+        for alias in self.spellings:
+            alias.check(arguments)
 
     def for_call(self, arguments: bytes) -> Alias:
-        """Return the alias for a call with these arguments, a JSON object as the agent sent it.
-
-        Raises Unreadable, DuplicateKeys for arguments that the server may read differently than hooks.
-        """
+        """Return the alias for a call with these arguments. Raises Unreadable, DuplicateKeys if they are ambiguous."""
         return self._for_members(raw_json.fields(arguments))
 
     def _for_members(self, members: Mapping[str, msgspec.Raw]) -> Alias:
@@ -131,23 +128,20 @@ class Alias(Struct, frozen=True):
             return _renamed(arguments, names)
         members = raw_json.fields(arguments)
         first = next((name for name in members if name in composed.arguments), "")
-        shown: dict[str, bytes] = {}
+        shown: dict[str, object] = {}
         others = 0
         for key, value in members.items():
             if key == first:
-                shown[self.line] = raw_json.encode(line)
+                shown[self.line] = line
             elif key not in composed.arguments and not (key == self.line and bytes(value) == b"null"):
-                shown[names.get(key, key)] = bytes(value)
+                shown[names.get(key, key)] = value
                 others += 1
         if len(shown) < others + bool(first):
             raise raw_json.DuplicateKeys(self.line)
-        return _object({self.line: raw_json.encode(line), **shown} if not first else shown)
+        return raw_json.encode(shown if first else {self.line: line, **shown})
 
     def for_server(self, arguments: bytes) -> bytes:
-        """Return a hook's arguments under the server's names; `arguments` itself if no name differs.
-
-        Raises Unreadable, DuplicateKeys for names that are ambiguous to the server.
-        """
+        """Return a hook's arguments under the server's names. Raises ValueError if they are ambiguous."""
         keys = raw_json.fields(arguments).keys()
         self._check_spelling(keys)
         for name, own in self.arguments.items():
@@ -163,10 +157,10 @@ class Alias(Struct, frozen=True):
         """A hook's arguments with the command line in the parts of which it was made. Raises Unreadable."""
         from .command_line import Parts, divide
 
-        members: dict[str, bytes] = {}
+        members: dict[str, msgspec.Raw] = {}
         for key, value in raw_json.fields(arguments).items():
             if key != self.line:
-                parts = {names.get(key, key): bytes(value)}
+                parts = {names.get(key, key): value}
             elif (line := raw_json.text(value)) is not None:
                 parts = divide(line, composed, self.parts or Parts(()))
             else:
@@ -175,22 +169,19 @@ class Alias(Struct, frozen=True):
                 if name in members or (key != self.line and name in composed.arguments):
                     raise raw_json.Unreadable(f"{name!r} is a part of {self.line!r}")
                 members[name] = part
-        return _object(members)
+        return raw_json.encode(members)
 
     def _check_spelling(self, keys: Iterable[str]) -> None:
         """Raise Unreadable for a name that readers who ignore case or stop at NUL take for a known one."""
         known = {*self.arguments, *self.arguments.values()}
-        taken = {raw_json.folded_key(name): name for name in known}
+        by_folded_key = {raw_json.folded_key(name): name for name in known}
         for key in keys:
-            if key not in known and (meant := taken.get(raw_json.folded_key(key))) is not None:
+            if key not in known and (meant := by_folded_key.get(raw_json.folded_key(key))) is not None:
                 raise raw_json.Unreadable(f"the argument {key!r} may be taken for {meant!r}")
 
 
 def with_command_line(alias: Alias, arguments: Iterable[str] | None = None) -> Alias:
-    """The alias of a tool, so that hooks see one command line if it is Bash and takes a list of words.
-
-    `arguments` are those that are listed; None: not known.
-    """
+    """The alias so that hooks see one command line if it is Bash; `arguments` are those that are listed, if known."""
     if alias.name != "Bash" or alias.parts is not None:
         return alias
     from .command_line import Parts, is_code, shell_arguments, word_arguments
@@ -210,18 +201,15 @@ _TEXTS_OF_EDITS: Final = {
 
 
 def _edit_texts(edits: bytes) -> dict[str, str]:
-    """The server's names of the texts in a list of edits, as in `Alias.edit_texts`.
-
-    Raises Unreadable if an edit has several of them that stand for the same text, or if edits differ in them.
-    """
-    found: dict[str, str] = {}
+    """The server's names of the texts in a list of edits. Raises Unreadable if two names stand for the same text."""
+    names: dict[str, str] = {}
     for item in _objects(edits):
         of_item: dict[str, str] = {}
         for key in raw_json.fields(item):
             name = _TEXTS_OF_EDITS.get(raw_json.folded_key(key).replace("_", "").replace("-", ""), "")
-            if name and (of_item.setdefault(name, key) != key or found.setdefault(name, key) != key):
-                raise raw_json.Unreadable(f"its edits have {found[name]!r} and {key!r}, the same text for its hooks")
-    return {name: own for name, own in found.items() if name != own}
+            if name and (of_item.setdefault(name, key) != key or names.setdefault(name, key) != key):
+                raise raw_json.Unreadable(f"its edits have {names[name]!r} and {key!r}, the same text for its hooks")
+    return {name: own for name, own in names.items() if name != own}
 
 
 def _with_edits(arguments: bytes, argument: str, names: Mapping[str, str]) -> bytes:
@@ -266,16 +254,16 @@ def spelled(alias: Alias, spellings: ToolSpellings) -> Alias:
     A configured name stays as a further alternative, because a person may have written it for just these hooks. It
     comes first if these hooks may know the tool by Claude Code's name.
     """
-    found: list[Alias] = []
-    for one in (alias, *alias.alternatives):
-        plain = replace(one, alternatives=(), spellings=())
-        of_system = spellings.get(one.name, ())
-        if not (one.automatic or one.preset):  # a person has written this name
+    spellings_of_tool: list[Alias] = []
+    for known in (alias, *alias.alternatives):
+        plain = replace(known, alternatives=(), spellings=())
+        of_system = spellings.get(known.name, ())
+        if not (known.automatic or known.preset):  # a person has written this name
             of_system = tuple(sorted(of_system, key=lambda spelling: not spelling.of_claude))
-        found += [_spelled(plain, spelling) for spelling in of_system]
-        if not (one.automatic and of_system):
-            found.append(plain)
-    return replace(found[0], alternatives=tuple(found[1:]))
+        spellings_of_tool += [_spelled(plain, spelling) for spelling in of_system]
+        if not (known.automatic and of_system):
+            spellings_of_tool.append(plain)
+    return replace(spellings_of_tool[0], alternatives=tuple(spellings_of_tool[1:]))
 
 
 def spelled_names(names: Iterable[str], spellings: ToolSpellings) -> dict[str, str]:
@@ -307,14 +295,10 @@ def _renamed(arguments: bytes, names: Mapping[str, str]) -> bytes:
     members = raw_json.fields(arguments) if names else {}
     if members.keys().isdisjoint(names):
         return arguments
-    renamed: dict[str, bytes] = {}
+    renamed: dict[str, msgspec.Raw] = {}
     for key, value in members.items():
         name = names.get(key, key)
         if name in renamed:
             raise raw_json.DuplicateKeys(name)
-        renamed[name] = bytes(value)
-    return _object(renamed)
-
-
-def _object(members: Mapping[str, bytes]) -> bytes:
-    return b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(name), value) for name, value in members.items())
+        renamed[name] = value
+    return raw_json.encode(renamed)

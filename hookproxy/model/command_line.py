@@ -51,7 +51,6 @@ _QUOTED: Final = r"'[^']*'|\"[^\"$`\\!]*\""
 _LITERAL: Final = re.compile(rf"[ \t]*(?:(?:[\w@%+:,./-]|{_QUOTED})(?:[\w@%+=:,./-]|{_QUOTED})*[ \t]*)+")
 """A line of which every shell makes the same words, without expansions, operators and assignments."""
 
-_DECODER: Final = msgspec.json.Decoder()
 _MOST_WORDS: Final = 10_000  # in one list, at any depth: more than a system takes for one program
 _DEEPEST: Final = 8  # lists and objects in each other: people write two
 
@@ -105,8 +104,8 @@ def shell_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
 
 def word_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
     """Those of these arguments that hold further words of a command, in the order in which they follow."""
-    found = sorted((_WORDS.index(plain), own) for own in arguments if (plain := _plain(own)) in _WORDS)
-    return tuple(own for _, own in found)
+    named = sorted((_WORDS.index(plain), own) for own in arguments if (plain := _plain(own)) in _WORDS)
+    return tuple(own for _, own in named)
 
 
 def _plain(argument: str) -> str:
@@ -117,10 +116,7 @@ def _plain(argument: str) -> str:
 
 
 def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in: str = "") -> Composed | None:
-    """Return the command of a call with these arguments; None if there is none, or only a text in `text_in`.
-
-    Raises Unreadable for a command that is not a text, and of which no text can be made.
-    """
+    """Return the command of a call; None: there is none, or only a text in `text_in`. Raises Unreadable for others."""
     commands = [name for name in parts.commands if name in arguments and _may_be_command(name, bytes(arguments[name]))]
     words = _given_words(arguments, parts)
     if not commands and not words:
@@ -133,16 +129,16 @@ def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in:
     values |= {name: _commands_of(name, values[name]) for name in commands}
     tail = [values[name] for name in words]
     if len(commands) > 1:
-        each = [readings(name, values[name], ()) for name in commands] + ([readings("", None, tail)] if tail else [])
-        lines = ["\n".join(one[0] for one in each), *(line for one in each for line in one[1:])]
+        of_each = [readings(name, values[name], ()) for name in commands] + ([readings("", None, tail)] if tail else [])
+        lines = ["\n".join(part[0] for part in of_each), *(line for part in of_each for line in part[1:])]
     else:
         name = commands[0] if commands else ""
         lines = readings(name, values.get(name), tail)
         if tail and name and parts.words is None:
             lines += readings(name, values[name], ())
         if name:
-            lines += _of_argv(name, values[name], {one: values[one] for one in words})
-        lines = _in_shell(lines, [values[one] for one in (name, *words) if one], _shell_of(arguments, parts))
+            lines += _of_argv(name, values[name], {part: values[part] for part in words})
+        lines = _in_shell(lines, [values[part] for part in (name, *words) if part], _shell_of(arguments, parts))
         lines = _with_program(lines, parts.program, first=not commands and _plain(words[0]) != "argv")
     return Composed(tuple(dict.fromkeys(lines)), used)
 
@@ -152,7 +148,7 @@ def _of_argv(name: str, command: object, words: Mapping[str, object]) -> list[st
     lines: list[str] = []
     for own, value in words.items():
         if _plain(own) == "argv" and isinstance(value, list) and value:
-            rest = [value[1:] if one == own else words[one] for one in words]
+            rest = [value[1:] if argument == own else words[argument] for argument in words]
             lines += [*readings("", None, [value]), *readings(name, command, rest if has_words(value[1:]) else ())]
     return lines
 
@@ -168,7 +164,7 @@ def _shell_of(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts) -> boo
 def _in_shell(lines: list[str], values: Sequence[object], shell: bool | None) -> list[str]:
     """The readings with the one of a shell that gets all words joined by blanks."""
     items = [word for value in values for word in _flat(value)]
-    if shell is False or any(isinstance(one, dict) or one is None for one in items):
+    if shell is False or any(isinstance(item, dict) or item is None for item in items):
         return lines
     joined = " ".join(map(_word, items))
     return [joined, *lines] if shell else [*lines, joined]
@@ -197,16 +193,15 @@ def has_command_inside(value: object) -> bool:
 
 
 def _objects_with_commands(value: object) -> Iterator[dict[str, object]]:
-    """The objects in a value that have a command, in their order."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            if any(map(is_command, one)):
-                yield one
-            waiting += [member for name, member in reversed(one.items()) if not is_command(name)]
-        elif isinstance(one, list):
-            waiting += reversed(one)
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if any(map(is_command, part)):
+                yield part
+            waiting += [member for name, member in reversed(part.items()) if not is_command(name)]
+        elif isinstance(part, list):
+            waiting += reversed(part)
 
 
 def _with_program(lines: list[str], program: str, *, first: bool) -> list[str]:
@@ -218,7 +213,6 @@ def _with_program(lines: list[str], program: str, *, first: bool) -> list[str]:
 
 
 def _given_words(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts) -> list[str]:
-    """The arguments with further words that the call has."""
     if parts.words == ():
         return []
     named = word_arguments(arguments) if parts.words is None else parts.words
@@ -229,7 +223,7 @@ def _given_words(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts) -> 
 def has_words(value: object) -> bool:
     """True if a value may be words of a command: a text, or a list with at least one. Objects are something else."""
     if isinstance(value, list):
-        return any(isinstance(one, str | int | float) for one in _flat(value))
+        return any(isinstance(item, str | int | float) for item in _flat(value))
     return isinstance(value, str) or _is_numbered(value)
 
 
@@ -244,7 +238,7 @@ def _flat(value: object, depth: int = 0) -> list[object]:
         raise raw_json.Unreadable("a command is nested too deep to be judged")
     if _is_numbered(value) and isinstance(value, dict):
         value = list(value.values())
-    return [word for one in value for word in _flat(one, depth + 1)] if isinstance(value, list) else [value]
+    return [word for item in value for word in _flat(item, depth + 1)] if isinstance(value, list) else [value]
 
 
 def readings(name: str, command: object, words: Sequence[object]) -> list[str]:
@@ -253,14 +247,14 @@ def readings(name: str, command: object, words: Sequence[object]) -> list[str]:
     `command` is the decoded value of the argument `name`: a text, a list or an object; None: there are only words.
     Raises Unreadable.
     """
-    tail = [_tail(one) for one in words]
+    tail = [_tail(part) for part in words]
     if command is None:
         return [" ".join(tail)]
     if isinstance(command, list):
         lists = _list_readings(name, command, 0)
-        return [" ".join([one, *tail]) for one in lists]
+        return [" ".join([part, *tail]) for part in lists]
     if isinstance(command, dict):
-        return [" ".join([one, *tail]) for one in _object_readings(command, 0)]
+        return [" ".join([part, *tail]) for part in _object_readings(command, 0)]
     text = _word(command)
     if not tail:
         return [text]
@@ -283,28 +277,26 @@ def _list_readings(name: str, items: list[object], depth: int) -> list[str]:
         return [""]
     if depth > _DEEPEST or len(items) > _MOST_WORDS:
         raise raw_json.Unreadable("a command has too many words to be judged")
-    nested = any(isinstance(one, list | dict) for one in items)
-    lines = "\n".join(_line_of(one, depth) for one in items)
+    nested = any(isinstance(item, list | dict) for item in items)
+    lines = "\n".join(_line_of(item, depth) for item in items)
     if nested:
         return [lines]
     words = _joined(items)
     several = _plain(name).endswith(("commands", "cmds", "lines"))
     if several:
-        options = any(isinstance(one, str) and one.startswith("-") for one in items[1:])
+        options = any(isinstance(item, str) and item.startswith("-") for item in items[1:])
         return list(dict.fromkeys((words, lines) if options else (lines, words)))
     first = _word(items[0])
     return [words] if _PLAIN_WORD.fullmatch(first) else list(dict.fromkeys((lines, words)))
 
 
 def _line_of(item: object, depth: int) -> str:
-    """One item of a list of commands, as a line."""
     if isinstance(item, list):
         return _list_readings("", item, depth + 1)[0]
     return _object_readings(item, depth + 1)[0] if isinstance(item, dict) else _word(item)
 
 
 def _object_readings(item: dict[str, object], depth: int) -> list[str]:
-    """An object that has a command, and its words."""
     if depth > _DEEPEST:
         raise raw_json.Unreadable("a command is nested too deep to be judged")
     words = word_arguments(item)
@@ -320,7 +312,7 @@ def _object_readings(item: dict[str, object], depth: int) -> list[str]:
 def _joined(items: Sequence[object]) -> str:
     if len(items) > _MOST_WORDS:
         raise raw_json.Unreadable("a command has too many words to be judged")
-    return " ".join(_quote(_word(one)) for one in items)
+    return " ".join(_quote(_word(item)) for item in items)
 
 
 def _word(value: object) -> str:
@@ -342,23 +334,18 @@ def _quote(word: str) -> str:
 
 def _decoded(raw: bytes) -> object:
     """The value. Raises Unreadable, such as for half of a surrogate pair."""
-    try:
-        value: object = _DECODER.decode(raw)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise raw_json.Unreadable("a command is not a text that can be read") from None
+    if (value := raw_json.decoded(raw)) is None and raw != b"null":
+        raise raw_json.Unreadable("a command is not a text that can be read")
     return value
 
 
 # --- from a rewritten text to parts ---
 
 
-def divide(line: str, composed: Composed, parts: Parts) -> dict[str, bytes]:
-    """Return the arguments, under the server's names, for a command that a hook has rewritten to `line`.
-
-    Raises Unreadable if the line cannot be divided exactly.
-    """
+def divide(line: str, composed: Composed, parts: Parts) -> dict[str, msgspec.Raw]:
+    """Return the server's arguments for a line that a hook has rewritten. Raises Unreadable unless that is exact."""
     if line == composed.lines[0]:
-        return dict(composed.arguments)
+        return {name: msgspec.Raw(raw) for name, raw in composed.arguments.items()}
     commands = [name for name in parts.commands if name in composed.arguments]
     words = [name for name in composed.arguments if name not in commands]
     values = {name: _decoded(raw) for name, raw in composed.arguments.items()}
@@ -373,7 +360,7 @@ def divide(line: str, composed: Composed, parts: Parts) -> dict[str, bytes]:
             f"the server takes the command in {used}, and the new line cannot be divided among them exactly: "
             "it must be one command of plain or quoted words, without expansions and operators"
         )
-    return {name: raw_json.encode(value) for name, value in divided.items()}
+    return {name: msgspec.Raw(raw_json.encode(value)) for name, value in divided.items()}
 
 
 def _divided(
@@ -382,16 +369,13 @@ def _divided(
     """The arguments by their names; None if the line does not say what they are."""
     literal = _literal_words(line)
     if isinstance(command, list):
-        lines = _lines(line, command)
-        value = lines or (literal if _is_flat(command) else [])
+        value = _lines(line, command) or (literal if _is_flat(command) else [])
         return {commands[0]: value} if value and not words else None
     if command is None and words and isinstance(tail, list) and literal:
         return {words[0]: literal}
     if isinstance(command, str) and not words:
         return {commands[0]: line}
-    if not isinstance(command, str) or not literal:
-        return None
-    if not _PLAIN_WORD.fullmatch(command):
+    if not (isinstance(command, str) and literal and _PLAIN_WORD.fullmatch(command)):
         return None
     if isinstance(tail, list):
         return {commands[0]: literal[0], words[0]: literal[1:]}
@@ -401,15 +385,14 @@ def _divided(
 
 def _is_flat(command: list[object]) -> bool:
     """The items are the words of one command."""
-    return not any(isinstance(one, list | dict) for one in command) and (
-        not command or _PLAIN_WORD.fullmatch(_word(command[0])) is not None
-    )
+    nested = any(isinstance(item, list | dict) for item in command)
+    return not nested and (not command or _PLAIN_WORD.fullmatch(_word(command[0])) is not None)
 
 
 def _lines(line: str, command: list[object]) -> list[str] | None:
     """The commands of a list of lines, each on a line of its own as before; None if they are not known for certain."""
-    texts = [one for one in command if isinstance(one, str)]
-    if len(texts) < 2 or len(texts) < len(command) or any("\n" in one for one in texts):
+    texts = [text for text in command if isinstance(text, str)]
+    if len(texts) < 2 or len(texts) < len(command) or any("\n" in text for text in texts):
         return None
     if _is_flat(command) and "\n" not in line:
         return None

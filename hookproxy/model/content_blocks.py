@@ -26,5 +26,5 @@ def read_blocks(content: bytes) -> list[dict[str, msgspec.Raw]] | None:
     try:
         blocks = raw_json.items(content)
         return [raw_json.fields(block) if bytes(memoryview(block)[:1]) == b"{" else {} for block in blocks]
-    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+    except raw_json.AMBIGUOUS:
         return None

@@ -17,10 +17,7 @@ class Credentials(Protocol):
         """What the model and the person read if a login is needed: a sentence with the command to run."""
 
     def value_now(self) -> str | None:
-        """Return the same as `value` if nothing has to be read or refreshed. Raises NotReady.
-
-        Most requests need no task for it.
-        """
+        """Return the same as `value` if nothing has to be read or refreshed. Raises NotReady."""
 
     async def value(self) -> str | None:
         """Return the header's value now, refreshed if needed; None: the request is sent without one.

@@ -66,7 +66,6 @@ class Refuse(Struct, frozen=True):
     stop: bool = False
     """A hook stops the agent: the session's other held calls are denied as well."""
     cause: RefusalCause = RefusalCause.DENIED
-    """Why it is refused."""
     feedback: tuple[str, ...] = ()
     """Texts for the model from all hooks, delivered with the refusal."""
     event: Event = Event.PRE_TOOL_USE

@@ -24,17 +24,14 @@ REFERENCE: Final = re.compile(r"[$%]\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def expand(option: str, text: str, environ: Mapping[str, str]) -> str:
-    """The text with each reference replaced, once: a value is not searched for references again.
-
-    Raises UserError for a variable that is not set; the message contains no value.
-    """
+    """Replace each reference, once. Raises UserError, without a value in it, for a variable that is not set."""
     for name in REFERENCE.findall(text):
         if name not in environ:
             raise UserError(
                 f"{option}: the environment variable {name} is not set",
                 "set it where the agent is started, or in the `env` of the server's entry",
             )
-    return REFERENCE.sub(lambda found: environ[found[1]], text)
+    return REFERENCE.sub(lambda match: environ[match[1]], text)
 
 
 def is_of_wrap(name: str) -> bool:

@@ -62,11 +62,10 @@ def _checkout(environment: str) -> str:
 
 
 def install_command(extra: str, environment: str = "") -> str:
-    """Return the command that adds an extra of hookproxy to the Python environment in which it is installed.
+    """Return the command that adds an extra of hookproxy to a Python environment; empty: to that of this process.
 
-    `environment` is the folder of that environment; empty: the one of this process. uv and pipx leave a file in the
-    environments that they make, which have no pip. Both replace the whole environment, from the checkout that it was
-    made from if that is still there, so extras that are there already must be named again.
+    uv and pipx leave a file in the environments that they make, which have no pip. Both replace all of it, from the
+    checkout that it was made from if that is still there, so extras that are there already must be named again.
     """
     import os.path
     import shlex
@@ -83,10 +82,7 @@ def install_command(extra: str, environment: str = "") -> str:
 
 
 def uninstall_command(environment: str = "") -> str:
-    """Return the command that removes hookproxy from the Python environment in which it is installed.
-
-    `environment` is as in `install_command`. An environment that `uv venv` made has no pip.
-    """
+    """Return the command that removes hookproxy from a Python environment. One that `uv venv` made has no pip."""
     import os.path
     import shlex
     import sys
@@ -107,7 +103,9 @@ def uninstall_command(environment: str = "") -> str:
 
 def printable(text: str) -> str:
     """Return the text on one line, with an escape for each character that a terminal would interpret or not show."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 def file_hint(path: str, why: OSError) -> str:
@@ -125,10 +123,26 @@ def file_hint(path: str, why: OSError) -> str:
 def resource_shortage(error: BaseException) -> str:
     """Return the system's message if descriptors, processes or memory are short; empty: it is another error."""
     from errno import EAGAIN, EMFILE, ENFILE, ENOMEM
+    from os import strerror
 
-    if isinstance(error, OSError) and error.errno in (EAGAIN, EMFILE, ENFILE, ENOMEM):
+    shortages = (EAGAIN, EMFILE, ENFILE, ENOMEM)
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(resource_shortage, error.exceptions)), "")
+    if isinstance(error, OSError) and error.errno in shortages:
         return str(error.strerror)
+    if isinstance(error, ImportError):  # an extension module that cannot be opened: only the text says why
+        return next((text for text in map(strerror, shortages) if text in str(error)), "")
     return ""
+
+
+def resource_hint(shortage: str) -> str:
+    """Return the hint about a shortage: the limit of open files, or how to find the limit that is reached."""
+    from errno import EMFILE
+    from os import strerror, sysconf
+
+    if shortage == strerror(EMFILE):
+        return f"ulimit -n, the limit of open files, is {sysconf('SC_OPEN_MAX')}: raise it"
+    return RESOURCE_HINT
 
 
 def describe_error(error: BaseException) -> str:

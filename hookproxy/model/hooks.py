@@ -72,7 +72,6 @@ class HookSpec(Struct, frozen=True):
     """One configured hook, as its dialect has read it. Exactly one of `argv`, `shell`, `call`, `url`, `tool` is set."""
 
     dialect: str
-    """The name of its dialect."""
     source: str
     """Where it is configured, for people: `FILE: KEY`."""
     event: Event
@@ -253,7 +252,6 @@ class Session(Struct, frozen=True):
     """What is the same for all events of one run of the proxy."""
 
     id: str
-    """The session's id, as hooks see it."""
     server: str
     """The server's name as hooks see it."""
     cwd: str
@@ -308,7 +306,6 @@ class Elicitation(Struct, frozen=True):
     """A request of the server for the person's input, and the response once there is one. JSON is normalised."""
 
     message: str
-    """What the person is asked."""
     mode: str = "form"
     """`form`: the person fills in a form; `url`: the person visits a page."""
     schema: bytes = b""
@@ -327,9 +324,7 @@ class EventContext(Struct, frozen=True):
     """One event at which hooks run, with everything that they may get as input."""
 
     event: Event
-    """Which event it is."""
     session: Session
-    """The session to which it belongs."""
     tool: str = ""
     """The tool's name as the server knows it; empty for session events."""
     tool_name: str = ""
@@ -373,7 +368,6 @@ class Document(Struct, frozen=True):
     """The input of one hook."""
 
     stdin: bytes | bytearray
-    """The document on standard input."""
     env: Mapping[str, str]
     """Environment variables in addition to the inherited ones."""
     cut: bool = False
@@ -384,13 +378,11 @@ class Tool(Struct, frozen=True):
     """One tool in a tools/list result that has passed."""
 
     name: str
-    """The tool's name, decoded."""
     input_schema: bytes = b""
-    """`inputSchema` as raw JSON; empty: there is none."""
+    """`inputSchema` as raw JSON; empty, as all that follows: there is none."""
     output_schema: bytes = b""
-    """`outputSchema` as raw JSON; empty: there is none."""
     annotations: bytes = b""
-    """`annotations` as normalised JSON; empty: there are none."""
+    """As normalised JSON."""
     properties: frozenset[str] = frozenset()
     """The names of its arguments."""
     by_loose_key: Mapping[str, str] = field(default_factory=dict)

@@ -25,4 +25,4 @@ class Principal(Struct, frozen=True):
 
     def is_among(self, allowed: Iterable[str]) -> bool:
         """Whether a list such as `["alice", "@developers"]` names this user, or a group of the user."""
-        return any(one[1:] in self.groups if one.startswith(GROUP_SIGN) else one == self.name for one in allowed)
+        return any(who[1:] in self.groups if who.startswith(GROUP_SIGN) else who == self.name for who in allowed)

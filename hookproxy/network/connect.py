@@ -163,12 +163,10 @@ class _Tunnel(asyncio.Protocol):
             raise ConnectionError(f"the proxy {proxy.host}:{proxy.port} has refused the connection (HTTP {status})")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """As documented."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """As documented."""
         self._received += len(data)
         try:
             self._parser.feed_data(data)
@@ -180,17 +178,14 @@ class _Tunnel(asyncio.Protocol):
             self._fail("the proxy's answer is too long")
 
     def on_headers_complete(self) -> None:
-        """As documented."""
         if not self._done.done():
             self._transport.pause_reading()
             self._done.set_result(self._parser.get_status_code())
 
     def eof_received(self) -> None:
-        """As documented."""
         self._fail("the proxy has closed the connection")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """As documented."""
         self._fail(f"the connection to the proxy broke{f': {exc}' if exc else ''}")
 
     def _fail(self, why: str) -> None:

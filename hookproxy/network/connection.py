@@ -4,6 +4,7 @@ What two readers could frame differently is an error, and the connection is clos
 response to another request.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by asyncio.Protocol
 from __future__ import annotations
 
 import asyncio
@@ -165,7 +166,6 @@ class Connection(asyncio.Protocol):
     # --- callbacks of asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """As documented."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self.last_byte = self._loop.time()
@@ -176,7 +176,6 @@ class Connection(asyncio.Protocol):
                     sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def data_received(self, data: bytes) -> None:
-        """As documented."""
         self.last_byte = self._loop.time()
         if self._handler is None:  # bytes that nobody has asked for could be taken for the next response
             self.close()
@@ -256,7 +255,6 @@ class Connection(asyncio.Protocol):
         return rest if is_usual and rest >= _LONG_REST else 0
 
     def eof_received(self) -> bool:
-        """As documented."""
         if self._handler is not None and self._until_close and not self._in_head:
             self._complete = True
             self._end(self._handler, reusable=False)
@@ -265,15 +263,12 @@ class Connection(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """As documented."""
         self._break(f"the connection broke: {exc}" if exc else "it has closed the connection")
 
     def pause_writing(self) -> None:
-        """As documented."""
         self._owner.flow_changed()
 
     def resume_writing(self) -> None:
-        """As documented."""
         self._owner.flow_changed()
 
     def _break(self, why: str) -> None:
@@ -299,12 +294,12 @@ class Connection(asyncio.Protocol):
     # --- callbacks of the parser ---
 
     def on_message_begin(self) -> None:
-        """As documented. A second response to one request is an error."""
+        """A second response to one request is an error."""
         if self._complete:
             self._fault = "it has sent a second response"
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """As documented. Trailers are ignored."""
+        """Trailers are ignored."""
         if not self._in_head:
             return
         name = name.lower()
@@ -316,7 +311,6 @@ class Connection(asyncio.Protocol):
         self._headers[name] = value
 
     def on_headers_complete(self) -> None:
-        """As documented."""
         status, headers = self._parser.get_status_code(), self._headers
         if 100 <= status < 200:
             self._interim += 1
@@ -340,14 +334,12 @@ class Connection(asyncio.Protocol):
             self.idle_seconds = min(int(seconds) - _IDLE_MARGIN, _LONGEST_IDLE)
 
     def on_body(self, body: bytes) -> None:
-        """As documented."""
         self._overhead = 0
         self._received += len(body)
         if self._handler is not None and not self._fault and not self._complete:
             self._handler.on_body(body)
 
     def on_message_complete(self) -> None:
-        """As documented."""
         if not self._in_head:
             self._complete = True
             self._keep_alive = self._parser.should_keep_alive()  # it is known only now

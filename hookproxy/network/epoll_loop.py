@@ -12,19 +12,23 @@ the agent's request to its response, the server's own time included. `tcp` gains
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import select
-import selectors
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from selectors import EVENT_READ, EVENT_WRITE
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..processes.loop_callbacks import READABLE, WRITABLE
 
+if sys.platform == "linux":
+    from selectors import EpollSelector as _Selector
+else:  # this module can be imported elsewhere, too
+    from selectors import SelectSelector as _Selector
+
 if TYPE_CHECKING:
     from collections import deque
     from contextvars import Context
+    from selectors import SelectorKey
 
     from _typeshed import FileDescriptorLike
 
@@ -32,36 +36,21 @@ _EVENTS_AT_ONCE: Final = 64  # a proxy waits for few descriptors, and each wait 
 
 
 class _Epoll(Protocol):
-    """What is used of `select.epoll`, which only Linux has: this module can be imported elsewhere, too."""
+    """What is used of `select.epoll`, which only Linux has."""
 
-    def register(self, fd: int, events: int) -> None:
-        """As documented."""
-
-    def modify(self, fd: int, events: int) -> None:
-        """As documented."""
-
-    def unregister(self, fd: int) -> None:
-        """As documented."""
-
-    def poll(self, timeout: float | None, maxevents: int) -> list[tuple[int, int]]:
-        """As documented."""
-
-    def close(self) -> None:
-        """As documented."""
+    def register(self, fd: int, events: int) -> None: ...
+    def modify(self, fd: int, events: int) -> None: ...
+    def unregister(self, fd: int) -> None: ...
+    def poll(self, timeout: float | None, maxevents: int) -> list[tuple[int, int]]: ...
 
 
-def _new_epoll() -> _Epoll:
-    if sys.platform == "linux":
-        return select.epoll()
-    raise NotImplementedError("epoll")
-
-
-class DirectSelector(selectors.BaseSelector):
+class DirectSelector(_Selector):
     """A selector over epoll with a second kind of registration: direct callbacks, which run inside `select`."""
 
     def __init__(self) -> None:
-        self._epoll = _new_epoll()
-        self._keys: dict[FileDescriptorLike, selectors.SelectorKey] = {}
+        super().__init__()
+        self._epoll: _Epoll = vars(self)["_selector"]  # the standard library's own, as is the table of its keys
+        self._keys: dict[int, SelectorKey] = vars(self)["_fd_to_key"]
         self._direct: dict[int, Callable[[], None]] = {}
         self.woken = False
         """Something was scheduled in the loop since the last wait began."""
@@ -87,18 +76,18 @@ class DirectSelector(selectors.BaseSelector):
             self._epoll.unregister(fd)
             self._removed.add(fd)
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """As documented for selectors; direct callbacks run meanwhile, in the order of epoll's reports."""
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        """Wait as all selectors do; direct callbacks run meanwhile, in the order of epoll's reports."""
         self.woken = False
         try:
             return self._serve(None if timeout is None else max(timeout, 0.0))
         finally:
             self.serving = False
 
-    def _serve(self, wait: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+    def _serve(self, wait: float | None) -> list[tuple[SelectorKey, int]]:
         end = None if wait is None else monotonic() + wait
         poll, direct, removed = self._epoll.poll, self._direct, self._removed
-        ready: list[tuple[selectors.SelectorKey, int]] = []
+        ready: list[tuple[SelectorKey, int]] = []
         while True:
             removed.clear()
             events = poll(wait, _EVENTS_AT_ONCE)
@@ -115,59 +104,16 @@ class DirectSelector(selectors.BaseSelector):
             if ready or self.woken or (wait is not None and wait <= 0):
                 return ready
 
-    def register(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
-        """As documented for selectors."""
-        fd = _descriptor(fileobj)
-        if fd in self._keys:
-            raise KeyError(f"{fileobj!r} is already registered")
-        key = selectors.SelectorKey(fileobj, fd, events, data)
-        self._epoll.register(fd, _epoll_events(events))
-        self._keys[fd] = key
-        return key
-
-    def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
-        """As documented for selectors."""
-        key = self._keys.pop(_descriptor(fileobj))
-        with contextlib.suppress(OSError):  # closed before it was unregistered: epoll forgot it by itself
-            self._epoll.unregister(key.fd)
+    def unregister(self, fileobj: FileDescriptorLike) -> SelectorKey:
+        """Forget a descriptor, also for the reports of epoll that are being handled."""
+        key = super().unregister(fileobj)
         self._removed.add(key.fd)
         return key
-
-    def modify(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
-        """As documented for selectors."""
-        fd = _descriptor(fileobj)
-        key = self._keys[fd]
-        if events != key.events:
-            self._epoll.modify(fd, _epoll_events(events))
-        self._keys[fd] = key._replace(events=events, data=data)
-        return self._keys[fd]
-
-    def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
-        """As documented for selectors."""
-        return self._keys
-
-    def get_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
-        """As documented for selectors."""
-        return self._keys[_descriptor(fileobj)]
-
-    def close(self) -> None:
-        """Close epoll itself, but no registered descriptor."""
-        self._epoll.close()
-        self._keys.clear()
-        self._direct.clear()
-
-
-def _descriptor(fileobj: FileDescriptorLike) -> int:
-    return fileobj if isinstance(fileobj, int) else fileobj.fileno()
-
-
-def _epoll_events(events: int) -> int:
-    return (READABLE if events & selectors.EVENT_READ else 0) | (WRITABLE if events & selectors.EVENT_WRITE else 0)
 
 
 def _selector_events(what: int) -> int:
     """As in the standard library: after an error or hang-up a descriptor is both readable and writable."""
-    return (selectors.EVENT_READ if what & ~WRITABLE else 0) | (selectors.EVENT_WRITE if what & ~READABLE else 0)
+    return (EVENT_READ if what & ~WRITABLE else 0) | (EVENT_WRITE if what & ~READABLE else 0)
 
 
 class DirectLoop(asyncio.SelectorEventLoop):

@@ -1,12 +1,13 @@
-"""One POST to an address of its own, such as a token endpoint: no redirects, and a connection only for it."""
+"""Responses that are needed whole, and one POST to an address of its own, such as a token endpoint."""
 
+# ruff: noqa: D102  # methods without a docstring are described by Handler
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from . import address, connect
-from .collected import CollectedResponse
 from .connection import Connection
 
 if TYPE_CHECKING:
@@ -16,13 +17,73 @@ _CONNECT_SECONDS: Final = 10.0  # the caller's own deadline is for all of it
 _MAX_BODY: Final = 1_048_576  # bytes of a response: tokens have a few thousand
 
 
+class ResponseTooLong(ConnectionError):
+    """The response has more bytes than may be."""
+
+
+def _accept(_status: int, _headers: dict[bytes, bytes]) -> None:
+    """Every head is as good as another."""
+
+
+class CollectedResponse:
+    """The Handler of one response. `check_head` raises for a response that is refused: its rest is not collected."""
+
+    def __init__(self, limit: int, check_head: Callable[[int, dict[bytes, bytes]], None] = _accept) -> None:
+        self.body: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        """All of it; or what `check_head` has raised, ResponseTooLong, or ConnectionError."""
+        self.status = 0
+        self.has_ended = False
+        """The connection is free for another request, or closed."""
+        self._limit = limit
+        self._check_head = check_head
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def on_head(self, status: int, headers: dict[bytes, bytes]) -> None:
+        self.status = status
+        try:
+            self._check_head(status, headers)
+        except Exception as refused:  # whoever waits for the body gets it
+            self._fail(refused)
+
+    def on_body(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            self._fail(ResponseTooLong("the response is too long"))
+        elif not self.body.done():
+            self._pieces.append(piece)
+
+    def on_complete(self) -> None:
+        self.has_ended = True
+        if not self.body.done():
+            self.body.set_result(b"".join(self._pieces))
+
+    def takes_whole(self, size: int) -> bool:
+        """Its head has been checked, since it is that of an earlier response."""
+        return size <= self._limit
+
+    def on_whole(self, headers: dict[bytes, bytes], body: bytes) -> None:
+        self.status, self.has_ended = 200, True
+        if not self.body.done():
+            self.body.set_result(body)
+
+    def on_lost(self, why: str) -> None:
+        self.has_ended = True
+        self._fail(ConnectionError(why))
+
+    def _fail(self, error: Exception) -> None:
+        if not self.body.done():
+            self.body.set_exception(error)
+
+
 def poster(
     environ: Mapping[str, str], tls: Callable[[], ssl.SSLContext]
 ) -> Callable[[str, Mapping[str, str], bytes], Awaitable[tuple[int, bytes]]]:
     """Return a function that sends a POST and returns status and body.
 
-    It raises OSError, also if the response is longer than 1 MiB. On cancel, the connection is closed. `tls` makes the
-    settings for https when they are needed, because reading all certificates takes 50 ms.
+    It follows no redirects, and raises OSError, also if the response is longer than 1 MiB. On cancel, the connection is
+    closed, which is for this request alone. `tls` makes the settings for https when they are needed, because reading
+    all certificates takes 50 ms.
     """
 
     async def post(url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
@@ -56,10 +117,10 @@ class _NoPool:
     """The Owner of a connection that is closed after its response."""
 
     def idle(self, connection: Connection) -> None:
-        """As in Owner."""
+        """Nothing is done."""
 
     def closed(self, connection: Connection) -> None:
-        """As in Owner."""
+        """Nothing is done."""
 
     def flow_changed(self) -> None:
-        """As in Owner."""
+        """Nothing is done."""

@@ -16,13 +16,15 @@ from ..model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 
 PRE_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST)
 """The events before a call: the verdict of their hooks decides whether it passes."""
+BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+"""Those whose hooks judge and rewrite its arguments."""
 _POST_EVENTS: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 
 def no_verdicts(hook_runs: Sequence[HookRun]) -> bool:
     """True if no hook gave a verdict and none failed, so there is nothing to decide."""
-    for one in hook_runs:  # noqa: SIM110 - this runs for each call, and a generator would cost more than the loop
-        if one.verdict is not NO_VERDICT and one.verdict != NO_VERDICT:
+    for run in hook_runs:  # noqa: SIM110 - this runs for each call, and a generator would cost more than the loop
+        if run.verdict is not NO_VERDICT and run.verdict != NO_VERDICT:
             return False
     return True
 
@@ -33,30 +35,30 @@ def decide(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: O
     A denial is reported rather than a failure, because the model can act on a reason but not on a crash.
     """
     deciding = _deciding(hook_runs)
-    refuse = _denial(deciding) or _failure_refusal(deciding, settings, group_on_failure)
+    refuse = _denial(deciding) or failure_refusal(deciding, settings, group_on_failure)
     if refuse:
         return replace(refuse, feedback=_feedback(hook_runs))
     return Proceed(
-        arguments=_last([one.verdict.arguments for one in deciding if not one.verdict.failure]),
+        arguments=_last([run.verdict.arguments for run in deciding if not run.verdict.failure]),
         feedback=_feedback(hook_runs),
         approval_request=_approval_request(deciding),
     )
 
 
-def blocks(one: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> bool:
+def blocks(run: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> bool:
     """True if this hook's verdict or failure alone refuses the call."""
-    return isinstance(decide([one], settings, group_on_failure), Refuse)
+    return isinstance(decide([run], settings, group_on_failure), Refuse)
 
 
-def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> str:
+def consequence(run: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> str:
     """Return what follows from a hook's failure, in a few words for people; empty: it has no consequence."""
-    if not one.verdict.failure or one.spec.background:
+    if not run.verdict.failure or run.spec.background:
         return ""
-    if one.spec.event in PRE_EVENTS:
-        return "the call is refused" if blocks(one, settings, group_on_failure) else "it does not block the call"
-    if one.spec.event not in _POST_EVENTS:
+    if run.spec.event in PRE_EVENTS:
+        return "the call is refused" if blocks(run, settings, group_on_failure) else "it does not block the call"
+    if run.spec.event not in _POST_EVENTS:
         return ""
-    follows = comments([one], settings, group_on_failure)
+    follows = comments([run], settings, group_on_failure)
     if follows.withheld:
         return "the result is withheld"
     return "the model is informed" if follows.noted else "it does not change the result"
@@ -70,13 +72,13 @@ def permission_decision(
     A denial wins. With `last_answer_counts`, the last decision wins.
     """
     deciding = _deciding(hook_runs)
-    decided = [one for one in deciding if one.verdict.permission in (Permission.ALLOW, Permission.DENY)]
-    if last_answer_counts and decided and not any(one.verdict.stop for one in deciding):
+    decided = [run for run in deciding if run.verdict.permission in (Permission.ALLOW, Permission.DENY)]
+    if last_answer_counts and decided and not any(run.verdict.stop for run in deciding):
         decided = deciding = [_with_last_reason(decided[-1], deciding)]
-    refuse = _denial(deciding) or _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
+    refuse = _denial(deciding) or failure_refusal(hook_runs, settings, group_on_failure)
     if refuse:
         return replace(refuse, asked=True)
-    return any(one.verdict.permission is Permission.ALLOW and not one.verdict.failure for one in decided)
+    return any(run.verdict.permission is Permission.ALLOW and not run.verdict.failure for run in decided)
 
 
 def allows(hook_runs: Sequence[HookRun]) -> bool:
@@ -86,24 +88,24 @@ def allows(hook_runs: Sequence[HookRun]) -> bool:
 
 def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
     """Return the arguments that PermissionRequest hooks allow instead of the original ones; None: the original ones."""
-    return _last([one.verdict.arguments for one in _allowing(hook_runs)])
+    return _last([run.verdict.arguments for run in _allowing(hook_runs)])
 
 
 def _allowing(hook_runs: Sequence[HookRun]) -> list[HookRun]:
     return [
-        one for one in _deciding(hook_runs) if one.verdict.permission is Permission.ALLOW and not one.verdict.failure
+        run for run in _deciding(hook_runs) if run.verdict.permission is Permission.ALLOW and not run.verdict.failure
     ]
 
 
 def chosen_meta(hook_runs: Sequence[HookRun]) -> bytes | None:
     """Return the `_meta` that PreMcpToolCall hooks want to be sent; None: none of them wants another one."""
-    return _last([one.verdict.meta for one in _deciding(hook_runs) if not one.verdict.failure])
+    return _last([run.verdict.meta for run in _deciding(hook_runs) if not run.verdict.failure])
 
 
-def _with_last_reason(one: HookRun, deciding: Sequence[HookRun]) -> HookRun:
+def _with_last_reason(run: HookRun, deciding: Sequence[HookRun]) -> HookRun:
     """Return the hook run with the reason that was given last."""
     reason = next((other.verdict.reason for other in reversed(deciding) if other.verdict.reason), "")
-    return replace(one, verdict=replace(one.verdict, reason=reason))
+    return replace(run, verdict=replace(run.verdict, reason=reason))
 
 
 def settings_for(settings: Settings, request: ApprovalRequest | None) -> Settings:
@@ -146,10 +148,8 @@ def _remedy(settings: Settings, *, managed: bool) -> str:
 
 def declined(proceed: Proceed, cause: RefusalCause) -> Refuse:
     """Refuse a call because its approval request was denied, was not answered, or could not be asked."""
-    by, reason = (
-        (proceed.approval_request.by, proceed.approval_request.reason) if proceed.approval_request else ("", "")
-    )
-    return Refuse(by, reason, asked=True, cause=cause, feedback=proceed.feedback)
+    request = proceed.approval_request or ApprovalRequest("", "")
+    return Refuse(request.by, request.reason, asked=True, cause=cause, feedback=proceed.feedback)
 
 
 def failure_rule(spec: HookSpec, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
@@ -159,33 +159,26 @@ def failure_rule(spec: HookSpec, settings: Settings, group_on_failure: OnFailure
     return spec.on_failure or group_on_failure or settings.on_failure
 
 
-def failure_refusal(
-    hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
-) -> Refuse | None:
-    """Return the refusal that follows from failures of one group's hooks alone; None: none follows."""
-    return _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
-
-
 def comments(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None) -> Comments:
     """Return what one group of post hooks does to a result."""
     deciding = _deciding(hook_runs)
     withheld: list[HookRun] = []
     noted: list[HookRun] = []
-    for one in deciding:
-        if not one.verdict.failure:
+    for run in deciding:
+        if not run.verdict.failure:
             continue
-        rule = _on_failure(one, settings, group_on_failure)
-        if rule is OnFailure.DENY or (rule is OnFailure.DIALECT and one.spec.withholds):
-            withheld.append(one)
-        elif rule is OnFailure.DIALECT and _fails_closed(one):
-            noted.append(one)  # the tool has run: a hook that cannot withhold the output can only inform the model
+        rule = _on_failure(run, settings, group_on_failure)
+        if rule is OnFailure.DENY or (rule is OnFailure.DIALECT and run.spec.withholds):
+            withheld.append(run)
+        elif rule is OnFailure.DIALECT and _fails_closed(run):
+            noted.append(run)  # the tool has run: a hook that cannot withhold the output can only inform the model
     return Comments(
         feedback=_feedback(hook_runs),
-        replacement=_last([one.verdict.replacement for one in deciding if not one.verdict.failure]),
+        replacement=_last([run.verdict.replacement for run in deciding if not run.verdict.failure]),
         withheld=tuple(withheld),
         noted=tuple(noted),
-        failed=any(one.verdict.permission is Permission.DENY for one in deciding),
-        hidden_by=next((one.spec.label for one in deciding if one.verdict.hides), ""),
+        failed=any(run.verdict.permission is Permission.DENY for run in deciding),
+        hidden_by=next((run.spec.label for run in deciding if run.verdict.hides), ""),
     )
 
 
@@ -203,53 +196,56 @@ def merge_comments(first: Comments, second: Comments) -> Comments:
 
 def _deciding(hook_runs: Sequence[HookRun]) -> list[HookRun]:
     """Return the runs that may decide: a background hook's verdict comes too late."""
-    return [one for one in hook_runs if not one.spec.background]
+    return [run for run in hook_runs if not run.spec.background]
 
 
 def _denial(deciding: Sequence[HookRun]) -> Refuse | None:
     """Return the refusal if a hook denies the call or stops the agent."""
-    denying = [one for one in deciding if one.verdict.permission is Permission.DENY or one.verdict.stop]
+    denying = [run for run in deciding if run.verdict.permission is Permission.DENY or run.verdict.stop]
     if not denying:
         return None
-    return replace(_refuse(denying, RefusalCause.DENIED), stop=any(one.verdict.stop for one in denying))
+    return replace(_refuse(denying, RefusalCause.DENIED), stop=any(run.verdict.stop for run in denying))
 
 
-def _failure_refusal(
-    deciding: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
+def failure_refusal(
+    hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
 ) -> Refuse | None:
-    """Return the refusal if a hook's failure denies the call; it names the first such hook."""
-    for one in deciding:
-        if not one.verdict.failure:
+    """Return the refusal if the failure of a hook denies the call; it names the first such hook. None: none does."""
+    for run in _deciding(hook_runs):
+        if not run.verdict.failure:
             continue
-        rule = _on_failure(one, settings, group_on_failure)
-        if one.verdict.unjudged:
-            return Refuse(one.spec.label, one.verdict.failure, cause=RefusalCause.UNJUDGED, event=one.spec.event)
-        if rule is OnFailure.DENY:
-            return Refuse(one.spec.label, one.verdict.failure, cause=RefusalCause.FAILURE, event=one.spec.event)
-        if rule is OnFailure.DIALECT and _fails_closed(one):
-            return Refuse(one.spec.label, one.verdict.failure, cause=RefusalCause.FAILED_CLOSED, event=one.spec.event)
+        rule = _on_failure(run, settings, group_on_failure)
+        if run.verdict.unjudged:
+            cause = RefusalCause.UNJUDGED
+        elif rule is OnFailure.DENY:
+            cause = RefusalCause.FAILURE
+        elif rule is OnFailure.DIALECT and _fails_closed(run):
+            cause = RefusalCause.FAILED_CLOSED
+        else:
+            continue
+        return Refuse(run.spec.label, run.verdict.failure, cause=cause, event=run.spec.event)
     return None
 
 
 def _approval_request(deciding: Sequence[HookRun]) -> ApprovalRequest | None:
     """Return the approval request if a hook wants one."""
-    requesting = [one for one in deciding if one.verdict.permission is Permission.ASK]
+    requesting = [run for run in deciding if run.verdict.permission is Permission.ASK]
     if not requesting:
         return None
     spec = requesting[0].spec
     return ApprovalRequest(f"the {spec.event} hook {spec.label}", _reasons(requesting))
 
 
-def _fails_closed(one: HookRun) -> bool:
+def _fails_closed(run: HookRun) -> bool:
     """True if the hook's own field or its dialect's document says that this failure blocks."""
-    return one.spec.fails_closed or one.verdict.fails_closed
+    return run.spec.fails_closed or run.verdict.fails_closed
 
 
-def _on_failure(one: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
+def _on_failure(run: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
     """Return the failure rule for this hook: its own, else its group's, else the configuration's."""
-    if one.verdict.untrusted or one.verdict.unjudged:
+    if run.verdict.untrusted or run.verdict.unjudged:
         return OnFailure.DENY
-    return failure_rule(one.spec, settings, group_on_failure)
+    return failure_rule(run.spec, settings, group_on_failure)
 
 
 def _refuse(hook_runs: Sequence[HookRun], cause: RefusalCause) -> Refuse:
@@ -258,11 +254,11 @@ def _refuse(hook_runs: Sequence[HookRun], cause: RefusalCause) -> Refuse:
 
 
 def _reasons(hook_runs: Sequence[HookRun]) -> str:
-    return "\n".join(one.verdict.reason for one in hook_runs if one.verdict.reason)
+    return "\n".join(run.verdict.reason for run in hook_runs if run.verdict.reason)
 
 
 def _feedback(hook_runs: Sequence[HookRun]) -> tuple[str, ...]:
-    return tuple(text for one in hook_runs for text in one.verdict.feedback)
+    return tuple(text for run in hook_runs for text in run.verdict.feedback)
 
 
 def _last(values: Sequence[bytes | None]) -> bytes | None:

@@ -167,7 +167,7 @@ def rule(text: str) -> Rule:
     if parts["specifier"] and _SEVERAL_RULES.search(parts["specifier"]):
         raise ValueError(f"{text!r} is not a permission rule but several: write each rule separately")
     specifier = "" if parts["specifier"] in (None, "*") else parts["specifier"]
-    name = _SERVER.sub(lambda found: _REPLACED.sub("_", found[0]), parts["name"], count=1)
+    name = _SERVER.sub(lambda server: _REPLACED.sub("_", server[0]), parts["name"], count=1)
     return Rule(text.strip(), _name_pattern(name), specifier, _name_pattern(name.casefold()))
 
 
@@ -178,12 +178,12 @@ def permission_rule(text: str, *, fold: bool = _MAC) -> Callable[[str, bytes], b
     saves needless runs and allows nothing, so a call that it cannot judge matches; with `fold`, which is for file
     systems that ignore it, so does another spelling of a path. Raises ValueError.
     """
-    one = rule(text)
-    if not one.specifier:
-        return lambda tool, _arguments: one.names_tool(tool)
-    spelled = folded if fold and is_path(one.specifier) else str
-    value = value_pattern(spelled(one.specifier))
-    return lambda tool, arguments: one.names_tool(tool) and _may_match(one, value, tool, arguments, spelled)
+    parts = rule(text)
+    if not parts.specifier:
+        return lambda tool, _arguments: parts.names_tool(tool)
+    spelled = folded if fold and is_path(parts.specifier) else str
+    value = value_pattern(spelled(parts.specifier))
+    return lambda tool, arguments: parts.names_tool(tool) and _may_match(parts, value, tool, arguments, spelled)
 
 
 def allow_rule(text: str) -> Callable[[str, bytes], bool]:
@@ -192,10 +192,10 @@ def allow_rule(text: str) -> Callable[[str, bytes], bool]:
     The syntax is that of `permission_rule`. The rule must cover every text argument, because an agent can add arguments
     to the one that matters, and every single command of a command line. Raises ValueError.
     """
-    one = rule(text)
-    if not one.specifier:
-        return lambda tool, _arguments: one.names_tool(tool)
-    return lambda tool, arguments: one.names_tool(tool) and _covers(one.specifier, arguments)
+    parts = rule(text)
+    if not parts.specifier:
+        return lambda tool, _arguments: parts.names_tool(tool)
+    return lambda tool, arguments: parts.names_tool(tool) and _covers(parts.specifier, arguments)
 
 
 def allowed_as(names: Sequence[str]) -> Sequence[str]:
@@ -261,7 +261,9 @@ def _in_any_folder(specifier: str) -> str:
     return f"{glob(specifier)}|{begin}{glob(path[len(first) :])}"
 
 
-def _may_match(one: Rule, pattern: re.Pattern[str], tool: str, arguments: bytes, spelled: Callable[[str], str]) -> bool:
+def _may_match(
+    parts: Rule, pattern: re.Pattern[str], tool: str, arguments: bytes, spelled: Callable[[str], str]
+) -> bool:
     try:
         members = {key: bytes(value) for key, value in raw_json.fields(arguments).items()}
     except ValueError:
@@ -272,7 +274,7 @@ def _may_match(one: Rule, pattern: re.Pattern[str], tool: str, arguments: bytes,
     if len(texts) < len([value for value in values.values() if value[:1] in (b'"', b"[", b"{")]):
         return True  # a list, an object or half of a surrogate pair, or the argument is missing
     return any(
-        pattern.fullmatch(spelled(text).strip()) or (_is_command(key) and _may_run(one.specifier, text))
+        pattern.fullmatch(spelled(text).strip()) or (_is_command(key) and _may_run(parts.specifier, text))
         for key, text in texts.items()
     )
 

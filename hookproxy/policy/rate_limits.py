@@ -67,7 +67,7 @@ class RateLimits:
         """Return the limit that a call of a tool with these names would exceed, with the longest wait; None: none."""
         now = self._clock()
         waits = [(window.wait(now), window.limit) for window in self._windows_for(names)]
-        longest, limit = max(waits, key=lambda one: one[0], default=(0.0, None))
+        longest, limit = max(waits, key=lambda waiting: waiting[0], default=(0.0, None))
         return None if limit is None or longest <= 0 else limit_reached(limit, longest)
 
     def count(self, names: Sequence[str]) -> LimitReached | None:
@@ -131,12 +131,12 @@ class SharedWindows:
 
     def of(self, owner: tuple[str, ...], limit: Limit) -> Window:
         """Return the window of this owner."""
-        found = self._windows.get((owner, limit))
-        if found is None:
+        window = self._windows.get((owner, limit))
+        if window is None:
             if len(self._windows) >= self._many:
                 self._forget_unused()
-            self._windows[owner, limit] = found = Window(limit)
-        return found
+            self._windows[owner, limit] = window = Window(limit)
+        return window
 
     def _forget_unused(self) -> None:
         now = self._clock()

@@ -9,7 +9,6 @@ links. A server may ignore the case of names and paths. Therefore deny and ask r
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,12 +18,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
-from ..model import command_line
 from ..model.hooks import Permission
 from ..model.settings import AgentRule, Settings
 from . import matchers
-from .globs import COMMAND_SEPARATORS, BudgetExceeded, WorkBudget, command_pattern, path_pattern
-from .matchers import COMMAND_ARGUMENT, JUDGED_ARGUMENT
+from .call_texts import HALF_PAIR, MOST_BYTES, MOST_TEXTS, NO_PATH, CallArguments, CallTexts, all_texts
+from .globs import BudgetExceeded, WorkBudget, command_pattern, path_pattern
+from .matchers import JUDGED_ARGUMENT
 from .path_rules import PathPattern, allows
 
 if TYPE_CHECKING:
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
 HINT: Final = "write Tool or Tool(specifier), such as delete_* or Bash(git push:*)"
 _EXPRESSION: Final = re.compile(r"[|,^$\\+]")
 """In a tool's name: a character of a regular expression or a list."""
-
-_LIKE_A_PLACE: Final = re.compile(r"[/.:\\\s]")
-"""In an argument's name: the name itself may be a path or an address."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 """In a specifier: a text that matches it has this in it, in whatever folder, with whatever blanks or slashes."""
@@ -48,17 +44,8 @@ _NOT_PLAIN: Final = (b"\\", b"%", b"..", b"[", b"null", b"command", b"cmd", b"sc
 """What plain arguments do not contain: as `_MAY_BECOME_WORD`, a list, no text at all, and names that `COMMAND_ARGUMENT`
 finds."""
 
-_HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
-_NO_PATH: Final = 4096  # characters: a longer text is no path or address, unless it is spelled like one
-_MOST_TEXTS: Final = 1024  # in one call, and as many pairs of texts
-_MOST_MEMBERS: Final = 16_384  # of all objects of a call
-_MOST_BYTES: Final = 65_536  # of all texts that are searched as a whole
-_LONGEST: Final = 4_194_304  # bytes of all arguments
-_MOST_NESTED: Final = 262_144  # of all lists and objects with their contents
-
 _LONG_PATH: Final = re.compile(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE)
 """The beginning of a long text that may spell a path; comments begin differently."""
-
 
 _ARGUMENT_OF_PATH: Final = re.compile(r"(?!domain:|file:)[A-Za-z_]\w+:(?=/(?!/)|~/|\.{1,2}/)")
 """In `path:/etc/*`: the name of an argument. A server may take the path from any argument, so all are checked."""
@@ -123,7 +110,7 @@ class _DenyOrAskRule(Struct, frozen=True):
         """Return the argument that it is about, for each of a tool's names that it names; empty: about all of them."""
         return tuple(dict.fromkeys(JUDGED_ARGUMENT.get(name, "") for name in names if self.parts.may_name_tool(name)))
 
-    def reason_for(self, judged: Sequence[str], call: _Call) -> _Reason:
+    def reason_for(self, judged: Sequence[str], call: CallArguments) -> _Reason:
         """Why the rule applies to a call of a tool that it names, or may apply; empty if it does not.
 
         `judged` is as returned by the method of this name.
@@ -156,7 +143,7 @@ class _PathRule(Struct, frozen=True):
             dict.fromkeys(_PATH_ARGUMENT.get(name, "path") for name in names if self.parts.may_name_tool(name))
         )
 
-    def reason_for(self, judged: Sequence[str], call: _Call) -> _Reason:
+    def reason_for(self, judged: Sequence[str], call: CallArguments) -> _Reason:
         """As `_DenyOrAskRule.reason_for`."""
         try:
             matches = any(self._may_match(call, argument) for argument in judged)
@@ -164,17 +151,17 @@ class _PathRule(Struct, frozen=True):
             return _Reason(_NOT_JUDGED)
         return _Reason(_MATCHES) if matches else _NO_REASON
 
-    def _may_match(self, call: _Call, judged: str) -> bool:
+    def _may_match(self, call: CallArguments, judged: str) -> bool:
         members = call.members(judged)
         if members.get(judged, b'"')[:1] != b'"':
             return True
-        texts = [text for raw in members.values() for text in _all_texts(raw)]
+        texts = [text for raw in members.values() for text in all_texts(raw)]
         if judged not in map(str.casefold, members) and judged == "path":
             texts.append(".")  # a search without a path is one in the folder
-        if len(texts) > _MOST_TEXTS or not texts or any(map(_HALF_PAIR.search, texts)):
+        if len(texts) > MOST_TEXTS or not texts or any(map(HALF_PAIR.search, texts)):
             return True
         call.budget.spend(2000 * len(texts) + sum(map(len, texts)))
-        return any(self.pattern.may_match(text) for text in texts if len(text) <= _NO_PATH or _LONG_PATH.match(text))
+        return any(self.pattern.may_match(text) for text in texts if len(text) <= NO_PATH or _LONG_PATH.match(text))
 
 
 _PATH_ARGUMENT: Final = {name: judged for name, judged in JUDGED_ARGUMENT.items() if judged.endswith("_path")}
@@ -192,169 +179,29 @@ class _AllowRule(Struct, frozen=True):
     """Whether it covers a call of the tool of this name with these arguments."""
 
 
-class _Call:
-    """The arguments of a call, and the work that judging it may still take."""
-
-    def __init__(self, arguments: bytes) -> None:
-        self._arguments = arguments
-        self._members: dict[str, bytes] | None = None
-        self._read: dict[tuple[str, bool], _Arguments] = {}
-        self.budget: Final = WorkBudget()
-
-    def members(self, judged: str) -> dict[str, bytes]:
-        """Return the arguments that the rule is about. Raises ValueError, BudgetExceeded."""
-        if self._members is None:
-            if len(self._arguments) > _LONGEST or _too_many(self._arguments):
-                raise BudgetExceeded
-            self._members = {key: bytes(raw) for key, raw in raw_json.fields(self._arguments).items()}
-        if judged not in self._members:
-            return self._members
-        # one of Claude Code's own tools: the rule is about no other argument
-        return {key: raw for key, raw in self._members.items() if key.casefold() == judged}
-
-    def arguments(self, judged: str, *, without_long: bool) -> _Arguments:
-        """Read what `members` returns, once for all rules. Raises ValueError, RecursionError, BudgetExceeded."""
-        without_long = without_long and len(self._arguments) > _MOST_BYTES  # otherwise none of them is long
-        found = self._read.get((judged, without_long))
-        if found is None:
-            found = _Arguments(self.members(judged), without_long, self.budget)
-            self._read[judged, without_long] = found
-        return found
-
-
-def _too_many(raw: bytes) -> bool:
-    """True if there are too many members to read. It never counts too few, because quotes in texts are escaped."""
-    most = raw.count(b'":')
-    return most > _MOST_MEMBERS and most - raw.count(b'\\":') + raw.count(b'\\\\":') > _MOST_MEMBERS
-
-
-def _reason_to_match(call: _Call, judged: str, rule: _DenyOrAskRule) -> _Reason:
+def _reason_to_match(call: CallArguments, judged: str, rule: _DenyOrAskRule) -> _Reason:
     """Check every argument, because only the server knows which one the tool takes for its command.
 
     Returns why the rule may be about them; empty if it is not. Raises ValueError, RecursionError, BudgetExceeded.
     """
-    arguments = call.arguments(judged, without_long=rule.is_path)
-    for key in arguments.long:
-        if _long_text_may_match(arguments.members[key], rule):
+    texts = call.texts(judged, without_long=rule.is_path)
+    for key in texts.long:
+        if _long_text_may_match(texts.members[key], rule):
             return _Reason(f"its argument {_shown(key)} may be such a path")
-    arguments.decode()
-    if arguments.not_a_line:
-        key = _shown(arguments.not_a_line)
+    if texts.not_a_line:
+        key = _shown(texts.not_a_line)
         return _Reason(f"its argument {key} is not a text, so the command in it cannot be read")
-    if not arguments.texts.values and not arguments.long:
+    if not texts.all and not texts.long:
         return _Reason(_NO_ARGUMENT)
-    if arguments.unreadable:
+    if texts.unreadable:
         return _Reason(_NOT_JUDGED)
-    return _reason_of_texts(arguments, rule, call.budget)
+    return _reason_of_texts(texts, rule, call.budget)
 
 
-class _Texts(Struct, frozen=True):
-    """All texts in the arguments of a call."""
-
-    whole: list[str]
-    """Arguments that are texts."""
-    joined: list[str]
-    """The texts of each list and each object, with blanks between them."""
-    values: list[str]
-    """All texts, at any depth."""
-    keys: list[str]
-    """The names of all members below the arguments."""
-
-    @staticmethod
-    def of(values: dict[str, object]) -> _Texts:
-        nested = [_texts(value) for value in values.values() if isinstance(value, list | dict)]
-        whole = [value for value in values.values() if isinstance(value, str)]
-        if not nested:
-            return _Texts(whole, [], whole, [])
-        inner = [text for each, _ in nested for text in each]
-        return _Texts(whole, [" ".join(each) for each, _ in nested], whole + inner, [k for _, ks in nested for k in ks])
-
-
-class _Arguments:
-    """The arguments of a call as rules read them: what no rule changes is made once, and only where one needs it."""
-
-    def __init__(self, members: dict[str, bytes], without_long: bool, budget: WorkBudget) -> None:
-        self.members: Final = members
-        self._budget: Final = budget
-        line_keys = [key for key, raw in members.items() if raw != b"null" and COMMAND_ARGUMENT.search(key)]
-        self.long: Final = [
-            key
-            for key, raw in members.items()
-            if without_long and len(raw) > _MOST_BYTES and raw[:1] == b'"' and key not in line_keys
-        ]
-        """The texts that are left out of all below because they are long."""
-        self._line_keys: Final = line_keys
-        self.lines: list[tuple[str, str]] = []
-        """The command lines, each with the argument in which it, or its first word, is."""
-        self.not_a_line = ""
-        """An argument with a command of which no line can be made."""
-        self.texts = _Texts([], [], [], [])
-        self.known: list[str] = []
-        """All texts, and all names that may be a path or an address."""
-        self.unreadable = False
-        """There are too many texts, or half of a surrogate pair."""
-        self._decoded = False
-        self._whole: list[str] | None = None
-        self._size = 0  # characters in them
-        self._parts: set[str] | None = None
-
-    def decode(self) -> None:
-        """Decode the arguments. Raises ValueError, RecursionError, BudgetExceeded."""
-        if self._decoded:
-            return
-        short = {key: raw for key, raw in self.members.items() if key not in self.long} if self.long else self.members
-        values = _values(short, self._budget)
-        self._read_lines(values)
-        self.texts = _Texts.of(values)
-        self.known = self.texts.values + [key for key in self.members if _LIKE_A_PLACE.search(key)] + self.texts.keys
-        self.unreadable = len(self.known) > _MOST_TEXTS or _HALF_PAIR.search("".join(self.known)) is not None
-        self._decoded = True
-
-    @property
-    def has_commands(self) -> bool:
-        """Some argument is a command by its name."""
-        return bool(self._line_keys)
-
-    def _read_lines(self, values: dict[str, object]) -> None:
-        """Note the command lines: texts, and lists of words, also behind the program in another argument."""
-        lists = [key for key, value in values.items() if isinstance(value, list)]
-        words = (
-            [key for key in command_line.word_arguments(lists) if command_line.has_words(values[key])] if lists else []
-        )
-        if not (self._line_keys or words):
-            return
-        keys = self._line_keys or [key for key in values if words and command_line.is_program(key)]
-        tail = [values[key] for key in words if key not in keys]
-        for key in keys or words[:1]:
-            value = values.get(key) if keys else None
-            if value is None and keys:
-                continue
-            try:
-                self.lines += [(key, line) for line in _lines(key, value, tail)]
-            except raw_json.Unreadable:
-                self.not_a_line = key if keys else ""
-
-    def whole(self) -> list[str]:
-        """All texts that may be or spell one value: also a text and a list together. Raises BudgetExceeded."""
-        if self._whole is None:
-            self._whole = [*self.known, *_composed(self.texts.whole, self.texts.joined, self._budget)]
-            self._size = sum(map(len, self._whole))
-        self._budget.spend(1000 * len(self._whole) + 8 * self._size)  # for the rule that is tried
-        return self._whole
-
-    def parts(self) -> set[str]:
-        """The texts between separators of commands that are not in `whole`. Raises BudgetExceeded."""
-        if self._parts is None:
-            self._parts = {part.strip() for text in self.known for part in COMMAND_SEPARATORS.split(text)}
-            self._parts.difference_update(self.known)
-        self._budget.spend(900 * len(self._parts))  # two thousand of them are too many
-        return self._parts
-
-
-def _reason_of_texts(arguments: _Arguments, rule: _DenyOrAskRule, budget: WorkBudget) -> _Reason:
+def _reason_of_texts(texts: CallTexts, rule: _DenyOrAskRule, budget: WorkBudget) -> _Reason:
     """As `_reason_to_match`, for arguments that can be read."""
     unreadable = _NO_REASON
-    for key, line in arguments.lines:
+    for key, line in texts.lines:
         runs = rule.runs(line, budget)
         if runs.certain:
             return _Reason(f"its argument {_shown(key)} may run such a command")
@@ -363,46 +210,17 @@ def _reason_of_texts(arguments: _Arguments, rule: _DenyOrAskRule, budget: WorkBu
                 f"its argument {_shown(key)} cannot be read, so it may run such a command ({runs.unreadable})", True
             )
     if rule.is_path:  # no path is composed of several texts
-        matches = any(_path_may_match(text, rule, budget) for text in arguments.known)
+        matches = any(_path_may_match(text, rule, budget) for text in texts.known)
     else:
-        in_parts = not arguments.has_commands and not rule.is_place
-        matches = any(map(rule.matches_text, arguments.whole())) or (
-            in_parts and any(map(rule.matches_text, arguments.parts()))
+        in_parts = not texts.has_commands and not rule.is_place
+        matches = any(map(rule.matches_text, texts.whole())) or (
+            in_parts and any(map(rule.matches_text, texts.parts()))
         )
     return _Reason(_MATCHES) if matches else unreadable
 
 
-def _lines(key: str, value: object, words: list[object]) -> list[str]:
-    """The lines that a command and the words behind it may be; a text is also one alone. Raises Unreadable."""
-    if isinstance(value, str) and not words:
-        return [value]
-    lines = command_line.readings(key, value, words)
-    return [*lines, value] if isinstance(value, str) else lines
-
-
-def _values(members: dict[str, bytes], budget: WorkBudget) -> dict[str, object]:
-    """Return the decoded arguments. Raises ValueError, BudgetExceeded."""
-    nested = sum(len(raw) for raw in members.values() if raw[:1] in (b"[", b"{"))
-    whole = sum(map(len, members.values())) - nested
-    if nested > _MOST_NESTED or whole > _MOST_BYTES or len(members) > _MOST_TEXTS:
-        raise BudgetExceeded
-    budget.spend(4 * nested + whole)
-    return {key: _read(raw) for key, raw in members.items()}
-
-
-def _composed(texts: list[str], joined: list[str], budget: WorkBudget) -> list[str]:
-    """Return what a text and a list may form together, such as a program and its arguments. Raises BudgetExceeded."""
-    if not joined:
-        return []
-    short = [text for text in texts if len(text) <= _NO_PATH]
-    if len(texts) * len(joined) > _MOST_TEXTS:
-        raise BudgetExceeded
-    budget.spend(4 * (len(joined) * sum(map(len, short)) + len(short) * sum(map(len, joined))))
-    return [*joined, *(f"{text} {rest}" for text in short for rest in joined)]
-
-
 def _path_may_match(text: str, rule: _DenyOrAskRule, budget: WorkBudget) -> bool:
-    if len(text) > _MOST_BYTES:
+    if len(text) > MOST_BYTES:
         return _long_text_may_match(raw_json.encode(text), rule)
     budget.spend(1000 + 4 * len(text))
     return rule.matches_text(text)
@@ -415,35 +233,7 @@ def _long_text_may_match(raw: bytes, rule: _DenyOrAskRule) -> bool:
     text = raw_json.text(raw)
     if text is None or _LONG_PATH.match(text):
         return True
-    return rule.matches_text(text[:_NO_PATH])
-
-
-_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=raw_json.reject_constant)
-
-
-def _read(raw: bytes) -> object:
-    """Decode a JSON value, with numbers and booleans as texts of their spelling."""
-    if raw[:1] == b'"' and (text := raw_json.text(raw)) is not None:  # nearly all
-        return text
-    value: object = _DECODER.decode(raw.decode(errors="surrogatepass"))  # `json.loads` would make a decoder each time
-    return json.dumps(value) if isinstance(value, bool) else value
-
-
-def _texts(value: object) -> tuple[list[str], list[str]]:
-    """Return all texts in a list or an object, in order, and all keys."""
-    found: list[str] = []
-    keys: list[str] = []
-    todo = [value]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, dict):
-            keys.extend(one)
-            todo.extend(reversed(one.values()))
-        elif isinstance(one, list):
-            todo.extend(reversed(one))
-        elif one is not None:
-            found.append(one if isinstance(one, str) else json.dumps(one))
-    return found, keys
+    return rule.matches_text(text[:NO_PATH])
 
 
 def _word(specifier: str) -> str:
@@ -468,20 +258,20 @@ def _text_matcher(specifier: str) -> Callable[[str], bool]:
         if word not in folded and word not in text.casefold() and not _MAY_BECOME_WORD.search(text):
             return False
         return any(
-            _matches_text(one, anywhere, exact, is_place)
-            for one, (anywhere, exact) in zip((text, folded), patterns, strict=False)
+            _matches_text(spelling, anywhere, exact, is_place)
+            for spelling, (anywhere, exact) in zip((text, folded), patterns, strict=False)
         )
 
     return matches
 
 
 def _matches_text(text: str, anywhere: re.Pattern[str], exact: re.Pattern[str], is_place: bool) -> bool:
-    if any(exact.fullmatch(one) for one in (text, text.strip(), " ".join(text.split()))):
+    if any(map(exact.fullmatch, (text, text.strip(), " ".join(text.split())))):
         return True
-    if len(text) > _NO_PATH and not is_place:
+    if len(text) > NO_PATH and not is_place:
         return False
     paths = _paths(text)
-    if len(text) > _NO_PATH:
+    if len(text) > NO_PATH:
         return any(exact.fullmatch(path) for path in paths)
     if is_place and any(path == ".." or path.startswith("../") for path in paths):
         return True  # only the server knows which folder that is
@@ -496,8 +286,8 @@ def _paths(text: str) -> list[str]:
         text = re.sub("^/+", "/", matchers.unquoted(text[5:]))
     spelled = [text, text.replace("\\", "/")] if "\\" in text else [text]
     if "\0" in text:  # where the server's system calls stop to read it
-        spelled += [one.partition("\0")[0] for one in spelled]
-    return [*spelled, *(re.sub("^//", "/", posixpath.normpath(one)) for one in spelled)]
+        spelled += [path.partition("\0")[0] for path in spelled]
+    return [*spelled, *(re.sub("^//", "/", posixpath.normpath(path)) for path in spelled)]
 
 
 class Rules(Struct, frozen=True):
@@ -513,19 +303,12 @@ class Rules(Struct, frozen=True):
     @staticmethod
     def of(settings: Settings) -> Rules:
         """Parse the configured rules. Raises ValueError for a text that is not a rule."""
+        allow = [_allow_rule(text) for text in settings.allow]
+        allow += [_agent_allow_rule(rule) for rule in settings.agent_rules if rule.decision == "allow"]
         return Rules(
-            (
-                *_own_rules(settings, "deny", settings.deny),
-                *_agent_rules(settings, "deny"),
-            ),
-            (
-                *_own_rules(settings, "ask", settings.ask),
-                *_agent_rules(settings, "ask"),
-            ),
-            (
-                *(_allow_rule(text) for text in settings.allow),
-                *(_agent_allow_rule(one) for one in settings.agent_rules if one.decision == "allow"),
-            ),
+            tuple(_deny_or_ask_rules(settings, "deny", settings.deny)),
+            tuple(_deny_or_ask_rules(settings, "ask", settings.ask)),
+            tuple(allow),
             settings.hide_denied,
             Permission[settings.unreadable.upper()],
         )
@@ -545,9 +328,8 @@ class Rules(Struct, frozen=True):
         named = [(rule, tuple(filter(rule.names_tool, allowed))) for rule in self.allow]
         about = tuple((permission, rule, judged) for permission, rule in deny_or_ask if (judged := rule.judged(names)))
         words = [rule.word.encode() if isinstance(rule, _DenyOrAskRule) else b"" for _, rule, _ in about]
-        return ToolRules(
-            about, tuple(one for one in named if one[1]), tuple(words) if all(words) else None, self.unreadable
-        )
+        allow = tuple((rule, names_) for rule, names_ in named if names_)
+        return ToolRules(about, allow, tuple(words) if all(words) else None, self.unreadable)
 
     def hides(self, names: Sequence[str]) -> bool:
         """True if a tool with these names must not be listed, because every call of it would be denied."""
@@ -578,7 +360,7 @@ class ToolRules(Struct, frozen=True):
     def judge(self, arguments: bytes) -> RuleDecision | None:
         """Return the decision about a call with these arguments, normalised JSON; None: no rule applies."""
         if not (self.words is not None and _is_plain_without(arguments, self.words)):
-            decision = self._denied_or_asked(_Call(arguments))
+            decision = self._denied_or_asked(CallArguments(arguments))
             if decision is not None:
                 return decision
         for allow_rule, names in self.allow:
@@ -586,7 +368,7 @@ class ToolRules(Struct, frozen=True):
                 return RuleDecision(Permission.ALLOW, allow_rule.text, allow_rule.place)
         return None
 
-    def _denied_or_asked(self, call: _Call) -> RuleDecision | None:
+    def _denied_or_asked(self, call: CallArguments) -> RuleDecision | None:
         """The first rule that certainly applies decides, unless a stricter one may apply (`unreadable`)."""
         may_apply: RuleDecision | None = None
         for permission, rule, judged in self.deny_or_ask:
@@ -626,24 +408,24 @@ def _is_plain_without(arguments: bytes, words: tuple[bytes, ...]) -> bool:
 
 def parsed(text: str) -> matchers.Rule:
     """Parse a rule of hookproxy.toml. Raises ValueError for a text that is not a rule, or is a regular expression."""
-    one = matchers.rule(text)
-    sign = _EXPRESSION.search(one.text.partition("(")[0])
+    rule = matchers.rule(text)
+    sign = _EXPRESSION.search(rule.text.partition("(")[0])
     if sign:
         raise ValueError(
             f"{text!r} is not a permission rule: {sign[0]!r} has no meaning in a tool's name; the wildcards are * and ?"
         )
-    return one
+    return rule
 
 
 def _deny_or_ask_rule(text: str, place: str = "", at: str = "") -> _DenyOrAskRule:
-    one = parsed(text)
-    specifier = _ARGUMENT_OF_PATH.sub("", one.specifier)
+    rule = parsed(text)
+    specifier = _ARGUMENT_OF_PATH.sub("", rule.specifier)
     return _DenyOrAskRule(
-        one,
+        rule,
         _command_matcher(specifier),
         _text_matcher(specifier),
         matchers.is_path(specifier),
-        matchers.is_path_or_address(one.specifier),
+        matchers.is_path_or_address(rule.specifier),
         _word(specifier),
         place,
         at,
@@ -673,54 +455,40 @@ def _shown(key: str) -> str:
     return repr(key[:_LONGEST_SHOWN])
 
 
-def _own_rules(settings: Settings, kind: str, rules: Sequence[str]) -> Iterator[_DenyOrAskRule]:
-    """The deny or ask rules of hookproxy.toml. Raises ValueError for a text that is not a rule."""
-    return (_deny_or_ask_rule(text, at=settings.rule_places.get(f"{kind} {text}", "")) for text in rules)
+def _deny_or_ask_rules(settings: Settings, decision: str, own: Sequence[str]) -> Iterator[_DenyOrAskRule | _PathRule]:
+    """The rules of hookproxy.toml, and then those of agents' settings files. Raises ValueError, as `parsed`."""
+    for text in own:
+        yield _deny_or_ask_rule(text, at=settings.rule_places.get(f"{decision} {text}", ""))
+    for rule in settings.agent_rules:
+        if rule.decision == decision and rule.path:
+            yield _PathRule(_named(rule), _path_pattern(rule, fold=True), rule.place)
+        elif rule.decision == decision:
+            yield _deny_or_ask_rule(rule.text, rule.place)
 
 
-def _agent_rules(settings: Settings, decision: str) -> Iterator[_DenyOrAskRule | _PathRule]:
-    """The deny or ask rules of agents' settings files."""
-    for one in settings.agent_rules:
-        if one.decision == decision and one.path:
-            yield _PathRule(_named(one), _path_pattern(one, fold=True), one.place)
-        elif one.decision == decision:
-            yield _deny_or_ask_rule(one.text, one.place)
-
-
-def _named(one: AgentRule) -> matchers.Rule:
+def _named(rule: AgentRule) -> matchers.Rule:
     """The parts of a rule about the paths of several tools."""
-    names = "|".join(map(re.escape, one.names))
-    return matchers.Rule(one.text, re.compile(names), one.path, re.compile(names.casefold()))
+    names = "|".join(map(re.escape, rule.names))
+    return matchers.Rule(rule.text, re.compile(names), rule.path, re.compile(names.casefold()))
 
 
-def _path_pattern(one: AgentRule, *, fold: bool) -> PathPattern:
-    return PathPattern.of(one.bases, one.path, one.folders, one.home, fold=fold)
+def _path_pattern(rule: AgentRule, *, fold: bool) -> PathPattern:
+    return PathPattern.of(rule.bases, rule.path, rule.folders, rule.home, fold=fold)
 
 
-def _allow_rule(text: str, place: str = "") -> _AllowRule:
+def _allow_rule(text: str) -> _AllowRule:
     """Raises ValueError for a text that is not a rule."""
-    one = parsed(text)
-    return _AllowRule(one.text, place, one.names_tool, matchers.allow_rule(text))
+    rule = parsed(text)
+    return _AllowRule(rule.text, "", rule.names_tool, matchers.allow_rule(text))
 
 
-def _agent_allow_rule(one: AgentRule) -> _AllowRule:
+def _agent_allow_rule(rule: AgentRule) -> _AllowRule:
     """An allow rule of an agent's settings file."""
-    if not one.path:
-        return _AllowRule(one.text, one.place, matchers.rule(one.text).names_tool, matchers.allow_rule(one.text))
-    pattern = _path_pattern(one, fold=False)
+    if not rule.path:
+        return _AllowRule(rule.text, rule.place, matchers.rule(rule.text).names_tool, matchers.allow_rule(rule.text))
+    pattern = _path_pattern(rule, fold=False)
 
     def covers(name: str, arguments: bytes) -> bool:
-        return name in one.names and allows(pattern, _PATH_ARGUMENT.get(name, "path"), arguments)
+        return name in rule.names and allows(pattern, _PATH_ARGUMENT.get(name, "path"), arguments)
 
-    return _AllowRule(one.text, one.place, lambda name: name in one.names, covers)
-
-
-def _all_texts(raw: bytes) -> list[str]:
-    """Every text in a JSON value, keys included. Raises ValueError."""
-    if raw[:1] == b'"':
-        text = raw_json.text(raw)
-        if text is None:
-            raise raw_json.Unreadable("a text has half of a surrogate pair")
-        return [text]
-    texts, keys = _texts(_read(raw)) if raw[:1] in (b"[", b"{") else ([], [])
-    return texts + keys
+    return _AllowRule(rule.text, rule.place, rule.names.__contains__, covers)

@@ -64,6 +64,8 @@ def _runs_all(line: str, rules: Sequence[_RuleCommands], budget: WorkBudget) -> 
     """Decide whether a line runs all of these commands, of which a rule such as `curl * | sh` consists."""
     budget.spend(40 * len(line))
     read = commands.commands_of(line)
+    if len(rules) == 1:
+        return _runs(read, rules[0], budget)
     answers = [_runs(read, rule, budget) for rule in rules]
     if not answers or _DOES_NOT in answers:
         return _DOES_NOT
@@ -98,20 +100,6 @@ def _suspected(read: commands.Line, rule: _RuleCommands, budget: WorkBudget) -> 
 
 class _RuleCommands:
     """The commands that a rule names."""
-
-    __slots__ = (
-        "_any_program",
-        "_by_name",
-        "_is_open",
-        "_is_prefix",
-        "_mentioned",
-        "_others",
-        "_pattern",
-        "_pieces",
-        "_program",
-        "_spoken",
-        "_wanted",
-    )
 
     def __init__(self, specifier: str) -> None:
         specifier = specifier.strip()
@@ -169,7 +157,7 @@ class _RuleCommands:
 
     def names_program(self, word: Word) -> bool:
         """True if the rule may be about commands of this program."""
-        return self._any_program or self._program == _name(word)
+        return self._any_program or (self._program in word.text and self._program == _name(word))
 
     def names(self, words: Sequence[Word]) -> bool:
         """True if these words are one of the commands."""

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ..jsonrpc.schema_types import followed
 from ..model.command_line import has_command_inside, is_command
 from . import command_tools
 
@@ -78,11 +79,6 @@ def _takes_others(root: object, properties: Mapping[str, object]) -> bool:
     if additional is not None and additional is not False:
         return True
     return (not properties and additional is None) or any(key in root for key in _OTHERS)
-
-
-def argument_types(schema: bytes) -> Mapping[str, str]:
-    """Return the JSON type of each argument in a listed inputSchema, as `listed_arguments`."""
-    return listed_arguments(schema).types
 
 
 def commands_inside(arguments: bytes) -> tuple[str, ...]:
@@ -181,7 +177,7 @@ class _SchemaReader:
         self.parts_left -= 1
         if not depth or self.parts_left <= 0:
             return {}
-        schema = _followed(schema, self._root, depth)
+        schema = followed(schema, self._root, depth)
         return schema if isinstance(schema, dict) else {}
 
 
@@ -196,15 +192,3 @@ def _listed_in(schema: Mapping[str, object], key: str) -> list[object]:
 
 def _is_null(schema: object) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "null"
-
-
-def _followed(schema: object, root: object, depth: int) -> object:
-    """The schema that `$ref` points to in the same document; None where it cannot be followed."""
-    for _ in range(depth):
-        reference = schema.get("$ref") if isinstance(schema, dict) else None
-        if not isinstance(reference, str):
-            return schema
-        schema = root
-        for part in reference.removeprefix("#").split("/")[1:]:
-            schema = schema.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(schema, dict) else None
-    return None

@@ -50,16 +50,11 @@ class _PhraseTexts(Struct, frozen=True, forbid_unknown_fields=True):
     alone: str = ""
 
 
-class _EditTexts(Struct, frozen=True, forbid_unknown_fields=True):
-    verbs: str
-    others: str
-
-
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
     spellings: dict[str, str]
     words: dict[str, str]
     phrases: dict[str, list[_PhraseTexts]]
-    edit: _EditTexts
+    edit: dict[str, str]
     arguments: dict[str, str]
 
 
@@ -91,8 +86,8 @@ class Table:
             name: [Phrase(*map(words, (p.verbs, p.objects, p.fillers, p.alone, p.not_before))) for p in phrases]
             for name, phrases in file.phrases.items()
         }
-        self.edit_verbs: Final = words(file.edit.verbs)
-        self.not_edited: Final = words(file.edit.others)
+        self.edit_verbs: Final = words(file.edit["verbs"])
+        self.not_edited: Final = words(file.edit["others"])
         self.spellings: Final[Mapping[str, Sequence[str]]] = {
             spelling: known.split() for known, spellings in file.spellings.items() for spelling in spellings.split()
         }

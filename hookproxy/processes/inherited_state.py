@@ -32,9 +32,9 @@ def reset() -> None:
             with suppress(OSError, ValueError):
                 _raise_limit(number, name)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    for one in signal.valid_signals():
-        if one not in _IGNORED_BY_PYTHON and signal.getsignal(one) is signal.SIG_IGN:
-            signal.signal(one, signal.SIG_DFL)
+    for number in signal.valid_signals():
+        if number not in _IGNORED_BY_PYTHON and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     for fd in _open_descriptors():
         with suppress(OSError):  # it was open only while they were listed
             if fd > 2:

@@ -20,10 +20,10 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 def has_ended(pid: int, wait: bool) -> bool:
     """True if the child has ended; with `wait`, return only then. It stays unreaped. Raises ChildProcessError."""
-    found = ctypes.create_string_buffer(_SIGINFO_BYTES)
+    info = ctypes.create_string_buffer(_SIGINFO_BYTES)
     flags = _WEXITED | _WNOWAIT | (0 if wait else _WNOHANG)
-    while _libc.waitid(_P_PID, ctypes.c_uint(pid), found, flags) != 0:
+    while _libc.waitid(_P_PID, ctypes.c_uint(pid), info, flags) != 0:
         number = ctypes.get_errno()
         if number != errno.EINTR:
             raise OSError(number, os.strerror(number))
-    return int.from_bytes(found.raw[:4], sys.byteorder) == signal.SIGCHLD
+    return int.from_bytes(info.raw[:4], sys.byteorder) == signal.SIGCHLD

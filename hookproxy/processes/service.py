@@ -70,12 +70,12 @@ def why_not_as_others() -> tuple[str, str]:
 def account_named(name: str) -> Account:
     """The account of this name. Raises UserError."""
     try:
-        found = pwd.getpwnam(name)
+        entry = pwd.getpwnam(name)
     except KeyError:
         command = "sysadminctl -addUser" if sys.platform == "darwin" else "useradd --system"
         raise UserError(f"there is no account {name}", f"create it: {command} {name}") from None
-    groups = tuple(os.getgrouplist(name, found.pw_gid))
-    return Account(name, found.pw_uid, found.pw_gid, groups, found.pw_dir)
+    groups = tuple(os.getgrouplist(name, entry.pw_gid))
+    return Account(name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)
 
 
 def own_account() -> Account:

@@ -83,10 +83,7 @@ _CHOICES: Final = (Approval.ONCE, Approval.SIMILAR, Approval.SESSION, Approval.N
 
 
 def message(server: str, tool: str, arguments: bytes, request: ApprovalRequest, similar: str = "") -> str:
-    """Return the text for the person. `arguments` are the normalised ones that will run.
-
-    `similar` describes the calls like this one, as a permission rule; empty: they are not offered.
-    """
+    """Return the text for the person; `similar` are calls like this one, as a permission rule (empty: not offered)."""
     reason = _shortened(request.reason.strip(), _LONGEST_REASON)
     by, tool, server = (_shortened(name, _LONGEST_NAME) for name in (request.by, tool, server))
     shown, missing = _shown(arguments)
@@ -96,7 +93,12 @@ def message(server: str, tool: str, arguments: bytes, request: ApprovalRequest, 
     if similar:
         choices.insert(0, f"{Approval.SIMILAR.value}: {_shortened(similar, _LONGEST_REASON)}")
     return "\n\n".join(
-        (f"Allow the tool {tool} of {server} to run?{warning}", shown, asks, "\n".join(f"- {one}" for one in choices))
+        (
+            f"Allow the tool {tool} of {server} to run?{warning}",
+            shown,
+            asks,
+            "\n".join(f"- {choice}" for choice in choices),
+        )
     )
 
 
@@ -122,10 +124,7 @@ def elicitation_params(message: str, offers_similar: bool) -> bytes:
 
 
 def read_approval(result: bytes | msgspec.Raw | None) -> Approval:
-    """Read the result of an approval request: only an accepted form with an explicit yes approves.
-
-    Only a declined form, or an accepted one with an explicit no, is a person's no; all else is no answer.
-    """
+    """Read the result of an approval request: only a form with an explicit yes approves; no answer is not a no."""
     try:
         members = raw_json.fields(result or b"{}")
         action = raw_json.text(bytes(members.get("action", b"")))
@@ -157,10 +156,7 @@ def _shown(arguments: bytes) -> tuple[str, str]:
 
 
 def _names_to_show(members: dict[str, msgspec.Raw]) -> list[str]:
-    """Return the names of the arguments to show: first what is run, read or written, then the longest.
-
-    So no number of other arguments hides the important ones.
-    """
+    """Return what is shown: first what is run, read or written, then the longest, so that nothing hides these."""
 
     def length(name: str) -> int:
         return len(members[name])
@@ -207,13 +203,13 @@ def _without_secrets(raw: bytes) -> str:
     return _visible(re.sub(_SECRET, _hidden, raw.decode(errors="replace")))
 
 
-def _hidden(found: re.Match[str]) -> str:
+def _hidden(match: re.Match[str]) -> str:
     """Return the replacement of a match. A match that may be a word, such as a command's name, stays."""
-    kept = found["header"] or found["option"] or found["pem"] or ""
-    secret = found[0][len(kept) :]
-    parts = re.split(r"\\+[nr]", found["lines"].rstrip("\\nr")) if found["lines"] else [secret]
-    random = found["aws"] or ":" in secret or all(_is_random(part) for part in parts if part)
-    return f"{kept}[hidden, {len(secret)} characters]" if random else found[0]
+    kept = match["header"] or match["option"] or match["pem"] or ""
+    secret = match[0][len(kept) :]
+    parts = re.split(r"\\+[nr]", match["lines"].rstrip("\\nr")) if match["lines"] else [secret]
+    random = match["aws"] or ":" in secret or all(_is_random(part) for part in parts if part)
+    return f"{kept}[hidden, {len(secret)} characters]" if random else match[0]
 
 
 def _is_random(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from enum import Enum, auto
@@ -128,6 +127,14 @@ class Call(Struct, eq=False):
         if self.phase is Phase.HELD:
             self.phase = Phase.STOPPED
 
+    def take_response(self, key: bytes, line: bytes, response: Response | None) -> bool:
+        """Note the server's response, under this key of its id. False: none is awaited, or not under this key."""
+        if self.phase is not Phase.FORWARDED or key != self.sent_key:
+            return False
+        self.phase, self.progress = Phase.ANSWERED, Progress.ANSWERED
+        self.response_line, self.response = line, response
+        return True
+
 
 class Request(Struct, frozen=True):
     """The parts of a `tools/call` that identify it."""
@@ -150,10 +157,7 @@ class Request(Struct, frozen=True):
 
 
 def id_key(raw: bytes) -> bytes:
-    """Return a key that is the same for all ids that some reader takes for the same.
-
-    These are all spellings of one id, `7` and `"7"`, numbers equal in JavaScript, and texts equal up to a NUL.
-    """
+    """Return a key that is the same for all ids that some reader takes for the same: `7` and `"7"`, 1 and 1.0."""
     if fast_scan.is_plain_integer(raw):
         return raw
     if raw[:1] == b'"':
@@ -173,10 +177,7 @@ def new_id() -> bytes:
 
 
 def cancellation(line: bytes, call: Call) -> bytes:
-    """Return the agent's cancellation of a call, with the id under which the server knows the call.
-
-    `line` holds the cancellation, or a batch with nothing else in it.
-    """
+    """Return the agent's cancellation, alone in its line or its batch, with the id that the server knows."""
     if not call.sent_id:
         return line
     batch = line.lstrip()[:1] == b"["
@@ -203,10 +204,7 @@ def method(members: Members) -> bytes:
 
 
 def check_spelling(members: Members) -> None:
-    """Raise Unreadable for a key or a method that some readers take for another.
-
-    Go's encoding/json ignores case in keys, and readers in C end a text at NUL.
-    """
+    """Raise Unreadable for a key or a method that Go's readers, without case, or C's, up to a NUL, take for another."""
     if b"\\u0000" in method(members):
         raise raw_json.Unreadable("the method contains a NUL, where some readers stop")
     if not members.keys() <= _ENVELOPE:
@@ -223,10 +221,7 @@ def _check_keys(members: Members) -> None:
 
 
 def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
-    """Return the messages of a batch, each with its method.
-
-    Raises Unreadable, DuplicateKeys if it cannot be read, or if it holds a message that must come on its own.
-    """
+    """Return the messages of a batch with their methods. Raises ValueError, also if one of them must come alone."""
     raw_json.check_utf8(line)
     batch = [raw_json.fields(item) for item in raw_json.items(line)]
     methods = [method(members) for members in batch]
@@ -234,7 +229,7 @@ def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
         check_spelling(members)
     if METHOD in methods:
         raise raw_json.Unreadable("a tool call is not forwarded: send it as a separate message")
-    if any(one.startswith(TASKS_PREFIX) for one in methods):
+    if any(name.startswith(TASKS_PREFIX) for name in methods):
         raise raw_json.Unreadable("a request about a task is not forwarded: send it as a separate message")
     if CANCELLED in methods and len(batch) > 1:
         raise raw_json.Unreadable("a cancellation is not forwarded with other messages: send it as a separate message")
@@ -259,11 +254,6 @@ def read(members: Members) -> Request:
         raise raw_json.Unreadable("its tool's name contains a NUL, where some readers stop")
     arguments, meta = bytes(params.get("arguments", b"")), bytes(params.get("_meta", b""))
     return Request(raw_id, id_key(raw_id), tool, arguments, meta, params)
-
-
-def tool_name(params: bytes) -> str:
-    """Return the tool that these params of a call name; empty if they name none. Raises Unreadable, DuplicateKeys."""
-    return raw_json.text(bytes(raw_json.fields(params).get("name", b""))) or ""
 
 
 def from_compact(call: fast_scan.CompactCall) -> Request | None:
@@ -294,11 +284,8 @@ def judged_call(
 ) -> Call:
     """Return the call as its hooks see it; `line` is what the server gets if no hook changes it.
 
-    Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
-
-    They are also unreadable if more than `max_depth` brackets are open at once, because a hook that gives up on a deep
-    document judges nothing. `find_alias` is as in `Router`: the names by which hooks know the arguments must not be
-    ambiguous either. `is_own_state` recognises our request states.
+    Raises Unreadable, DuplicateKeys if its arguments are ambiguous, under the names by which hooks know them too
+    (`find_alias`), or nested deeper than `max_depth`: a hook that gives up on a deep document judges nothing.
     """
     raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
     if raw[:1] != b"{":
@@ -337,17 +324,10 @@ def judged_call(
     )
 
 
-def server_name(info: msgspec.Raw | None) -> str:
-    """Return the name in a server's `serverInfo`; empty if it has none."""
-    with contextlib.suppress(ValueError):
-        return raw_json.text(bytes(raw_json.fields(bytes(info or b"{}")).get("name", b""))) or ""
-    return ""
-
-
-def client_name(info: msgspec.Raw | None) -> str:
-    """Return the name and version in an agent's `clientInfo`; empty if it has none."""
-    with contextlib.suppress(ValueError):
-        members = raw_json.fields(bytes(info or b"{}"))
-        texts = (raw_json.text(bytes(members.get(key, b""))) for key in ("name", "version"))
-        return " ".join(text for text in texts if text)
-    return ""
+def texts_of(info: msgspec.Raw | None, *keys: str) -> str:
+    """Return these members of a `serverInfo` or a `clientInfo`, as far as it has them, joined by blanks."""
+    try:
+        members = raw_json.fields(info or b"{}")
+    except ValueError:
+        return ""
+    return " ".join(filter(None, (raw_json.text(members.get(key, b"")) for key in keys)))

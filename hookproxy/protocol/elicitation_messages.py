@@ -114,22 +114,20 @@ def decide(
 
     `decline` beats `cancel` beats `accept`. A failed hook can decline or cancel, but never accept.
     """
-    deciding = [one for one in hook_runs if not one.spec.background]
-    offers = [_response_of(one) for one in deciding if one.verdict.stop or one.verdict.action]
+    given = [_response_of(run) for run in hook_runs if not run.spec.background]
     if refuse := policy.failure_refusal(hook_runs, settings, group_on_failure):
-        offers.append(ElicitationResponse("decline", by=refuse.by))
-    valid = [one for one in offers if one is not None]
-    return max(reversed(valid), key=lambda one: _STRICTNESS[one.action], default=None)
+        given.append(ElicitationResponse("decline", by=refuse.by))
+    responses = [response for response in given if response is not None]
+    return max(reversed(responses), key=lambda response: _STRICTNESS[response.action], default=None)
 
 
-def _response_of(one: HookRun) -> ElicitationResponse | None:
-    verdict = one.verdict
-    by = f"{one.spec.label} ({one.spec.source})"
+def _response_of(run: HookRun) -> ElicitationResponse | None:
+    verdict, by = run.verdict, f"{run.spec.label} ({run.spec.source})"
     if verdict.stop:
         return ElicitationResponse("decline", by=by)
-    if verdict.action == "accept" and verdict.failure:
+    if verdict.action not in _STRICTNESS or (verdict.action == "accept" and verdict.failure):
         return None
-    return ElicitationResponse(verdict.action, verdict.content, by) if verdict.action in _STRICTNESS else None
+    return ElicitationResponse(verdict.action, verdict.content, by)
 
 
 def stricter(first: ElicitationResponse | None, second: ElicitationResponse | None) -> ElicitationResponse | None:
@@ -169,10 +167,7 @@ def changed_response(line: bytes, response: ElicitationResponse) -> bytes:
 
 
 def next_round(line: bytes, result: Members, answers: Mapping[str, ElicitationResponse]) -> bytes:
-    """Return the line that continues a call after an `input_required` result, with these responses and the state.
-
-    `answers` has a response for each of the result's `inputRequests`. Raises Unreadable, DuplicateKeys.
-    """
+    """Return the line that continues a call with a response to each of the result's requests. Raises ValueError."""
     start, end = raw_json.members(line)["params"]
     responses = {name: msgspec.Raw(_result(response)) for name, response in answers.items()}
     params = raw_json.with_member(line[start:end], "inputResponses", raw_json.encode(responses))

@@ -7,7 +7,6 @@ message does not pass, so that no elicitation and no response bypasses the hooks
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 METHOD: Final = b'"elicitation/create"'
 COMPLETED: Final = b'"notifications/elicitation/complete"'
 MAX_PENDING: Final = 256  # pending elicitations: the server creates them, so the size of the table is limited
-_AMBIGUOUS: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
 _MAY_BE_ELICITATION: Final = re.compile(rb"(?i:elicitation)|\\")
 """It is found in every line that some reader may take for an elicitation."""
 
@@ -60,14 +58,15 @@ class Elicitations:
             if method(members) == COMPLETED and "id" not in members:
                 return ElicitationCompleted()
             elicitation = _elicitation(members) if "id" in members else None
-        except _AMBIGUOUS:
+        except raw_json.AMBIGUOUS:
             unclear = self.guarded and _MAY_BE_ELICITATION.search(bytes(line))
             return Dropped("a message that some readers take for an elicitation") if unclear else None
         return None if elicitation is None else self._note(members, elicitation)
 
     def _note(self, members: Members, elicitation: Elicitation) -> ElicitationRequested | Dropped:
         raw_id = bytes(members["id"])
-        pending = PendingElicitation(id_key(raw_id), raw_id, elicitation, task=b"task" in _names(members))
+        is_task = "task" in raw_json.fields(members.get("params", b"{}"))
+        pending = PendingElicitation(id_key(raw_id), raw_id, elicitation, is_task)
         if self.guarded and pending.key in self._pending:
             return Dropped("an elicitation with the id of one that is still pending")
         if len(self._pending) >= MAX_PENDING and not self._forget_one():
@@ -99,7 +98,7 @@ class Elicitations:
         """True if a batch from the server may hold an elicitation that hooks judge."""
         try:
             return self.guarded and any(method(raw_json.fields(item)) == METHOD for item in raw_json.items(batch))
-        except _AMBIGUOUS:
+        except raw_json.AMBIGUOUS:
             return True
 
     # --- lines of the agent ---
@@ -114,7 +113,7 @@ class Elicitations:
             return Refused("It answers an elicitation that hooks are still judging, or that has a response already.")
         try:
             elicitation = elicitation_messages.with_agent_response(pending.elicitation, members)
-        except _AMBIGUOUS as problem:
+        except raw_json.AMBIGUOUS as problem:
             if self.guarded:
                 return Refused(f"The response to the server's elicitation cannot be judged: {problem}.")
             elicitation = pending.elicitation
@@ -134,45 +133,46 @@ class Elicitations:
 
 def in_result(members: Members) -> list[ElicitationSeen]:
     """Return the elicitations in an `input_required` result of the stateless era."""
-    found = [_requested(request) for _, request in _members(members.get("inputRequests"))]
-    return [
-        ElicitationSeen(elicitation.message, elicitation=elicitation)
-        for elicitation in found
-        if elicitation is not None
-    ]
+    requested = _requests(members).values()
+    return [ElicitationSeen(request.message, elicitation=request) for request in requested if request is not None]
 
 
 def all_in_result(members: Members) -> dict[str, Elicitation] | None:
     """Return the elicitations by name if an `input_required` result requests nothing else; else None."""
-    found = {name: _requested(request) for name, request in _members(members.get("inputRequests"))}
-    elicitations = {name: elicitation for name, elicitation in found.items() if elicitation is not None}
-    return elicitations if elicitations and len(elicitations) == len(found) else None
+    requests = _requests(members)
+    elicitations = {name: elicitation for name, elicitation in requests.items() if elicitation is not None}
+    return elicitations if elicitations and len(elicitations) == len(requests) else None
 
 
 def in_responses(raw: bytes) -> list[ElicitationSeen]:
     """Return the responses in `inputResponses` of a call that continues; they do not repeat the messages."""
-    found = [_responded(response) for _, response in _members(raw)]
-    return [ElicitationSeen("", elicitation.action, elicitation) for elicitation in found if elicitation.action]
+    responded = [_responded(response) for response in _members(raw).values()]
+    return [ElicitationSeen("", elicitation.action, elicitation) for elicitation in responded if elicitation.action]
 
 
-def _members(raw: bytes | msgspec.Raw | None) -> Iterator[tuple[str, msgspec.Raw]]:
+def _requests(result: Members) -> dict[str, Elicitation | None]:
+    """Return what a result requests by name, None for what is not a readable elicitation."""
+    return {name: _requested(request) for name, request in _members(result.get("inputRequests", b"{}")).items()}
+
+
+def _members(raw: bytes | msgspec.Raw) -> Members:
     try:
-        yield from raw_json.fields(raw or b"{}").items()
-    except _AMBIGUOUS:
-        return
+        return raw_json.fields(raw or b"{}")
+    except raw_json.AMBIGUOUS:
+        return {}
 
 
 def _requested(request: msgspec.Raw) -> Elicitation | None:
     try:
         return _elicitation(raw_json.fields(request))
-    except _AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return None
 
 
 def _responded(response: msgspec.Raw) -> Elicitation:
     try:
         return elicitation_messages.with_agent_response(Elicitation(""), {"result": response})
-    except _AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return Elicitation("")
 
 
@@ -181,7 +181,3 @@ def _elicitation(request: Members) -> Elicitation | None:
     if method(request) != METHOD:
         return None
     return elicitation_messages.read(raw_json.fields(request.get("params", b"{}")))
-
-
-def _names(request: Members) -> set[bytes]:
-    return {name.encode(errors="replace") for name in raw_json.fields(request.get("params", b"{}"))}

@@ -15,15 +15,13 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from ..jsonrpc.nesting import PIECE_BYTES, Nesting
-from ..jsonrpc.raw_json import folded_key
+from ..jsonrpc.raw_json import DECODE_ERRORS, folded_key
 
 Raw = msgspec.Raw
 SAFE_DIGITS: Final = 15
 """Integers with at most this number of digits are exact in every JSON reader: some readers keep numbers as doubles."""
 
 _REMEMBERED_BYTES: Final = 4096  # of a call that is remembered until the next one: nearly all are shorter
-_MAX_NAMES: Final = 4096  # remembered names of tools: more than any server has
-_LONGEST_NAME: Final = 1024  # characters of a remembered name: MCP's have at most 128
 _ABSENT: Final = Raw(b"")
 _Message = TypeVar("_Message")
 
@@ -82,34 +80,15 @@ _HEADS: Final = msgspec.json.Decoder(Head)
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-class JudgedTools(dict[str, bool]):
-    """Whether each tool is judged, by its name."""
-
-    def note(self, name: str, judged: bool) -> None:
-        """Remember one tool. The agent chooses names, so the size of the table is limited, and a long name is left out.
-
-        What is not remembered is found out again.
-        """
-        if len(name) > _LONGEST_NAME:
-            return
-        if len(self) >= _MAX_NAMES:
-            self.clear()
-        self[name] = judged
-
-
 def unjudged_calls(block: bytes, judged: Mapping[str, bool]) -> list[bytes] | None:
-    """Return the ids in a block of calls if none of them is judged; None: the lines must be read one by one.
-
-    Each id is a number with only one spelling. `judged` says for each name whether the tool is judged.
-    """
+    """Return the ids, all plain integers, in a block of calls of which none is `judged`; None: read each line."""
     if b"\r" in block or not block.isascii():
         return None
     calls = _decode_lines(_CALLS, block)
     if calls is None or len(_ENCODER.encode_lines(calls)) != len(block):
         return None
-    for name in {call.params.name for call in calls}:
-        if judged.get(name, True):
-            return None
+    if any(judged.get(name, True) for name in {call.params.name for call in calls}):
+        return None
     ids = [bytes(call.id) for call in calls]
     return ids if are_plain_integers(ids) else None
 
@@ -121,7 +100,7 @@ def _decode_lines(decoder: msgspec.json.Decoder[_Message], block: bytes) -> list
         return None
     try:
         return [*map(decoder.decode, lines)]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return None
 
 
@@ -136,9 +115,9 @@ def are_plain_integers(ids: Sequence[bytes]) -> bool:
 
 
 def compact_call(line: bytes) -> CompactCall | None:
-    """Return the `tools/call` in a line that holds nothing else and no byte that some readers take for a line end.
+    """Return the `tools/call` in a line that has nothing else, no duplicate key, and no byte some take for a line end.
 
-    The line has no duplicate key and no other spelling of a key. The inside of `arguments` and `_meta` is not checked.
+    The inside of `arguments` and `_meta` is not checked.
     """
     return _known_call(line) if len(line) < _REMEMBERED_BYTES else _compact_call(line)
 
@@ -147,7 +126,7 @@ def _compact_call(line: bytes, line_end: int = 1) -> CompactCall | None:
     """As `compact_call`; `line_end` is how many bytes of the line are its end."""
     try:
         call = _CALLS.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return None
     least = len(_ENCODER.encode(call)) + line_end
     return call if least == len(line) and line.isascii() and b"\r" not in line else None
@@ -158,10 +137,7 @@ _known_call = lru_cache(maxsize=1)(_compact_call)
 
 
 def read_call(line: bytes, version: str = "") -> ReadCall | None:
-    """Return the `tools/call` in a line without its end, if it is compact and has a plain id.
-
-    As with `compact_call`, the inside of `arguments` and `_meta` is not checked. `version` is what the caller knows.
-    """
+    """As `compact_call` for a line without its end, if the id is plain. `version` is what the caller knows."""
     call = _compact_call(line, 0)
     if call is None or not is_plain_integer(raw_id := bytes(call.id)) or b"\n" in line:
         return None
@@ -169,19 +145,16 @@ def read_call(line: bytes, version: str = "") -> ReadCall | None:
 
 
 def is_result(line: bytes, raw_id: bytes) -> bool:
-    """True for a response to the request with this id that has a result and nothing else, and no duplicate key.
-
-    `line` has no line end. The inside of the result is not checked.
-    """
+    """True for a response with this id, a result, nothing else, and no line end. Inside, the result is not checked."""
     return _is_known_result(line, raw_id) if len(line) < _REMEMBERED_BYTES else _is_result(line, raw_id)
 
 
 def _is_result(line: bytes, raw_id: bytes) -> bool:
     try:
-        found = _RESULTS.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        response = _RESULTS.decode(line)
+    except DECODE_ERRORS:
         return False
-    return bytes(found.id) == raw_id and len(_ENCODER.encode(found)) == len(line)
+    return bytes(response.id) == raw_id and len(_ENCODER.encode(response)) == len(line)
 
 
 _is_known_result = lru_cache(maxsize=1)(_is_result)
@@ -194,7 +167,7 @@ _ID_FIRST: Final = b'{"jsonrpc":"2.0","id":'
 def with_id(line: bytes, raw_id: bytes, new: bytes) -> bytes | None:
     """Return a compact message, whose id is `raw_id`, with another id; None: its id is not where SDKs write it.
 
-    A compact message has no blanks outside of its values. What ends with an id and one brace ends with its own id.
+    What ends with an id and one brace ends with its own id, because a compact message has no blanks between values.
     """
     if line.startswith(_ID_FIRST):
         return _ID_FIRST + new + line[len(_ID_FIRST) + len(raw_id) :]
@@ -206,15 +179,15 @@ def heads(block: bytes) -> list[Head] | None:
     """Return the head of each line in a block of JSON objects; None: the block holds something else."""
     if block.find(b"\n") < len(block) - 1:
         return _decode_lines(_HEADS, block)
-    one = head(block)  # one line is by far the most frequent case, and this takes half the time
-    return None if one is None else [one]
+    only = head(block)  # one line is by far the most frequent case, and this takes half the time
+    return None if only is None else [only]
 
 
 def head(line: bytes) -> Head | None:
     """Return the head of the one JSON object in a line; None: it holds something else."""
     try:
         return _HEADS.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return None
 
 
@@ -232,23 +205,10 @@ _START_OF_RESPONSE: Final = re.compile(_START + _RESULT)
 _END_WITH_ID: Final = re.compile(rb"[,{]" + _B + _ID + rb"(?:," + _B + _VERSION_MEMBER + rb")?\}" + _B + rb"$")
 _METHOD: Final = rb'"method"' + _B + rb":"
 _START_WITH_METHOD: Final = re.compile(_START + _METHOD)
+_START_OF_REQUEST: Final = re.compile(_START + _ID + rb"," + _B + _VERSION + _METHOD)
+_REST_OF_METHOD: Final = _B + rb'"[^"\\]*"' + _B + rb"," + _B
 _START_OF_PARAMS: Final = re.compile(
-    _START
-    + rb"(?:"
-    + _ID
-    + rb","
-    + _B
-    + rb")?"
-    + _VERSION
-    + _METHOD
-    + _B
-    + rb'"[^"\\]*"'
-    + _B
-    + rb","
-    + _B
-    + rb'"params"'
-    + _B
-    + rb":"
+    _START + rb"(?:" + _ID + rb"," + _B + rb")?" + _VERSION + _METHOD + _REST_OF_METHOD + rb'"params"' + _B + rb":"
 )
 _FIRST_MEMBER: Final = re.compile(_START + rb'"([^"\\]*)"' + _B + rb":")
 _END: Final = re.compile(
@@ -258,8 +218,8 @@ _END: Final = re.compile(
 
 def response_id(head: bytes, tail: bytes) -> bytes | None:
     """Return the id of a response from its first and last bytes, where servers write it; None: it is unclear."""
-    found = _START_WITH_ID.match(head) or (_START_OF_RESPONSE.match(head) and _END_WITH_ID.search(tail))
-    return found[1] if found else None
+    match = _START_WITH_ID.match(head) or (_START_OF_RESPONSE.match(head) and _END_WITH_ID.search(tail))
+    return match[1] if match else None
 
 
 def begins_with_odd_id(head: bytes) -> bool:
@@ -267,7 +227,7 @@ def begins_with_odd_id(head: bytes) -> bool:
     return _START_WITH_ODD_ID.match(head) is not None
 
 
-def is_no_response(head: bytes) -> bool:
+def begins_with_method(head: bytes) -> bool:
     """True if the message that begins with `head` is a request or a notification."""
     return _START_WITH_METHOD.match(head) is not None
 
@@ -295,10 +255,7 @@ class Envelope:
         self._end = b""
 
     def add(self, piece: bytes) -> int:
-        """Add the next bytes; return how many of them are not part of the message's end.
-
-        An end that is so long that it cannot be clear counts as content.
-        """
+        """Add the next bytes; return how many of them are content, as is an end that is too long to be clear."""
         if len(self._end) > _MAX_END_BYTES:
             return len(piece)
         if self._end:
@@ -312,13 +269,11 @@ class Envelope:
         return skipped + at
 
     def clear_id(self) -> bytes | None:
-        """Return the id of the response, after its end: empty if it is no response; None if readers may differ."""
+        """Return the id of the response, after its end: empty if it is not one; None if readers may differ."""
         end = _END.fullmatch(self._end)
         if not (self._is_known and end and self._nesting.is_plain) or (self._id and end[1]):
             return None
-        if self._is_response:
-            return end[1]
-        return self._id or b""
+        return end[1] if self._is_response else self._id or b""
 
 
 def clear_id(line: bytes) -> bytes | None:
@@ -329,10 +284,7 @@ def clear_id(line: bytes) -> bytes | None:
     return envelope.clear_id()
 
 
-_START_OF_REQUEST: Final = re.compile(_START + _ID + rb"," + _B + _VERSION + _METHOD)
-
-
 def request_id(head: bytes, tail: bytes) -> bytes | None:
     """Return the id of a request from its first and last bytes; None: it is unclear."""
-    found = _START_OF_REQUEST.match(head) or (_START_WITH_METHOD.match(head) and _END_WITH_ID.search(tail))
-    return found[1] if found else None
+    match = _START_OF_REQUEST.match(head) or (_START_WITH_METHOD.match(head) and _END_WITH_ID.search(tail))
+    return match[1] if match else None

@@ -15,15 +15,37 @@ from ..model.hooks import HookRun, Tool
 from ..model.settings import Delivery
 from . import approval_messages, response_edits
 from .calls import Progress
-from .response_edits import DeliveredResponse
+from .response_edits import INTERNAL_ERROR, DeliveredResponse, error_response, json_string
 
 REFUSED: Final = -31403
 """The error code of a refusal that cannot be a result: HTTP's 403, outside the range that JSON-RPC reserves."""
 
-UNREADABLE: Final = -32700  # JSON-RPC's code for text that is no JSON
-MALFORMED: Final = -32600  # JSON-RPC's code for JSON that is no valid request
+UNREADABLE: Final = -32700  # JSON-RPC's code for text that is not JSON
+MALFORMED: Final = -32600  # JSON-RPC's code for JSON that is not a valid request
 NO_METHOD: Final = -32601  # JSON-RPC's code for a method that the receiver does not have
 BAD_PARAMS: Final = -32602  # JSON-RPC's code for parameters that make no sense to the receiver
+
+FixedError = tuple[int, str]
+"""Code and message of an error that is always the same."""
+
+NO_CLIENT: Final = (
+    INTERNAL_ERROR,
+    "The server is shared, and it is not certain for which of its clients this request is, or that client has left.",
+)
+CLIENT_IS_BUSY: Final = (
+    INTERNAL_ERROR,
+    "The client has too many unanswered requests, or this request's id is too long.",
+)
+NO_STREAM: Final = (
+    INTERNAL_ERROR,
+    "The client has no request in flight and does not listen for requests of the server.",
+)
+NOT_ANNOUNCED: Final = (NO_METHOD, "The client of this request does not support it.")
+UNKNOWN_TASK: Final = (BAD_PARAMS, "Failed to retrieve task: Task not found")  # as in the SDKs
+NO_TASK_LIST: Final = (
+    NO_METHOD,
+    "The server is shared, so tasks are not listed. Use the ids that the calls have returned.",
+)
 
 TASK_REQUEST_FAILED: Final = (
     "The server answered this request about a task with an error. Its message is withheld because no hook judges it."
@@ -67,10 +89,9 @@ def deliver(
     Raises Unreadable or DuplicateKeys if output must not pass and the envelope cannot be read.
     """
     if comments.withheld:
-        return DeliveredResponse(
-            response_edits.with_result_withheld(line, withheld_sentence(comments.withheld, pre_feedback))
-        )
-    replacement = response_edits.json_string(hidden_sentence(comments)) if comments.hidden_by else comments.replacement
+        text = withheld_sentence(comments.withheld, pre_feedback)
+        return DeliveredResponse(response_edits.with_result_withheld(line, text))
+    replacement = json_string(hidden_sentence(comments)) if comments.hidden_by else comments.replacement
     note = None
     if replacement is not None:
         replaced = response_edits.with_replacement(line, replacement, delivery, tool)
@@ -85,9 +106,8 @@ def deliver(
 def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) -> DeliveredResponse:
     """Put the comments into the response `line`, which holds a JSON-RPC error. Otherwise as `deliver`."""
     if comments.withheld:
-        return DeliveredResponse(
-            response_edits.with_error_withheld(line, withheld_sentence(comments.withheld, pre_feedback))
-        )
+        text = withheld_sentence(comments.withheld, pre_feedback)
+        return DeliveredResponse(response_edits.with_error_withheld(line, text))
     if comments.hidden_by:
         line = response_edits.with_error_withheld(line, hidden_sentence(comments))
     elif comments.replacement is not None:
@@ -107,7 +127,7 @@ def with_instructions(line: bytes, texts: Sequence[str]) -> bytes:
         old = raw_json.text(given or b'""')
         if not text or old is None:
             return result
-        new = response_edits.string_with_more(given, "\n\n" + text) if old else response_edits.json_string(text)
+        new = response_edits.string_with_more(given, "\n\n" + text) if old else json_string(text)
         return raw_json.with_member(result, "instructions", new)
 
     return _with_result(line, instructed)
@@ -129,10 +149,7 @@ def without_output_schemas(line: bytes, hooked: Callable[[str], bool]) -> bytes:
 
 
 def without_tools(line: bytes, hidden: Callable[[str], bool]) -> bytes:
-    """Remove the hidden tools from a tools/list response, which then must not be cached for others.
-
-    A response that cannot be read stays as it is: hiding is a courtesy, because calls of hidden tools are refused.
-    """
+    """As `without_output_schemas`, without the hidden tools: a courtesy, because calls of hidden tools are refused."""
 
     def shown(result: bytes) -> bytes:
         tools = response_edits.member_or_empty(result, "tools")
@@ -163,7 +180,6 @@ def _listed(tools: bytes) -> Iterator[tuple[raw_json.Span, str | None]]:
 
 
 def _with_tools(result: bytes, tools: bytes, edited: bytes) -> bytes:
-    """Put the edited list into a tools/list result."""
     if edited == tools:
         return result
     result = raw_json.with_member(result, "tools", edited)
@@ -191,7 +207,15 @@ def unclear_response(raw_id: bytes) -> bytes:
 
 def response_too_long(raw_id: bytes, size: int, limit: int) -> bytes:
     """Return the response to a call if the server's response is too long to be judged."""
-    why = f"its {size} bytes are more than {limit} (max_message_bytes)"
+    return _too_much(raw_id, f"its {size} bytes are more than {limit} (max_message_bytes)")
+
+
+def response_out_of_memory(raw_id: bytes, size: int) -> bytes:
+    """Return the response to a call if there is not enough memory for the server's response."""
+    return _too_much(raw_id, f"it has {size} bytes, and there is not enough memory to judge it")
+
+
+def _too_much(raw_id: bytes, why: str) -> bytes:
     return failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
 
 
@@ -200,24 +224,20 @@ def out_of_memory(size: int) -> str:
     return f"It has {size} bytes, and there is not enough memory to judge it."
 
 
-def response_out_of_memory(raw_id: bytes, size: int) -> bytes:
-    """Return the response to a call if there is not enough memory for the server's response."""
-    why = f"it has {size} bytes, and there is not enough memory to judge it"
-    return failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
+def message_too_long(size: int, limit: int) -> str:
+    """Return why a message of this size is refused."""
+    return f"It has {size} bytes, which is more than hooks can judge: {limit} (max_message_bytes)."
 
 
 def ended_early(progress: Progress, why: str, *, task_request: bool = False) -> str:
-    """Return what is known of a call that ends before its response could be given; `why` has no full stop.
-
-    The model, people and the audit get the same words.
-    """
+    """Return what the model, people and the audit read of a call that ends early; `why` has no full stop."""
     known = _KNOWN_OF_TASK_REQUEST if task_request else _KNOWN_OF_CALL
     return f"{why}. {known[progress]}"
 
 
 def too_many_calls(most: int) -> str:
     """Return why a call is not handled while the user has so many in flight, without a full stop."""
-    return f"{most} calls of this user are in flight, and more may not be: try again when one of them has ended"
+    return f"{most} calls of this user are in flight, which is the limit: try again when one of them has ended"
 
 
 def remote_failure(
@@ -225,8 +245,8 @@ def remote_failure(
 ) -> bytes:
     """Return the response to a request to a remote server that has failed; `why` has no full stop.
 
-    `refusal` is given if the server has refused the request: the JSON-RPC error with which it did, whose code and data
-    stay, or nothing. With the progress NOT_SENT, it has not acted on the request.
+    `refusal` is given if the server has refused the request, and is the JSON-RPC error, whose code and data stay, or
+    empty. With the progress NOT_SENT, the server has not acted on the request.
     """
     if refusal is None:
         known = (_KNOWN_OF_CALL if is_call else _KNOWN_OF_REQUEST)[progress]
@@ -234,79 +254,44 @@ def remote_failure(
         known = "The tool was not run." if progress is Progress.NOT_SENT else "The call may have had an effect."
     else:
         known = ""
-    text = " ".join(one for one in (f"{why}.", known, hint) if one)
+    text = " ".join(filter(None, (f"{why}.", known, hint)))
     try:
-        error = raw_json.with_member(
-            bytes(raw_json.fields(refusal or b"{}")["error"]), "message", response_edits.json_string(text)
-        )
-    except (KeyError, *response_edits.AMBIGUOUS):
+        given = bytes(raw_json.fields(refusal or b"{}")["error"])
+        failure = raw_json.with_member(given, "message", json_string(text))
+    except (KeyError, *raw_json.AMBIGUOUS):
         return failed_call(raw_id, text)
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (raw_id, error)
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (raw_id, failure)
 
 
 def failed_call(raw_id: bytes, text: str) -> bytes:
     """Return the response to a call that has no result."""
-    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, text)
+    return error_response(raw_id, INTERNAL_ERROR, text)
+
+
+def error(raw_id: bytes, fixed: FixedError) -> bytes:
+    """Return the line of one of the errors above."""
+    return error_response(raw_id, *fixed)
 
 
 def refused_message(raw_id: bytes, why: str, *, unreadable: bool) -> bytes:
     """Return the response to a message that is not forwarded; `why` is a sentence."""
     code = UNREADABLE if unreadable else MALFORMED
-    return response_edits.error_response(raw_id, code, f"hookproxy refused this message. {why}")
-
-
-def no_client(raw_id: bytes) -> bytes:
-    """Return the response to a request of a shared server that no client can answer."""
-    why = "The server is shared, and it is not certain for which of its clients this request is"
-    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, f"{why}, or that client has left.")
-
-
-def client_is_busy(raw_id: bytes) -> bytes:
-    """Return the response to a request of a shared server that cannot be kept until its client answers."""
-    why = "The client has not answered too many earlier requests, or the id of this one is too long."
-    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, why)
+    return error_response(raw_id, code, f"hookproxy refused this message. {why}")
 
 
 def unread_response(raw_id: bytes, size: int, *, is_call: bool) -> bytes:
     """Return the response to a request whose own response cannot wait until the agent reads what came before."""
-    why = f"The response has {size} bytes, and too much waits already that this user's agents do not read"
+    why = f"The response has {size} bytes, and too much is waiting already until this user's agents read it"
     return remote_failure(raw_id, why, Progress.ANSWERED, is_call=is_call)
-
-
-def no_stream(raw_id: bytes) -> bytes:
-    """Return the response to a request of a server whose agent keeps no stream open on which it could come."""
-    why = "The client has no request in flight and does not listen for requests of the server."
-    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, why)
-
-
-def not_announced(raw_id: bytes) -> bytes:
-    """Return the response to a request of a shared server for which its client has announced no capability."""
-    return response_edits.error_response(raw_id, NO_METHOD, "The client of this request does not support it.")
-
-
-def unknown_task(raw_id: bytes) -> bytes:
-    """Return the response to a request about a task that the client has not created, or that does not exist."""
-    return response_edits.error_response(raw_id, BAD_PARAMS, "Failed to retrieve task: Task not found")
-
-
-def no_task_list(raw_id: bytes) -> bytes:
-    """Return the response to `tasks/list` at a shared server: it would list the tasks of others."""
-    why = "The server is shared, so tasks are not listed. Use the ids that the calls have returned."
-    return response_edits.error_response(raw_id, NO_METHOD, why)
 
 
 def other_version(raw_id: bytes, requested: bytes, supported: Sequence[str]) -> bytes:
     """Return the response to `initialize` if a shared server already speaks another version of the protocol."""
-    text = response_edits.json_string(
+    text = json_string(
         f"Unsupported protocol version. The server is shared and speaks {' or '.join(supported)} with its first client."
     )
     data = b'{"supported":%b,"requested":%b}' % (raw_json.encode(list(supported)), requested or b"null")
     return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b,"data":%b}}\n' % (raw_id, BAD_PARAMS, text, data)
-
-
-def message_too_long(size: int, limit: int) -> str:
-    """Return why a message of this size is refused."""
-    return f"It has {size} bytes, which is more than hooks can judge: {limit} (max_message_bytes)."
 
 
 def login_needed(server: str, command: str) -> str:
@@ -373,17 +358,14 @@ def input_required(raw_id: bytes, message: str, request_state: str, offers_simil
     """Return the response to a call that continues when the person has answered (2026-07-28)."""
     params = approval_messages.elicitation_params(message, offers_similar)
     request = b'{"method":"elicitation/create","params":%b}' % params
-    requests = b"{%b:%b}" % (response_edits.json_string(approval_messages.MEMBER), request)
-    result = b'{"resultType":"input_required","inputRequests":%b,"requestState":%b}' % (
-        requests,
-        response_edits.json_string(request_state),
-    )
+    requests, state = b"{%b:%b}" % (json_string(approval_messages.MEMBER), request), json_string(request_state)
+    result = b'{"resultType":"input_required","inputRequests":%b,"requestState":%b}' % (requests, state)
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_id, result)
 
 
 def log_entry(text: str) -> bytes:
     """Return a log message for the person. The server must have declared logging."""
-    params = b'{"level":"info","logger":"hookproxy","data":%b}' % response_edits.json_string(text[:_MAX_CHARACTERS])
+    params = b'{"level":"info","logger":"hookproxy","data":%b}' % json_string(text[:_MAX_CHARACTERS])
     return b'{"jsonrpc":"2.0","method":"notifications/message","params":%b}\n' % params
 
 
@@ -393,14 +375,14 @@ def _with_result(line: bytes, edit: Callable[[bytes], bytes]) -> bytes:
         span = raw_json.members(line).get("result", (0, 0))
         result = line[slice(*span)]
         edited = edit(result)
-    except response_edits.AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return line
     return line if edited == result else raw_json.splice(line, [(span, edited)])
 
 
 def _failure(raw_id: bytes, text: str, stateless: bool, task: bool) -> bytes:
     if task:
-        return response_edits.error_response(raw_id, REFUSED, text)
+        return error_response(raw_id, REFUSED, text)
     return response_edits.failed_result(raw_id, text, stateless)
 
 
@@ -428,8 +410,8 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
         case RefusalCause.ASK_DENIED:
             rule = 'The configuration says on_ask = "deny", so the call is denied.'
         case RefusalCause.ASK_UNAVAILABLE:
-            rule = "This agent cannot ask the user, so the call is denied. Tell the user what you want to do, and why."
-            rule = f"{rule} {refuse.remedy}".rstrip()
+            told = "This agent cannot ask the user, so the call is denied. Tell the user what you want to do, and why."
+            rule = f"{told} {refuse.remedy}".rstrip()
         case RefusalCause.DECLINED:
             rule = "The user was asked and did not allow it. Do not try it again unless the user says so."
         case RefusalCause.NOT_ANSWERED:
@@ -464,9 +446,9 @@ def _because(reason: str) -> str:
 def withheld_sentence(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -> str:
     """Return the text in place of the output. It leaves out the post hooks' feedback, which may quote the output."""
     sentences = (
-        f"The tool was run, but its output is withheld, because {_hook_failure(one)}. "
+        f"The tool was run, but its output is withheld, because {_hook_failure(run)}. "
         "Calling the tool again would run it again."
-        for one in failed
+        for run in failed
     )
     return _paragraphs((*sentences, *pre_feedback))[:_MAX_CHARACTERS]
 
@@ -479,15 +461,15 @@ def hidden_sentence(comments: Comments) -> str:
 def feedback_text(comments: Comments, pre_feedback: Sequence[str]) -> str:
     """Return all feedback of hooks on one call as one text."""
     noted = (
-        f"Note: {_hook_failure(one)}. This hook is set to block when it fails, but the tool had already run. "
+        f"Note: {_hook_failure(run)}. This hook is set to block when it fails, but the tool had already run. "
         "The output is unchanged, and this hook has not judged it."
-        for one in comments.noted
+        for run in comments.noted
     )
     return _paragraphs((*pre_feedback, *comments.feedback, *noted))
 
 
-def _hook_failure(one: HookRun) -> str:
-    return f"the {one.spec.event} hook {one.spec.label} failed: {one.verdict.failure}"
+def _hook_failure(run: HookRun) -> str:
+    return f"the {run.spec.event} hook {run.spec.label} failed: {run.verdict.failure}"
 
 
 def _paragraphs(texts: Iterable[str]) -> str:

@@ -37,16 +37,10 @@ class Handshake:
         """The agent accepts `elicitation/create` requests: it declared this, and the handshake is complete."""
         return self._supports_forms and self._initialized and self._version >= _FIRST_WITH_ELICITATION
 
-    def note_initialize(self, params: Members) -> None:
-        """Note the params of an `initialize` request."""
-        self.opened = self.uses_initialize = True
-        self.agent_name = calls.client_name(params.get("clientInfo"))
-        self._supports_forms = supports_forms(params.get("capabilities"))
-
     def note_result(self, result: Members) -> None:
         """Note the result of `initialize`, which has the protocol version and the server's name."""
         self._version = raw_json.text(bytes(result.get("protocolVersion", b""))) or ""
-        self.server_name = calls.server_name(result.get("serverInfo"))
+        self.server_name = calls.texts_of(result.get("serverInfo"), "name")
 
     def note_initialized(self) -> None:
         """Note that the agent has completed the handshake."""
@@ -56,29 +50,24 @@ class Handshake:
         """Return the `params._meta` for a request of hookproxy's own to the server; None: no request is possible yet.
 
         In the stateless era, it has the protocol version and the agent's name from the call `at_hand`, else from the
-        agent's last judged call, and declares no capabilities. An agent that sends calls before the handshake is
-        complete must not escape its hooks: a server that accepts its call accepts ours.
+        last judged call, and no capabilities. A server that accepts a call before the handshake accepts ours.
         """
         meta = self._meta if at_hand is None else _protocol_members(at_hand)
         if meta:
             return {**meta, calls.CAPABILITIES_KEY: msgspec.Raw(b"{}")}
         return {} if self._has_judged_call or (self._initialized and self._version) else None
 
-    def note_meta(self, meta: Members) -> None:
-        """Note the `params._meta` of a request: it shows the era and the agent."""
-        self._meta = _protocol_members(meta)
-
     def note_judged_call(self, meta: Members) -> None:
         """Note the `params._meta` of a judged tool call."""
         self._has_judged_call = True
         self._meta = _protocol_members(meta)
 
-    def note_stateless_request(self, meta: Members) -> None:
+    def _note_stateless_request(self, meta: Members) -> None:
         """Note the `params._meta` of a request. In the stateless era, the first one begins the session."""
         if not self.opened and calls.PROTOCOL_VERSION_KEY in meta:
             self.opened = True
-            self.agent_name = calls.client_name(meta.get(calls.CLIENT_INFO_KEY))
-            self.note_meta(meta)
+            self.agent_name = calls.texts_of(meta.get(calls.CLIENT_INFO_KEY), "name", "version")
+            self._meta = _protocol_members(meta)
 
     def note_request(self, members: Members, method: bytes, initializes: bool) -> None:
         """Note any request other than a tool call. One without readable params belongs to neither era."""
@@ -87,13 +76,15 @@ class Handshake:
         with contextlib.suppress(ValueError):
             params = raw_json.fields(bytes(members["params"]))
             if initializes:
-                self.note_initialize(params)
+                self.opened = self.uses_initialize = True
+                self.agent_name = calls.texts_of(params.get("clientInfo"), "name", "version")
+                self._supports_forms = supports_forms(params.get("capabilities"))
             else:
-                self.note_stateless_request(calls.meta(bytes(params.get("_meta", b""))))
+                self._note_stateless_request(calls.meta(bytes(params.get("_meta", b""))))
 
     def note_call(self, meta: Members) -> None:
         """Note the `params._meta` of a tool call. It begins the session even without a handshake."""
-        self.note_stateless_request(meta)
+        self._note_stateless_request(meta)
         self.opened = True
 
 

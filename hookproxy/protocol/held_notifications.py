@@ -9,6 +9,7 @@ not. A response about a task cannot wait: `mcp_task` takes the text out of it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -52,8 +53,6 @@ class Released(Struct, frozen=True):
 
 
 class _Held(Struct, eq=False):
-    """One notification that waits."""
-
     line: bytes
     waits_for: set[Call]
     passes: bool = True
@@ -72,10 +71,7 @@ class HeldNotifications:
         self._lost = 0
 
     def take(self, line: bytes, in_flight: Iterable[Call], tasks: Tasks) -> bool:
-        """Keep the line if it is a notification that may be about a call whose output will be judged. False: it passes.
-
-        `line` holds an object that is neither a response nor an elicitation.
-        """
+        """Keep the message of the server if it may be about a call whose output will be judged. False: it passes."""
         owners = _calls_of(line, in_flight, tasks)
         if not owners:
             return False
@@ -96,7 +92,7 @@ class HeldNotifications:
             return NOTHING
         lines: list[bytes] = []
         dropped, self._lost = self._lost, 0
-        for held in [one for one in self._held if call in one.waits_for]:
+        for held in [held for held in self._held if call in held.waits_for]:
             held.waits_for.discard(call)
             held.passes = held.passes and call.output_passes
             if not held.waits_for:
@@ -112,7 +108,6 @@ def _is_open(stage: TaskStage) -> bool:
 
 
 def _calls_of(line: bytes, in_flight: Iterable[Call], tasks: Tasks) -> set[Call]:
-    """Return the calls for which a message of the server must wait."""
     holding = {call for call in in_flight if call.holds_notifications and call.progress is not Progress.NOT_SENT}
     holding.update(task.call for task in tasks.values() if _is_open(task.stage) and task.call.holds_notifications)
     return _owners(line, holding, tasks) if holding else holding
@@ -120,7 +115,7 @@ def _calls_of(line: bytes, in_flight: Iterable[Call], tasks: Tasks) -> set[Call]
 
 def _owners(line: bytes, holding: set[Call], tasks: Tasks) -> set[Call]:
     """Return the calls that a message of the server may be about: all of them if it cannot be read for certain."""
-    try:
+    with contextlib.suppress(*raw_json.AMBIGUOUS):
         members = raw_json.fields(line)
         calls.check_spelling(members)
         method = calls.method(members)
@@ -132,8 +127,6 @@ def _owners(line: bytes, holding: set[Call], tasks: Tasks) -> set[Call]:
             return set(_with_token(holding, bytes(params.get("progressToken", b"null"))))
         if method.startswith(_TASK):
             return _of_task(raw_json.text(bytes(params.get("taskId", b""))), holding, tasks)
-    except (raw_json.Unreadable, raw_json.DuplicateKeys):
-        pass
     return holding
 
 
@@ -149,14 +142,11 @@ def _with_token(holding: set[Call], token: bytes) -> Iterator[Call]:
 def _number(token: bytes) -> float | None:
     """The number that JavaScript makes of a token; None: none."""
     text = (raw_json.text(token) if token[:1] == b'"' else token.decode()) or "0"
-    try:
+    with contextlib.suppress(ValueError, OverflowError):
         return float(int(text, 0))
-    except (ValueError, OverflowError):
-        pass
-    try:
+    with contextlib.suppress(ValueError):
         return float(text)
-    except ValueError:
-        return None
+    return None
 
 
 def _of_task(task_id: str | None, holding: set[Call], tasks: Tasks) -> set[Call]:

@@ -1,13 +1,19 @@
-"""The table of the agent's requests in flight that no hook judges, and of the responses that may pass."""
+"""The tables of the agent's requests in flight: those that no hook judges, and the judged calls.
+
+judged call   HELD ──release──▶ FORWARDED ──take_response──▶ ANSWERED ──finish──▶ gone
+               ▲ │                 │                          │ │
+               │ └──stop──▶ STOPPED└────────cancel────────────┘ │
+               └──────────────────────prepare_retry─────────────┘
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum, auto
 from itertools import repeat
 from typing import Final
 
-from . import fast_scan
+from . import calls, fast_scan
+from .calls import Call, Phase, Progress
 
 _MAX_CANCELLED: Final = 1024  # cancelled requests that are remembered: agents cancel a few at a time
 _MAX_BARRED_BYTES: Final = 8 * 1024 * 1024  # of memory for barred ids: some 50,000 cancelled calls in one session
@@ -62,7 +68,7 @@ class InFlight(dict[bytes, RequestKind]):
     @property
     def awaits_session_data(self) -> bool:
         """True if the response to `initialize` or `tools/list` may come."""
-        return any(kind is RequestKind.INITIALIZE or kind is RequestKind.TOOLS_LIST for kind in self.values())
+        return not {RequestKind.INITIALIZE, RequestKind.TOOLS_LIST}.isdisjoint(self.values())
 
     @property
     def awaits_response(self) -> bool:
@@ -70,14 +76,10 @@ class InFlight(dict[bytes, RequestKind]):
         return any(kind is not RequestKind.SUBSCRIPTION for kind in self.values())
 
     def settle_hook_tool_call(self, key: bytes) -> bool:
-        """Note that a hook's tool call is answered. False: no such call is in flight."""
-        found = key in self.hook_tool_calls
+        """Note that a hook's tool call is answered, or given up: late responses are dropped. False: there is none."""
+        was_in_flight = key in self.hook_tool_calls
         self.hook_tool_calls.discard(key)
-        return found
-
-    def abandon_hook_tool_call(self, key: bytes) -> None:
-        """Stop waiting for a hook's tool call: its late response is dropped."""
-        self.hook_tool_calls.discard(key)  # its id is of hookproxy's own: no request of the agent ever has it
+        return was_in_flight
 
     def note(self, key: bytes, kind: RequestKind, spelled: bytes = b"") -> None:
         """Note a request that goes to the server, whose id is `spelled` so; empty: as its key."""
@@ -128,28 +130,22 @@ class InFlight(dict[bytes, RequestKind]):
             self[key] = RequestKind.OTHER
         return fits
 
-    def settle_all(self, found: list[fast_scan.Head], key_of: Callable[[bytes], bytes]) -> bool:
+    def settle_all(self, heads: list[fast_scan.Head]) -> bool:
         """Settle all responses among these if each ends a request of kind OTHER. False: nothing was settled."""
-        if len(found) == 1:  # by far the most frequent, and twice as fast
-            return self._settle_one(found[0], key_of) if found[0].id else bool(found[0].method)
+        if len(heads) == 1:  # by far the most frequent, and twice as fast
+            (head,) = heads
+            return not head.method and self._settle(calls.id_key(bytes(head.id))) if head.id else bool(head.method)
         keys: list[bytes] = []
-        for head in found:
-            if head.id:
-                if head.method:
-                    return False
+        for head in heads:
+            if head.id and not head.method:
                 keys.append(bytes(head.id))
-            elif not head.method:  # it may be a response without an id
+            elif head.id or not head.method:  # with neither, it may be a response without an id
                 return False
-        return not keys or self._settle_each(keys if fast_scan.are_plain_integers(keys) else [*map(key_of, keys)])
-
-    def _settle_one(self, head: fast_scan.Head, key_of: Callable[[bytes], bytes]) -> bool:
-        return not head.method and self._settle(key_of(bytes(head.id)))
+        return not keys or self._settle_each(keys if fast_scan.are_plain_integers(keys) else [*map(calls.id_key, keys)])
 
     def settle_simple(self, key: bytes) -> bool:
         """Settle a request of kind OTHER if the table is simple. False: nothing was settled."""
-        if self._duplicates or self._barred or self.hook_tool_calls:
-            return False
-        return self._settle(key)
+        return not (self._duplicates or self._barred or self.hook_tool_calls) and self._settle(key)
 
     def _settle(self, key: bytes) -> bool:
         if self.get(key) is not RequestKind.OTHER:
@@ -178,10 +174,9 @@ class InFlight(dict[bytes, RequestKind]):
             del self._cancelled[next(iter(self._cancelled))]
 
     def bar(self, key: bytes) -> None:
-        """Note that a judged call with this key was cancelled.
+        """Note that a judged call with this key was cancelled: the server may answer at any time, or twice.
 
-        The server may answer at any time, or twice. So no response with this key passes, and no request of the agent
-        gets it, until the session ends.
+        So no response with this key passes, and no request of the agent gets it, until the session ends.
         """
         if self.ids_may_repeat and key not in self._barred:
             self._barred.add(key)
@@ -207,10 +202,73 @@ class InFlight(dict[bytes, RequestKind]):
         return key in self._barred or key in self.hook_tool_calls
 
     def passes_unread(self, key: bytes | None) -> bool:
-        """True if a response with this key passes without being read.
-
-        With None, the key is not known yet, because some servers write the id last: True if any response passes.
-        """
+        """True if a response with this key passes without being read; None: any, as some servers write the id last."""
         if key is None:
             return bool(self) and not (self.blocks_any or self.released)
         return key in self and key not in self.released and not self.is_blocked(key)
+
+
+class JudgedCalls(dict[bytes, Call]):
+    """The judged calls by the key of their id, until their response has left; a repeated one also by its `sent_key`.
+
+    What must hold: a call in the table is not cancelled, and a cancelled one that the server has is barred in
+    `requests`.
+    """
+
+    def __init__(self, requests: InFlight) -> None:
+        super().__init__()
+        self._requests = requests
+
+    @property
+    def awaits_response(self) -> bool:
+        """True if the agent still awaits the server's response to one of them."""
+        return any(call.phase is Phase.FORWARDED for call in self.values())
+
+    def release(self, call: Call, *, unseen: bool = False) -> bool:
+        """Note that an allowed call goes to the server. False: it must not, because the agent has cancelled it.
+
+        With `unseen`, its response passes without being read, so the call leaves the table now.
+        """
+        if call.phase is not Phase.HELD:
+            return False
+        call.phase = Phase.FORWARDED
+        if call.progress is Progress.NOT_SENT:
+            call.progress = Progress.NO_RESPONSE
+        if unseen:
+            self._forget(call)
+            self._requests.note_released(call.key, call.id)
+        return True
+
+    def finish(self, call: Call) -> bool:
+        """Note that the call's response goes to the agent. False: it must not (it is cancelled, or has had one)."""
+        if self.get(call.key) is not call:
+            return False
+        self._forget(call)
+        return True
+
+    def cancel(self, call: Call) -> bool:
+        """Note that the agent has cancelled the call. True: the server has it, so it gets the cancellation."""
+        has_it = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
+        if has_it:
+            self._requests.bar(call.key)
+        call.phase = Phase.CANCELLED
+        self._forget(call)
+        return has_it
+
+    def prepare_retry(self, call: Call) -> bool:
+        """Make an answered call ready to be sent again. False: the agent has cancelled it.
+
+        It gets an id of our own, because a session must not use an id twice.
+        """
+        if call.phase is not Phase.ANSWERED:
+            return False
+        if call.sent_id:
+            del self[call.sent_key]
+        call.phase, call.sent_id, call.response_line, call.response = Phase.HELD, calls.new_id(), b"", None
+        call.sent_key = calls.id_key(call.sent_id)
+        self[call.sent_key] = call
+        return True
+
+    def _forget(self, call: Call) -> None:
+        del self[call.key]
+        self.pop(call.sent_key, None)

@@ -105,10 +105,7 @@ class Multiplexer:
     # --- the fast path: clients of the stateless era that each send one call ---
 
     def pass_call(self, owner: str, call: ReadCall) -> tuple[int, ReadCall] | None:
-        """As `attach` and `from_client`, for a client whose only message is a call that was read already.
-
-        Return the client, and the call that the server is to get. None: nothing was done, and both must be called.
-        """
+        """As `attach` and `from_client` for a client's only message, as the server gets it; None: nothing is done."""
         in_flight, shared = self._in_flight, self._shared
         number = b"%d" % (in_flight.last_number + 1)
         line = fast_scan.with_id(call.line, call.id, number) if call.version else None
@@ -124,10 +121,7 @@ class Multiplexer:
         del self._passed[number]
 
     def pass_response(self, number: bytes, line: bytes) -> tuple[int, bytes] | None:
-        """As `from_server` and `detach`, for the response to such a call; `line` has no line end.
-
-        Return the client and its line. None: nothing was done, and both must be called.
-        """
+        """As `from_server` and `detach` for the response to such a call, without a line end. None: nothing was done."""
         passed = self._passed.get(number)
         if passed is None or b'"taskId"' in line or b'"elicitationId"' in line:
             return None

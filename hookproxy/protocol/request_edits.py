@@ -52,13 +52,12 @@ def meta_for_server(members: Members, chosen: bytes) -> bytes:
     the era of the protocol depend on those members, so a hook can neither change nor remove them, nor add any.
     Raises Unreadable, DuplicateKeys.
     """
-    kept = {name: bytes(value) for name, value in members.items() if _is_of_protocol(name)}
+    kept = {name: value for name, value in members.items() if _is_of_protocol(name)}
     others = {} if chosen == b"null" else raw_json.fields(chosen)
-    new = {name: bytes(value) for name, value in others.items() if not _is_of_protocol(name)}
+    new = {name: value for name, value in others.items() if not _is_of_protocol(name)}
     if chosen == b"null" and not kept:
         return b""
-    merged = b",".join(b"%b:%b" % (json_string(name), value) for name, value in (new | kept).items())
-    return raw_json.one_line(b"{%b}" % merged.replace(b"\n", b" "))
+    return raw_json.one_line(raw_json.encode(new | kept).replace(b"\n", b" "))
 
 
 def _is_of_protocol(name: str) -> bool:
@@ -96,8 +95,5 @@ def with_agent_id(call: Call) -> bytes:
 
 
 def server_state_of(line: bytes) -> bytes:
-    """Return the requestState of an `input_required` response as spelled; empty: none.
-
-    Raises Unreadable, DuplicateKeys.
-    """
+    """Return the requestState of a response as spelled; empty: none. Raises Unreadable, DuplicateKeys."""
     return bytes(raw_json.fields(raw_json.fields(line)["result"]).get("requestState", b""))

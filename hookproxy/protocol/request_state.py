@@ -1,7 +1,7 @@
 """The request state that a call carries from one round to the next (2026-07-28).
 
-The state is signed. So only a state that this process has made, or a gateway with the same key, comes back: unchanged,
-in time, and only once. Law 1: a call without a valid request state is a new call, and its hooks run.
+Only a state that this process has made, or a gateway with the same key, comes back: unchanged, in time, and only once.
+Law 1: a call without a valid request state is a new call, and its hooks run.
 """
 
 from __future__ import annotations
@@ -72,67 +72,51 @@ class RequestStates(Protocol):
         """Return the requestState that brings this round back, once, within LIFETIME."""
 
     async def take(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
-        """Return the round that a call of this tool with these arguments continues; None: there is none.
+        """Return the round, without arguments, that a call of this tool with these continues; None: there is none.
 
         The state is used up by it. Raises StoreUnavailable if nobody can say whether it was used before.
         """
 
 
 class StateSealer:
-    """The calls that wait for their next round. Only this process can make the request states that bring them back."""
+    """The calls that wait for their next round in this process, which keeps them by their request states.
+
+    A state has a nonce that nobody can guess: only what was made here, unchanged, is found.
+    """
 
     failure = ""
     """As in RequestStates."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._key = os.urandom(_KEY_BYTES)
-        self._rounds: dict[str, tuple[CallRound, float]] = {}
+        self._rounds: dict[str, tuple[CallRound, float]] = {}  # and when each is out of date; the oldest first
         self._bytes = 0
 
     def to_request_state(self, waiting: CallRound) -> str:
-        """Return the requestState that brings this round back, once, within LIFETIME."""
-        kept = replace(waiting, arguments=b"")  # the signature covers them
+        """As in RequestStates."""
+        kept = replace(waiting, arguments=_digest(waiting.arguments))
         self._bytes += kept.size
         while len(self._rounds) >= _MAX_ROUNDS or (self._bytes > _MAX_BYTES and self._rounds):
-            self._take(next(iter(self._rounds)))
-        nonce = os.urandom(_NONCE_BYTES).hex()
+            self._forget(next(iter(self._rounds)))
         expiry = self._clock() + LIFETIME
-        self._rounds[nonce] = (kept, expiry)
-        payload = _encoded(raw_json.encode({"n": nonce, "e": expiry, "s": waiting.state.decode()}))
-        return f"{OWN_STATE_PREFIX}{payload}.{self._mac(payload, waiting.tool, waiting.arguments)}"
+        text = f"{OWN_STATE_PREFIX}{_payload(waiting, expiry)}"
+        self._rounds[text] = (kept, expiry)
+        return text
 
     def is_own(self, text: str) -> bool:
         """As in RequestStates."""
         return is_of_this_process(text)
 
-    def from_request_state(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
-        """Return the round that a call of this tool with these arguments continues; None: there is none."""
-        if not text.startswith(OWN_STATE_PREFIX):
-            return None
-        payload, mac = _parts(text)
-        import hmac
-
-        if not hmac.compare_digest(mac.encode(errors="replace"), self._mac(payload, tool, arguments).encode()):
-            return None
-        waiting, expiry = self._take(_member(payload, "n"))
-        return waiting if self._clock() < expiry else None
-
     async def take(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
         """As in RequestStates."""
-        return self.from_request_state(text, tool, arguments)
+        waiting, expiry = self._rounds.get(text, (None, 0.0))
+        if waiting is None or (waiting.tool, waiting.arguments) != (tool, _digest(arguments)):
+            return None
+        self._forget(text)
+        return replace(waiting, arguments=b"") if self._clock() < expiry else None
 
-    def _take(self, nonce: str) -> tuple[CallRound | None, float]:
-        waiting, expiry = self._rounds.pop(nonce, (None, 0.0))
-        self._bytes -= waiting.size if waiting else 0
-        return waiting, expiry
-
-    def _mac(self, payload: str, tool: str, arguments: bytes) -> str:
-        import hashlib  # with hmac 3 ms, for calls of several rounds only
-        import hmac
-
-        bound = [payload.encode(errors="replace"), tool.encode(errors="replace"), hashlib.sha256(arguments).digest()]
-        return _encoded(hmac.digest(self._key, _joined(bound), "sha256"))
+    def _forget(self, text: str) -> None:
+        self._bytes -= self._rounds.pop(text)[0].size
 
 
 class SealKey:
@@ -171,10 +155,7 @@ class UsedTexts(Protocol):
         """As in RequestStates."""
 
     async def use_once(self, text: str, made: float) -> bool:
-        """Note that a text is used, for USED_SECONDS; False: it was used before, or nobody can know it any more.
-
-        `made` is when it was made, in seconds since 1970. Raises StoreUnavailable.
-        """
+        """Note that a text of this age is used. False: it was before, or nobody knows. Raises StoreUnavailable."""
 
 
 class SharedStates:
@@ -207,12 +188,7 @@ class SharedStates:
 
     def to_request_state(self, waiting: CallRound) -> str:
         """As in RequestStates."""
-        header = {
-            "n": os.urandom(_NONCE_BYTES).hex(),
-            "e": str(self._now() + LIFETIME),
-            "s": waiting.state.decode(),
-        }
-        payload = _encoded(raw_json.encode(header))
+        payload = _payload(waiting, self._now() + LIFETIME)
         kept = msgpack.encode(_without_halves(replace(waiting, tool="", arguments=b"", state=b"")))
         key = self._keys()[0]
         sealed = key.seal(kept, self._bound(payload, waiting.tool, waiting.arguments))
@@ -232,19 +208,17 @@ class SharedStates:
         if opened is None or self._now() >= (expiry := float(_member(payload, "e"))):
             return None
         try:
-            found = msgpack.decode(opened, type=CallRound)
+            waiting = msgpack.decode(opened, type=CallRound)
         except DecodeError:  # of another version of hookproxy
             return None
         if not await self._used.use_once(_member(payload, "n"), expiry - LIFETIME):
             return None
-        return replace(found, tool=tool, state=_member(payload, "s").encode())
+        return replace(waiting, tool=tool, state=_member(payload, "s").encode())
 
     def _bound(self, payload: str, tool: str, arguments: bytes) -> bytes:
-        """What a state is for. Another user, server, tool or argument does not open it."""
-        import hashlib
-
-        digest = hashlib.sha256(arguments).digest()
-        return _joined([*self._owner, *(one.encode(errors="surrogatepass") for one in (payload, tool)), digest])
+        """What a state is for, as one text that nothing else gives: no other user, server or call opens it."""
+        texts = (text.encode(errors="surrogatepass") for text in (payload, tool))
+        return b"".join(b"%d:%b" % (len(part), part) for part in (*self._owner, *texts, _digest(arguments)))
 
 
 class UsedHere:
@@ -269,12 +243,9 @@ class UsedHere:
 
 
 def embedded_server_state(text: str) -> bytes:
-    """Return the server's own requestState that a request state of ours contains, valid or not; empty: there is none.
-
-    It is used for a new call with such a state: after a restart of hookproxy, the server may still know its own state.
-    """
-    payload, _ = _parts(text)
-    raw = _member(payload, "s").encode(errors="replace").strip(b" \t\r\n")  # the agent may have put line ends there
+    """Return the server's requestState in one of ours, valid or not: after a restart the server may still know it."""
+    state = _member(_parts(text)[0], "s")
+    raw = state.encode(errors="replace").strip(b" \t\r\n")  # the agent may have put line ends there
     return raw if raw_json.text(raw) is not None else b""
 
 
@@ -287,24 +258,32 @@ def _member(payload: str, name: str) -> str:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    _, _, rest = text.removeprefix(STATE_FORMAT).partition(".")
-    payload, _, mac = rest.partition(".")
-    return payload, mac
+    payload, _, sealed = text.removeprefix(STATE_FORMAT).partition(".")[2].partition(".")
+    return payload, sealed
 
 
 def _without_halves(waiting: CallRound) -> CallRound:
     """The round with `?` for halves of surrogate pairs, which hooks in Python may write and UTF-8 cannot express."""
+
+    def whole(*texts: str) -> tuple[str, ...]:
+        return tuple(text.encode(errors="replace").decode() for text in texts)
+
     request = waiting.approval_request
     if request is not None:
-        by, reason, rule = (one.encode(errors="replace").decode() for one in (request.by, request.reason, request.rule))
+        by, reason, rule = whole(request.by, request.reason, request.rule)
         request = replace(request, by=by, reason=reason, rule=rule)
-    texts = tuple(one.encode(errors="replace").decode() for one in waiting.feedback)
-    return replace(waiting, feedback=texts, approval_request=request)
+    return replace(waiting, feedback=whole(*waiting.feedback), approval_request=request)
 
 
-def _joined(parts: Sequence[bytes]) -> bytes:
-    """The parts as one text that no other parts give."""
-    return b"".join(b"%d:%b" % (len(part), part) for part in parts)
+def _payload(waiting: CallRound, expiry: float) -> str:
+    header = {"n": os.urandom(_NONCE_BYTES).hex(), "e": str(expiry), "s": waiting.state.decode()}
+    return _encoded(raw_json.encode(header))
+
+
+def _digest(arguments: bytes) -> bytes:
+    import hashlib  # for calls of several rounds only
+
+    return hashlib.sha256(arguments).digest()
 
 
 def _encoded(raw: bytes) -> str:

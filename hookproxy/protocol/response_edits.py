@@ -52,8 +52,6 @@ _RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError"})
 
 _EMPTY: Final = re.compile(rb"\[[ \t\r\n]*\]")
 
-AMBIGUOUS: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
-
 Edit = tuple[raw_json.Span, bytes]
 """A span of a message, and the bytes that replace it."""
 
@@ -92,7 +90,7 @@ def member_or_empty(raw: bytes, name: str) -> bytes:
     """Return a member of an object; empty if there is none, or if `raw` is ambiguous or not an object."""
     try:
         spans = raw_json.members(raw)
-    except AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return b""
     return raw[slice(*spans[name])] if name in spans else b""
 
@@ -161,10 +159,9 @@ def _with_result(line: bytes, spans: Mapping[str, raw_json.Span], result: bytes)
 
 
 def _members(result: bytes) -> dict[str, bytes]:
-    """Return the members of a result; none if it is ambiguous or not an object."""
     try:
         return {name: bytes(value) for name, value in raw_json.fields(result).items()}
-    except AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return {}
 
 
@@ -178,13 +175,10 @@ def marked_as_failed(line: bytes) -> bytes:
 
 
 def _replacement_members(replacement: bytes, old: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the result members in a hook's replacement for a result with the `old` members.
-
-    A hook that got a whole result may return a whole result, with members of its own kind. Else there is `content`.
-    """
+    """Return the members of a hook's replacement: those of a whole result, or else its `content`."""
     try:
         raw = raw_json.one_line(normalize.normalize(replacement, lenient=True))  # hooks may print it over many lines
-    except AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return {"content": b"[%b]" % _block(replacement.decode(errors="replace"))}
     if _is_content(raw):
         return {"content": raw}
@@ -223,7 +217,7 @@ def _if_possible(line: bytes, edit: Callable[[], DeliveredResponse]) -> Delivere
     """Return the edited line, or `line` itself if the edit would be too long or the line is ambiguous."""
     try:
         edited = edit() if len(line) < MAX_LINE_BYTES else None
-    except AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return DeliveredResponse(line, DeliveryNote.AMBIGUOUS)
     return edited if edited and len(edited.line) < MAX_LINE_BYTES else DeliveredResponse(line, DeliveryNote.TOO_LONG)
 
@@ -276,7 +270,7 @@ def open_schema(output_schema: bytes) -> bool:
     try:
         schema = raw_json.fields(output_schema)
         named = raw_json.fields(bytes(schema.get("properties", b"{}")))
-    except AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return False
     others = [bytes(schema.get(key, b"true")) for key in ("additionalProperties", "unevaluatedProperties")]
     return others == [b"true", b"true"] and FEEDBACK_MEMBER not in named and _RESTRICTING_KEYWORDS.isdisjoint(schema)
@@ -307,7 +301,7 @@ def _feedback_member(raw: bytes, text: str) -> Edit | None:
     """Return the edit that puts the text into an object; None: `raw` is no object, is ambiguous, or has the member."""
     try:
         spans = raw_json.members(raw)
-    except AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return None
     return None if FEEDBACK_MEMBER in spans else raw_json.insertion(raw, spans, FEEDBACK_MEMBER, json_string(text))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..jsonrpc import nesting, raw_json
 from . import fast_scan
@@ -18,7 +18,7 @@ MAX_VALUES: Final = 2_000_000
 
 _ENVELOPE: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _RESPONSE_MEMBERS: Final = _ENVELOPE - {"method", "params"}
-_UNSET: Final = msgspec.Raw(b"")
+_ABSENT: Final = msgspec.Raw(b"")
 
 NO_ID: Final = b"null"
 """The id of a response that has none: readers take it for one with the id null, which answers no request."""
@@ -29,7 +29,7 @@ class Response(Struct, frozen=True):
 
     result: Members | None = None
     """The result's members; empty if the result is not an object."""
-    other: msgspec.Raw = msgspec.Raw(b"")
+    other: msgspec.Raw = _ABSENT
     """The result as spelled if it is not an object; empty: it is one, or there is none."""
     error: msgspec.Raw | None = None
     """The error as spelled; empty if the response has neither."""
@@ -44,11 +44,11 @@ class ResponseFrame(Struct, frozen=True):
     """The content; None: it was not read closely, or it is ambiguous."""
     certain: bool = True
     """False: some readers may take the line for a response, or for another one, and others not."""
-    nothing_else: bool = field(default=False)
+    nothing_else: bool = False
     """It was read closely, and it is a response and nothing else."""
 
 
-class _CompactResponse(msgspec.Struct, gc=False):
+class _CompactResponse(Struct, gc=False):
     """A response with a result as nearly every server writes it, read in one pass, because the result may be large."""
 
     result: dict[str, msgspec.Raw]
@@ -60,17 +60,14 @@ _COMPACT_RESPONSE: Final = msgspec.json.Decoder(_CompactResponse)
 _COMPACT_BYTES: Final = len(b'{"jsonrpc":,"id":,"result":}\n')
 
 
-class _Head(msgspec.Struct, gc=False):
-    """The members that tell a response from other messages; absent ones are empty."""
+class _Head(fast_scan.Head, gc=False):
+    """All members that tell a response from other messages; absent ones are empty."""
 
-    id: msgspec.Raw = _UNSET
-    method: msgspec.Raw = _UNSET
-    result: msgspec.Raw = _UNSET
-    error: msgspec.Raw = _UNSET
+    result: msgspec.Raw = _ABSENT
+    error: msgspec.Raw = _ABSENT
 
 
 _HEAD: Final = msgspec.json.Decoder(_Head)
-_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def read(line: bytes, closely: bool) -> ResponseFrame | None:
@@ -85,7 +82,7 @@ def read(line: bytes, closely: bool) -> ResponseFrame | None:
 def _read_head(line: bytes) -> ResponseFrame | None:
     try:
         head = _HEAD.decode(line)
-    except _DECODE_ERRORS:
+    except raw_json.DECODE_ERRORS:
         return _scan(line)
     if not head.id and (head.method or not (head.result or head.error)):
         return None
@@ -105,18 +102,15 @@ def _read_closely(line: bytes) -> ResponseFrame | None:
         if raw_id is None:
             return ResponseFrame(_possible_id(line, problem), certain=False)
         return ResponseFrame(raw_id) if raw_id else None
-    except (raw_json.DuplicateKeys, raw_json.Unreadable) as problem:
+    except raw_json.AMBIGUOUS as problem:
         return ResponseFrame(_possible_id(line, problem), certain=False)
 
 
 def _possible_id(line: bytes, problem: ValueError) -> bytes:
-    """Return an id that some readers find in a line that cannot be read closely; empty: this reader finds none.
-
-    Raises Unreadable for a line that is not JSON.
-    """
+    """Return an id that some readers find; empty: this reader finds none. Raises Unreadable if it is not JSON."""
     try:
         return bytes(_HEAD.decode(line).id)
-    except _DECODE_ERRORS:
+    except raw_json.DECODE_ERRORS:
         if isinstance(problem, raw_json.TooDeep):
             return b""
         raise raw_json.Unreadable(str(problem)) from None
@@ -125,7 +119,7 @@ def _possible_id(line: bytes, problem: ValueError) -> bytes:
 def _read_compact(line: bytes) -> ResponseFrame | None:
     try:
         compact = _COMPACT_RESPONSE.decode(line)
-    except _DECODE_ERRORS:
+    except raw_json.DECODE_ERRORS:
         return None
     result = compact.result
     size = 4 * len(result) + 1 + sum(map(len, result)) + sum(map(len, result.values()))
@@ -152,13 +146,13 @@ def _response_of(members: Members) -> Response | None:
     if "result" in members and "error" in members:
         return None
     if "result" not in members:
-        return Response(error=members.get("error", _UNSET))
+        return Response(error=members.get("error", _ABSENT))
     result = members["result"]
     try:
         if bytes(memoryview(result)[:1]) != b"{":
             return Response(result={}, other=result)
         return Response(result=raw_json.fields(result))
-    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+    except raw_json.AMBIGUOUS:
         return None
 
 

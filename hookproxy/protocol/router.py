@@ -1,39 +1,42 @@
-"""The router decides where each line goes, and owns the table of calls in flight.
+"""The router decides where each line goes.
 
-It is a state machine without I/O, because races live in this table (law 1). Its rules:
+It is a state machine without I/O, because races live in the tables of what is in flight (law 1). Its rules:
 
 1. A line that any server could take for a `tools/call` is PASS only if no hook concerns its tool.
-2. The response to a judged call reaches the agent only after `finish`.
+2. The response to a judged call reaches the agent only after `JudgedCalls.finish`.
 3. No request of the agent may have an id under which a judged call may still be answered.
 4. A line that two readers could take differently is refused (from the agent) or dropped (from the server).
+
+The tables keep themselves consistent: `InFlight` and `JudgedCalls` (inflight), `JudgedTools` (tool_list), `Tasks`,
+`Elicitations`, `HeldNotifications`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable
 
 from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
 from ..model.settings import MAX_DEPTH
 from . import actions, calls, fast_scan, responses, tool_list
 from .actions import PASS, AgentAction, ServerAction, pass_as
-from .calls import Call, Phase, Progress, id_key
+from .calls import id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
 from .held_notifications import HeldNotifications
-from .inflight import REQUEST_KINDS, InFlight, RequestKind
+from .inflight import REQUEST_KINDS, InFlight, JudgedCalls, RequestKind
 from .responses import Members, Response
 from .tasks import Tasks
 
 FindAlias = Callable[[str, bytes], Alias | None]
 
-_MAX_CHECKED: Final = 1000  # listed tools, as many as servers have: each takes tens of microseconds
-
 
 class Router:
-    """The table of requests in flight, and the decision about each line.
+    """The decision about each line. It is long because both directions decide by the same tables, and change them.
+
+    A line takes the first way that is certain about it: several calls or responses at once (`scan_…`), one that was
+    read already (`pass_…`), or `from_agent` and `from_server`, which read it.
 
     `judged` says whether a tool has hooks. If it is None, there are no hooks, and nothing is judged or refused.
     `elicitations` is given if hooks observe elicitations. `find_alias` returns the alias by which hooks know a tool in
@@ -48,17 +51,15 @@ class Router:
         find_alias: FindAlias | None = None,
         max_depth: int = MAX_DEPTH,
     ) -> None:
-        self._judged = judged
+        self._judges_calls = judged is not None  # so a line that cannot be read is refused
         self._max_depth = max_depth
-        self.judges_calls = judged is not None
-        """Some calls are judged, so a line that cannot be read is refused."""
         self._find_alias = find_alias
         self.elicitations = elicitations
         """The server's elicitations in flight; None: no hook observes them."""
-        self.calls: dict[bytes, Call] = {}
-        """The judged calls, by the key of their id, until their response has left."""
         self.requests = InFlight()
-        """The agent's other requests in flight."""
+        """The agent's requests in flight that no hook judges."""
+        self.calls = JudgedCalls(self.requests)
+        """The judged ones."""
         self.tools = tool_list.ListedTools()
         """The tools in the tools/list results that have passed."""
         self.is_own_state: Callable[[str], bool] = calls.is_of_this_process
@@ -70,32 +71,27 @@ class Router:
         self.tasks = Tasks()
         """The tasks of judged calls."""
         self.handshake = Handshake()
-        self._judged_names = fast_scan.JudgedTools()
-        self._judged_tool: str | None = None  # one of the listed tools; None: no checked one is judged
-        self._has_judged_call = False
-        self.may_judge = judged is not None
-        """False: no call is judged, as far as the listed tools show, and none has been."""
+        self.judged_tools = tool_list.JudgedTools(judged, self.tools)
 
     def change_policy(self, find_alias: FindAlias, elicitations: Elicitations | None, max_depth: int) -> None:
         """Decide anew which tools are judged; calls in flight stay as they are. The arguments are as for a router."""
         self._find_alias, self.elicitations, self._max_depth = find_alias, elicitations, max_depth
-        self._judged_tool = None
-        self.forget_judged_tools(list(self.tools))
+        self.judged_tools.forget_all()
 
     # --- lines from the agent ---
 
     def from_agent(self, line: bytes) -> AgentAction:
         """Return the action for a line from the agent. The action for a line that does not concern hooks is PASS."""
         if (call := fast_scan.compact_call(line)) is not None:
-            if (self.handshake.opened or self._judged is None) and self._note_unjudged_call(call):
+            if (self.handshake.opened or not self._judges_calls) and self._note_unjudged_call(call):
                 return PASS
-            if self._judged is not None and (request := calls.from_compact(call)) is not None:
+            if self._judges_calls and (request := calls.from_compact(call)) is not None:
                 return self._start_call(request, line)
         return self.read_from_agent(line)
 
     def read_from_agent(self, line: bytes) -> AgentAction:
         """Return the same as `from_agent`, but always read the line member by member."""
-        if self._judged is None:
+        if not self._judges_calls:
             self._observe(line)
             return PASS
         if nesting.has_more_values(line, calls.MAX_VALUES):
@@ -114,9 +110,9 @@ class Router:
 
     def scan_from_agent(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and are noted. False: they must be read one by one."""
-        if not self.handshake.opened and self._judged is not None:
+        if not self.handshake.opened and self._judges_calls:
             return False
-        ids = fast_scan.unjudged_calls(block, self._judged_names)
+        ids = fast_scan.unjudged_calls(block, self.judged_tools)
         return ids is not None and self.calls.keys().isdisjoint(ids) and self.requests.note_all(ids)
 
     def scan_call(self, line: bytes) -> bool:
@@ -126,77 +122,7 @@ class Router:
 
     def pass_call(self, name: str, key: bytes) -> bool:
         """As `scan_call` for a call that was read already; `key` is that of its id, which is a plain integer."""
-        return not self._judged_names.get(name, True) and key not in self.calls and self.requests.note_one(key)
-
-    def cancel(self, members: Members) -> AgentAction:
-        """Handle the agent's `notifications/cancelled`."""
-        try:
-            params = raw_json.fields(bytes(members.get("params", b"{}")))
-        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
-            return actions.Refused(f"The cancellation cannot be read: {problem}.")
-        key = id_key(bytes(params.get("requestId", b"")))
-        call = self.calls.get(key)
-        if call is None:
-            judged = key in self.requests.released
-            if self.requests.settle(key) is not None:
-                (self.requests.bar if judged else self.requests.cancel)(key)
-            return PASS
-        forward = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
-        if forward:
-            self.requests.bar(call.key)
-        call.phase = Phase.CANCELLED
-        self._forget(call)
-        return actions.CancelCall(call, forward)
-
-    def note(self, members: Members, method: bytes) -> None:
-        """Note a request of the agent that goes to the server: its response may pass."""
-        kind = REQUEST_KINDS.get(method, RequestKind.OTHER)
-        raw_id = bytes(members["id"])
-        self.requests.note(id_key(raw_id), kind, raw_id)
-        if not self.handshake.opened:
-            self.handshake.note_request(members, method, kind is RequestKind.INITIALIZE)
-
-    # --- the life of a judged call ---
-
-    def release(self, call: Call, *, unseen: bool = False) -> bool:
-        """Note that an allowed call goes to the server. False: it must not, because the agent has cancelled it.
-
-        With `unseen`, its response passes without being read, so the call leaves the table now.
-        """
-        if call.phase is not Phase.HELD:
-            return False
-        call.phase = Phase.FORWARDED
-        if call.progress is Progress.NOT_SENT:
-            call.progress = Progress.NO_RESPONSE
-        if unseen:
-            self._forget(call)
-            self.requests.note_released(call.key, call.id)
-        return True
-
-    def finish(self, call: Call) -> bool:
-        """Note that the call's response goes to the agent. False: it must not (it is cancelled, or has had one)."""
-        if self.calls.get(call.key) is not call:
-            return False
-        self._forget(call)
-        return True
-
-    def prepare_retry(self, call: Call) -> bool:
-        """Make an answered call ready to be sent again. False: the agent has cancelled it.
-
-        It gets an id of our own, because a session must not use an id twice.
-        """
-        if call.phase is not Phase.ANSWERED:
-            return False
-        if call.sent_id:
-            del self.calls[call.sent_key]
-        call.phase, call.sent_id, call.response_line, call.response = Phase.HELD, calls.new_id(), b"", None
-        call.sent_key = id_key(call.sent_id)
-        self.calls[call.sent_key] = call
-        return True
-
-    def _forget(self, call: Call) -> None:
-        del self.calls[call.key]
-        self.calls.pop(call.sent_key, None)
+        return not self.judged_tools.get(name, True) and key not in self.calls and self.requests.note_one(key)
 
     # --- lines from the server ---
 
@@ -207,7 +133,7 @@ class Router:
             return self._batch_from_server(line)
         try:
             frame = responses.read(body, closely=self.withholds_responses)
-        except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        except raw_json.AMBIGUOUS:
             return actions.NotJson()
         if (frame is None or not frame.nothing_else) and (action := self.tasks.notification(body, self.calls, frame)):
             return action
@@ -220,7 +146,6 @@ class Router:
         return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
 
     def _other_from_server(self, body: bytes) -> ServerAction:
-        """A notification or a request of the server."""
         if (self.calls or self.tasks) and self.held.take(body, self.calls.values(), self.tasks):
             return actions.NotificationHeld()
         return PASS
@@ -230,7 +155,7 @@ class Router:
         if self._reads_responses or not self.requests.is_simple:
             return False
         heads = fast_scan.heads(block)
-        return heads is not None and self.requests.settle_all(heads, id_key)
+        return heads is not None and self.requests.settle_all(heads)
 
     def pass_response(self, key: bytes) -> bool:
         """The fast path for a response that was read already: True if it passes, and is noted. False: read its line."""
@@ -246,16 +171,13 @@ class Router:
         return raw_id if self.requests.settle_simple(raw_id) else b""
 
     def may_pass_in_pieces(self, head: bytes) -> bool:
-        """True if the line that begins with `head` may pass in pieces: no response is withheld, and none must be read.
-
-        If a call is judged before the line has ended, the line's end is checked before it passes.
-        """
+        """True if the line that begins so may pass in pieces: no response is withheld, and none must be read."""
         if self.withholds_responses or self.requests.awaits_session_data or head[:1] != b"{":
             return False
         raw_id = fast_scan.response_id(head, b"")
         if raw_id is None and self.elicitations:
             return False  # it may be an elicitation
-        if self._judged is None or fast_scan.is_no_response(head):
+        if not self._judges_calls or fast_scan.begins_with_method(head):
             return True
         if raw_id is None and fast_scan.begins_with_odd_id(head):
             return False  # no request has it, so the response is dropped
@@ -277,7 +199,7 @@ class Router:
     @property
     def pending(self) -> bool:
         """True if the agent still awaits a response of the server."""
-        return self.requests.awaits_response or any(call.phase is Phase.FORWARDED for call in self.calls.values())
+        return self.requests.awaits_response or self.calls.awaits_response
 
     @property
     def withholds_responses(self) -> bool:
@@ -305,22 +227,23 @@ class Router:
         if not method:
             return self._response_from_agent(members)
         if "id" not in members:
-            return self._notification(members, method)
+            if method == calls.INITIALIZED:
+                self.handshake.note_initialized()
+            return self._cancel(members) if method == calls.CANCELLED else PASS
         if self.is_reserved(id_key(bytes(members["id"]))):
             return actions.Refused(
                 "Its id is the id of a tool call that may still be answered.", calls.response_id(members)
             )
         if self.tasks and method.startswith(calls.TASKS_PREFIX):
             return self.tasks.request(self.as_line(line), members, self.calls, self.requests)
-        self.note(members, method)
+        self._note(members, method)
         return PASS
 
     def _tool_call(self, line: bytes, members: Members) -> AgentAction:
         try:
-            request = calls.read(members)
-        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
+            return self._start_call(calls.read(members), line)
+        except ValueError as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", calls.response_id(members))
-        return self._start_call(request, line)
 
     def _start_call(self, request: calls.Request, line: bytes) -> AgentAction:
         key = request.key
@@ -329,7 +252,7 @@ class Router:
         try:
             if not self.handshake.opened:
                 self.handshake.note_call(calls.meta(request.meta))
-            if not self._is_judged(request):
+            if not (self.judged_tools.find_out(request.tool) or self._continues_judged_call(request)):
                 self.requests.note(key, RequestKind.OTHER, request.id)
                 return PASS
             if self.requests.was_cancelled(key):
@@ -341,46 +264,48 @@ class Router:
             listed = self.tools.get(request.tool)
             clean = self.as_line(line)
             call = calls.judged_call(request, clean, listed, self._find_alias, self._max_depth, self.is_own_state)
-        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
+        except raw_json.AMBIGUOUS as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
-        self._has_judged_call = self.may_judge = True
+        self.judged_tools.note_judged_call()
         self.handshake.note_judged_call(call.meta)
         return actions.StartCall(call)
 
-    def _is_judged(self, request: calls.Request) -> bool:
-        judged = self._judged is not None and self._judged(request.tool)
-        self._judged_names.note(request.tool, judged)
-        return judged or (self._judged is not None and bool(state := request.state) and self.is_own_state(state))
-
-    def forget_judged_tools(self, tools: Sequence[str]) -> None:
-        """Decide anew which tools are judged: more is known of these."""
-        self._judged_names.clear()
-        if self._judged is None:
-            return
-        if self._judged_tool in tools:
-            self._judged_tool, tools = None, list(self.tools)
-        unchecked = len(self.tools) > _MAX_CHECKED
-        if self._judged_tool is None and not unchecked:
-            self._judged_tool = next(filter(self._judged, tools), None)
-        self.may_judge = self._has_judged_call or self._judged_tool is not None or unchecked
+    def _continues_judged_call(self, request: calls.Request) -> bool:
+        return self._judges_calls and bool(state := request.state) and self.is_own_state(state)
 
     def _note_unjudged_call(self, call: fast_scan.CompactCall) -> bool:
         """Note a call that is not judged. False: its tool or its id demands a closer look."""
         raw_id = bytes(call.id)
         return fast_scan.is_plain_integer(raw_id) and self.pass_call(call.params.name, raw_id)
 
+    def _cancel(self, members: Members) -> AgentAction:
+        try:
+            params = raw_json.fields(bytes(members.get("params", b"{}")))
+        except raw_json.AMBIGUOUS as problem:
+            return actions.Refused(f"The cancellation cannot be read: {problem}.")
+        key = id_key(bytes(params.get("requestId", b"")))
+        call = self.calls.get(key)
+        if call is None:
+            judged = key in self.requests.released
+            if self.requests.settle(key) is not None:
+                (self.requests.bar if judged else self.requests.cancel)(key)
+            return PASS
+        return actions.CancelCall(call, forward=self.calls.cancel(call))
+
+    def _note(self, members: Members, method: bytes) -> None:
+        """Note a request of the agent that goes to the server: its response may pass."""
+        kind = REQUEST_KINDS.get(method, RequestKind.OTHER)
+        raw_id = bytes(members["id"])
+        self.requests.note(id_key(raw_id), kind, raw_id)
+        if not self.handshake.opened:
+            self.handshake.note_request(members, method, kind is RequestKind.INITIALIZE)
+
     def _response_from_agent(self, members: Members) -> AgentAction:
-        """Handle the agent's response to our approval request, or to a request of the server."""
         key = id_key(bytes(members.get("id", b"")))
         if key.startswith(calls.OWN_ID_PREFIX):
             return actions.ApprovalAnswered(key, b"" if "error" in members else bytes(members.get("result", b"")))
         return (self.elicitations and self.elicitations.read_response(members)) or PASS
-
-    def _notification(self, members: Members, method: bytes) -> AgentAction:
-        if method == calls.INITIALIZED:
-            self.handshake.note_initialized()
-        return self.cancel(members) if method == calls.CANCELLED else PASS
 
     def _observe(self, line: bytes) -> None:
         """Without hooks: note a request in flight. The server answers a line that cannot be read."""
@@ -388,32 +313,31 @@ class Router:
             members = raw_json.fields(line)
             if "id" in members and "method" in members:
                 method = calls.method(members)
-                self.note(members, method)
+                self._note(members, method)
                 if method == calls.METHOD and "params" in members:
-                    self._judged_names.note(calls.tool_name(bytes(members["params"])), False)
+                    name = raw_json.fields(members["params"]).get("name", b"")
+                    self.judged_tools.find_out(raw_json.text(name) or "")
 
     # --- one response from the server ---
 
     def _response_from_server(self, line: bytes, key: bytes, response: Response | None = None) -> ServerAction:
         call = self.calls.get(key)
         if call is not None:
-            if call.phase is not Phase.FORWARDED or key != call.sent_key:
+            if not call.take_response(key, line, response):
                 shown = key.decode(errors="replace")
                 return actions.Dropped(f"a second or early response to the judged call {shown}")
-            call.phase, call.response_line, call.response = Phase.ANSWERED, line, response
-            call.progress = Progress.ANSWERED
             self.tasks.note_handles(call)
             return actions.CallAnswered(call)
         if self.requests.is_blocked(key):
             return self._blocked_response(key, response)
         kind = self.requests.settle(key)
         if kind is None:
-            if self._judged is None or self.requests.take_late_response(key):
+            if not self._judges_calls or self.requests.take_late_response(key):
                 return PASS
             return actions.Dropped(f"a response to no request in flight: {key.decode(errors='replace')}")
         if kind is RequestKind.INITIALIZE:
             return actions.InitializeAnswered()
-        if kind is RequestKind.TOOLS_LIST and self._judged is not None:
+        if kind is RequestKind.TOOLS_LIST and self._judges_calls:
             listed = tool_list.listed_tools(line)
             self.tools.note(listed)
             return actions.ToolsListed(listed)
@@ -425,10 +349,7 @@ class Router:
         return actions.Dropped(f"the late response to a cancelled judged call: {key.decode(errors='replace')}")
 
     def dropped_as_unclear(self, raw_id: bytes) -> actions.Dropped:
-        """Drop a message that cannot be read closely while a response is withheld. `raw_id`: an id in it, or empty.
-
-        If the agent waits for a response with this id, it gets an error.
-        """
+        """Drop what readers may take for a withheld response; a request with this id, unless empty, gets an error."""
         why = "a message that readers may take for different responses while a response is withheld"
         return actions.Dropped(why, raw_id if raw_id and self.requests.settle(id_key(raw_id)) is not None else b"")
 
@@ -448,10 +369,10 @@ class Router:
         if why := self._why_batch_is_refused(batch):
             return actions.Refused(why)
         for members, method in batch:
-            if method == calls.CANCELLED and (action := self.cancel(members)) is not PASS:
+            if method == calls.CANCELLED and (action := self._cancel(members)) is not PASS:
                 return action
             if method and "id" in members:
-                self.note(members, method)
+                self._note(members, method)
         return pass_as(self.as_line(line), line)
 
     def _why_batch_is_refused(self, batch: list[tuple[Members, bytes]]) -> str:
@@ -472,7 +393,7 @@ class Router:
             return PASS
         try:
             frames = [responses.read(bytes(item), closely=self.withholds_responses) for item in raw_json.items(line)]
-        except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        except raw_json.AMBIGUOUS:
             return actions.NotJson()
         if self.tasks.notification_in_batch(line, self.calls):
             return actions.Dropped("a batch with a notification about a judged call's task")
@@ -485,6 +406,6 @@ class Router:
         if uncertain or any(map(self.is_reserved, keys)) or may_have_elicitation:
             return actions.Dropped("a batch with the response to a judged call, or an elicitation that hooks judge")
         expected = [self.requests.settle(key) is not None or self.requests.take_late_response(key) for key in keys]
-        if self.judges_calls and not all(expected):
+        if self._judges_calls and not all(expected):
             return actions.Dropped("a batch with a response to no request in flight")
         return PASS

@@ -68,10 +68,11 @@ class ClientSide:
         shared = self._shared
         sends = [_cancellation(request) for request in self._in_flight.leave(who.number)]
         shared.handshake.leave(who)
-        sends += [Send(SERVER, feedback.no_client(request.id)) for request in shared.asked.leave(who.number)]
+        unanswered = shared.asked.leave(who.number)
+        sends += [Send(SERVER, feedback.error(request.id, feedback.NO_CLIENT)) for request in unanswered]
         abandoned = shared.tasks.detach(who.owner)
         if shared.handshake.is_agreed:  # a request of the stateless era would need the client's `_meta`
-            sends += [self._own_request(b"tasks/cancel", b'{"taskId":%b}' % raw_json.encode(one)) for one in abandoned]
+            sends += [self._own_request(b"tasks/cancel", b'{"taskId":%b}' % raw_json.encode(id)) for id in abandoned]
         for uri in shared.subscriptions.leave(who.number):
             sends.append(self._own_request(b"resources/unsubscribe", b'{"uri":%b}' % raw_json.encode(uri)))
         level = shared.levels.leave(who.number, len(shared.clients))
@@ -104,8 +105,7 @@ class ClientSide:
         return self._notification_from_client(who, message)
 
     def _request_from_client(self, who: Client, message: Message) -> list[Send]:
-        why = self._why_refused(who, message)
-        if why:
+        if why := self._why_refused(who, message):
             return [refused(who.number, message.line, message.id, why)]
         if message.method == "initialize":
             return self._shared.handshake.initialize(who, message, self.forward)
@@ -189,21 +189,18 @@ class ClientSide:
             if any(raw_json.folded_key(key) == "taskids" and key != "taskIds" for key in filters):
                 raise raw_json.Unreadable("one of its members is taken for 'taskIds' by some readers")
             named = [raw_json.text(raw) or "" for raw in raw_json.items(filters.get("taskIds", b"[]"))]
-        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
+        except raw_json.AMBIGUOUS as problem:
             return [refused(who.number, message.line, message.id, f"Its notifications cannot be read: {problem}.")]
         if not all(self._shared.tasks.may_use(who.owner, task_id) for task_id in named):
             return [_unknown_task(who, message)]
         return [self.forward(who, message)]
-
-    def _list_tasks(self, who: Client, message: Message) -> list[Send]:
-        return [Send(who.number, feedback.no_task_list(message.id))]
 
     _SPECIAL: ClassVar[Mapping[str, Callable[[ClientSide, Client, Message], list[Send]]]] = {
         "logging/setLevel": _set_level,
         "resources/subscribe": _subscribe,
         "resources/unsubscribe": _unsubscribe,
         "subscriptions/listen": _listen,
-        "tasks/list": _list_tasks,
+        "tasks/list": lambda _, who, message: [Send(who.number, feedback.error(message.id, feedback.NO_TASK_LIST))],
     }
 
     def _response_from_client(self, who: Client, message: Message) -> list[Send]:
@@ -268,4 +265,4 @@ def _cancellation(request: Request) -> Send:
 
 def _unknown_task(who: Client, message: Message) -> Send:
     why = "It names a task that is not known, or is another client's."
-    return Send(who.number, feedback.unknown_task(message.id), (why, message.id, message.line))
+    return Send(who.number, feedback.error(message.id, feedback.UNKNOWN_TASK), (why, message.id, message.line))

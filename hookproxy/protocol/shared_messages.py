@@ -113,10 +113,7 @@ class Message(Struct):
 
 
 def read_call(line: bytes) -> Message | None:
-    """Return the `tools/call` in a line as nearly every agent writes it; None: the line must be read by `read`.
-
-    Raises DuplicateKeys, Unreadable for its `_meta`.
-    """
+    """Return a `tools/call` as most agents write it; None: `read` must read it. Raises as `read` for `_meta`."""
     call = fast_scan.compact_call(line)
     if call is None or not line.startswith(_CALL_START):
         return None
@@ -133,10 +130,7 @@ def read_call(line: bytes) -> Message | None:
 
 
 def lone_version(meta: bytes) -> str | None:
-    """Return the protocol version that a `_meta` names, if it has none of the other members that are read here.
-
-    None: it must be read closely.
-    """
+    """Return the version that a `_meta` names, if it has nothing else that is read here; None: read it closely."""
     return _known_version(meta) if len(meta) <= _REMEMBERED_BYTES else _lone_version(meta)
 
 

@@ -44,7 +44,7 @@ class ServerSide:
             return self._not_an_object(line)
         try:
             message = shared_messages.read(shared_messages.ended(line))
-        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
+        except raw_json.AMBIGUOUS as problem:
             why = f"The server's response is withheld, because it cannot be read with certainty: {problem}."
             raw_id = fast_scan.response_id(line[: fast_scan.END_BYTES], line[-fast_scan.END_BYTES :])
             return self.lost(raw_id or b"null", lambda own_id: feedback.failed_call(own_id, why))
@@ -133,17 +133,17 @@ class ServerSide:
         key, asked = calls.id_key(message.id), self._shared.asked
         if key in asked.by_key:
             self._report("the server used the id of a request twice, and the second request gets an error")
-            return Send(SERVER, feedback.no_client(message.id))
+            return Send(SERVER, feedback.error(message.id, feedback.NO_CLIENT))
         related = message.related_task
         who = self._one_recipient() if related is None else self._creator_of(related)
         if who is None:
             self._report(f"the request {message.method[:100]!r} of the server got an error, because it names no client")
-            return Send(SERVER, feedback.no_client(message.id))
+            return Send(SERVER, feedback.error(message.id, feedback.NO_CLIENT))
         if not self._has_announced(who, message):
-            return Send(SERVER, feedback.not_announced(message.id))
+            return Send(SERVER, feedback.error(message.id, feedback.NOT_ANNOUNCED))
         token = calls.id_key(message.in_meta(PROGRESS_TOKEN)) if PROGRESS_TOKEN in message.meta else b""
         if asked.counts.get(who.number, 0) >= MAX_ASKED or max(len(key), len(token)) > shared_messages.MAX_ID_BYTES:
-            return Send(SERVER, feedback.client_is_busy(message.id))
+            return Send(SERVER, feedback.error(message.id, feedback.CLIENT_IS_BUSY))
         asked.add(key, ServerRequest(who.number, message.id, token))
         self._note_elicitations(who, message.line)
         return Send(who.number, message.line)
@@ -161,7 +161,7 @@ class ServerSide:
                 if message.text_param("mode") != "url":
                     return supports_forms(who.capabilities)
                 return "url" in raw_json.fields(announced.get("elicitation", b"{}"))
-        except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        except raw_json.AMBIGUOUS:
             return False
         if method in _CAPABILITY_OF:
             return _CAPABILITY_OF[method] in announced
@@ -193,7 +193,7 @@ class ServerSide:
         if related is not None:
             return self._of_task(related, message)
         if method in _LIST_CHANGED:
-            return self._to_open(message.line)
+            return [Send(client.number, message.line) for client in self._clients.values() if client.is_open]
         if method == "notifications/resources/updated":
             uri = message.text_param("uri")
             subscribers = self._shared.subscriptions.subscribers(uri, with_parts=self._one_owner)
@@ -260,9 +260,6 @@ class ServerSide:
         """False if the client has not asked for messages of this severity, which another has."""
         is_open = who.is_open or len(self._clients) == 1
         return is_open and self._shared.levels.wants(who.number, severity)
-
-    def _to_open(self, line: bytes) -> list[Send]:
-        return [Send(client.number, line) for client in self._clients.values() if client.is_open]
 
 
 def _number(raw_id: bytes) -> int:

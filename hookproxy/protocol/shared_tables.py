@@ -158,8 +158,8 @@ class InFlight(Struct):
 
     def newest_client(self) -> int:
         """The client with the newest request that the server will answer; SERVER: there is none."""
-        newest = (one.client for one in reversed(self.requests.values()) if one.kind is not Kind.LISTEN)
-        return next(filter(None, newest), SERVER)
+        awaited = (request for request in reversed(self.requests.values()) if request.kind is not Kind.LISTEN)
+        return next((request.client for request in awaited if request.client != SERVER), SERVER)
 
 
 class ServerRequest(Struct, eq=False, frozen=True):
@@ -195,11 +195,11 @@ class ServerRequests(Struct):
 
     def leave(self, client: int) -> list[ServerRequest]:
         """Forget a client; return the requests that it has not answered."""
-        return [self.take(key) for key in [key for key, one in self.by_key.items() if one.client == client]]
+        return [self.take(key) for key, request in [*self.by_key.items()] if request.client == client]
 
     def is_token(self, client: int, token: bytes) -> bool:
         """True if a request that the client has to answer has this progress token."""
-        return bool(token) and any(one.client == client and one.token == token for one in self.by_key.values())
+        return bool(token) and any((asked.client, asked.token) == (client, token) for asked in self.by_key.values())
 
 
 class Subscriptions(Struct):
@@ -218,7 +218,7 @@ class Subscriptions(Struct):
         uris = self.by_client.get(client, set())
         if uri not in uris:
             return False
-        uris.discard(uri)
+        uris.remove(uri)
         if not uris:
             del self.by_client[client]
         self.by_uri[uri].discard(client)

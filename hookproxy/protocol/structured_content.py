@@ -18,20 +18,15 @@ from .responses import Members
 _WRAPPERS: Final = frozenset({"result", "content"})
 """The only member of a structuredContent that servers make around a text: FastMCP's is `result`."""
 
-_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
 
 def is_repeated(texts: Sequence[str], structured: bytes) -> bool:
     """True if the content's texts say the same as structuredContent, or as its only member: then text is enough.
 
     `structured` has no duplicate keys. A list may be repeated by one text for each item, as FastMCP does.
     """
-    try:
-        value = msgspec.json.decode(structured)
-    except _DECODE_ERRORS:
-        return False
+    value = raw_json.decoded(structured)
     inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
-    if any(_says(text, one) for text in texts for one in (value, inner)):
+    if any(_says(text, said) for text in texts for said in (value, inner)):
         return True
     return isinstance(inner, list) and len(inner) == len(texts) and all(map(_says, texts, inner))
 
@@ -54,29 +49,18 @@ def _says(text: str, value: object) -> bool:
     """True if the text is this value: as it is, or spelled as JSON with any blanks and order of members."""
     if isinstance(value, str):
         return text == value
-    decoded = _decoded(text)
-    return decoded is not None and _canonical(decoded) == _canonical(value)
+    said = _decoded(text)
+    return said is not None and msgspec.json.encode(said, order="sorted") == msgspec.json.encode(value, order="sorted")
 
 
 def _decoded(text: str) -> object:
-    """Return the value of a text that is JSON; None for others, and for null."""
-    try:
-        return msgspec.json.decode(text.encode(errors="replace"))
-    except _DECODE_ERRORS:
-        return None
-
-
-def _canonical(value: object) -> bytes:
-    return msgspec.json.encode(value, order="sorted")
+    return raw_json.decoded(text.encode(errors="replace"))
 
 
 def for_replacement(text: str, old: Mapping[str, bytes], output_schema: bytes) -> bytes | None:
-    """Return the structuredContent that goes with a hook's text in place of a result's; None: nothing certainly fits.
-
-    `old`: the result's members. `output_schema`: the tool's, empty if it is not known.
-    """
+    """Return the structuredContent for a hook's text in place of the `old` members; None: nothing certainly fits."""
     given = _decoded(text)
-    was = _decoded(old.get("structuredContent", b"").decode(errors="replace"))
+    was = raw_json.decoded(old.get("structuredContent", b""))
     candidates = [given] if isinstance(given, dict) else []
     if isinstance(was, dict) and len(was) == 1 and was.keys() <= _WRAPPERS:
         (name,) = was
@@ -84,22 +68,19 @@ def for_replacement(text: str, old: Mapping[str, bytes], output_schema: bytes) -
         if not output_schema and isinstance(was[name], str):
             return raw_json.encode({name: text})
     known = frozenset(_strings(was))
-    fitting = (one for one in candidates if output_schema and schema.fits(output_schema, one, known))
+    fitting = (given for given in candidates if output_schema and schema.fits(output_schema, given, known))
     return next(map(raw_json.encode, fitting), None)
 
 
 def fits_schema(structured: bytes, old: bytes, output_schema: bytes) -> bool:
     """True if structuredContent certainly fits the schema; texts of the `old` one fit wherever they are."""
-    value, was = _decoded(structured.decode(errors="replace")), _decoded(old.decode(errors="replace"))
-    return schema.fits(output_schema, value, frozenset(_strings(was)))
+    known = frozenset(_strings(raw_json.decoded(old)))
+    return schema.fits(output_schema, raw_json.decoded(structured), known)
 
 
 def with_comment(structured: bytes, texts: Sequence[str], comment: str, output_schema: bytes) -> bytes | None:
-    """Return structuredContent with a comment after the text that it wraps; None: the schema may not allow that.
-
-    `texts`: those of the content, of which structuredContent must be a repetition.
-    """
-    value = _decoded(structured.decode(errors="replace"))
+    """Return structuredContent with a comment after the one of `texts` that it wraps; None: that may not fit."""
+    value = raw_json.decoded(structured)
     if not (isinstance(value, dict) and len(value) == 1 and value.keys() <= _WRAPPERS and output_schema):
         return None
     ((name, text),) = value.items()

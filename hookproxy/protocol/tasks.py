@@ -47,6 +47,7 @@ _STATUS_MESSAGE: Final = "statusmessage"
 """The member of a task with a text for people, folded: it may say what the output says."""
 
 _RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+_OUTPUT_OF_LIST: Final = frozenset({"tasks", "result", "error", "content", "structuredcontent"})
 
 _MAX_TASKS: Final = 1024  # tasks that are remembered: the hooks' comments on each take memory
 _MAX_FORGOTTEN: Final = 65536  # tasks of which only a hash is remembered
@@ -102,26 +103,20 @@ class Tasks(dict[str, Task]):
     # --- handles ---
 
     def note_handles(self, call: Call) -> None:
-        """Note the tasks that the response to a judged call creates: the next line may already be a task's result.
-
-        If the task is unclear, the response counts as one that readers take differently.
-        """
+        """Note the tasks that a response creates, before the next line. An unclear one makes the response ambiguous."""
         result = call.response.result if call.response else None
         if not result or result.keys() <= _RESULT_MEMBERS or isinstance(call, TaskRequest):
             return
         try:
-            self._note_handles(call, result)
+            for task_id in task_ids(result):
+                other = self.get(task_id)
+                if self._is_forgotten(task_id) or (other and other.call is not call):
+                    raise raw_json.Unreadable("its task has the same id as the task of another call")
+                if other is None:
+                    self[task_id] = Task(task_id, call)
+                    self._awaited.setdefault(call, []).append(self[task_id])
         except ValueError:
             call.response = None
-
-    def _note_handles(self, call: Call, result: Members) -> None:
-        for task_id in task_ids(result):
-            other = self.get(task_id)
-            if self._is_forgotten(task_id) or (other and other.call is not call):
-                raise raw_json.Unreadable("its task has the same id as the task of another call")
-            if other is None:
-                self[task_id] = Task(task_id, call)
-                self._awaited.setdefault(call, []).append(self[task_id])
 
     def take_new(self, call: Call) -> list[Task]:
         """Return the call's new tasks, and mark them as handled."""
@@ -146,7 +141,7 @@ class Tasks(dict[str, Task]):
 
     def find(self, *ids: str) -> Task | None:
         """Return the first of these tasks that belongs to a judged call."""
-        return next((self[one] for one in ids if one in self), None)
+        return next((self[task_id] for task_id in ids if task_id in self), None)
 
     # --- requests of the agent ---
 
@@ -178,10 +173,7 @@ class Tasks(dict[str, Task]):
     def notification(
         self, line: bytes, in_flight: Mapping[bytes, Call], frame: ResponseFrame | None
     ) -> StartCall | Dropped | None:
-        """Handle a notification that a judged call's task has ended; None: the line is no such notification.
-
-        `frame`: the line as a response, if it is one.
-        """
+        """Handle a notification that a judged call's task has ended; None: the line, or response, is not such a one."""
         if not (self or in_flight) or (frame and frame.nothing_else) or not _may_be_notification(line):
             return None
         try:
@@ -290,10 +282,7 @@ def read(task_request: TaskRequest) -> TaskStatus:
 
 
 def status_of(members: Members, holder: str, *, whole: bool) -> TaskStatus:
-    """Return what a response's result or a notification's params say about a task; `whole`: they are the output itself.
-
-    Raises Unreadable, DuplicateKeys.
-    """
+    """Return what a message says about a task; `whole`: it is the output itself. Raises Unreadable, DuplicateKeys."""
     ids = frozenset(_ids(members))
     if len(ids) > 1:
         raise raw_json.Unreadable("it names two tasks")
@@ -331,10 +320,7 @@ def task_ids(result: Members) -> Iterator[str]:
 
 
 def _read_notification(line: bytes, is_response: bool = False) -> TaskStatus | None:
-    """Return what a notification says about a task; None: the line is no such notification.
-
-    Raises Unreadable, DuplicateKeys.
-    """
+    """Return what a notification says about a task; None: it is not such a one. Raises Unreadable, DuplicateKeys."""
     try:
         members = raw_json.fields(line)
     except (raw_json.DuplicateKeys, raw_json.Unreadable):
@@ -357,18 +343,12 @@ def _may_be_notification(line: bytes) -> bool:
 
 
 def _check_list(result: Members) -> None:
-    """Raise Unreadable or DuplicateKeys if a list of tasks contains output."""
-    for item in _listed_tasks(result):
-        if status_of(item, "result", whole=False).response is not None:
-            raise raw_json.Unreadable("a list of tasks contains the output of a task")
-
-
-def _listed_tasks(result: Members) -> Iterator[Members]:
-    for name, raw in result.items():
-        if name == "tasks":
-            yield from (raw_json.fields(item) for item in raw_json.items(raw))
-        elif raw_json.folded_key(name) in ("tasks", "result", "error", "content", "structuredcontent"):
+    for name in result:
+        if name != "tasks" and raw_json.folded_key(name) in _OUTPUT_OF_LIST:
             raise raw_json.Unreadable("a list of tasks contains something that some readers may take for output")
+    for item in raw_json.items(result.get("tasks", b"[]")):
+        if status_of(raw_json.fields(item), "result", whole=False).response is not None:
+            raise raw_json.Unreadable("a list of tasks contains the output of a task")
 
 
 def _handle(members: Members) -> str:
@@ -404,7 +384,6 @@ def _check_member_names(members: Members) -> None:
 
 
 def _output_members(members: Members) -> list[str]:
-    """Return the names of the members that hold output."""
     return [name for name in ("result", "error") if name in members and bytes(members[name]) != b"null"]
 
 
@@ -419,10 +398,7 @@ def output_as_response(line: bytes, place: tuple[str, ...]) -> bytes:
 
 
 def with_output(line: bytes, place: tuple[str, ...], response: bytes, *, alone: bool = False) -> bytes:
-    """Return the message with its output replaced by the one in this response.
-
-    `alone`: hooks have replaced it, so no member that may repeat the old one remains beside it.
-    """
+    """Return the message with the output of this response; `alone`: nothing that may repeat the old one remains."""
     if not place:
         return response
     line = raw_json.splice(line, [(_span(line, place), response[slice(*raw_json.members(response)[place[-1]])])])
@@ -435,17 +411,13 @@ def with_output(line: bytes, place: tuple[str, ...], response: bytes, *, alone: 
 
 
 def _with_only(raw: bytes, names: frozenset[str]) -> bytes:
-    """Return an object without its other members."""
     for name in raw_json.members(raw).keys() - names:
         raw = raw_json.without_member(raw, name)
     return raw
 
 
 def without_status_message(line: bytes, withheld: Callable[[str], bool]) -> bytes:
-    """Remove from a message what the server says about the state of tasks, where the text of this task is withheld.
-
-    `line` is the message as the agent would get it: a handle, a task, a list of tasks, or a notification.
-    """
+    """Remove what a handle, a task, a list or a notification says about the state of tasks whose text is withheld."""
     spans = raw_json.members(line)
     start, end = spans["result"] if "result" in spans else spans.get("params", (0, 0))
     quiet = _without_status_message(line[start:end], withheld) if line[start : start + 1] == b"{" and start else b""
@@ -453,7 +425,6 @@ def without_status_message(line: bytes, withheld: Callable[[str], bool]) -> byte
 
 
 def _without_status_message(raw: bytes, withheld: Callable[[str], bool]) -> bytes:
-    """As above for an object."""
     spans = raw_json.members(raw)
     if "taskId" in spans and withheld(raw_json.text(raw[slice(*spans["taskId"])]) or ""):
         for name in [name for name in spans if raw_json.folded_key(name) == _STATUS_MESSAGE]:

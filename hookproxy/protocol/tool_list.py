@@ -1,9 +1,12 @@
-"""Read the tools of a tools/list result. A part that cannot be read stays unknown, and hides nothing (law 1)."""
+"""The tools of tools/list results, and which tools are judged.
+
+A part of a result that cannot be read stays unknown, and hides nothing (law 1).
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ..jsonrpc import normalize, raw_json
@@ -16,6 +19,9 @@ _ANNOTATIONS_LIMIT: Final = 16 * 1024  # bytes: a hundred times the usual size; 
 
 _MOST_BYTES: Final = 32 * 1024 * 1024  # of the tools of one session: several times what a thousand large ones take
 _PROPERTY_BYTES: Final = 300  # of memory for the name of an argument, in two tables
+_MAX_CHECKED: Final = 1000  # listed tools, as many as servers have: each takes tens of microseconds
+_MAX_NAMES: Final = 4096  # remembered names of tools: more than any server has
+_LONGEST_NAME: Final = 1024  # characters of a remembered name: MCP's have at most 128
 
 
 class ListedTools(NewestEntries[Tool]):
@@ -31,6 +37,52 @@ class ListedTools(NewestEntries[Tool]):
             self.keep(tool.name, tool, texts + len(tool.properties) * _PROPERTY_BYTES)
 
 
+class JudgedTools(dict[str, bool]):
+    """Whether each tool is judged, by its name, as far as calls have asked: the fast path reads nothing else.
+
+    `judged` says so of a tool; None: none is. What must hold: `may_judge` is False only if no listed tool is judged,
+    and no call has been.
+    """
+
+    def __init__(self, judged: Callable[[str], bool] | None, listed: ListedTools) -> None:
+        super().__init__()
+        self._judged = judged
+        self._listed = listed
+        self._judged_tool: str | None = None  # one of the listed tools; None: no checked one is judged
+        self._has_judged_call = False
+        self.may_judge = judged is not None
+
+    def find_out(self, name: str) -> bool:
+        """Return whether a tool is judged, and remember it: but the agent chooses names, so not too many or long."""
+        judged = self._judged is not None and self._judged(name)
+        if len(name) <= _LONGEST_NAME:
+            if len(self) >= _MAX_NAMES:
+                self.clear()
+            self[name] = judged
+        return judged
+
+    def note_judged_call(self) -> None:
+        """A call is judged."""
+        self._has_judged_call = self.may_judge = True
+
+    def forget_all(self) -> None:
+        """Decide anew which tools are judged."""
+        self._judged_tool = None
+        self.forget(list(self._listed))
+
+    def forget(self, tools: Sequence[str]) -> None:
+        """Decide anew which tools are judged: more is known of these."""
+        self.clear()
+        if self._judged is None:
+            return
+        if self._judged_tool in tools:
+            self._judged_tool, tools = None, list(self._listed)
+        unchecked = len(self._listed) > _MAX_CHECKED
+        if self._judged_tool is None and not unchecked:
+            self._judged_tool = next(filter(self._judged, tools), None)
+        self.may_judge = self._has_judged_call or self._judged_tool is not None or unchecked
+
+
 def listed_tools(line: bytes) -> list[Tool]:
     """Return the tools in a tools/list response. Tools that cannot be read are left out, and so stay unknown."""
     tools: list[Tool] = []
@@ -42,10 +94,7 @@ def listed_tools(line: bytes) -> list[Tool]:
 
 
 def next_cursor(line: bytes) -> str | None:
-    """Return the cursor of the next page in a tools/list response; empty: this is the last page.
-
-    None: the line holds no list of tools.
-    """
+    """Return the cursor of the next page in a tools/list response; empty: this is the last page; None: no list."""
     with contextlib.suppress(ValueError, KeyError):
         result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
         raw_json.all_items(bytes(result["tools"]))
@@ -57,7 +106,7 @@ def server_name(line: bytes) -> str:
     """Return the server's name in a response of the stateless era; empty: it has none."""
     with contextlib.suppress(ValueError, KeyError):
         result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
-        return calls.server_name(raw_json.fields(bytes(result["_meta"])).get(calls.SERVER_INFO_KEY))
+        return calls.texts_of(raw_json.fields(result["_meta"]).get(calls.SERVER_INFO_KEY), "name")
     return ""
 
 

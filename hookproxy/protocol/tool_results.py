@@ -110,10 +110,10 @@ def _outcome(members: Members, content: bytes, blocks: Sequence[Members] | None,
         structured = normalize.normalize_output(structured)
         repeated = structured_content.is_repeated(texts, structured)
     unknown = {name: raw for name, raw in members.items() if _is_unknown(name, raw)}
-    more = normalize.normalize_output(other or _spelled(unknown)) if other or unknown else b""
+    more = normalize.normalize_output(other or raw_json.encode(unknown)) if other or unknown else b""
     whole = b""
     if more or (structured and not repeated):
-        whole = more if other else normalize.normalize_output(_spelled(members))
+        whole = more if other else normalize.normalize_output(raw_json.encode(members))
     return Outcome(
         content=content,
         structured=structured,
@@ -133,10 +133,6 @@ def _is_unknown(name: str, raw: msgspec.Raw) -> bool:
     return name not in ("content", "structuredContent", "_meta")
 
 
-def _spelled(members: Members) -> bytes:
-    return b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(name), bytes(raw)) for name, raw in members.items())
-
-
 def _failure_text(outcome: Outcome) -> str:
     """Return all that the model could read in a failed result: texts as they are, everything else as JSON."""
     parts = [joined_text(outcome.content)]
@@ -151,10 +147,7 @@ def _failure_text(outcome: Outcome) -> str:
 
 
 def error_text(error: msgspec.Raw) -> str:
-    """Return a JSON-RPC error in the words that Claude Code gives to hooks; its other members follow as JSON.
-
-    Raises Unreadable, DuplicateKeys.
-    """
+    """Return an error as Claude Code gives it to hooks; other members follow as JSON. Raises ValueError."""
     raw = bytes(error)
     if not raw.startswith(b"{"):
         return f"MCP error: {normalize.normalize_output(raw).decode(errors='replace')}" if raw else "MCP error"
@@ -163,7 +156,7 @@ def error_text(error: msgspec.Raw) -> str:
     known = ("code",) if message is None else ("code", "message")
     more = {name: value for name, value in members.items() if name not in known}
     text = f"MCP error {bytes(members.get('code', b'')).decode(errors='replace')}: {message or ''}"
-    return f"{text}\n{normalize.normalize_output(_spelled(more)).decode(errors='replace')}" if more else text
+    return f"{text}\n{normalize.normalize_output(raw_json.encode(more)).decode(errors='replace')}" if more else text
 
 
 def joined_text(content: bytes) -> str:

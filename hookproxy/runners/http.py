@@ -15,14 +15,14 @@ from urllib.parse import SplitResult, urlsplit
 
 from ..dialects.shared.handler_types import HEADER_VARIABLE
 from ..model.errors import ConfigError
-from ..model.hooks import Document, Ended, HookResult, HookSpec
+from ..model.hooks import Document, HookResult, HookSpec
 from ..network.address import Address
-from ..network.collected import CollectedResponse, ResponseTooLong
 from ..network.connect import connect, tls_context
 from ..network.connection import Connection
+from ..network.post import CollectedResponse, ResponseTooLong
 from ..processes.process import output_limit
 from .event_watch import TimeLimit, get_watch
-from .runner import HookFailed, OutputTooLong, Report, StatefulRunner
+from .runner import HookFailed, OutputTooLong, Report, StatefulRunner, result_of
 
 if TYPE_CHECKING:
     import ssl
@@ -51,20 +51,7 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
     endpoints = {id(spec): _Endpoint(spec, url, tls) for spec, url in zip(hooks, urls, strict=True)}
 
     async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
-        ended, body, detail, cut = Ended.FAILED, b"", "", False
-        try:
-            with TimeLimit(get_watch(loop), spec.timeout):
-                body = await endpoints[id(spec)].post(document, env)
-            ended = Ended.EXITED
-        except TimeoutError:
-            ended = Ended.TIMED_OUT
-        except HookFailed as error:
-            detail, cut = str(error), isinstance(error, OutputTooLong)
-        except _CONNECTION_ERRORS as error:
-            detail = f"could not be called: {_error_text(error)}"
-        return HookResult(ended, stdout=body, ms=(loop.time() - begun) * 1000, cut=cut, detail=detail)
+        return await result_of(endpoints[id(spec)].post(document, env), spec.timeout)
 
     async def aclose() -> None:
         for endpoint in endpoints.values():
@@ -90,7 +77,15 @@ class _Endpoint:
         self._head = b""
 
     async def post(self, document: Document, env: Mapping[str, str]) -> bytes:
-        """Post the document, and return the response's body. Raises HookFailed and _CONNECTION_ERRORS."""
+        """Post the document, and return the response's body. Raises HookFailed, and TimeoutError of the network."""
+        try:
+            return await self._exchange(document, env)
+        except TimeoutError:
+            raise
+        except _CONNECTION_ERRORS as error:
+            raise HookFailed(f"could not be called: {_error_text(error)}") from None
+
+    async def _exchange(self, document: Document, env: Mapping[str, str]) -> bytes:
         if self._env is not env:  # nearly never: all hooks of a dialect inherit the same
             self._head, self._env = self._request_head(env), env
         trace = b"".join([_header_line(name, value) for name in _TRACE_VARIABLES if (value := document.env.get(name))])

@@ -5,15 +5,13 @@ Law 3: a server that is not connected, an error, and a response without a result
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from typing import Final
 
 from ..jsonrpc import raw_json
-from ..model.hooks import Document, Ended, HookResult, HookSpec
-from .event_watch import TimeLimit, get_watch
-from .runner import CallTool, HookFailed, OutputTooLong, Runner
+from ..model.hooks import Document, HookResult, HookSpec
+from .runner import CallTool, Runner, result_of
 
 _PLACEHOLDER: Final = re.compile(r"\$\{([^${}]+)\}")
 
@@ -22,18 +20,8 @@ def runner_for(call_tool: CallTool) -> Runner:
     """The runner that calls tools with `call_tool`."""
 
     async def run(spec: HookSpec, document: Document, _env: Mapping[str, str]) -> HookResult:
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
-        ended, output, detail, cut = Ended.FAILED, b"", "", False
-        try:
-            with TimeLimit(get_watch(loop), spec.timeout):
-                output = await call_tool(spec.server, spec.tool, fill_template(spec.input, bytes(document.stdin)))
-            ended = Ended.EXITED
-        except TimeoutError:
-            ended = Ended.TIMED_OUT
-        except HookFailed as failure:
-            detail, cut = str(failure), isinstance(failure, OutputTooLong)
-        return HookResult(ended, stdout=output, ms=(loop.time() - begun) * 1000, cut=cut, detail=detail)
+        arguments = fill_template(spec.input, bytes(document.stdin))
+        return await result_of(call_tool(spec.server, spec.tool, arguments), spec.timeout)
 
     return run
 

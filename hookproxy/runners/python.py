@@ -108,9 +108,11 @@ def _find_function(spec: HookSpec) -> _Function:
 def _add_to_path(folder: str) -> None:
     """Have modules found in the folder, after Python's own modules, and not in the working directory."""
     here = os.path.realpath(os.curdir)
-    sys.path[:] = [one for one in sys.path if one not in ("", ".") and (one == folder or os.path.realpath(one) != here)]
+    sys.path[:] = [
+        entry for entry in sys.path if entry not in ("", ".") and (entry == folder or os.path.realpath(entry) != here)
+    ]
     if folder not in sys.path:
-        installed = (at for at, one in enumerate(sys.path) if one.endswith(("site-packages", "dist-packages")))
+        installed = (at for at, entry in enumerate(sys.path) if entry.endswith(("site-packages", "dist-packages")))
         sys.path.insert(next(installed, len(sys.path)), folder)
 
 
@@ -137,7 +139,7 @@ def _place(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         file, line, code = error.filename, error.lineno, error.text
     else:
-        frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename not in _IMPORTERS]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _IMPORTERS]
         if not frames:
             return ""
         file, line, code = frames[-1].filename, frames[-1].lineno, frames[-1].line

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 
 from msgspec import Struct
 
-from ..model.hooks import Document, HookResult, HookSpec
+from ..model.hooks import Document, Ended, HookResult, HookSpec
+from .event_watch import TimeLimit, get_watch
 
 Runner = Callable[[HookSpec, Document, Mapping[str, str]], Coroutine[None, None, HookResult]]
 """Runs `spec` once: `document.stdin` on its standard input, `document.env` over the given environment.
@@ -32,6 +34,22 @@ class HookFailed(Exception):
 
 class OutputTooLong(HookFailed):
     """A hook gave more output than is kept: `HookResult.cut`."""
+
+
+async def result_of(output: Coroutine[None, None, bytes], seconds: float) -> HookResult:
+    """The result of a hook that gives this output, or raises HookFailed, within so many seconds."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    ended, stdout, detail, cut = Ended.FAILED, b"", "", False
+    try:
+        with TimeLimit(get_watch(loop), seconds):
+            stdout = await output
+        ended = Ended.EXITED
+    except TimeoutError:
+        ended = Ended.TIMED_OUT
+    except HookFailed as failure:
+        detail, cut = str(failure), isinstance(failure, OutputTooLong)
+    return HookResult(ended, stdout=stdout, ms=(loop.time() - begun) * 1000, cut=cut, detail=detail)
 
 
 async def no_server(_server: str, _tool: str, _arguments: bytes) -> bytes:

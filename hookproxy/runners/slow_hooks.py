@@ -63,5 +63,5 @@ class SlowHooks:
 
 
 def _check(hooks: ReferenceType[SlowHooks]) -> None:
-    if (found := hooks()) is not None:
-        found.check()
+    if (hooks_ := hooks()) is not None:
+        hooks_.check()

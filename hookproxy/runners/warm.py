@@ -209,14 +209,14 @@ class _SpareProcess:
 def _fingerprint(hook: PreparedHook) -> _Fingerprint:
     """The state of the files that the hook's command names, and of the configuration file that has the hook."""
     spec = hook.spec
-    found = []
+    files = []
     for file in (spec.source.partition(": ")[0], *_possible_files(hook)):
         try:
             state = os.stat(os.path.join(spec.cwd, file))
         except (OSError, ValueError):
             continue
-        found.append((file, state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino))
-    return tuple(found)
+        files.append((file, state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino))
+    return tuple(files)
 
 
 def _possible_files(hook: PreparedHook) -> Iterator[str]:

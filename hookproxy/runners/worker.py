@@ -146,7 +146,7 @@ class _Worker:
             hook = command.prepare(self._spec, document, env)
             pid, fds, _ = command.start(hook)
             self._process = LongLivedProcess(self._watch, pid, fds, self._on_output, self._on_death)
-            self._processes = [one for one in self._processes if not one.reaped.done()] + [self._process]
+            self._processes = [process for process in self._processes if not process.reaped.done()] + [self._process]
         return self._process
 
     def _line(self, document_id: str, document: bytes | bytearray) -> bytes:

@@ -74,17 +74,13 @@ class ApprovalDetails(Struct, frozen=True):
 
     def for_console(self, call: Call, seconds: float) -> WaitingApproval:
         """What a console shows for so many seconds. Which approval, call and session it is, the feed adds."""
-        now = time()
+        now, by, reason = time(), self.request.by, self.request.reason
+        named = ("", "", "", self.server, self.tool, Raw(self.arguments))
         alias = "" if call.alias is None else call.alias.name
-        by, reason, arguments = self.request.by, self.request.reason, Raw(self.arguments)
-        return WaitingApproval(
-            "", "", "", self.server, self.tool, arguments, reason, by, now, now + seconds, alias, self.place
-        )
+        return WaitingApproval(*named, reason, by, now, now + seconds, alias, self.place)
 
 
 class _PendingApproval(Struct):
-    """A request that the person has not answered."""
-
     call: Call
     answered: anyio.Event = field(default_factory=anyio.Event)
     result: bytes = b""
@@ -124,15 +120,11 @@ class Approvals:
             return False
         if settings.on_ask is OnAsk.CONSOLE or not agent_cannot:
             return settings.on_ask is OnAsk.CONSOLE
-        return settings.console is ConsoleUse.ALWAYS or (
-            settings.console is ConsoleUse.IF_OPEN and self.console_is_open()
-        )
+        is_open = settings.console is ConsoleUse.IF_OPEN and self.console_is_open()
+        return settings.console is ConsoleUse.ALWAYS or is_open
 
     async def ask(self, call: Call, approval: ApprovalDetails, policy: Policy) -> ApprovalResult:
-        """Ask, and wait as long as it takes: on a console, through the agent, or else with the prompter.
-
-        On cancel the request is withdrawn, or the prompter is ended with its whole process group.
-        """
+        """Ask on a console, through the agent or with the prompter; wait. On cancel, the request is withdrawn."""
         request = approval.request
         settings = decide.settings_for(policy.settings, request)
         agent_cannot = not self.may_ask(call)
@@ -197,8 +189,8 @@ async def prompt(
 ) -> Approval:
     """Ask through the operator's prompter: it reads `document` as JSON; exit status 0 means yes, 2 means no.
 
-    After so many seconds nobody has answered; any other end is a failure, which is reported: the person was not asked.
-    Neither approves. On cancel it is ended with its whole process group.
+    After so many seconds nobody has answered; any other end is a failure, and is reported. Neither approves. On cancel
+    it is ended with its whole process group.
     """
     spec = HookSpec("hookproxy", "on_ask_fallback", Event.PERMISSION_REQUEST, command[0], argv=command, timeout=seconds)
     stdin = Document(raw_json.encode(document) + b"\n", {})

@@ -13,7 +13,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..audit.call_record import Record
-from ..audit.log import NOT_WRITTEN
 from ..hooks.policy import Policy
 from ..jsonrpc import normalize, raw_json
 from ..model.call_end import CallEnd, Cancelled, Refused, Responded
@@ -41,13 +40,11 @@ _MAX_ROUNDS: Final = 10  # rounds in which hooks answer the server's elicitation
 
 
 async def handle_call(call: Call, services: CallServices) -> CallEnd:
-    """Handle one call until its response is sent; return how it has ended.
+    """Handle one call until its response is sent; return how it has ended. The policy of its beginning judges it.
 
-    The policy of its beginning judges it to its end. If the call is cancelled, its hooks are ended, no response is
-    sent, and the audit record is still written.
+    If the call is cancelled, its hooks are ended, no response is sent, and the audit record is still written.
     """
-    started = perf_counter()
-    policy = services.policy
+    started, policy = perf_counter(), services.policy
     audit = policy.audit
     record = Record(services.session.id, services.session.server, call.tool, call.id, call.arguments, services.agent())
     call.trace = audit.begin(record, call)
@@ -65,9 +62,7 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
         record.ms = (perf_counter() - started) * 1000
         if audit.path or audit.on_ended is not None:
             record.skipped = policy.skipped_hooks.of(record, call.alias)
-        problem = audit.write(record)
-        if problem:
-            services.report_once(f"{NOT_WRITTEN}: {problem}")
+        services.report_unwritten(problem := audit.write(record))
         if end.line is not None:
             line = end.line
             if problem and audit.required and not (isinstance(end, Refused) or call.ended_because):
@@ -121,7 +116,6 @@ async def _process(call: Call, policy: Policy, services: CallServices, record: R
 
 
 def _refuse_without_audit(call: Call, services: CallServices, problem: str) -> Refused:
-    """Refuse the call because the configuration requires an audit record and none can be written."""
     services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
     line = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
     return Refused(line, problem, "audit")
@@ -129,18 +123,15 @@ def _refuse_without_audit(call: Call, services: CallServices, problem: str) -> R
 
 def _start_elicitation_result_hooks(context: CallContext) -> None:
     """Start the hooks that observe the person's answers to the server, which the call brings in a further round."""
-    earlier = context.earlier_round
-    if earlier is not None and earlier.approval_request:
-        return  # the answer is to our own request
-    for answer in elicitations.in_responses(context.call.inputs):
-        context.services.start_elicitation_hooks(answer)
+    if context.earlier_round is None or context.was_forwarded:  # else the answer is to our own request
+        for answer in elicitations.in_responses(context.call.inputs):
+            context.services.start_elicitation_hooks(answer)
 
 
 async def _request_approval(context: CallContext, proceed: Proceed) -> Decision | Responded:
-    """Ask a person to approve the call, or decide without a person if the configuration says so.
+    """Ask a person to approve the call, or decide as the configuration says. Returns the decision.
 
-    Returns the decision; or, for a stateless call, an `input_required` response: the agent asks the person and sends
-    the call again.
+    Or, for a stateless call, an `input_required` response: the agent asks the person and sends the call again.
     """
     call, policy, services, request = context.call, context.policy, context.services, proceed.approval_request
     settings, approvals = policy.settings, services.approvals
@@ -178,7 +169,6 @@ def _refuse_without_store(problem: StoreUnavailable) -> Refuse:
 
 
 async def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
-    """The decision after the person's answer."""
     if approval in _REFUSALS:
         return decide.declined(proceed, _REFUSALS[approval])
     hooks = context.policy.hooks
@@ -200,19 +190,16 @@ async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
         context.event_context = replace(context.event_context, arguments=normalize.normalize(earlier.rewritten))
     context.event_context = context.policy.hooks.keep_managed_alias(context.event_context)
     if earlier.approval_request:
-        approval = approval_messages.read_approval(
-            response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)
-        )
-        decision = await _apply_approval(context, proceed, approval)
+        response = response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)
+        decision = await _apply_approval(context, proceed, approval_messages.read_approval(response))
     return await _carry_out(context, decision)
 
 
 async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
-    """Forward or refuse the call."""
     call, services, record, hooks = context.call, context.services, context.record, context.policy.hooks
     if isinstance(decision, Proceed) and hooks.groups.has_hooks_for(Event.PRE_MCP_TOOL_CALL):
         decision = await _with_meta(context, decision)
-    if isinstance(decision, Proceed) and hooks.has_limits and not _was_forwarded(context):
+    if isinstance(decision, Proceed) and hooks.has_limits and not context.was_forwarded:
         decision = await hooks.apply_limits(decision, context.event_context)
     if isinstance(decision, Proceed):
         record.note_allowed(decision)
@@ -231,9 +218,8 @@ async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
 async def _with_meta(context: CallContext, proceed: Proceed) -> Decision:
     """The decision with the `_meta` that PreMcpToolCall hooks choose, or the refusal that follows from a failure."""
     call = context.call
-    meta = b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(name), bytes(raw)) for name, raw in call.meta.items())
     try:
-        seen = normalize.normalize(meta) if call.meta else b""
+        seen = normalize.normalize(raw_json.encode(call.meta)) if call.meta else b""
     except ValueError as unreadable:  # hooks and the server might read it differently
         by, why = "the preMcpToolCall hooks", f"its _meta cannot be judged: {unreadable}"
         return Refuse(by, why, asked=proceed.asked, cause=RefusalCause.FAILURE, feedback=proceed.feedback)
@@ -247,11 +233,6 @@ async def _with_meta(context: CallContext, proceed: Proceed) -> Decision:
     if isinstance(chosen, Refuse):
         return replace(chosen, feedback=proceed.feedback, asked=proceed.asked)
     return replace(proceed, meta=chosen)
-
-
-def _was_forwarded(context: CallContext) -> bool:
-    """The server has had an earlier round of this call, and rate limits have counted it."""
-    return context.earlier_round is not None and context.earlier_round.approval_request is None
 
 
 async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
@@ -280,8 +261,7 @@ async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
             context.record.repeats += 1
         else:
             return handled.end
-        next_line = await _prepare_to_send_again(context, line, handled)
-        if next_line is None:
+        if (next_line := await _prepare_to_send_again(context, line, handled)) is None:
             return Cancelled()
         line = next_line
 
@@ -297,6 +277,5 @@ async def _prepare_to_send_again(context: CallContext, line: bytes, handled: Han
 def _must_read_response(context: CallContext, decision: Proceed) -> bool:
     """Hooks or the audit need the response, feedback goes with it, or it may start a further round of the call."""
     policy, call = context.policy, context.call
-    return bool(
-        decision.feedback or policy.audit.needs_results or call.stateless or policy.hooks.observes_outcome(call.tool)
-    )
+    needed = policy.audit.needs_results or policy.hooks.observes_outcome(call.tool)
+    return bool(decision.feedback or call.stateless or needed)

@@ -94,14 +94,14 @@ class CallServices(Protocol):
     def report(self, text: str) -> None:
         """Report one line to people."""
 
-    def report_once(self, text: str) -> None:
-        """Report one line to people, unless it has been reported before."""
+    def report_unwritten(self, problem: str) -> None:
+        """Report why an audit record cannot be written, once; `problem` is empty if it has been."""
 
     def report_of_tool(self, tool: str, text: str) -> None:
         """Report one line about a tool, unless it has been reported before, in this session or in another one."""
 
     def why_lost(self) -> str:
-        """Why the server answers no more, in a sentence without a full stop."""
+        """Why the server no longer answers, in a sentence without a full stop."""
 
 
 class CallContext(Struct):
@@ -116,6 +116,11 @@ class CallContext(Struct):
     """The call's last hook event, with the arguments that are forwarded."""
     earlier_round: CallRound | None = None
     """What was decided in the call's earlier round, if the agent sent our request state back."""
+
+    @property
+    def was_forwarded(self) -> bool:
+        """The server has had an earlier round of this call, and rate limits have counted it."""
+        return self.earlier_round is not None and self.earlier_round.approval_request is None
 
 
 _EARLY_RESULTS: Final[dict[Progress, Literal["cancelled", "lost", "error"]]] = {
@@ -158,7 +163,6 @@ def event_context_of(call: Call, policy: Policy, services: CallServices) -> Even
 
 
 def _id_of_agent(call: Call) -> str:
-    """The agent's own id of the call; empty if it gives none."""
     for key in _ID_IN_META:
         if key in call.meta and (name := raw_json.text(bytes(call.meta[key]))):
             return name

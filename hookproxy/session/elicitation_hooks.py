@@ -34,11 +34,7 @@ class ElicitationHooks:
     """The elicitations and answers that wait for hooks."""
 
     def __init__(
-        self,
-        session_context: SessionContext,
-        session_events: SessionEvents,
-        router: Router,
-        relay: Relay,
+        self, session_context: SessionContext, session_events: SessionEvents, router: Router, relay: Relay
     ) -> None:
         self._context = session_context
         self._session_events = session_events
@@ -73,7 +69,7 @@ class ElicitationHooks:
                 self._session_events.start_complete_hooks()
 
     def handle_server_exit(self) -> None:
-        """End all hooks that run: no server waits for an answer any more."""
+        """End all hooks that run: no server waits for an answer any longer."""
         for scope in self._scopes.values():
             scope.cancel()
 
@@ -82,9 +78,8 @@ class ElicitationHooks:
         if pending.stage is ElicitationStage.REFUSED or self._waiting_bytes + len(line) > limit:
             self._refuse(pending)
             return
-        self._session_events.start_hooks(
-            self._event_context(Event.ELICITATION, pending.elicitation), only_observers=True
-        )
+        asked = self._event_context(Event.ELICITATION, pending.elicitation)
+        self._session_events.start_hooks(asked, only_observers=True)
         if self._answering_groups(Event.ELICITATION):
             pending.stage = ElicitationStage.HELD
             self._start(pending, line, lambda: self._answer_request(pending, line))
@@ -92,9 +87,8 @@ class ElicitationHooks:
             self._forward_to_agent(pending, line)
 
     def _handle_answer(self, pending: PendingElicitation, elicitation: Elicitation, line: bytes) -> None:
-        self._session_events.start_hooks(
-            self._event_context(Event.ELICITATION_RESULT, elicitation), only_observers=True
-        )
+        answered = self._event_context(Event.ELICITATION_RESULT, elicitation)
+        self._session_events.start_hooks(answered, only_observers=True)
         if elicitation.action and elicitation.action != "error":
             self._session_events.start_response_hooks(elicitation.action)
         if elicitation.action in ("accept", "decline", "cancel") and self._answering_groups(Event.ELICITATION_RESULT):
@@ -116,7 +110,6 @@ class ElicitationHooks:
         self._session_events.start_dialog_hooks(pending.elicitation.message, pending.elicitation.mode)
 
     def _respond(self, pending: PendingElicitation, line: bytes) -> None:
-        """Send the server the response."""
         elicitations = self._router.elicitations
         if elicitations is not None and pending.stage is not ElicitationStage.REFUSED:
             elicitations.close(pending)
@@ -127,9 +120,9 @@ class ElicitationHooks:
     def _start(self, pending: PendingElicitation, line: bytes, handle: Callable[[], Awaitable[None]]) -> None:
         self._scopes[pending] = anyio.CancelScope()
         self._waiting_bytes += len(line)
-        self._context.spawn(self._run, pending, len(line), handle)
+        self._context.spawn(self._handle, pending, len(line), handle)
 
-    async def _run(self, pending: PendingElicitation, size: int, handle: Callable[[], Awaitable[None]]) -> None:
+    async def _handle(self, pending: PendingElicitation, size: int, handle: Callable[[], Awaitable[None]]) -> None:
         """The task of one elicitation or answer. A defect ends this one alone, and declines it."""
         try:
             with self._scopes[pending]:
@@ -166,24 +159,19 @@ class ElicitationHooks:
         elicitations = all_in_result(result)
         if elicitations is None or len(elicitations) > MAX_PENDING or not self._answering_groups(Event.ELICITATION):
             return None
-        found: dict[str, ElicitationResponse] = {}
+        answers: dict[str, ElicitationResponse] = {}
         for name, elicitation in elicitations.items():
             answer = await self._run_hooks(Event.ELICITATION, elicitation)
             if answer is None:
                 return None
-            found[name] = answer
-        for name, answer in found.items():
+            answers[name] = answer
+        for name, answer in answers.items():
             self._report(elicitation_messages.report(elicitations[name], answer))
-        return found
+        return answers
 
     def _answering_groups(self, event: Event) -> list[SelectedHooks]:
-        """The groups whose hooks may answer."""
-        session_context = self._context
-        return [
-            one
-            for one in session_context.policy.hooks.groups.select_for(EventContext(event, session_context.session))
-            if one.may_answer
-        ]
+        groups = self._context.policy.hooks.groups
+        return [group for group in groups.select_for(EventContext(event, self._context.session)) if group.may_answer]
 
     async def _run_hooks(
         self, event: Event, elicitation: Elicitation, task: bool = False
@@ -193,27 +181,27 @@ class ElicitationHooks:
         for selected in self._answering_groups(event):
             hook_runs = await self._context.policy.hooks.run_group(selected, self._event_context(event, elicitation))
             self._session_events.keep_feedback(hook_runs)
-            checked = [await self._checked(one, elicitation, task) for one in hook_runs]
-            answer = elicitation_messages.stricter(
-                answer, elicitation_messages.decide(checked, self._context.policy.settings, selected.group.on_failure)
-            )
+            checked = [await self._checked(run, elicitation, task) for run in hook_runs]
+            settings, on_failure = self._context.policy.settings, selected.group.on_failure
+            of_group = elicitation_messages.decide(checked, settings, on_failure)
+            answer = elicitation_messages.stricter(answer, of_group)
             if answer is not None and answer.action == "decline":
                 break
             if answer is not None and event is Event.ELICITATION_RESULT:
                 elicitation = elicitation_messages.with_response(elicitation, answer)
         return answer
 
-    async def _checked(self, one: HookRun, elicitation: Elicitation, task: bool) -> HookRun:
+    async def _checked(self, run: HookRun, elicitation: Elicitation, task: bool) -> HookRun:
         """The hook run with the content that would be sent; a content that does not fit the form is a failure."""
-        verdict = elicitation_messages.checked_verdict(one.verdict, elicitation, task)
+        verdict = elicitation_messages.checked_verdict(run.verdict, elicitation, task)
         if verdict.action == "accept" and verdict.content is not None and elicitation.schema and not verdict.failure:
             # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
             problem = await anyio.to_thread.run_sync(schema.mismatch, elicitation.schema, verdict.content)
             if problem:
                 verdict = replace(verdict, failure=f"gave content that does not fit the form: {problem}")
-        if verdict.failure != one.verdict.failure:
-            self._session_events.report_hook_run(replace(one, verdict=Verdict(failure=verdict.failure)))
-        return replace(one, verdict=verdict)
+        if verdict.failure != run.verdict.failure:
+            self._session_events.report_hook_run(replace(run, verdict=Verdict(failure=verdict.failure)))
+        return replace(run, verdict=verdict)
 
     def _event_context(self, event: Event, elicitation: Elicitation) -> EventContext:
         action, message = elicitation.action, elicitation.message

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Final
 
 import anyio
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from ..jsonrpc import raw_json
 from ..processes.process import output_limit
@@ -28,8 +28,6 @@ _MAX_ERROR_CHARACTERS: Final = 200  # of an error that are shown: enough to reco
 
 
 class _HookToolCall(Struct, eq=False):
-    """A call that the server has not answered yet."""
-
     ended: anyio.Event = field(default_factory=anyio.Event)
     response: HookToolCallAnswered | None = None
     """None after it has ended: no response will come."""
@@ -62,7 +60,7 @@ class HookToolCalls:
             await tool_call.ended.wait()
         except anyio.get_cancelled_exc_class():
             if not tool_call.ended.is_set():
-                self._router.requests.abandon_hook_tool_call(key)
+                self._router.requests.settle_hook_tool_call(key)
                 self._to_server(_cancellation(raw_id))
             raise
         finally:
@@ -85,16 +83,14 @@ class HookToolCalls:
         """End all calls in flight: no response will come."""
         self.close()
         for key, tool_call in self._pending.items():
-            self._router.requests.abandon_hook_tool_call(key)  # a process that the server left behind may still respond
+            self._router.requests.settle_hook_tool_call(key)  # a process that the server left behind may still respond
             tool_call.ended.set()
 
 
 def _request(raw_id: bytes, tool: str, arguments: bytes, meta: Members) -> bytes:
-    params = {b"name": raw_json.encode(tool), b"arguments": arguments}
-    if meta:
-        params[b"_meta"] = b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(key), bytes(meta[key])) for key in meta)
-    written = b",".join(b'"%b":%b' % param for param in params.items())
-    return raw_json.one_line(b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":{%b}}\n' % (raw_id, calls.METHOD, written))
+    params = {"name": tool, "arguments": Raw(arguments), **({"_meta": meta} if meta else {})}
+    request = b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}\n' % (raw_id, calls.METHOD, raw_json.encode(params))
+    return raw_json.one_line(request)
 
 
 def _cancellation(raw_id: bytes) -> bytes:

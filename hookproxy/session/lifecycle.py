@@ -9,7 +9,6 @@ from typing import Final
 
 import anyio
 
-from ..audit.log import NOT_WRITTEN
 from ..model.hooks import Event
 from ..processes import process
 from ..processes.ending import end_server
@@ -54,16 +53,12 @@ class Lifecycle:
         self._server_ended = False
 
     async def run(self) -> int:
-        """Relay until one side ends, then shut down in order; return the exit status, 128+n for a signal.
-
-        On cancel the server is killed and waited for.
-        """
+        """Relay until one side ends; return the exit status, 128+n for a signal. On cancel the server is killed."""
         try:
             await self._relay_until_end()
         finally:
             with anyio.CancelScope(shield=True):  # it is bounded by itself
-                if problem := await self._proxy.aclose():
-                    self._proxy.report_once(f"{NOT_WRITTEN}: {problem}")
+                self._proxy.session_events.report_unwritten(await self._proxy.aclose())
         return self._status if self._status >= 0 else 128 - self._status
 
     async def _relay_until_end(self) -> None:
@@ -74,7 +69,7 @@ class Lifecycle:
             self._proxy.open(tasks)
             self._proxy.relay.start(self._agent_end, self._notify, self._server_end)
             try:
-                await self._proxy.run_changes.until(lambda: self._ending)
+                await self._proxy.run_changes.until(lambda: self._ending_by_agent or self._must_not_wait)
                 await self._shut_down()
             finally:
                 await self._close()
@@ -83,7 +78,6 @@ class Lifecycle:
     # --- events of the run ---
 
     def _notify(self) -> None:
-        """Wake whoever waits for a change of the run."""
         self._proxy.run_changes.notify()
         self._proxy.changes.notify()
 
@@ -117,10 +111,6 @@ class Lifecycle:
         return self._proxy.relay.agent.gone
 
     @property
-    def _ending(self) -> bool:
-        return self._ending_by_agent or self._must_not_wait
-
-    @property
     def _ending_by_agent(self) -> bool:
         return self._agent_ended or self._agent_gone
 
@@ -143,7 +133,7 @@ class Lifecycle:
         async with anyio.create_task_group() as session_end:
             if not self._must_not_wait:
                 proxy.calls.end(proxy.calls.approvals.waiting_calls, _UNANSWERED)
-                await self._wait_for_decisions()
+                await self._within(HOOKS_AT_END_SECONDS, lambda: not proxy.has_undecided or self._must_not_wait)
             if self._signal or not (self._server_ended or self._exited):  # else handle_server_exit ends them
                 proxy.calls.end_unforwarded(self._why_ended())
             if proxy.policy.hooks.groups.has_mcp_tool_hooks_for(Event.SESSION_END) and not self._must_not_wait:
@@ -158,20 +148,15 @@ class Lifecycle:
             await self._end_server()
             proxy.relay.server.drain()
             proxy.handle_server_exit(self._why_server_lost())
-            await self._within(
-                AFTER_SIGNAL_SECONDS if self._signal else HOOKS_AT_END_SECONDS, lambda: not proxy.has_open_calls
-            )
+            await self._within(self._or_less(HOOKS_AT_END_SECONDS), lambda: not proxy.has_open_calls)
             proxy.calls.end_all(self._why_ended())
             await self._within(process.REAP_LIMIT, lambda: not proxy.has_open_calls)
-            await self._within(
-                AFTER_SIGNAL_SECONDS if self._signal else BACKGROUND_HOOKS_SECONDS,
-                lambda: not proxy.has_background_hooks,
-            )
+            await self._within(self._or_less(BACKGROUND_HOOKS_SECONDS), lambda: not proxy.has_background_hooks)
             await self._flush_agent()
 
-    async def _wait_for_decisions(self) -> None:
-        """Give hooks time to decide on calls that came before the end of input, unless nobody reads the responses."""
-        await self._within(HOOKS_AT_END_SECONDS, lambda: not self._proxy.has_undecided or self._must_not_wait)
+    def _or_less(self, seconds: float) -> float:
+        """So many seconds, or fewer after a signal."""
+        return AFTER_SIGNAL_SECONDS if self._signal else seconds
 
     async def _within(self, seconds: float, condition: Callable[[], bool]) -> None:
         """Wait for a condition, but no longer than this, and only while the agent still reads."""
@@ -226,7 +211,7 @@ class Lifecycle:
         queued = -1
         while agent.queued and agent.queued != queued and not self._agent_gone:
             queued = agent.queued
-            with anyio.move_on_after(AFTER_SIGNAL_SECONDS if self._signal else AGENT_STALLED_SECONDS):
+            with anyio.move_on_after(self._or_less(AGENT_STALLED_SECONDS)):
                 await agent.flushed()
         agent.end_output()
 

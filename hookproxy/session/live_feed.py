@@ -1,45 +1,79 @@
 """What consoles see of this process: its calls as they happen, and the approvals that a person may answer there.
 
-While no console is connected, this only counts calls: nothing is written, and nothing wakes up. A console that does not
-read holds up nobody: what changes meanwhile is summed up in the next line that it gets (law 1: only an explicit answer
-approves a call).
+    LiveFeed     this process: its sessions, its approvals that wait, and the consoles that are connected
+    LiveSession  one session, and how its calls are written
+    Console      one console that is connected: what it knows, and what it is sent at each tick
+
+While no console is connected, this only counts calls: nothing is written, and nothing wakes up. A console never holds
+up a call: if it does not read, changes are summed up, and calls that have ended are only counted (law 1: only an
+explicit answer approves a call).
 """
 
 from __future__ import annotations
 
 import os
 import traceback
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Final
 
 import anyio
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from ..audit.call_record import Record
-from ..live import registry
+from ..audit.lines import Lines
+from ..live import messages, registry
 from ..live.messages import (
+    NOTHING,
     Answer,
     AnswerTaken,
+    CallInFlight,
+    Changes,
     ConsoleAnswer,
     Counts,
     Run,
+    RunningHook,
+    RunSession,
     Settled,
+    Stage,
     WaitingApproval,
 )
 from ..model.errors import UserError
-from ..protocol.calls import Call
+from ..model.settings import Results
+from ..protocol.calls import Call, Phase
 from ..transports import unix_socket
 from ..trust.sources import state_folder
-from .console_connection import Console
-from .live_session import LiveSession, show_all
 
 if TYPE_CHECKING:
     import socket
 
     from .proxy import Proxy
+
+_LONGEST_RECORD: Final = 256 * 1024
+"""Bytes of a call that has ended as it is sent: of a longer one, digests are sent."""
+
+_LONGEST_ARGUMENTS: Final = 64 * 1024
+"""Bytes of the arguments of a call in flight: longer ones are shown when it has ended, or in its approval."""
+
+_TICK_SECONDS: Final = 0.05
+"""Between two looks at the calls while a console is connected: people see no difference to at once."""
+
+_MOST_WAITING: Final = 500
+"""Calls that have ended and wait to be sent to a console: at 1,000 calls a second, ten ticks."""
+
+_MOST_BYTES_WAITING: Final = 16 * 1024 * 1024
+"""Bytes of the texts of these calls: they stay in memory while a console does not read."""
+
+_LINE_BYTES: Final = 4 * 1024 * 1024
+"""After so many bytes, what is left comes with the next line. One approval may be longer: it is whole in any case."""
+
+_MOST_RESPONSES: Final = 100
+"""Answers of a console whose results it has not read: a person gives one after another."""
+
+_READ_SIZE: Final = 65_536
 
 _RETRY_SECONDS: Final = 10.0
 """Before the next try to accept a console, if there are too few descriptors: each failure is reported."""
@@ -50,9 +84,241 @@ _MOST_CONSOLES: Final = 8
 _TOO_LATE: Final = "This call no longer waits for approval: somebody has answered, its time is over, or it has ended."
 
 
-class _Waiting(Struct):
-    """An approval that waits for an answer."""
+def show_all(proxy: Proxy) -> None:
+    """Let the records of calls have what hooks get, and how calls end: without a console, few need that."""
+    proxy.policy.hooks.keep_inputs()
+    proxy.policy.audit.needs_results = True
 
+
+class LiveSession:
+    """A session, and how its calls are written for consoles."""
+
+    def __init__(self, proxy: Proxy, user: str) -> None:
+        self.proxy = proxy
+        self.user = user
+
+    @property
+    def described(self) -> RunSession:
+        """As consoles get it."""
+        session = self.proxy.session
+        return RunSession(session.id, session.server, self.proxy.calls.agent(), self.user)
+
+    def line(self, record: Record) -> Raw | None:
+        """A call that has ended, as the audit records it, but whole; of a long one, digests. None: still too long."""
+        for whole in (True, False):
+            settings = replace(
+                self.proxy.policy.settings,
+                audit_file="",
+                otel=False,
+                audit_digest=not whole,
+                audit_results=Results.FULL if whole else Results.NONE,
+            )
+            line = Lines(settings).of_call(record).rstrip(b"\n")
+            if len(line) <= _LONGEST_RECORD:
+                return Raw(line)
+        return None
+
+    def calls(self, is_waiting: Callable[[str], bool]) -> Iterator[CallInFlight]:
+        """The calls in flight."""
+        session, now = self.proxy.session.id, time()
+        hooks = self._running_hooks(now)
+        for name, (record, call, at) in self.proxy.policy.audit.in_flight.items():
+            waits = hooks.get(call.key.decode(errors="replace"), ())
+            stage = _stage(call, asked=is_waiting(name))
+            since = waits[0].since if waits else at
+            arguments = Raw(record.arguments) if len(record.arguments) <= _LONGEST_ARGUMENTS else NOTHING
+            rewritten = Raw(record.final) if 0 < len(record.final) <= _LONGEST_ARGUMENTS else NOTHING
+            yield CallInFlight(
+                name,
+                session,
+                at,
+                record.tool,
+                stage,
+                since,
+                arguments,
+                len(record.arguments),
+                rewritten,
+                record.alias,
+                tuple(waits),
+            )
+
+    def _running_hooks(self, now: float) -> dict[str, list[RunningHook]]:
+        """The hooks that run now, by the id of the request that waits for them."""
+        offset = now - monotonic()
+        running: dict[str, list[RunningHook]] = {}
+        for since, spec, request in self.proxy.policy.hooks.running():
+            if not spec.background:
+                running.setdefault(request, []).append(RunningHook(spec.source, spec.event, round(since + offset, 3)))
+        return running
+
+
+def size(record: Record) -> int:
+    """Bytes of the long texts of a record."""
+    texts = len(record.arguments) + len(record.final) + len(record.result_before) + len(record.result_after)
+    return texts + sum(len(run.input) + len(run.result.stdout) + len(run.result.stderr) for run in record.hook_runs)
+
+
+def _stage(call: Call, *, asked: bool) -> Stage:
+    if asked:
+        return "approval"
+    if call.phase is Phase.HELD:
+        return "hooks"
+    return "sent" if call.phase is Phase.FORWARDED else "after"
+
+
+class Console:
+    """A console that is connected."""
+
+    def __init__(self, feed: LiveFeed, connection: socket.socket, who: str) -> None:
+        """`who` has connected, as the kernel says."""
+        self._feed = feed
+        self._connection = connection
+        self._who = who
+        self._responses: list[AnswerTaken] = []
+        self._ended: deque[tuple[LiveSession, Record]] = deque()
+        self._gone: list[str] = []
+        self._ended_bytes = 0
+        self._settled: list[Settled] = []
+        self._known_sessions: dict[str, RunSession] = {}
+        self._known_calls: dict[str, CallInFlight] = {}
+        self._known_approvals: set[str] = set()
+        self._known_counts = Counts()
+
+    def note_ended(self, session: LiveSession, record: Record) -> None:
+        """A call has ended. If too many wait, the oldest ones are only counted."""
+        self._ended.append((session, record))
+        self._ended_bytes += size(record)
+        while len(self._ended) > _MOST_WAITING or self._ended_bytes > _MOST_BYTES_WAITING:
+            _, oldest = self._ended.popleft()
+            self._ended_bytes -= size(oldest)
+            if oldest.call in self._known_calls:
+                self._gone.append(oldest.call)
+
+    def note_settled(self, settled: Settled) -> None:
+        """An approval no longer waits. The console is told only if it knows the approval."""
+        if settled.approval in self._known_approvals:
+            self._settled.append(settled)
+
+    async def write(self) -> None:
+        """Say who runs, and then what changes. Raises OSError when the console has gone."""
+        await self._send(messages.encode(self._feed.run))
+        while True:
+            responses, self._responses = self._responses, []
+            for response in responses:
+                await self._send(messages.encode(response))
+            if (changes := self._changes()) is not None:
+                await self._send(messages.encode(changes))
+            await anyio.sleep(_TICK_SECONDS)
+
+    async def _send(self, line: bytes) -> None:
+        rest = memoryview(line)
+        while rest:
+            try:
+                rest = rest[self._connection.send(rest) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._connection)
+
+    def _changes(self) -> Changes | None:
+        """What the console does not know yet; None: nothing."""
+        ended, gone = self._take_ended()
+        changes = Changes(
+            self._feed.counts,
+            sessions=tuple(self._new_sessions()),
+            ended_sessions=tuple(self._ended_sessions()),
+            calls=tuple(self._new_calls()),
+            ended=ended,
+            gone=gone,
+            asked=tuple(self._new_approvals()),
+            settled=tuple(self._settled),
+        )
+        self._settled.clear()
+        if changes == Changes(self._known_counts):
+            return None
+        self._known_counts = changes.counts
+        return changes
+
+    def _take_ended(self) -> tuple[tuple[Raw, ...], tuple[str, ...]]:
+        ended: list[Raw] = []
+        gone, self._gone = self._gone, []
+        length = 0
+        while self._ended and length < _LINE_BYTES:
+            session, record = self._ended.popleft()
+            self._ended_bytes -= size(record)
+            line = session.line(record)
+            if line is None:
+                gone.append(record.call)
+            else:
+                ended.append(line)
+                length += len(line)
+            self._known_calls.pop(record.call, None)
+        for name in gone:
+            self._known_calls.pop(name, None)
+        return tuple(ended), tuple(gone)
+
+    def _new_sessions(self) -> Iterator[RunSession]:
+        for session in self._feed.sessions():
+            described = session.described
+            if self._known_sessions.get(described.session) != described:
+                self._known_sessions[described.session] = described
+                yield described
+
+    def _ended_sessions(self) -> list[str]:
+        open_sessions = {session.proxy.session.id for session in self._feed.sessions()}
+        ended = [name for name in self._known_sessions if name not in open_sessions]
+        for name in ended:
+            del self._known_sessions[name]
+        return ended
+
+    def _new_calls(self) -> Iterator[CallInFlight]:
+        length = 0
+        for session in self._feed.sessions():
+            for call in session.calls(self._feed.is_waiting):
+                known = self._known_calls.get(call.call)
+                if known == call or length >= _LINE_BYTES:
+                    continue
+                self._known_calls[call.call] = call
+                length += len(bytes(call.arguments)) + len(bytes(call.rewritten))
+                yield call if known is None else replace(call, arguments=NOTHING)
+
+    def _new_approvals(self) -> list[WaitingApproval]:
+        approvals: list[WaitingApproval] = []
+        waiting = list(self._feed.approvals())
+        self._known_approvals.intersection_update(approval.id for approval in waiting)
+        length = 0
+        for approval in waiting:
+            if approval.id not in self._known_approvals and length < _LINE_BYTES:
+                self._known_approvals.add(approval.id)
+                approvals.append(approval)
+                length += len(bytes(approval.arguments))
+        return approvals
+
+    async def read(self, scope: anyio.CancelScope) -> None:
+        """Read the person's answers, until the console has gone or says something else; then end the scope."""
+        begun = bytearray()
+        while True:
+            await anyio.wait_readable(self._connection)
+            try:
+                piece = self._connection.recv(_READ_SIZE)
+            except BlockingIOError:
+                continue
+            begun += piece
+            *lines, rest = bytes(begun).split(b"\n")
+            begun[:] = rest
+            try:
+                for line in lines:
+                    await self._answer(messages.from_console(line))
+            except messages.Unreadable:
+                piece = b""
+            if not piece or len(begun) > messages.LONGEST_ANSWER or len(self._responses) > _MOST_RESPONSES:
+                scope.cancel()
+                return
+
+    async def _answer(self, answer: Answer) -> None:
+        place = answer.place[:200] or "a console"
+        self._responses.append(await self._feed.answer(answer, f"{self._who}, at {place}"))
+
+
+class _Waiting(Struct):
     approval: WaitingApproval
     only_while_open: bool
     """It waits only as long as a console is open."""
@@ -78,10 +344,9 @@ class LiveFeed:
         self._calls = self._refused = self._rewritten = self._failed = self._asked = 0
 
     def listen(self, folder: str, *, needed: bool = False) -> None:
-        """Be found in this folder from now on. What prevents it is reported: the run goes on without consoles.
+        """Be found in this folder from now on (empty: there is no place for one), or go on without consoles.
 
-        An empty name means that there is no place for such a folder. That, or a folder that cannot be made, is reported
-        only if a console is `needed`.
+        What prevents it is reported; a folder that cannot be made only if a console is `needed`.
         """
         problem = "there is no home folder; set HOME or XDG_RUNTIME_DIR" * needed if not folder else ""
         try:
@@ -146,15 +411,15 @@ class LiveFeed:
     async def _ask(
         self, proxy: Proxy, call: Call, approval: WaitingApproval, only_while_open: bool
     ) -> ConsoleAnswer | None:
-        """Ask whoever has a console open until `approval.until`; None if nobody has answered by then.
+        """Ask whoever has a console open until `approval.until`; None: nobody has answered. On cancel, withdraw it.
 
-        With `only_while_open`, the approval ends when the last console is closed, as if its time were over. On cancel
-        the approval is withdrawn.
+        With `only_while_open`, it ends when the last console is closed, as if its time were over.
         """
         self._numbers += 1
         self._asked += 1
         name = f"{self.run.run}-{self._numbers}"
-        call_id = next((key for key, (_, one, _) in proxy.policy.audit.in_flight.items() if one is call), "")
+        in_flight = proxy.policy.audit.in_flight.items()
+        call_id = next((key for key, (_, other, _) in in_flight if other is call), "")
         session_id = proxy.session.id
         user = self._sessions[session_id].user if session_id in self._sessions else ""
         named = replace(approval, id=name, call=call_id, session=session_id, user=user)
@@ -175,7 +440,7 @@ class LiveFeed:
 
     def is_waiting(self, call: str) -> bool:
         """Whether a person is asked about this call."""
-        return any(one.approval.call == call for one in self._approvals.values())
+        return any(waiting.approval.call == call for waiting in self._approvals.values())
 
     def take(self, answer: Answer, by: str) -> AnswerTaken:
         """Take an answer: the first one counts."""
@@ -191,11 +456,11 @@ class LiveFeed:
 
     def waiting_here(self) -> list[WaitingApproval]:
         """The approvals that wait in this process."""
-        return [one.approval for one in self._approvals.values() if not one.answered.is_set()]
+        return [waiting.approval for waiting in self._approvals.values() if not waiting.answered.is_set()]
 
     def show_elsewhere(self, approvals: Iterable[WaitingApproval]) -> None:
         """Show these approvals, which wait in other processes, and no others of that kind."""
-        before, self._elsewhere = self._elsewhere, {one.id: one for one in approvals}
+        before, self._elsewhere = self._elsewhere, {approval.id: approval for approval in approvals}
         for name in before.keys() - self._elsewhere.keys():
             for console in self._consoles:
                 console.note_settled(Settled(name, "withdrawn"))
@@ -233,13 +498,11 @@ class LiveFeed:
                 tasks.start_soon(self._serve, connection)
 
     def _remove_dead(self) -> None:
-        """Remove the sockets of runs that were killed."""
         try:
             registry.remove_dead(self._folder)
-        except UserError as problem:
-            self._report(f"sockets of earlier runs cannot be removed: {problem.message}; {problem.hint}")
-        except OSError as problem:
-            self._report(f"sockets of earlier runs cannot be removed: {problem.strerror}")
+        except (UserError, OSError) as problem:
+            why = f"{problem.message}; {problem.hint}" if isinstance(problem, UserError) else problem.strerror
+            self._report(f"sockets of earlier runs cannot be removed: {why}")
 
     async def _serve(self, connection: socket.socket) -> None:
         """Serve one console. A defect in this ends the connection, and never a call."""

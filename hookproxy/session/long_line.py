@@ -1,4 +1,4 @@
-"""A long line of the server that passes in pieces, because nobody must see it whole (law 2).
+"""A long line of the server that passes in pieces, because nobody needs all of it (law 2).
 
     mode      what is done with the next bytes                      it ends with
     WHOLE     whole lines are read; `begin` takes a line that is     begin ─▶ PIECES, or BESIDE if a channel offers
@@ -72,7 +72,7 @@ class LongLine:
             return
         # To follow it takes time. If no listed tool is judged, nothing is withheld: if a call of another tool is judged
         # before the line has ended, which happens at most once, the line is broken off, and its request gets an error.
-        self.mode, self._line = Mode.PIECES, StreamedLine(self._router.may_judge, head)
+        self.mode, self._line = Mode.PIECES, StreamedLine(self._router.judged_tools.may_judge, head)
         self._to_agent(self._line.add(head))
 
     def read(self, piece: bytes) -> bytes:

@@ -14,7 +14,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..audit.call_record import Record
-from ..audit.log import NOT_WRITTEN
 from ..jsonrpc import raw_json
 from ..model.call_end import CallEnd, Cancelled, Failed, Responded
 from ..model.errors import describe_error
@@ -63,11 +62,8 @@ class McpTasks:
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
         """Follow the tasks that a response to a call starts; return the response as the agent may get it."""
-        if not (
-            texts
-            or self._services.policy.audit.needs_results
-            or self._services.policy.hooks.observes_outcome(call.tool)
-        ):
+        policy = self._services.policy
+        if not (texts or policy.audit.needs_results or policy.hooks.observes_outcome(call.tool)):
             self.close(call)  # neither hooks nor the audit need its outcome
             return line
         started_tasks = self._tasks.take_new(call)
@@ -126,16 +122,15 @@ class McpTasks:
 
     async def _handle_notification(self, task_request: TaskRequest) -> None:
         """A notification. It may come before the response that starts its task."""
-        before = [call for call in self._router.calls.values() if tasks.may_become_a_task(call)]
+        calls, task_id = self._router.calls, task_request.task_id
+        before = [call for call in calls.values() if tasks.may_become_a_task(call)]
 
         def can_be_handled() -> bool:
-            return task_request.task_id in self._tasks or all(
-                self._router.calls.get(call.key) is not call for call in before
-            )
+            return task_id in self._tasks or all(calls.get(call.key) is not call for call in before)
 
         try:
             await self._changes.until(can_be_handled)
-            if task_request.task_id not in self._tasks and any(call.phase is not Phase.ANSWERED for call in before):
+            if task_id not in self._tasks and any(call.phase is not Phase.ANSWERED for call in before):
                 raise raw_json.Unreadable("a call ended without a response, and the task may belong to it")
             line = await self._after_hooks(task_request, task_request.line)
             self._to_agent(self._without_withheld(line))
@@ -205,10 +200,8 @@ class McpTasks:
             task.comments = await post_hooks.run_post_hooks(
                 task.call, self._services.policy, self._services, event_context, outcome, record.hook_runs
             )
-            if update.response is None:
-                end = _ENDS[update.status][0]
-            else:
-                end = Responded(result="error" if parsed.failed else "ok")
+            responded = Responded(result="error" if parsed.failed else "ok")
+            end = responded if update.response is not None else _ENDS[update.status][0]
             if (edited := self._add_feedback(task, update, line)) is not line:
                 record.result_before, record.result_after = line, edited
             task.withheld_because = ""
@@ -221,17 +214,16 @@ class McpTasks:
             self._services.release_notifications(task.call)
             record.reason = task.withheld_because
             record.note_end(end)
-            record.ms = ms + sum(one.result.ms for one in record.hook_runs)
+            record.ms = ms + sum(run.result.ms for run in record.hook_runs)
             self._write_record(task, record)
             self._changes.notify()
 
     def _write_record(self, task: Task, record: Record) -> None:
         """Write the audit record of the call's end; withhold the output if a required one cannot be written."""
-        problem = self._services.policy.audit.write(record)
-        if problem:
-            self._services.report_once(f"{NOT_WRITTEN}: {problem}")
-            if self._services.policy.audit.required:
-                task.withheld_because = "the configuration requires an audit of each call, and it cannot be written"
+        audit = self._services.policy.audit
+        self._services.report_unwritten(problem := audit.write(record))
+        if problem and audit.required:
+            task.withheld_because = "the configuration requires an audit of each call, and it cannot be written"
 
     def _add_feedback(self, task: Task, update: TaskStatus, line: bytes) -> bytes:
         """The message with the hooks' feedback in its output; `line` itself where there is none."""

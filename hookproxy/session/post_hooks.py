@@ -32,10 +32,7 @@ class HandledResponse(Struct, frozen=True):
 
 
 async def handle_response(context: CallContext, line: bytes, decision: Proceed, request: bytes) -> HandledResponse:
-    """Run post hooks on the server's response, and write their feedback into it.
-
-    `request` is the line that was sent; it is empty if hooks have answered enough of the server's elicitations.
-    """
+    """Run post hooks on the response to `request`, which is empty if hooks have answered enough elicitations."""
     call, policy, record = context.call, context.policy, context.record
     try:
         observed = policy.hooks.observes_outcome(call.tool)
@@ -69,7 +66,7 @@ def _responded(call: Call, line: bytes, *, failed: bool) -> Responded:
 async def _handle_unfinished(
     context: CallContext, line: bytes, decision: Proceed, parsed: ParsedResponse, request: bytes
 ) -> HandledResponse:
-    """Handle a response after which the call goes on: it starts a task, or it asks for input in a further round.
+    """Handle a response that starts a task, or asks for input in a further round.
 
     Either hooks give the input, or the agent does: then our request state in the response recognises the next round.
     """
@@ -85,9 +82,8 @@ async def _handle_unfinished(
     for elicitation in parsed.elicitations:
         services.start_elicitation_hooks(elicitation, only_observers=bool(request))
     state = request_edits.server_state_of(line)
-    next_round = CallRound(
-        call.tool, call.arguments, decision.arguments, decision.feedback, asked=decision.asked, state=state
-    )
+    texts, asked = decision.feedback, decision.asked
+    next_round = CallRound(call.tool, call.arguments, decision.arguments, texts, asked=asked, state=state)
     edited = request_edits.with_own_state(line, services.request_states.to_request_state(next_round))
     return HandledResponse(Responded(edited, "pending"))
 
@@ -119,12 +115,11 @@ async def run_post_hooks(  # the call, and what is known of it
     event = Event.POST_TOOL_USE_FAILURE if outcome.error else Event.POST_TOOL_USE
     finished = replace(event_context, event=event, outcome=outcome)
     if outcome.error and not (outcome.has_result or outcome.interrupted):
-        services.start_hooks(
-            replace(finished, event=Event.ERROR_OCCURRED, trigger="tool_execution", message=outcome.error)
-        )
+        error = replace(finished, event=Event.ERROR_OCCURRED, trigger="tool_execution", message=outcome.error)
+        services.start_hooks(error)
     runs_before = len(hook_runs)
     comments = await policy.hooks.run_post_hooks(finished, hook_runs)
-    stopping = [one.spec.label for one in hook_runs[runs_before:] if one.verdict.stop]
+    stopping = [run.spec.label for run in hook_runs[runs_before:] if run.verdict.stop]
     if stopping:
         services.refuse_other_calls(call, Refuse(by=stopping[0], reason="", stop=True))
     return comments
@@ -163,7 +158,7 @@ def add_feedback(
 
 def _max_repeats(hook_runs: Sequence[HookRun]) -> int:
     """How often the call may be repeated: never if a hook denied it, nor because of a hook that failed."""
-    awaited = [one for one in hook_runs if not one.spec.background]
-    if any(one.verdict.permission is Permission.DENY or one.verdict.stop for one in awaited):
+    awaited = [run for run in hook_runs if not run.spec.background]
+    if any(run.verdict.permission is Permission.DENY or run.verdict.stop for run in awaited):
         return 0
-    return max((one.spec.max_retries for one in awaited if one.verdict.retry and not one.verdict.failure), default=0)
+    return max((run.spec.max_retries for run in awaited if run.verdict.retry and not run.verdict.failure), default=0)

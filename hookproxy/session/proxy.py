@@ -14,7 +14,7 @@ import anyio
 import anyio.abc
 
 from ..audit.call_record import RefusedMessage
-from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit
+from ..audit.log import DEFERRED_SECONDS, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents
@@ -46,26 +46,6 @@ Report = Callable[[str], None]
 class Proxy:
     """One agent, one server, and the calls between them. Without hooks everything passes."""
 
-    __slots__ = (
-        "_context",
-        "_passages",
-        "_tasks",
-        "answers_lost_requests",
-        "calls",
-        "changes",
-        "elicitation_hooks",
-        "hook_tool_calls",
-        "on_tools_listed",
-        "relay",
-        "remove_secrets",
-        "report",
-        "report_once",
-        "router",
-        "run_changes",
-        "session",
-        "session_events",
-    )
-
     def __init__(  # noqa: PLR0913  # its parts, which are made elsewhere
         self,
         agent: Channel,
@@ -83,8 +63,7 @@ class Proxy:
 
         `request_states` are for calls of several rounds; None: only this proxy continues them.
         """
-        policy = Policy.of(hooks, settings, audit)
-        groups = hooks.groups
+        policy, groups = Policy.of(hooks, settings, audit), hooks.groups
         self.session = session
         self.report = report
         self._passages = 0  # responses that are sent on in pieces
@@ -110,7 +89,6 @@ class Proxy:
         to_agent, notify = self.relay.to_agent, self.changes.notify
         self._context = SessionContext(policy, session, report, to_agent, self.spawn, notify)
         self.session_events = SessionEvents(self._context)
-        self.report_once = self.session_events.report_once
         self.elicitation_hooks = ElicitationHooks(self._context, self.session_events, self.router, self.relay)
         self.hook_tool_calls = HookToolCalls(session.server, self.router, self.relay.to_server)
         self.calls = RunningCalls(
@@ -142,14 +120,8 @@ class Proxy:
         audit.report_to(self.report)
 
     async def _flush_audit(self, audit: Audit) -> None:
-        """Write the records that wait for an idle moment."""
         await anyio.sleep(DEFERRED_SECONDS)
-        self._report_unwritten(audit.flush())
-
-    def _report_unwritten(self, problem: str) -> None:
-        """Report why an audit line cannot be written; `problem` is empty if it has been."""
-        if problem:
-            self.report_once(f"{NOT_WRITTEN}: {problem}")
+        self.session_events.report_unwritten(audit.flush())
 
     @property
     def judges_nothing(self) -> bool:
@@ -158,10 +130,10 @@ class Proxy:
         return not (self.policy.judges_calls or calls.are_running or calls.has_former_policies)
 
     def open_passage(self, agent: TakesPassages, raw_id: bytes) -> Passage | None:
-        """Send the response to a request on in pieces while it comes; None: it must come whole.
+        """Send the response to a request on in pieces while it comes; None: it must come whole, as hooks may judge it.
 
-        As long as nothing is judged, nobody must see it whole. Where a new policy judges something, nothing is read
-        from the agent until such responses have ended: so they can never become responses to judged calls.
+        Where a new policy judges something, nothing is read from the agent until such responses have ended: so they can
+        never become responses to judged calls.
         """
         if not (self.judges_nothing and self.router.may_pass_early(raw_id)):
             return None
@@ -257,7 +229,7 @@ class Proxy:
     def note_refusal(self, why: str, raw_id: bytes, line: bytes) -> None:
         """Write the audit line of a refused message; a channel that refuses one itself calls this (`Refuses`)."""
         refused = RefusedMessage(why, raw_id, line, self.calls.agent())
-        self._report_unwritten(self.policy.audit.note_refusal(self.session, refused))
+        self.session_events.report_unwritten(self.policy.audit.note_refusal(self.session, refused))
 
     def spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
         """Run a coroutine beside the calls; it is cancelled when the session ends."""
@@ -278,13 +250,13 @@ class Proxy:
     def _edit_tool_list(self, line: bytes, tools: Sequence[Tool], server_name: str) -> bytes:
         hooks = self.policy.hooks
         renamed = hooks.note_tools(tools, server_name)
-        self.router.forget_judged_tools(list(self.router.tools) if renamed else [tool.name for tool in tools])
+        self.router.judged_tools.forget(list(self.router.tools) if renamed else [tool.name for tool in tools])
         if self.policy.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
         return feedback.without_tools(line, hooks.hides) if hooks.has_rules else line
 
     def handle_server_exit(self, why: str) -> None:
-        """End all calls, because the server answers no more; `why` is a sentence without a full stop."""
+        """End all calls, because the server no longer answers; `why` is a sentence without a full stop."""
         self.elicitation_hooks.handle_server_exit()
         self.hook_tool_calls.handle_server_exit()
         self.calls.handle_server_exit(why)

@@ -13,6 +13,7 @@ it waits in `_queued`. Without `strict`, nothing can be refused, so lines from t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ..jsonrpc import raw_json
@@ -24,7 +25,7 @@ from ..transports.channel import Channel, OffersCalls, TakesCalls
 from ..transports.lines import Lines, TooLong
 from .long_line import LongLine, Mode, Perform
 
-STREAM_FROM_BYTES: Final = 65536  # an unfinished line of this size passes in pieces, if nobody must see it whole
+STREAM_FROM_BYTES: Final = 65536  # an unfinished line of this size passes in pieces, if nobody needs all of it
 
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024  # limit for a line from the server where no hook reads lines
 
@@ -84,19 +85,15 @@ class Relay:
             self._server_last_line()
             on_server_end()
 
-        self.agent.start(self._agent_bytes, agent_ended, self._agent_is_full, on_agent_gone)
-        self.server.start(
-            self._server_bytes,
-            server_ended,
-            lambda full: self.pause_agent("the server does not read", full),
-            _nothing,  # it may still write: it responds to what it has read
-        )
+        def agent_is_full(full: bool) -> None:
+            (self.server.pause if full else self.server.resume)()
+
+        pause_agent = partial(self.pause_agent, "the server does not read")
+        self.agent.start(self._agent_bytes, agent_ended, agent_is_full, on_agent_gone)
+        self.server.start(self._server_bytes, server_ended, pause_agent, _nothing)  # it may still write then
 
     def connect_calls(self, agent: OffersCalls) -> None:
-        """Pass calls and their responses on as the channels have read them, where nothing judges them.
-
-        Call it before the start.
-        """
+        """Pass calls on as the channels have read them, where nothing judges them. Call it before the start."""
         assert self._strict, "else lines are sent on before they are read"
         agent.pass_call, self._deliver_response = self._pass_call, agent.deliver_response
         if isinstance(self.server, TakesCalls):
@@ -128,9 +125,6 @@ class Relay:
             return
         (self._pauses.add if paused else self._pauses.discard)(reason)
         (self.agent.pause if self._pauses else self.agent.resume)()
-
-    def _agent_is_full(self, full: bool) -> None:
-        (self.server.pause if full else self.server.resume)()
 
     # --- from the agent ---
 
@@ -181,10 +175,9 @@ class Relay:
             return Refused(feedback.out_of_memory(len(line)), raw_id or b"null")
 
     def _refuse_lost(self) -> None:
-        for lost in self._agent_lines.lost:
-            if self._strict:
-                reason = feedback.message_too_long(lost.size, self._limit)
-                self._perform(Refused(reason, lost.id or b"null"), b"")
+        for lost in self._agent_lines.lost if self._strict else ():
+            reason = feedback.message_too_long(lost.size, self._limit)
+            self._perform(Refused(reason, lost.id or b"null"), b"")
         self._agent_lines.lost.clear()
 
     def _agent_last_line(self) -> None:
@@ -301,7 +294,6 @@ class Relay:
         return self._replacing or self.server.is_substitute
 
     def _replace_lost(self) -> None:
-        """Handle what stands in place of lines that are too long."""
         lines = [*map(self._replacement, self._server_lines.lost)]
         self._server_lines.lost.clear()
         self._replacing = True
@@ -321,10 +313,7 @@ class Relay:
 
 
 def _require_room(line: bytes) -> None:
-    """Raise MemoryError if there is not enough memory to read a long line.
-
-    msgspec crashes where an allocation fails. The bytes are never written, so that they take no memory themselves.
-    """
+    """Raise MemoryError if memory is short for a long line: msgspec would crash. (Unwritten bytes take none.)"""
     if len(line) > _LONG_BYTES:
         bytes(_ROOM * len(line))
 

@@ -15,7 +15,7 @@ from ..model.errors import UserError
 from ..model.settings import Settings
 from ..network.address import Address, find_proxy
 from ..transports.http.channel import HttpChannel
-from ..transports.http.remote import Remote
+from ..transports.http.pool import Remote
 from .relay import MAX_UNREAD_BYTES
 from .server_end import RemoteServer, ServerEnd
 
@@ -27,22 +27,8 @@ if TYPE_CHECKING:
 _SHORTEST_SECRET: Final = 8  # characters: shorter values, such as `1`, would redact ordinary text
 _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _OWN_HEADERS: Final = frozenset(
-    {
-        "host",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "content-type",
-        "accept",
-        "accept-encoding",
-        "last-event-id",
-        "te",
-        "trailer",
-        "upgrade",
-        "expect",
-        "proxy-authorization",
-        "keep-alive",
-    }
+    {"host", "content-length", "transfer-encoding", "connection", "content-type", "accept", "accept-encoding"}
+    | {"last-event-id", "te", "trailer", "upgrade", "expect", "proxy-authorization", "keep-alive"}
 )
 """Headers that hookproxy sets itself, or that would change how a message is framed."""
 
@@ -66,10 +52,7 @@ def open_remote_server(
     report: Callable[[str], None],
     credentials: Credentials | None = None,
 ) -> tuple[Channel, ServerEnd]:
-    """Open the channel to the server. Nothing is sent yet. `environ` names the proxy and the folder of the logins.
-
-    Without `credentials`, those of a stored login are used. Raises UserError.
-    """
+    """Open the channel, and send nothing yet. Without `credentials`, a stored login counts. Raises UserError."""
     tls = None
     if address.is_tls:
         from ..network.connect import tls_context
@@ -91,11 +74,8 @@ def open_remote_server(
 
 
 def headers(written: Iterable[str], env: Mapping[str, str], option: str = "--header") -> tuple[tuple[str, str], ...]:
-    """Return the headers, each `Name: value`, with the values of their variables.
-
-    Raises UserError, without any value in its text; `option` is where they were written.
-    """
-    return tuple(_header(one, env, option) for one in written)
+    """Return `Name: value` texts with the values of their variables. Raises UserError, without values in its text."""
+    return tuple(_header(text, env, option) for text in written)
 
 
 def _header(written: str, env: Mapping[str, str], option: str) -> tuple[str, str]:
@@ -103,14 +83,14 @@ def _header(written: str, env: Mapping[str, str], option: str) -> tuple[str, str
     name = name.strip()
     if not colon or not _NAME.fullmatch(name):
         shown = f"{option} {name}" if colon and name.isprintable() else f"a {option}"
-        raise UserError(f"{shown} is no header", "write --header 'Name: value'")
+        raise UserError(f"{shown} is not a header", "write --header 'Name: value'")
     if name.lower() in _OWN_HEADERS or name.lower().startswith("mcp-"):
         raise UserError(f"{option} {name} cannot be set, because hookproxy sets it itself", "leave it out")
     for variable in REFERENCE.findall(value):
         if not env.get(variable):
             hint = "set it in the environment of hookproxy: the agent's configuration has a place for it (env)"
             raise UserError(f"{option} {name}: the environment variable {variable} is not set", hint)
-    value = REFERENCE.sub(lambda found: env[found[1]], value.strip(" \t")).strip(" \t")
+    value = REFERENCE.sub(lambda match: env[match[1]], value.strip(" \t")).strip(" \t")
     if not value.isascii() or not value.isprintable():
         raise UserError(f"{option} {name}: its value has characters that a header cannot contain", "check the variable")
     return name, value
@@ -135,9 +115,9 @@ def stored_credentials(
     from ..network.post import poster
     from ..trust.sources import FileContext, logins_folder
 
-    context = FileContext(environ, "/")
+    files = FileContext(environ, "/")
     try:
-        store = LoginStore(logins_folder(context.environ, context.home))
+        store = LoginStore(logins_folder(files.environ, files.home))
     except UserError as error:
         return NoCredentials(f"There is no place for logins: {error.message} ({error.hint}).")
 
@@ -145,10 +125,10 @@ def stored_credentials(
         """As for the server, but the system's certificates count too: the authorization server may be a public one."""
         import ssl
 
-        found = ssl.create_default_context()
+        context = ssl.create_default_context()
         if options.ca:
-            found.load_verify_locations(options.ca)
-        return found
+            context.load_verify_locations(options.ca)
+        return context
 
     url = f"{address.origin}{address.target.decode()}"
     return StoredCredentials(url, store, poster(environ, tls), environ, report=report)

@@ -1,11 +1,6 @@
 """The judged calls of a session: each runs in a coroutine of its own, and this serves them (`CallServices`; law 1).
 
-    start ──▶ HELD ──forward──▶ FORWARDED ──resume──▶ ANSWERED ──respond──▶ gone
-               │ ▲                  │                    │
-               │ └──────prepare_repeat───────────────────┘
-               └──stop──▶ STOPPED   └──cancel──▶ CANCELLED
-
-The router owns the phases; here are the coroutines that wait in them. What must hold:
+`protocol/inflight` owns the phases of a call; here are the coroutines that wait in them. What must hold:
 
 - A call runs under the policy of its beginning. A former policy is closed when no call runs under it.
 - A coroutine is cancelled only before its call is forwarded, or with the whole session. A forwarded call is resumed:
@@ -16,7 +11,7 @@ The router owns the phases; here are the coroutines that wait in them. What must
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Sized
 from functools import partial
 from typing import Final
 
@@ -25,7 +20,6 @@ import anyio.abc
 from msgspec.structs import replace
 
 from ..audit.call_record import Record, RefusedMessage
-from ..audit.log import NOT_WRITTEN
 from ..hooks import bounded_cache
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents
@@ -41,7 +35,6 @@ from ..protocol.request_state import RequestStates
 from ..protocol.router import Router
 from ..protocol.tasks import TaskRequest
 from .approval import Approvals
-from .backpressure import Backpressure
 from .call import handle_call
 from .call_context import Ending, event_context_of, refusal
 from .change_event import ChangeEvent
@@ -49,44 +42,13 @@ from .coroutine_pool import CallCoroutine, CoroutinePool
 from .elicitation_hooks import ElicitationHooks
 from .hook_tool_calls import CURRENT_META
 from .mcp_task import McpTasks
-from .open_calls import OpenCalls
 from .relay import Relay
 
 _BACKPRESSURE: Final = "too many bytes wait for hooks"
 
 
 class RunningCalls:
-    """The judged calls of one session whose coroutines have not ended.
-
-    It is long because it is all that `CallServices` promises, and all of that reads one table of coroutines.
-    """
-
-    __slots__ = (
-        "_backpressure",
-        "_context",
-        "_in_use",
-        "_mcp_tasks",
-        "_open_calls",
-        "_pool",
-        "_relay",
-        "_router",
-        "_running",
-        "_session_events",
-        "answer_elicitations",
-        "approvals",
-        "changes",
-        "follow_tasks",
-        "may_have_feedback",
-        "passed",
-        "report",
-        "report_once",
-        "reports_of_tools",
-        "request_states",
-        "server_lost",
-        "session",
-        "start_elicitation_hooks",
-        "start_hooks",
-    )
+    """The judged calls of one session whose coroutines have not ended, and all that `CallServices` promises them."""
 
     def __init__(  # noqa: PLR0913  # the parts of a session, which are made elsewhere
         self,
@@ -109,7 +71,7 @@ class RunningCalls:
         limit = session_context.policy.settings.max_message_bytes
         self._backpressure = Backpressure(limit, partial(relay.pause_agent, _BACKPRESSURE))
         self.server_lost = ""
-        """Why the server answers no more, in a sentence without a full stop; empty while it may answer."""
+        """Why the server no longer answers, in a sentence without a full stop; empty while it may answer."""
         self.reports_of_tools: dict[str, None] = {}
         """What was reported about tools; a gateway's sessions share one, so that each thing is reported once."""
         self.changes = changes
@@ -117,7 +79,7 @@ class RunningCalls:
         """Lines from the server have passed: separate, because they are many."""
         self.session, self.request_states, self.report = session_context.session, request_states, session_context.report
         self.approvals = Approvals(session_context, router.handshake)
-        self.start_hooks, self.report_once = session_events.start_hooks, session_events.report_once
+        self.start_hooks, self.report_unwritten = session_events.start_hooks, session_events.report_unwritten
         self.start_elicitation_hooks = session_events.start_elicitation_hooks
         self.may_have_feedback = session_events.may_have_feedback
         self.answer_elicitations = elicitation_hooks.answer_elicitations
@@ -154,8 +116,7 @@ class RunningCalls:
         await self.changes.until(lambda: not any(self._in_use[policy] for policy in former()))
         for policy in former():
             del self._in_use[policy]
-            if problem := await _close(policy):
-                self.report_once(f"{NOT_WRITTEN}: {problem}")
+            self.report_unwritten(await _close(policy))
 
     async def aclose(self) -> str:
         """Close the hooks' runners and the audit of all policies. Returns why a record could not be written."""
@@ -191,7 +152,7 @@ class RunningCalls:
         why = feedback.too_many_calls(most)
         about_task = isinstance(call, TaskRequest)
         line = feedback.failed_call(call.id, feedback.ended_early(Progress.NOT_SENT, why, task_request=about_task))
-        self.report_once(f"refused a call: {why}")
+        self._session_events.report_once(f"refused a call: {why}")
         audit, session, agent = self.policy.audit, self.session, self.agent()
         if about_task:
             problem = audit.note_refusal(session, RefusedMessage(why, call.id, call.line, agent))
@@ -200,8 +161,7 @@ class RunningCalls:
             record.note_end(Refused(line, why, RefusalCause.LIMIT.value, "gateway.max_requests"))
             audit.begin(record, call)
             problem = audit.write(record)
-        if problem:
-            self.report_once(f"{NOT_WRITTEN}: {problem}")
+        self.report_unwritten(problem)
         self.respond(call, line)
 
     async def _handle(self, call: Call) -> None:
@@ -272,7 +232,7 @@ class RunningCalls:
         self._running[call].cancel()
 
     def handle_server_exit(self, why: str) -> None:
-        """End all calls, because the server answers no more; `why` as in `end_unforwarded`."""
+        """End all calls, because the server no longer answers; `why` as in `end_unforwarded`."""
         self.server_lost = why
         self.end_unforwarded(why)
         for call, coroutine in self._running.items():
@@ -315,7 +275,7 @@ class RunningCalls:
             await self.passed.until(lambda: not self._relay.passing)
         if self.server_lost or self._relay.server.gone:
             return Ending.LOST
-        if not self._router.release(call):
+        if not self._router.calls.release(call):
             if not call.sent_id:  # it is not forwarded, because its task is being cancelled: wait for that here
                 await anyio.sleep_forever()
             return Ending.INTERRUPTED
@@ -330,14 +290,14 @@ class RunningCalls:
         """As in CallServices."""
         if self._relay.passing or self.server_lost or self._relay.server.gone:
             return False
-        if not self._router.release(call, unseen=True):
+        if not self._router.calls.release(call, unseen=True):
             return False
         self._relay.to_server(line)
         return True
 
     def respond(self, call: Call, line: bytes) -> None:
         """As in CallServices."""
-        if self._router.finish(call):
+        if self._router.calls.finish(call):
             self.release_notifications(call)  # what is about a call comes before its response
             self._relay.to_agent(line)
 
@@ -366,7 +326,7 @@ class RunningCalls:
 
     def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
         """As in CallServices."""
-        if not self._router.prepare_retry(call):
+        if not self._router.calls.prepare_retry(call):
             return None
         return raw_json.with_member(line, "id", call.sent_id)
 
@@ -381,3 +341,64 @@ class RunningCalls:
 async def _close(policy: Policy) -> str:
     await policy.hooks.runners.aclose()
     return policy.audit.close()
+
+
+class Backpressure:
+    """The bytes of calls that wait for hooks: beyond a limit nothing more is read from the agent, to bound memory.
+
+    `pause` is called with True beyond `limit` bytes, and with False when they fall below it.
+    """
+
+    def __init__(self, limit: int, pause: Callable[[bool], None]) -> None:
+        self._limit = limit
+        self._pause = pause
+        self._calls: set[Call] = set()
+        self._bytes = 0
+        self._full = False
+
+    def add(self, call: Call) -> None:
+        """The call begins to wait."""
+        self._calls.add(call)
+        self._bytes += len(call.line)
+        if self._bytes > self._limit:
+            self._full = True
+            self._pause(True)
+
+    def remove(self, call: Call) -> None:
+        """The call waits no longer. May be called again for the same call."""
+        if call in self._calls:
+            self._calls.remove(call)
+            self._bytes -= len(call.line)
+            if self._full and self._bytes <= self._limit:
+                self._full = False
+                self._pause(False)
+
+
+class OpenCalls:
+    """The judged calls of one user in all sessions that have no response: a further one than `most` gets an error.
+
+    Reading from the agent does not pause, because calls in flight may wait for what the agent sends.
+    """
+
+    def __init__(self, most: Callable[[], int]) -> None:
+        """`most` returns how many there may be now."""
+        self._most = most
+        self._sessions: list[Sized] = []
+
+    @property
+    def most(self) -> int:
+        """How many there may be."""
+        return self._most()
+
+    @property
+    def is_full(self) -> bool:
+        """No further one may begin."""
+        return sum(map(len, self._sessions)) >= self._most()
+
+    def add(self, calls: Sized) -> None:
+        """Count the calls of one more session, as many as it has at the time."""
+        self._sessions.append(calls)
+
+    def remove(self, calls: Sized) -> None:
+        """The session has ended."""
+        self._sessions = [others for others in self._sessions if others is not calls]

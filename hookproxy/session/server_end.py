@@ -34,7 +34,7 @@ class ServerEnd(Protocol):
         """Its output has ended."""
 
     def how_it_ended(self, status: int) -> str:
-        """Return why it answers no more: a sentence without a full stop."""
+        """Return why it no longer answers: a sentence without a full stop."""
 
 
 class ServerProcess:
@@ -56,10 +56,7 @@ class ServerProcess:
         tasks.start_soon(wait)
 
     async def wait(self) -> int:
-        """Wait until it has ended; return its exit status, negative for a signal. On cancel it goes on.
-
-        What it has left running in its own group is ended too.
-        """
+        """Wait until it has ended; return its status, negative for a signal; end what it left in its own group."""
         if self._status is None:
             exit_fd = process.open_exit_fd(self._pid)
             try:

@@ -32,10 +32,7 @@ class ToolCoverage:
         spawn: _Spawn,
         shown_name: str,
     ) -> None:
-        """`server` is the server's name as hooks see it, `shown_name` its name in the line for people.
-
-        `spawn` runs the rest of the work as a coroutine if it takes longer than one slice.
-        """
+        """`shown_name` is for people; `spawn` runs what takes longer than one slice as a coroutine."""
         self._loaded = loaded
         self._server = server
         self._command = command
@@ -49,10 +46,7 @@ class ToolCoverage:
         self._last = ""
 
     def note(self, line: bytes, tools: Sequence[Tool], server_info: str) -> None:
-        """Note a tools/list response with its tools, and the name that the server gives itself.
-
-        The last page completes the list.
-        """
+        """Note a tools/list response, and the server's own name. The last page completes the list."""
         cursor = tool_list.next_cursor(line)
         self._pages.update((tool.name, tool) for tool in tools)
         if cursor is None or cursor:
@@ -78,11 +72,9 @@ class ToolCoverage:
             while perf_counter() < end:
                 next(steps)
         except StopIteration as done:
-            self._report_counts(done.value)
+            coverage: Coverage = done.value
+            if (summary := coverage.summary()) != self._last:
+                self._last = summary
+                self._report(printable(f"{self._shown_name}: {summary}"))
             return True
         return False
-
-    def _report_counts(self, found: Coverage) -> None:
-        if (summary := found.summary()) != self._last:
-            self._last = summary
-            self._report(printable(f"{self._shown_name}: {summary}"))

@@ -14,7 +14,7 @@ from . import embedded
 from .files import Files
 from .program_table import Known, table
 from .programs import Code, Foreign, Started, assigned, runs_command, started
-from .read import LONGEST, read
+from .statements import LONGEST, read
 from .words import HOLE, Command, Word, literal
 
 _DEEPEST: Final = 12  # commands that start commands: people write three
@@ -175,7 +175,7 @@ class _Collector:
             return
         if program != command.words[0].text:
             command = Command((literal(program), *words[1:]), command.assignments, command.input)
-        for started_ in started(command):
+        for started_ in started(command, known.entry):
             self._start(started_, depth + 1)
             if self._left < 0:
                 break
@@ -251,6 +251,8 @@ class _Collector:
 
 def _certain_name(word: Word) -> str | None:
     """The program's name without folders; None if another program may run."""
+    if word.text.isalnum():  # most are
+        return word.text
     if word.splits or (word.text.startswith("~") and "/" not in word.text):  # a home folder may have any name
         return None
     name = word.text.rpartition("/")[2].removeprefix("=")

@@ -172,8 +172,8 @@ def _masked(text: str, literals: re.Pattern[str]) -> tuple[str, list[str]]:
 
 def _backquoted(text: str) -> Iterator[Code]:
     """Yield what stands in backquotes and in the quotes of Perl and Ruby."""
-    quoted = [next(filter(None, each[:4] + each[5:]), "") for each in _PERL_QUOTED.findall(text)]
-    for command in [each[1:-1] for each in _BACKQUOTED.findall(text)] + quoted:
+    quoted = [next(filter(None, groups[:4] + groups[5:]), "") for groups in _PERL_QUOTED.findall(text)]
+    for command in [backquoted[1:-1] for backquoted in _BACKQUOTED.findall(text)] + quoted:
         yield Code(command, not re.search(r"[$#@]", command))
 
 
@@ -286,12 +286,12 @@ def _awk(text: str) -> Iterator[Started]:
 def _awk_reading(text: str) -> Iterator[Started]:
     masked, strings = _masked(text, _AWK_STRING)
     masked = _AWK_REGEX.sub(" 0 ", masked)
-    found = [start for start in _AWK_STARTS.finditer(masked) if not start[0].startswith("getline")]
-    if not found:
+    starts = [start for start in _AWK_STARTS.finditer(masked) if not start[0].startswith("getline")]
+    if not starts:
         return
     for string in strings:
         yield Code(string, True)
-    for start in found:
+    for start in starts:
         behind = re.match(rf"\s*{_MARK}\s*(?:\)|;|\}}|\n|\Z)", masked[start.end() :])
         before = re.search(rf"{_MARK}\s*\Z", masked[: start.start()])
         is_read = behind or (before and re.match(r"\s*getline\b", masked[start.end() :]))

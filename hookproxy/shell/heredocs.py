@@ -1,7 +1,7 @@
 """Where here-documents begin and end, by bash's own rule.
 
 A here-document goes from the line after its operator to the first line that is the delimiter. The grammar ends some of
-them otherwise, so `read` takes them out of a line before the grammar sees it.
+them otherwise, so `statements` takes them out of a line before the grammar sees it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 How it works: one place moves through the line from left to right, and never back. A list of commands is read by a
 function that calls itself for what stands in parentheses, loops and conditions, and returns the sign or word that ends
 the list. Only what every shell reads alike is read: words of plain characters, quotes, escapes, patterns and usual
-expansions; the usual redirections and here-documents; `if`, `while`, `for … in`, `case`, functions and groups.
+expansions; the usual redirections and here-documents; `if`, `while`, `for … in`, `[[` and groups.
 Anything else, and anything that is an error, raises `_NotPlain`, and the grammar reads the line from its beginning.
 
 What must hold: the commands are those that the grammar's way finds, in the same order (a property in the tests).
@@ -37,8 +37,13 @@ _VARIABLE: Final = (
 """What is expanded, and holds no command."""
 _OTHER_PARTS: Final = rf"{_VARIABLE}|\\(?P<escaped>[^\n\r])|(?P<substitution>\$\((?![(<]))|(?P<quote>\")"
 
-_FIRST_WORD: Final = re.compile(rf"(?:[{_CHARACTERS}-]+|\[){_END}")
-_WORD: Final = re.compile(rf"[ \t]{_BLANKS}((?:(?:[{_CHARACTERS}=-]|\{{\}})+|!=?|\[|\]){_END})")
+_LITERALS: Final = rf"(?:[ \t]+(?:(?:(?>[{_CHARACTERS}=-]+)|\{{\}})+|!=?|\[|\]|'[^'\r]*'|\"[^\"\\$`\r]*\"){_END})"
+_WORDS: Final = re.compile(f"{_LITERALS}+")
+"""Words of plain characters, or in quotes and with nothing else than text: most of all words."""
+_WORD: Final = re.compile(r"[ \t]+(?:'([^']*)'|\"([^\"]*)\"|([^ \t]+))")
+_SEPARATORS: Final = r"&&|\|\|?(?![&|])|;(?![;&])|&(?![>&])|\n|\)|\Z"
+_COMMAND: Final = re.compile(rf"[ \t]*((?>[{_CHARACTERS}-]+)|\[){_END}({_LITERALS}*)(?:[ \t]*({_SEPARATORS}))?")
+"""A command that begins with such words; if it is nothing else, with what separates it from the next one."""
 _BRACED: Final = re.compile(rf"[ \t]{_BLANKS}([{_CHARACTERS}=*?-]*\{{[{_CHARACTERS}=*?{{}}-]*){_END}")
 """A word with braces, and nothing else that is not plain."""
 _PART: Final = re.compile(
@@ -59,26 +64,32 @@ _REDIRECTION: Final = re.compile(
 _REST_OF_LINE: Final = re.compile(r"[^'\"\\`()<#{}\[\]!\n\r]*(?=\n)")
 """What may follow a here-document's delimiter: nothing that could go on behind the end of the line."""
 _COMMAND_ENDS: Final = re.compile(rf"{_BLANKS}(?:[\n;|&)]|\Z)")
-_SEPARATOR: Final = re.compile(
-    rf"{_BLANKS}(?:(?<=[ \t])#[^\n\r]*(?=\n|\Z))?(&&|\|\|?(?![&|])|;;?(?![;&])|&(?![>&])|\n|\)|\Z)"
-)
+_SEPARATOR: Final = re.compile(rf"{_BLANKS}(?:(?<=[ \t])#[^\n\r]*(?=\n|\Z))?({_SEPARATORS})")
 _TO_COMMAND: Final = re.compile(r"(?:[ \t\n]|#[^\n\r]*(?=\n|\Z))*")
 _TO_END_OF_LINE: Final = re.compile(r"[ \t]*(?:#[^\n\r]*(?=\n|\Z))?")
 _TO_WORD: Final = re.compile(rf"[ \t]{_BLANKS}")
 _KEYWORD: Final = re.compile(rf"(?:[a-z]+|[{{}}]|\[\[){_END}")
 _FOR: Final = re.compile(r"[ \t]+[A-Za-z_]\w*[ \t]+in(?=[ \t])", re.ASCII)
-_IN: Final = re.compile(r"[ \t]+in(?=[ \t\n])")
 _NEGATED: Final = re.compile(r"[ \t]+!(?=[ \t])")
 _TEST_ENDS: Final = re.compile(rf"[ \t]+\]\]{_END}")
-_CASE_PATTERN: Final = re.compile(
-    r"\(?[ \t]*[^\s'\"\\$`;&|()<>{}\[\]#]+(?:[ \t]*\|[ \t]*[^\s'\"\\$`;&|()<>{}\[\]#]+)*[ \t]*\)"
-)
-_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*[ \t]*\(\)[ \t\n]*(?=\{[ \t\n])", re.ASCII)
-_FUNCTION_NAME: Final = re.compile(r"[ \t]+[A-Za-z_]\w*[ \t]*(?:\(\))?[ \t\n]*(?=\{[ \t\n])", re.ASCII)
+_BEGINS: Final = ("(", "{", "if", "while", "until")
+_ENDS: Final[dict[str, tuple[str, ...]]] = {
+    "(": (")",), "{": ("}",), "if": ("then",), "then": ("elif", "else", "fi"), "elif": ("then",), "else": ("fi",),
+    "while": ("do",), "until": ("do",), "do": ("done",),
+}  # fmt: skip
+"""What ends the list of commands behind each sign or word of a statement."""
 _FEEDING: Final = ("&&", "||", "|")
 """Separators behind which a command must follow."""
-_CLOSING: Final = ("", ")", ";;")
+_CLOSING: Final = ("", ")")
 """Signs that end a list right behind a command."""
+
+
+def _literal_words(text: str) -> list[Word]:
+    """The words of a text that `_WORDS` matches."""
+    if "'" not in text and '"' not in text:
+        return [Word(word, word, True) for word in text.split()]
+    parts = _WORD.findall(text)
+    return [Word(word := plain or single or double, word, plain != "") for single, double, plain in parts]
 
 
 class _NotPlain(Exception):
@@ -111,8 +122,7 @@ class _PlainReader:
         self._line: Final = line
         self._at = 0
         self._depth = depth
-        self.left = left
-        """How much work may still be done: the agent decides how long a line is."""
+        self.left = left  # how much work may still be done: the agent decides how long a line is
         self._bodies: Final[dict[int, int]] = {}
         """Where the here-documents end, by the end of the line before each."""
         self.commands: Final[list[Command]] = []
@@ -127,28 +137,27 @@ class _PlainReader:
         if self._depth > _DEEPEST:
             raise _NotPlain
         while True:
-            self._go_to_command()
-            end = self._end_of_list(ends)
-            if end is not None:
-                if separator in _FEEDING:
-                    raise _NotPlain
-                break
-            if line.startswith(("! ", "!\t"), self._at) and separator != "|":
-                self._at += 2
-                self._go_to_command()
-                self._simple(fed)
-            else:
-                self._statement(fed)
-            match = _SEPARATOR.match(line, self._at)
-            if match is None or len(self.commands) > _MOST_COMMANDS:
-                raise _NotPlain
-            separator = match[1]
-            self._at = match.end()
+            sign = None
+            plain = _COMMAND.match(line, self._at)
+            if plain is None or plain[1] in RESERVED:
+                end = self._other_command(fed, separator, ends)
+                if end is not None:
+                    break
+            else:  # most begin so
+                self._at, sign = plain.end(), plain[3]
+                words = [Word(plain[1], plain[1], True), *_literal_words(plain[2])]
+                if sign is None:
+                    self._simple(fed, words)
+                else:
+                    self.commands.append(Command(tuple(words), (), fed))
+            separator = self._separator() if sign is None else sign
             if separator in _CLOSING:
                 end = separator
                 break
             if separator == "\n":
                 self._at -= 1
+            if len(self.commands) > _MOST_COMMANDS:
+                raise _NotPlain
             fed = input_
             if separator == "|":
                 fed = Input("pipe", echoed(self.commands[-1]) if self.commands else "")
@@ -156,6 +165,28 @@ class _PlainReader:
             raise _NotPlain
         self._depth -= 1
         return end
+
+    def _other_command(self, fed: Input, separator: str, ends: tuple[str, ...]) -> str | None:
+        """Read a command that does not begin with a plain word. Returns the end of the list; None: there was one."""
+        self._go_to_command()
+        end = self._end_of_list(ends)
+        if end is not None:
+            if separator in _FEEDING:
+                raise _NotPlain
+        elif self._line.startswith(("! ", "!\t"), self._at) and separator != "|":
+            self._at += 2
+            self._go_to_command()
+            self._simple(fed, [])
+        else:
+            self._statement(fed)
+        return end
+
+    def _separator(self) -> str:
+        match = _SEPARATOR.match(self._line, self._at)
+        if match is None:
+            raise _NotPlain
+        self._at = match.end()
+        return match[1]
 
     def _spend(self, work: int) -> None:
         self.left -= work
@@ -182,9 +213,6 @@ class _PlainReader:
         if self._line[self._at] == ")":
             self._at += 1
             return ")"
-        if ends[0] == ";;" and self._line.startswith(";;", self._at):
-            self._at += 2
-            return ";;"
         if ends[0] not in ("", ")"):
             keyword = _KEYWORD.match(self._line, self._at)
             if keyword is not None and keyword[0] in ends:
@@ -192,38 +220,25 @@ class _PlainReader:
                 return keyword[0]
         return None
 
-    def _statement(self, fed: Input) -> None:  # noqa: C901  # one case for each statement
+    def _statement(self, fed: Input) -> None:
         line, at, before = self._line, self._at, len(self.commands)
         keyword = _KEYWORD.match(line, at)
         is_group = line[at] == "(" and not line.startswith("(", at + 1)
         if not is_group and (keyword is None or keyword[0] not in RESERVED or keyword[0] == "time"):
-            self._simple(fed)
+            self._simple(fed, [])
             return
         if fed is INHERITED:
             fed = Input(INHERITED.kind)  # so that commands inside of expansions can be told from the group's own
-        self._at = keyword.end() if keyword and not is_group else at + 1
-        match keyword[0] if keyword and not is_group else "(":
-            case "(":
-                self.read_list(fed, (")",))
-            case "{":
-                self.read_list(fed, ("}",))
-            case "if":
-                self._condition(fed)
-            case "while" | "until":
-                self.read_list(fed, ("do",))
-                self.read_list(fed, ("done",))
-            case "for":
-                self._loop(fed)
-            case "case":
-                self._case(fed)
-            case "[[":
-                self._test(fed)
-            case "function":
-                self._skip(_FUNCTION_NAME)
-                self._statement(INHERITED)
-                return
-            case _:
-                raise _NotPlain
+        sign = keyword[0] if keyword and not is_group else "("
+        self._at = at + len(sign)
+        if sign == "for":
+            sign = self._loop_head()
+        elif sign == "[[":
+            self._test(fed)
+        elif sign not in _BEGINS:
+            raise _NotPlain
+        while (ends := _ENDS.get(sign)) is not None:
+            sign = self.read_list(fed, ends)
         self._redirect_group(before, fed)
 
     def _redirect_group(self, before: int, fed: Input) -> None:
@@ -241,26 +256,6 @@ class _PlainReader:
                 own = input_ if input_ and command.input is fed else command.input
                 self.commands[at] = Command(command.words, command.assignments, own, (*command.written, *written))
 
-    def _skip(self, pattern: re.Pattern[str]) -> None:
-        match = pattern.match(self._line, self._at)
-        if match is None:
-            raise _NotPlain
-        self._at = match.end()
-
-    def _case(self, fed: Input) -> None:
-        if self._next_word() is None:
-            raise _NotPlain
-        self._skip(_IN)
-        end = ";;"
-        while end == ";;":
-            self._go_to_command()
-            keyword = _KEYWORD.match(self._line, self._at)
-            if keyword is not None and keyword[0] == "esac":
-                self._at = keyword.end()
-                return
-            self._skip(_CASE_PATTERN)
-            end = self.read_list(fed, (";;", "esac"))
-
     def _test(self, fed: Input) -> None:
         """Read `[[ … ]]`. For dash, it is a command; what it tests is read as one, too, as the grammar's way does."""
         before = len(self.commands)
@@ -269,33 +264,28 @@ class _PlainReader:
             self._at = negated.end()
         while (word := self._next_word()) is not None:
             words.append(word)
-        self._skip(_TEST_ENDS)
-        if not words or "#" in words[0].text or len(self.commands) > before or fed.kind == "pipe":
+        ends = _TEST_ENDS.match(self._line, self._at)
+        if ends is None or not words or "#" in words[0].text or len(self.commands) > before or fed.kind == "pipe":
             raise _NotPlain
+        self._at = ends.end()
         if any("[" in word.source for word in words):  # `-v` and `-eq` evaluate a subscript
             raise _NotPlain
         self._check_first(words)
         if words[0].literal:
             self.commands.append(Command(tuple(words)))
 
-    def _condition(self, fed: Input) -> None:
-        end = "elif"
-        while end == "elif":
-            self.read_list(fed, ("then",))
-            end = self.read_list(fed, ("elif", "else", "fi"))
-        if end == "else":
-            self.read_list(fed, ("fi",))
-
-    def _loop(self, fed: Input) -> None:
+    def _loop_head(self) -> str:
+        """Read from behind `for` to behind `do`."""
         line = self._line
         head = _FOR.match(line, self._at)
         if head is None:
             raise _NotPlain
         self._at = head.end()
+        start = self._at
         while (braced := _BRACED.match(line, self._at)) is not None or self._next_word() is not None:
             self._at = braced.end() if braced else self._at
         separator = _SEPARATOR.match(line, self._at)
-        if separator is None or separator[1] not in (";", "\n") or self._at == head.end():
+        if separator is None or separator[1] not in (";", "\n") or self._at == start:
             raise _NotPlain
         self._at = separator.end()
         self._go_to_command()
@@ -303,50 +293,44 @@ class _PlainReader:
         if keyword is None or keyword[0] != "do":
             raise _NotPlain
         self._at = keyword.end()
-        self.read_list(fed, ("done",))
+        return "do"
 
     # --- simple commands ---
 
-    def _simple(self, fed: Input) -> None:  # noqa: C901  # one branch for each kind of part
-        line = self._line
-        words: list[Word] = []
+    def _simple(self, fed: Input, words: list[Word]) -> None:
+        """Read a simple command, of which the first words may be read already."""
         assignments: list[tuple[str, Word]] = []
         written: list[str] = []
-        first = _FIRST_WORD.match(line, self._at)
-        if first is None:
-            function = _FUNCTION.match(line, self._at)
-            if function is not None:
-                self._at = function.end()
-                self._statement(INHERITED)
-                return
-            first_word = self._first_word(assignments)
-            if first_word is not None:
-                words.append(first_word)
-        else:
-            words.append(Word(first[0], first[0], True))
-            self._at = first.end()
+        if not words and (first := self._first_word(assignments)) is not None:
+            words.append(first)
         if words:
-            while True:
-                match = _WORD.match(line, self._at)
-                if match is not None:
-                    words.append(Word(match[1], match[1], True))
-                    self._at = match.end()
-                elif _COMMAND_ENDS.match(line, self._at) is not None:
-                    break
-                elif (redirection := _REDIRECTION.match(line, self._at)) is not None:
-                    fed = self._redirected(redirection, written) or fed
-                elif (braced := _BRACED.match(line, self._at)) is not None:
-                    self._spend(10 + len(braced[1]))
-                    words.extend(expand_braces(braced[1]))
-                    self._at = braced.end()
-                elif (word := self._next_word()) is not None:
-                    words.append(word)
-                else:
-                    break
+            while (redirection := self._read_words(words)) is not None:
+                fed = self._redirected(redirection, written) or fed
             self._check_first(words)
         elif not assignments:
             raise _NotPlain
         self.commands.append(Command(tuple(words), tuple(assignments), fed, tuple(written)))
+
+    def _read_words(self, words: list[Word]) -> re.Match[str] | None:
+        """Read the words that follow. Returns the redirection behind them; None: there is none."""
+        line = self._line
+        while True:
+            plain = _WORDS.match(line, self._at)
+            if plain is not None:
+                words += _literal_words(plain[0])
+                self._at = plain.end()
+            elif _COMMAND_ENDS.match(line, self._at) is not None:
+                return None
+            elif (redirection := _REDIRECTION.match(line, self._at)) is not None:
+                return redirection
+            elif (braced := _BRACED.match(line, self._at)) is not None:
+                self._spend(10 + len(braced[1]))
+                words.extend(expand_braces(braced[1]))
+                self._at = braced.end()
+            elif (word := self._next_word()) is not None:
+                words.append(word)
+            else:
+                return None
 
     def _first_word(self, assignments: list[tuple[str, Word]]) -> Word | None:
         """Read the assignments that stand here, and the first word."""
@@ -356,7 +340,7 @@ class _PlainReader:
             if name is None:
                 break
             self._at = name.end()
-            value = self._parts()
+            value = self._word()
             assignments.append((name[1], Word("", "") if value is None else Word(value.text, value.source)))
             blanks = self._at
             while line.startswith((" ", "\t"), blanks):
@@ -364,7 +348,7 @@ class _PlainReader:
             if blanks == self._at:
                 return None
             self._at = blanks
-        return self._parts()
+        return self._word()
 
     @staticmethod
     def _check_first(words: list[Word]) -> None:
@@ -384,7 +368,7 @@ class _PlainReader:
             return self._heredoc(without_tabs=redirection["tabs"] != "")
         if redirection["output"] is redirection["input"] is None:
             return None
-        target = self._parts()
+        target = self._word()
         if target is None:
             raise _NotPlain
         if redirection["input"] == "<<<":
@@ -429,86 +413,67 @@ class _PlainReader:
         if blanks is None:
             return None
         self._at = blanks.end()
-        word = self._parts()
+        word = self._word()
         if word is None:
             self._at = before
         return word
 
-    def _parts(self) -> Word | None:  # noqa: C901  # one branch for each kind of part
+    def _word(self) -> Word | None:
         """Read the word that begins here; None: there is none."""
         line, start = self._line, self._at
         texts: list[str] = []
         sources: list[str] = []
-        bare = True
-        while (part := _PART.match(line, self._at)) is not None:
-            self._at = part.end()
-            self._spend(2)
-            match part.lastgroup:
-                case "plain":
-                    texts.append(part[0])
-                    sources.append(part[0])
-                    continue
-                case "pattern":
-                    texts.append(GLOB)
-                    sources.append(part[0])
-                    continue
-                case "single" | "double" | "escaped" as kind:
-                    texts.append(part[kind])
-                    sources.append(part[kind])
-                case "variable":
-                    texts.append(SPLIT)
-                    sources.append(part[0])
-                case "substitution":
-                    texts.append(SPLIT)
-                    sources.append(self._substitution(part.start()))
-                case "backquoted":
-                    self._read_inside(part["backquoted"])
-                    texts.append(SPLIT)
-                    sources.append(part[0])
-                case "process":
-                    if texts:
-                        raise _NotPlain
-                    texts.append(SPLIT)
-                    sources.append(self._substitution(part.start(), Input("pipe") if part[0] == ">(" else INHERITED))
-                case _:
-                    self._double_quoted(texts, sources)
-            bare = False
+        bare = self._parts(_PART, texts, sources)
         if self._at == start:
             return None
         if self._at < len(line) and line[self._at] not in " \t\n;|&)":
             raise _NotPlain
         return Word("".join(texts), "".join(sources), bare)
 
-    def _double_quoted(self, texts: list[str], sources: list[str]) -> None:
-        """Read from behind the quote to behind the one that ends it."""
-        line = self._line
-        while (part := _QUOTED_PART.match(line, self._at)) is not None:
+    def _parts(self, pattern: re.Pattern[str], texts: list[str], sources: list[str]) -> bool:  # noqa: C901  # one branch for each
+        """Read the parts of a word, or what stands in its double quotes; True: nothing in it is quoted or expanded."""
+        line, in_quotes, bare = self._line, pattern is _QUOTED_PART, True
+        while (part := pattern.match(line, self._at)) is not None:
             self._at = part.end()
             self._spend(2)
-            match part.lastgroup:
-                case "plain":
-                    texts.append(part[0])
-                    sources.append(part[0])
+            kind, text = part.lastgroup, part[0]
+            if kind in ("plain", "pattern"):
+                texts.append(text if kind == "plain" else GLOB)
+                sources.append(text)
+                continue
+            bare = False
+            match kind:
+                case "single" | "double":
+                    texts.append(part[kind])
+                    sources.append(part[kind])
+                    continue
                 case "escaped":
-                    kept = part["escaped"] if part["escaped"] in '$`"\\' else part[0]
-                    texts.append(kept)
-                    sources.append(kept)
-                case "variable":
-                    texts.append(SPLIT if "@" in part[0] else HOLE)
-                    sources.append(part[0])
+                    escaped = part[kind]
+                    texts.append(escaped if not in_quotes or escaped in '$`"\\' else text)
+                    sources.append(texts[-1])
+                    continue
+                case "continued":
+                    continue
+                case "quote" if in_quotes:
+                    return False
+                case "quote":
+                    self._parts(_QUOTED_PART, texts, sources)
+                    continue
                 case "substitution":
-                    source = self._substitution(part.start())
-                    texts.append(SPLIT if "@" in source else HOLE)
-                    sources.append(source)
+                    text = self._substitution(part.start())
+                case "process" if texts:
+                    raise _NotPlain
+                case "process":
+                    text = self._substitution(part.start(), Input("pipe") if text == ">(" else INHERITED)
                 case "backquoted":
                     self._read_inside(part["backquoted"])
-                    texts.append(SPLIT if "@" in part[0] else HOLE)
-                    sources.append(part[0])
-                case "continued":
+                case _:  # a variable
                     pass
-                case _:
-                    return
-        raise _NotPlain
+            texts.append(SPLIT if not in_quotes or "@" in text else HOLE)
+            sources.append(text)
+        if in_quotes:  # they do not end
+            raise _NotPlain
+        return bare
 
     def _substitution(self, start: int, input_: Input = INHERITED) -> str:
         """Read from behind `$(` to behind its end: its text without here-documents."""

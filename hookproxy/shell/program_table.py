@@ -125,12 +125,13 @@ class Grammar:
         program = self.program
         if not self._only_options or (program.reads and text_read):
             return False
-        return not any(
-            self._may_start(word.text)
-            or (program.assigns and "=" in word.text)
-            or (program.prefixes and word.source.casefold().startswith(program.prefixes))
-            for word in words[at:]
-        )
+        assigns, prefixes = program.assigns, program.prefixes
+        for word in words[at:]:  # `any` with a generator would cost more than the loop
+            if self._may_start(word.text) or (assigns and "=" in word.text):
+                return False
+            if prefixes and word.source.casefold().startswith(prefixes):
+                return False
+        return True
 
     def _may_start(self, text: str) -> bool:
         """True if a word may be an option with which something is started."""
@@ -177,27 +178,11 @@ class Known(Struct, frozen=True):
     """It runs a file in a language, which may read anything."""
 
 
-class _Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    names: str
-
-
-class _Variables(Struct, frozen=True, forbid_unknown_fields=True):
-    names: str
-    hijacks: str
-
-
-class _Inert(Struct, frozen=True, forbid_unknown_fields=True):
-    names: str
-    texts: str
-    exact: str
-    verbs: str
-
-
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
     program: tuple[Program, ...]
-    inert: _Inert
-    settings: _Settings
-    variables: _Variables
+    inert: dict[str, str]
+    settings: dict[str, str]
+    variables: dict[str, str]
     options: dict[str, str]
 
 
@@ -222,15 +207,15 @@ class Table:
         for program in table.program:
             for name in program.names:
                 self._add(name.split(), Grammar(program))
-        self._read: Final = frozenset(table.inert.names.split())
-        self._inert: Final = frozenset((table.inert.texts + table.inert.exact).split())
-        self.verbs: Final = frozenset(table.inert.verbs.split())
+        self._read: Final = frozenset(table.inert["names"].split())
+        self._inert: Final = frozenset((table.inert["texts"] + table.inert["exact"]).split())
+        self.verbs: Final = frozenset(table.inert["verbs"].split())
         """Subcommands behind which names are data."""
-        self.settings: Final = re.compile(table.settings.names)
-        self.variables: Final = re.compile(table.variables.names)
+        self.settings: Final = re.compile(table.settings["names"])
+        self.variables: Final = re.compile(table.variables["names"])
         self.options: Final[Mapping[str, str]] = table.options
         """Variables whose value is further arguments, with the program that gets them."""
-        self.hijacks: Final = re.compile(table.variables.hijacks)
+        self.hijacks: Final = re.compile(table.variables["hijacks"])
         self._known: Final = lru_cache(maxsize=1024)(self._look_up)
 
     def _add(self, words: Sequence[str], grammar: Grammar) -> None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from .arguments import Arguments
 from .arguments import operand_places as _operand_places
 from .program_table import Grammar, Name, Program, grammars_of, table
-from .read import read
+from .statements import read
 from .words import HOLE, SPLIT, UNKNOWN, Command, Input, Word, literal
 
 
@@ -44,18 +44,15 @@ class Unreadable(Struct, frozen=True):
 Started = Command | Code | Foreign | Unreadable
 
 
-def started(command: Command) -> Iterable[Started]:
-    """Return all that a command may start, whatever its options mean."""
-    words, input_ = command.words, command.input
-    entry = table().program(words[0].text).entry
-    if entry is None:
-        return ()
-    text_read = input_.text if input_.kind != "file" else ""
+def started(command: Command, entry: Name) -> Iterable[Started]:
+    """Return all that a command of a known program may start, whatever its options mean."""
+    words = command.words
+    text_read = command.input.text if command.input.kind != "file" else ""
     return [
         started_
         for grammar, at in _grammars(entry, words, 1)
         if not grammar.starts_nothing(words, at, text_read)
-        for started_ in _Reading(grammar, words, at, command).started()
+        for started_ in _Invocation(grammar, words, at, command).started()
     ]
 
 
@@ -110,7 +107,7 @@ _NOT_IDLE: Final = frozenset({"programs", "modules", "quiet", "code_flags", "scr
 """Kinds of options with which a program does not read what to do from standard input."""
 
 
-class _Reading:
+class _Invocation:
     """What the arguments of a program start by one grammar, in every reading of them.
 
     It owns nothing but what it is given: the words, the grammar, and the places and options that `Arguments` has noted.
@@ -141,7 +138,9 @@ class _Reading:
             yield from self._actions()
             return
         arguments = Arguments(self._grammar, self._words, self._at)
-        said = [*self._listed(), *self._noted(arguments)]
+        said: list[Started] = [*self._listed()] if program.lists else []
+        if arguments.before_command or arguments.perhaps_values or arguments.assigned:
+            said += self._noted(arguments)
         if arguments.options:
             said += self._of_options(arguments)
         if self._grammar.has_marks:
@@ -346,9 +345,12 @@ class _Reading:
             if word.text in _EXEC:
                 end = next((n for n in range(at + 1, len(words)) if words[n].text in (";", "+")), len(words))
                 if end > at + 1:
-                    yield Command(tuple(_replaced(each, {"{}"}) for each in words[at + 1 : end]))
+                    yield Command(tuple(_replaced(inner, {"{}"}) for inner in words[at + 1 : end]))
             elif word.text[:1] in (SPLIT, HOLE) and at > 1 and not words[at - 1].text.startswith("-"):
                 yield Unreadable(f"{word.source!r} may be an action of find")
+
+
+_UNESCAPED_BLANKS: Final = re.compile(r"(?<!\\)\s+")
 
 
 def assigned(name: str, value: Word) -> Iterator[Started]:
@@ -356,9 +358,11 @@ def assigned(name: str, value: Word) -> Iterator[Started]:
     if table().hijacks.fullmatch(name):
         yield Unreadable(f"{name} changes what programs do")
     elif name in table().options:
-        words = tuple(map(literal, f"{table().options[name]} {value.source}".split()))
-        for command in (Command(words), *read(f"{table().options[name]} {value.source}").commands[:1]):
-            yield from started(command)
+        line = f"{table().options[name]} {value.source}"
+        words = [word.replace("\\", "") for word in _UNESCAPED_BLANKS.split(line)]  # as make reads MAKEFLAGS
+        for command in (*(Command(tuple(map(literal, w))) for w in (line.split(), words)), *read(line).commands[:1]):
+            entry = table().program(command.words[0].text).entry
+            yield from started(command, entry) if entry else ()
     elif name == "GIT_CONFIG_PARAMETERS":
         yield from _settings(value)
     elif table().variables.fullmatch(name):

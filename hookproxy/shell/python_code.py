@@ -142,17 +142,17 @@ class _Program:
         """Yield what is started."""
         called = {id(call.func): call for call in self._calls}
         self._hides |= any(self._is_hiding(module) for module in self._modules.values())
-        found: list[Started] = []
+        started: list[Started] = []
         for node, name, of in self._used:
             call = called.get(id(node))
             if self._starts(name, of):
                 if call is None:
                     self._hides = True
                 elif call.args or call.keywords:
-                    found += self._of_call(call)
+                    started += self._of_call(call)
             elif self._reaches(name, of, call):
                 self._hides = True
-        yield from found
+        yield from started
         if self._hides:
             yield from (Code(text, True) for text in self._strings if not PRIVATE.search(text))
             yield from (Foreign("python", text, True) for text in self._strings if "(" in text)

@@ -1,9 +1,11 @@
-"""Reads a line of shell with a grammar of bash (tree-sitter-bash) and a reader of words.
+"""The simple commands of a line of shell: `plain` reads most lines, a grammar of bash (tree-sitter-bash) the others.
 
-How it works: the grammar divides the line into commands, and says where expansions are. `words` reads each command
-again by the rules of bash's manual. What stands between two commands must be what bash takes for a separator. Where
-both differ, where the grammar finds an error, and where a part is of a kind that is not in the tables below, the line
-is *unreadable*, and the commands found so far still count (law 1: in any reading).
+What is not read: the value of a variable, an alias that is defined elsewhere, a script that is started by name.
+
+How it works where `plain` gives up: the grammar divides the line into commands, and says where expansions are. `words`
+reads each command again by the rules of bash's manual. What stands between two commands must be what bash takes for a
+separator. Where both differ, where the grammar finds an error, and where a part is of a kind that is not in the tables
+below, the line is *unreadable*, and the commands found so far still count (law 1: in any reading).
 
 Here-documents are taken out of the line first, by bash's own rule (from the line after the operator to the first line
 that is the delimiter), because the grammar ends them otherwise now and then.
@@ -15,17 +17,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from .expansions import ARITHMETIC, DEEPEST, Expansions
 from .grammar import MARKED, Found, Source, parse
 from .heredocs import DELIMITER, expanded_texts, find_body, is_open, unquoted
-from .plain import RESERVED
-from .words import HEREDOC, INHERITED, Command, Disagreement, Input, Lexed, Word, echoed
+from .plain import RESERVED, read_plain
+from .words import HEREDOC, INHERITED, PRIVATE, Command, Disagreement, Input, Lexed, Word, echoed
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+LONGEST: Final = 65_536
+"""Characters of a line: ten times the longest that an agent writes by hand; reading it takes some 20 ms."""
 _MOST_SIGNS: Final = 1200  # that separate, quote or expand: reading them takes some 20 ms
 _MOST_OF: Final = {" ": 8000, "'": 8000, "*": 4000, "?": 4000}  # reading so many words or parts takes some 15 ms
 _MOST_ROUGH: Final = 200  # words of a command that cannot be read for certain
@@ -57,11 +62,29 @@ _SIGNS: Final = frozenset({
 _BEGIN_PARTS: Final = _SIGNS | {"elif_clause", "else_clause"}
 
 
-def read(line: str) -> Found:
-    """Return what a line consists of."""
+class Script(Struct, frozen=True):
+    """What a text of shell consists of."""
+
+    commands: tuple[Command, ...]
+    unreadable: str = ""
+    """Why it cannot be read for certain; empty: it can."""
+
+
+def read(line: str) -> Script:
+    """Return the simple commands of a line, those inside of substitutions included."""
+    if len(line) > LONGEST:
+        return Script((), "it is too long")
+    if PRIVATE.search(line) or "\0" in line:
+        return Script((), "it has a character that no command has")
+    plain = read_plain(line)
+    return Script(plain) if plain is not None else read_with_grammar(line)
+
+
+def read_with_grammar(line: str) -> Script:
+    """Return what `read` does, but slower."""
     found = Found()
     _read_text(line, INHERITED, 0, found)
-    return found
+    return Script(tuple(found.commands), found.unreadable)
 
 
 def _read_text(line: str, input_: Input, depth: int, found: Found) -> None:

@@ -1,7 +1,7 @@
 """The words of one simple command, read as bash reads them: quotes, escapes, braces and redirections.
 
-The grammar (`read`) says where a command begins and ends and which of its parts are expansions; this file reads the
-text between these itself. Each checks the other: a sign that would end the command for bash, but did not for the
+The grammar (`statements`) says where a command begins and ends and which of its parts are expansions; this file reads
+the text between these itself. Each checks the other: a sign that would end the command for bash, but did not for the
 grammar, is a `Disagreement`, and then the line is unreadable (law 1).
 
 A word is kept as text in which three signs stand for what only the run decides: HOLE for a part of one word, SPLIT for
@@ -421,8 +421,8 @@ def _words(raw: str, source: str, bare: bool) -> Iterator[Word]:
     elif len(braced) == 1:
         yield Word(_without_marks(braced[0]), source, bare)
     else:
-        for each in braced:
-            text = _without_marks(each)
+        for raw_word in braced:
+            text = _without_marks(raw_word)
             if text:  # without quotes, an empty word is none; with quotes it might be one, which changes no name
                 yield Word(text, text)
 
@@ -443,8 +443,8 @@ def _expand(raw: str) -> list[str]:
         if len(cuts) > _MOST_BRACED:
             return [SPLIT] * (_MOST_BRACED + 1)
         if len(cuts) > 2 or (cuts and _DOTS in raw[start : cuts[-1]]):
-            inner = [raw[one + 1 : other] for one, other in pairwise(cuts)] if len(cuts) > 2 else [SPLIT]
-            heads = [text for each in inner for text in _expand(each)]
+            inner = [raw[begin + 1 : end] for begin, end in pairwise(cuts)] if len(cuts) > 2 else [SPLIT]
+            heads = [text for piece in inner for text in _expand(piece)]
             tails = _expand(raw[cuts[-1] + 1 :])
             if len(heads) * len(tails) > _MOST_BRACED:
                 return [SPLIT] * (_MOST_BRACED + 1)

@@ -12,6 +12,13 @@ from ..protocol.fast_scan import END_BYTES, Envelope, response_id
 SMALL_PIECE: Final = 4096  # bytes: a piece is appended to a smaller one, because many small pieces cost much memory
 
 
+def split_lines(block: bytes) -> list[bytes]:
+    """The lines of a block that ends with a line end, each with its `\\n`. (`bytes.splitlines` also splits at CR.)"""
+    if block.find(b"\n") == len(block) - 1:  # nearly always, and a long line is not copied
+        return [block] if block else []
+    return [line + b"\n" for line in block[:-1].split(b"\n")]
+
+
 class TooLong(Struct, frozen=True):
     """In the place of a line over the limit, which was dropped; `id` is that of its message, if it could be found."""
 
@@ -70,7 +77,7 @@ class Lines:
 
     def _within_limit(self, block: bytes) -> bytes:
         """The block without the lines that are too long."""
-        lines = [line + b"\n" for line in block[:-1].split(b"\n")]
+        lines = split_lines(block)
         for line in lines:
             if len(line) > self._limit:
                 self.lost.append(TooLong(self._find_id(line[:END_BYTES], line[-END_BYTES:]), len(line)))

@@ -4,6 +4,7 @@ Reads and writes happen in the event loop's own callback. A peer that stops read
 and what is queued for it is bounded, because its counterpart is paused.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by Channel
 from __future__ import annotations
 
 import asyncio
@@ -89,9 +90,7 @@ class Pipe:
     """A Channel that reads `source` and writes `sink`, and owns both; they are non-blocking."""
 
     reads_lines = True
-    """As in Channel."""
     is_substitute = False
-    """As in Channel."""
 
     def __init__(self, source: int, sink: int, loop: asyncio.AbstractEventLoop) -> None:
         self._source = source
@@ -117,14 +116,12 @@ class Pipe:
         on_full: Callable[[bool], None],
         on_gone: Callable[[], None],
     ) -> None:
-        """As in Channel."""
         self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
         with contextlib.suppress(PermissionError):  # a file: it is always writable, and never hangs up
             self._direct.add_direct(self._sink, 0, self._writable)
         self.resume()
 
     def resume(self) -> None:
-        """As in Channel."""
         if self._reading or self._ended or self._source < 0:
             return
         self._reading = True
@@ -135,14 +132,12 @@ class Pipe:
             self._loop.call_soon(self._read_file)
 
     def pause(self) -> None:
-        """As in Channel."""
         if self._reading:
             self._reading = False
             if self._waitable:
                 self._direct.remove_direct(self._source)
 
     def drain(self) -> None:
-        """As in Channel."""
         self.pause()
         for _ in range(DRAIN_LIMIT // READ_SIZE):
             if self._ended or self._source < 0:
@@ -177,7 +172,6 @@ class Pipe:
             self._on_end()
 
     def write(self, piece: bytes) -> None:
-        """As in Channel."""
         if self.gone:
             return
         if self._queue:
@@ -249,7 +243,6 @@ class Pipe:
             self._on_gone()
 
     async def flushed(self) -> None:
-        """As in Channel."""
         if self._queue:
             self._flushed = self._flushed or anyio.Event()
             await self._flushed.wait()
@@ -260,13 +253,11 @@ class Pipe:
             self._flushed = None
 
     def end_output(self) -> None:
-        """As in Channel."""
         self._ending = True
         if not self._queue:
             self._close_sink()
 
     def close(self) -> None:
-        """As in Channel."""
         self.pause()
         self._close_sink()
         if self._source >= 0:

@@ -4,6 +4,7 @@ The multiplexer decides where each line goes. A session that does not read holds
 ended. A server that does not read pauses all sessions.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by Channel
 from __future__ import annotations
 
 import asyncio
@@ -15,7 +16,7 @@ from ..protocol import feedback
 from ..protocol.fast_scan import END_BYTES, request_id, response_id
 from ..protocol.multiplex import SERVER, Multiplexer, Send
 from .channel import Channel, EndSignal
-from .lines import Lines
+from .lines import Lines, split_lines
 from .user_load import LONG_BYTES
 
 MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
@@ -100,7 +101,7 @@ class SharedServer:
             self.dispatch(self.multiplexer.lost_from_server(too_long.id or b"null", too_long.size, self.limit))
 
     def _lines_from_server(self, block: bytes) -> None:
-        for line in _lines(block):
+        for line in split_lines(block):
             self.dispatch(self.multiplexer.from_server(line))
 
     def _server_is_full(self, full: bool) -> None:
@@ -127,12 +128,16 @@ _NOTHING: Final[deque[bytes]] = deque()
 
 
 class SessionChannel:
-    """A Channel to a shared server, for one session. It is also a `session.server_end.RemoteChannel`."""
+    """A Channel to a shared server, for one session. It is also a `session.server_end.RemoteChannel`.
+
+    Its output (`_output_ended`) and its input (`_input_ended`, then `_end_told`) end on their own, as those of a pipe:
+    the output when the session ends, the input when the server ends or nothing is awaited any more. Lines that come
+    while the session does not read, or writes itself, wait in `_inbox`, and so does the end of the input. `abandon`
+    ends both.
+    """
 
     reads_lines = True
-    """As in Channel."""
     is_substitute = False
-    """As in Channel."""
 
     def __init__(self, shared: SharedServer, client: int, paused: bool) -> None:
         self.client = client
@@ -153,9 +158,8 @@ class SessionChannel:
         self._output_ended = False
         self._scheduled = False
         self.on_refused: Callable[[str, bytes, bytes], None] = lambda _why, _id, _line: None
-        """As in Refuses."""
         self.takes: Callable[[int], bool] = lambda _size: True
-        """As in UserLoad: whether a long message may wait for the agent."""
+        """Whether a long message may wait for the agent."""
 
     def start(
         self,
@@ -164,7 +168,6 @@ class SessionChannel:
         on_full: Callable[[bool], None],
         on_gone: Callable[[], None],
     ) -> None:
-        """As in Channel."""
         self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
         self._started = True
         if self._server_is_full:
@@ -174,7 +177,6 @@ class SessionChannel:
     # --- from the session ---
 
     def write(self, piece: bytes) -> None:
-        """As in Channel."""
         if self.gone or self._output_ended:
             return
         block = self._lines.feed(piece)
@@ -182,7 +184,7 @@ class SessionChannel:
         try:
             self._refuse_lost()
             from_client = self._shared.multiplexer.from_client
-            self._shared.dispatch([send for line in _lines(block) for send in from_client(self.client, line)])
+            self._shared.dispatch([send for line in split_lines(block) for send in from_client(self.client, line)])
         finally:
             self._is_writing = False
 
@@ -194,7 +196,7 @@ class SessionChannel:
             self.deliver(feedback.refused_message(too_long.id or b"null", why, unreadable=False))
 
     def end_output(self) -> None:
-        """As in Channel: the session ends when the last request in flight is answered."""
+        """The session ends when the last request in flight is answered."""
         if self._output_ended:
             return
         last = self._lines.take()
@@ -269,16 +271,14 @@ class SessionChannel:
             self._on_end()
 
     def pause(self) -> None:
-        """As in Channel. A session that was ended gets the end all the same."""
+        """A session that was ended gets the end all the same."""
         self._paused = not self._is_abandoned
 
     def resume(self) -> None:
-        """As in Channel."""
         self._paused = False
         self._schedule()
 
     def drain(self) -> None:
-        """As in Channel."""
         while self._inbox:
             self._deliver_oldest()
         self._paused = False
@@ -295,7 +295,6 @@ class SessionChannel:
 
     @property
     def gone(self) -> bool:
-        """As in Channel."""
         return self._input_ended
 
     @property
@@ -309,7 +308,6 @@ class SessionChannel:
         return self._shared.server.queued
 
     async def flushed(self) -> None:
-        """As in Channel."""
         if not self.gone:
             await self._shared.server.flushed()
 
@@ -321,18 +319,11 @@ class SessionChannel:
         self.end()
 
     def close(self) -> None:
-        """As in Channel: nothing is called any more."""
+        """Nothing is called any more."""
         self._drop_inbox()
         self._end_told = True
         self.abandon()
         self.ended.set()
-
-
-def _lines(block: bytes) -> list[bytes]:
-    """The lines of a block that ends with a line end, each with its `\\n`."""
-    if block.find(b"\n") == len(block) - 1:  # nearly always, and a long line is not copied
-        return [block] if block else []
-    return [line + b"\n" for line in block[:-1].split(b"\n")]
 
 
 def _nothing() -> None:

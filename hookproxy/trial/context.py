@@ -89,7 +89,7 @@ class TrialServices:
         return ()  # no session has begun
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
-        if self._result is None or not self._router.release(call):
+        if self._result is None or not self._router.calls.release(call):
             return Ending.INTERRUPTED
         self._router.from_server(response(call.sent_id or call.id, self._result))
         return raw_json.with_member(call.response_line, "id", call.id) if call.sent_id else call.response_line
@@ -110,7 +110,7 @@ class TrialServices:
         self.remarks.append(f"{refuse.by} would also deny all other calls that wait for their hooks")
 
     def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
-        return raw_json.with_member(line, "id", call.sent_id) if self._router.prepare_retry(call) else None
+        return raw_json.with_member(line, "id", call.sent_id) if self._router.calls.prepare_retry(call) else None
 
     def follow_tasks(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
@@ -139,11 +139,11 @@ class TrialServices:
         self.remarks.append(text)
 
     def report_of_tool(self, tool: str, text: str) -> None:
-        self.report_once(f"{tool}: {text}")
+        if (remark := f"{tool}: {text}") not in self.remarks:
+            self.remarks.append(remark)
 
-    def report_once(self, text: str) -> None:
-        if text not in self.remarks:
-            self.remarks.append(text)
+    def report_unwritten(self, problem: str) -> None:
+        pass  # nothing is written
 
     def why_lost(self) -> str:
         raise AssertionError("there is no server that could end")

@@ -61,7 +61,7 @@ class _ObservingExecutor(HookExecutor):
 
     note: Callable[[GroupRun], None]
 
-    async def run(
+    async def run_group(
         self,
         group: Group,
         hooks: Sequence[MatchedHook],
@@ -72,7 +72,7 @@ class _ObservingExecutor(HookExecutor):
     ) -> list[HookRun]:
         if applicable is None:  # else each stage comes here with its own hooks
             self.note(GroupRun(group, event_context, tuple(hook.spec for hook in hooks)))
-        return await super().run(group, hooks, event_context, hook_runs, listed, applicable)
+        return await super().run_group(group, hooks, event_context, hook_runs, listed, applicable)
 
 
 class ObservedHooks(Hooks):

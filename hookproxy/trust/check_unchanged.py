@@ -181,9 +181,8 @@ def _missing(found: Dependencies, entries: Mapping[str, TrustEntry]) -> Iterator
     names = set(found.files.values())
     for path, entry in entries.items():
         if entry.hooks and path not in found.files:
-            yield from (
-                (f"{path}: was trusted with {one}, which no longer uses it", one) for one in entry.of if one in names
-            )
+            for name in (name for name in entry.of if name in names):
+                yield f"{path}: was trusted with {name}, which no longer uses it", name
 
 
 def _problem(path: str, snapshot: FileSnapshot | None, entries: Mapping[str, TrustEntry]) -> str:
@@ -215,25 +214,20 @@ class Trust:
     def __init__(self, store: str, known: dict[str, StatSignature | None], found: Dependencies) -> None:
         self._store = store
         self._known = known
-        self._found = found
+        self.dependencies = found
         self._last = {id_: tuple(known[path] for path in paths) for id_, paths in found.by_hook.items()}
-
-    @property
-    def dependencies(self) -> Dependencies:
-        """The files that it checks."""
-        return self._found
 
     def check(self, spec: HookSpec) -> FileCheck:
         """Check the hook's files, and hash those again whose state has changed."""
-        one = self._check(self._found.by_hook.get(id(spec), ()))
-        if one.failure:
-            return one
-        before, self._last[id(spec)] = self._last.get(id(spec)), one.signatures
-        return replace(one, rewritten=before is not None and before != one.signatures)
+        result = self._check(self.dependencies.by_hook.get(id(spec), ()))
+        if result.failure:
+            return result
+        before, self._last[id(spec)] = self._last.get(id(spec)), result.signatures
+        return replace(result, rewritten=before is not None and before != result.signatures)
 
     def prompter_failure(self) -> str:
         """Why the user's prompter must not run, in one sentence without a full stop; empty: it may."""
-        return self._check(self._found.prompter_files).failure
+        return self._check(self.dependencies.prompter_files).failure
 
     def _check(self, paths: Sequence[str]) -> FileCheck:
         for path in paths:
@@ -243,22 +237,23 @@ class Trust:
 
     def failure_after(self, check: FileCheck, spec: HookSpec) -> str:
         """Why the output of a hook that started after `check` does not count; empty if its files have not changed."""
-        now = tuple(map(self._current_signature, self._found.by_hook.get(id(spec), ())))
+        now = tuple(map(self._current_signature, self.dependencies.by_hook.get(id(spec), ())))
         if now == check.signatures:
             return ""
         return "had one of its files changed while it ran, so it is not known what ran"
 
     def _recheck(self, path: str) -> str:
         """Hash a changed file, or the modules of a folder, again. Returns why hooks must not run; empty: unchanged."""
-        hint = f"hookproxy trust {self._found.files.get(path, 'FILE')} shows what changed"
+        hint = f"hookproxy trust {self.dependencies.files.get(path, 'FILE')} shows what changed"
         try:
-            modules = module_files(path, self._found.imports[path]) if path in self._found.imports else None
+            modules = module_files(path, self.dependencies.imports[path]) if path in self.dependencies.imports else None
             entries, snapshot = read_store(self._store), None
             if modules is None:
                 snapshot = read_for_hashing(path)
                 problem = _problem(path, snapshot, entries)
             else:
-                problem = next(filter(None, (_problem(one, read_for_hashing(one), entries) for one in modules)), "")
+                problems = (_problem(module, read_for_hashing(module), entries) for module in modules)
+                problem = next(filter(None, problems), "")
         except ConfigError as error:
             return f"is not run, because {error.message}"
         if problem:
@@ -269,7 +264,7 @@ class Trust:
         return ""
 
     def _current_signature(self, path: str) -> StatSignature | None:
-        names = self._found.imports.get(path)
+        names = self.dependencies.imports.get(path)
         if names is None:
             return _current_signature(path)
         try:

@@ -260,8 +260,8 @@ def check_programs(layer: Layer, environ: Mapping[str, str], ownership: Ownershi
         for program in files.programs:
             _check_program(program, spec.source, ownership)
         notes += [
-            f"{spec.source} starts {one}: hookproxy cannot check that it belongs to {ownership.owner}"
-            for one in files.unresolved_programs
+            f"{spec.source} starts {program}: hookproxy cannot check that it belongs to {ownership.owner}"
+            for program in files.unresolved_programs
         ]
     if layer.settings.prompter:
         program = program_path(layer.settings.prompter[0], os.path.dirname(layer.source), environ)

@@ -80,8 +80,8 @@ class CommandFiles(Struct):
 
 def program_path(word: str, cwd: str, environ: Mapping[str, str]) -> str:
     """The path of the program that `word` starts; empty if PATH has no such program."""
-    found = word if "/" in word else find_program(word, environ.get("PATH"), cwd)
-    return os.path.normpath(os.path.join(cwd, found)) if found else ""
+    path = word if "/" in word else find_program(word, environ.get("PATH"), cwd)
+    return os.path.normpath(os.path.join(cwd, path)) if path else ""
 
 
 def files_of_hook(spec: HookSpec, environ: Mapping[str, str]) -> CommandFiles:
@@ -364,9 +364,9 @@ def imported_names(path: str) -> frozenset[str]:
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=modules):
-                names.update(one.name.partition(".")[0] for one in modules)
+                names.update(module.name.partition(".")[0] for module in modules)
             case ast.ImportFrom(module=module, names=members):
-                names.update(one.name for one in members)
+                names.update(member.name for member in members)
                 names.add((module or "").partition(".")[0])
             case ast.Name(id=name) | ast.Attribute(attr=name) if name in _DYNAMIC:
                 names.add(ANY_NAME)

@@ -117,18 +117,19 @@ def state_folder(environ: Mapping[str, str], home: str) -> str:
 
 def store_path(environ: Mapping[str, str], home: str) -> str:
     """The path of the trust store, which records what is trusted. Raises UserError if there is no home folder."""
-    folder = state_folder(environ, home)
-    if not folder:
-        raise UserError("there is no folder for the trust store", "set HOME or XDG_STATE_HOME")
-    return os.path.join(folder, "trust.json")
+    return _in_state_folder("trust.json", "the trust store", environ, home)
 
 
 def logins_folder(environ: Mapping[str, str], home: str) -> str:
     """The folder of the logins at remote servers. Raises UserError if there is no home folder."""
+    return _in_state_folder("logins", "logins", environ, home)
+
+
+def _in_state_folder(name: str, subject: str, environ: Mapping[str, str], home: str) -> str:
     folder = state_folder(environ, home)
     if not folder:
-        raise UserError("there is no folder for logins", "set HOME or XDG_STATE_HOME")
-    return os.path.join(folder, "logins")
+        raise UserError(f"there is no folder for {subject}", "set HOME or XDG_STATE_HOME")
+    return os.path.join(folder, name)
 
 
 class Layer(Struct, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from ..files.folder_lock import lock_folder
 from ..files.replace import replace_file
@@ -53,9 +53,8 @@ def read_store(path: str) -> dict[str, TrustEntry]:
     import json  # takes 2 ms: only if there is a store
 
     try:
-        document = json.loads(raw)
-        return {name: _entry(entry) for name, entry in document["files"].items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return convert(json.loads(raw)["files"], dict[str, TrustEntry])
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise ConfigError(path, "is not a trust store of hookproxy", "move it away, and trust files again") from None
 
 
@@ -69,34 +68,23 @@ def _check(place: str, state: os.stat_result) -> None:
         raise ConfigError(place, "is writable by others, so its content cannot be trusted", hint)
 
 
-def _entry(entry: Mapping[str, object]) -> TrustEntry:
-    digest, text, of = entry["sha256"], entry.get("text"), entry.get("of", [])
-    if not isinstance(digest, str) or not isinstance(text, str | None) or not isinstance(of, list):
-        raise ValueError
-    return TrustEntry(digest, text, tuple(str(one) for one in of), entry.get("hooks") is True)
-
-
 @contextmanager
 def locked_entries(path: str) -> Iterator[dict[str, TrustEntry]]:
     """The entries of the store, locked against other processes, and written back when the block ends without an error.
 
     Raises ConfigError and UserError.
     """
-    lock = _lock(os.path.dirname(path))
+    folder = os.path.dirname(path)
+    try:
+        lock = lock_folder(folder)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be used: {error.strerror}", file_hint(folder, error)) from None
     try:
         entries = read_store(path)
         yield entries
         _write(path, entries)
     finally:
         os.close(lock)
-
-
-def _lock(folder: str) -> int:
-    """Create the folder of the store if it does not exist, open it, and lock it. Raises UserError."""
-    try:
-        return lock_folder(folder)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be used: {error.strerror}", file_hint(folder, error)) from None
 
 
 def _write(path: str, entries: Mapping[str, TrustEntry]) -> None:

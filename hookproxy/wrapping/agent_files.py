@@ -47,15 +47,15 @@ class PlannedFile(Struct, frozen=True):
 
 def read(config_files: Sequence[ConfigFile]) -> list[AgentFile]:
     """Read each file that exists. A file with several names, by symbolic links, is read once, under the first name."""
-    found: list[AgentFile] = []
+    agent_files: list[AgentFile] = []
     seen: set[str] = set()
     for config_file in config_files:
         real = os.path.realpath(config_file.path)
         if real in seen or not _exists(config_file.path):
             continue
         seen.add(real)
-        found.append(read_one(config_file))
-    return found
+        agent_files.append(read_one(config_file))
+    return agent_files
 
 
 def read_one(config_file: ConfigFile) -> AgentFile:

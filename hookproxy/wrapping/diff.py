@@ -1,12 +1,12 @@
-"""A unified diff, made from the edits themselves, in time proportional to the file's length, whatever is in it."""
+"""A unified diff, made from the edits themselves: only the lines around them are compared, however long the text is."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from difflib import SequenceMatcher
+from itertools import accumulate
 from typing import Final
-
-from msgspec import Struct
 
 from .syntax_tree import Edit, apply_edits
 
@@ -14,27 +14,20 @@ CONTEXT_LINES: Final = 3
 """Lines that are shown before and after a change, as in other diffs."""
 
 
-class _LineChange(Struct, frozen=True):
-    """The lines from `first` up to `end`, counted from 0, and the lines that replace them."""
-
-    first: int
-    end: int
-    new: list[str]
-
-
 def unified(path: str, text: str, edits: Sequence[Edit]) -> list[str]:
     """The lines of the diff, without line breaks; none if nothing changes."""
-    old = _lines(text)
-    changes = list(_changes(text, old, edits))
-    if not changes:
-        return []
-    diff = [f"--- {path}", f"+++ {path}"]
+    lines = _lines(text)
+    starts = list(accumulate(map(len, lines), initial=0))
+    diff: list[str] = []
     shift = 0
-    for hunk in _hunks(changes):
-        lines, added = _hunk(old, hunk, shift)
-        diff += lines
-        shift += added
-    return diff
+    for first, end, inside in _regions(starts, edits):
+        begin = starts[first]
+        moved = [Edit(edit.start - begin, edit.end - begin, edit.text) for edit in inside]
+        old, new = lines[first:end], _lines(apply_edits(text[begin : starts[end]], moved))
+        for hunk in SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT_LINES):
+            diff += _hunk(hunk, old, new, first, first + shift)
+        shift += len(new) - len(old)
+    return [f"--- {path}", f"+++ {path}", *diff] if diff else []
 
 
 def _lines(text: str) -> list[str]:
@@ -43,69 +36,35 @@ def _lines(text: str) -> list[str]:
     return [f"{line}\n" for line in whole] + ([last] if last else [])
 
 
-def _changes(text: str, old: list[str], edits: Sequence[Edit]) -> Iterator[_LineChange]:
-    """One change for each group of adjacent lines that edits touch."""
-    starts = [0]
-    for line in old:
-        starts.append(starts[-1] + len(line))
-    groups: list[tuple[int, int, list[Edit]]] = []
-    number = 0
+def _regions(starts: list[int], edits: Sequence[Edit]) -> Iterator[tuple[int, int, list[Edit]]]:
+    """The edits that are near each other, with the lines that they touch and their context, counted from 0."""
+    region: tuple[int, int, list[Edit]] | None = None
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
-        while number + 1 < len(old) and starts[number + 1] <= edit.start:
-            number += 1
-        end = number + 1
-        while end < len(old) and starts[end] < edit.end:
-            end += 1
-        end = min(end + 1, len(old))  # an edit that removes a line break joins two lines
-        if groups and number < groups[-1][1]:
-            first, before, inside = groups[-1]
-            inside.append(edit)
-            groups[-1] = (first, max(end, before), inside)
+        first = max(bisect_right(starts, edit.start) - 1 - CONTEXT_LINES, 0)
+        end = min(bisect_left(starts, max(edit.end, edit.start + 1)) + CONTEXT_LINES, len(starts) - 1)
+        if region is not None and first <= region[1]:
+            region = region[0], max(end, region[1]), [*region[2], edit]
+            continue
+        if region is not None:
+            yield region
+        region = first, end, [edit]
+    if region is not None:
+        yield region
+
+
+def _hunk(
+    hunk: Sequence[tuple[str, int, int, int, int]], old: list[str], new: list[str], old_first: int, new_first: int
+) -> Iterator[str]:
+    """The lines of a hunk; `old_first` and `new_first` are the numbers of the first lines of `old` and `new`."""
+    (_, old_start, _, new_start, _), (_, _, old_end, _, new_end) = hunk[0], hunk[-1]
+    old_range = _range(old_first + old_start, old_end - old_start)
+    yield f"@@ -{old_range} +{_range(new_first + new_start, new_end - new_start)} @@"
+    for kind, start, end, start_of_new, end_of_new in hunk:
+        if kind == "equal":
+            yield from _prefixed(" ", old[start:end])
         else:
-            groups.append((number, end, [edit]))
-    for first, end, inside in groups:
-        begin = starts[first]
-        moved = [Edit(edit.start - begin, edit.end - begin, edit.text) for edit in inside]
-        yield from _trimmed(old, first, end, _lines(apply_edits(text[begin : starts[end]], moved)))
-
-
-def _trimmed(old: list[str], first: int, end: int, new: list[str]) -> Iterator[_LineChange]:
-    """The change without unchanged lines at both ends; nothing if all are unchanged."""
-    while new and first < end and old[first] == new[0]:
-        first, new = first + 1, new[1:]
-    while new and first < end and old[end - 1] == new[-1]:
-        end, new = end - 1, new[:-1]
-    if new or first < end:
-        yield _LineChange(first, end, new)
-
-
-def _hunks(changes: list[_LineChange]) -> Iterator[list[_LineChange]]:
-    """Groups of changes that are near each other."""
-    hunk = changes[:1]
-    for before, change in pairwise(changes):
-        if change.first - before.end > 2 * CONTEXT_LINES:
-            yield hunk
-            hunk = []
-        hunk.append(change)
-    yield hunk
-
-
-def _hunk(old: list[str], changes: list[_LineChange], shift: int) -> tuple[list[str], int]:
-    """The lines of a hunk, and how many more lines the new text has than the old one."""
-    start = max(changes[0].first - CONTEXT_LINES, 0)
-    stop = min(changes[-1].end + CONTEXT_LINES, len(old))
-    lines: list[str] = []
-    place = start
-    for change in changes:
-        lines += _prefixed(" ", old[place : change.first])
-        lines += _prefixed("-", old[change.first : change.end])
-        lines += _prefixed("+", change.new)
-        place = change.end
-    lines += _prefixed(" ", old[place:stop])
-    added = sum(len(change.new) - (change.end - change.first) for change in changes)
-    count = stop - start
-    ranges = _range(start, count), _range(start + shift, count + added)
-    return [f"@@ -{ranges[0]} +{ranges[1]} @@", *lines], added
+            yield from _prefixed("-", old[start:end])
+            yield from _prefixed("+", new[start_of_new:end_of_new])
 
 
 def _range(start: int, count: int) -> str:

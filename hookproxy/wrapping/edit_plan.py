@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ..dialects.shared.hook_file import suggestion
 from ..model.env_references import ENTRY_VARIABLE
@@ -66,7 +65,7 @@ def read(path: str, text: str) -> Configuration:
     """Parse a configuration, by its file name's ending, as YAML, TOML or else JSON. Raises ConfigError, NoServers."""
     if not text.strip(_BLANKS):
         raise NoServers(path, "is empty", "add a server first, as your agent's documentation describes")
-    syntax = next((one for one in SYNTAXES if path.endswith(one.endings)), JSON)
+    syntax = next((candidate for candidate in SYNTAXES if path.endswith(candidate.endings)), JSON)
     if syntax is not JSON and len(text) > MAX_LENGTH:
         raise ConfigError(
             path,
@@ -93,111 +92,111 @@ def wrap(
 
     With `replace_mcp_remote`, an entry that starts mcp-remote becomes one with the address.
     """
-    notes: list[str] = []
-    remotes = _remotes(_selected(configuration, names), configuration.syntax.name, replace_mcp_remote)
-    rewritten = _rewrites(configuration, remotes, _run_words(launcher, options))
+    selected = _selected(configuration, names)
+    rewritten = _run_rewrites(configuration, selected, launcher, options, replace_mcp_remote)
 
-    def change(entry: Entry) -> Change | None:
-        if (present := wrapping(entry)) is not None and present.verb != RUN:
+    def change(entry: Entry) -> Change:
+        rewrite, present = rewritten.get(entry.key_path), wrapping(entry)
+        if present is not None and present.verb != RUN:
             raise NotTranslatable("reaches the gateway, which judges its calls: unwrap it first")
-        found = rewritten.get(entry.key_path)
-        if isinstance(found, Change):
-            notes.extend(f"{entry.key_path}: {note}" for note in found.notes)
-            return found
+        if isinstance(rewrite, Change):
+            return rewrite
         if entry.kind is not Kind.STARTED:
-            raise found or NotTranslatable(NO_COMMAND)
-        if found is not None:
-            notes.append(f"{entry.key_path} {found}: mcp-remote is not replaced")
-        if replace_mcp_remote and wrapping(entry) and starts_mcp_remote(entry):
+            raise rewrite or NotTranslatable(NO_COMMAND)
+        notes = [f"{entry.key_path} {rewrite}: mcp-remote is not replaced"] if rewrite is not None else []
+        if replace_mcp_remote and present and starts_mcp_remote(entry):
             notes.append(f"{entry.key_path} is wrapped with mcp-remote already: unwrap it, and wrap it again")
         words = wrap_entry.wrapping_words(entry, launcher(entry), options)
-        edits = wrap_entry.wrap(configuration.text, configuration.syntax, entry, words)
-        return Change(tuple(edits), (*words, *wrap_entry.server_command(entry))) if edits else None
+        return _with_words_before(configuration, entry, words, notes)
 
-    return replace(_plan(configuration, names, change), notes=tuple(notes))
+    return _plan(configuration, selected, bool(names), change)
 
 
 def wrap_for_gateway(configuration: Configuration, names: Sequence[str], launcher: Launcher, gateway: Gateway) -> Plan:
     """Reach the servers with these names, or all if none are given, through the gateway. Raises ConfigError."""
-    notes: list[str] = []
-    selected = [one for one in _selected(configuration, names) if not wrapping(one) and one.kind is not Kind.OTHER]
-    remotes = [] if gateway.from_caller else [(entry, _attempt(gateway_entry.rewritten, entry)) for entry in selected]
-    rewritten = _rewrites(configuration, remotes, lambda entry, _: gateway.words(entry, launcher(entry)))
+    selected = _selected(configuration, names)
+    rewritten = _rewrites(
+        configuration,
+        [] if gateway.from_caller else [entry for entry in selected if entry.kind is not Kind.OTHER],
+        gateway_entry.rewritten,
+        lambda entry, _: gateway.words(entry, launcher(entry)),
+    )
 
-    def change(entry: Entry) -> Change | None:
-        found, present = rewritten.get(entry.key_path), wrapping(entry)
-        if isinstance(found, Change):
-            notes.extend(f"{entry.key_path}: {note}" for note in found.notes)
-            return found
-        if entry.kind is Kind.OTHER or found is not None:
-            raise found or NotTranslatable(NO_COMMAND)
+    def change(entry: Entry) -> Change:
+        rewrite, present = rewritten.get(entry.key_path), wrapping(entry)
+        if isinstance(rewrite, Change):
+            return rewrite
+        if entry.kind is Kind.OTHER or rewrite is not None:
+            raise rewrite or NotTranslatable(NO_COMMAND)
         if present is not None and (present.verb != CONNECT or present.is_remote == gateway.from_caller):
             raise NotTranslatable("is wrapped in another way already: unwrap it first")
-        words = gateway.words(entry, launcher(entry))
-        edits = wrap_entry.wrap(configuration.text, configuration.syntax, entry, words)
-        return Change(tuple(edits), (*words, *wrap_entry.server_command(entry))) if edits else None
+        return _with_words_before(configuration, entry, gateway.words(entry, launcher(entry)))
 
-    return replace(_plan(configuration, names, change), notes=tuple(notes))
+    return _plan(configuration, selected, bool(names), change)
 
 
-def _attempt(translate: Callable[[Entry], Remote], entry: Entry) -> Remote | NotTranslatable:
-    try:
-        return translate(entry)
-    except NotTranslatable as reason:
-        return reason
-
-
-def _run_words(launcher: Launcher, options: RunOptions) -> Callable[[Entry, Remote], tuple[str, ...]]:
-    return lambda entry, remote: wrap_entry.remote_words(entry, launcher(entry), options, remote.options)
+def _with_words_before(
+    configuration: Configuration, entry: Entry, words: tuple[str, ...], notes: Sequence[str] = ()
+) -> Change:
+    """The change that puts words before the command of an entry, or that replaces those that are there."""
+    edits = wrap_entry.wrap(configuration.text, configuration.syntax, entry, words)
+    return Change(tuple(edits), (*words, *wrap_entry.server_command(entry)), notes=tuple(notes))
 
 
 def why_not(configuration: Configuration) -> dict[str, str]:
     """Why entries cannot be wrapped, by their key paths: those that can be, or are, are not in it."""
     others = {entry.key_path: NO_COMMAND for entry in configuration.entries if entry.kind is Kind.OTHER}
-    remotes = _remotes(configuration.entries, configuration.syntax.name, replace_mcp_remote=False)
-    rewritten = _rewrites(configuration, remotes, _run_words(lambda _entry: (wrap_entry.PROGRAM,), RunOptions()))
-    return others | {path: str(found) for path, found in rewritten.items() if isinstance(found, NotTranslatable)}
+    rewritten = _run_rewrites(
+        configuration, configuration.entries, lambda _entry: (wrap_entry.PROGRAM,), RunOptions(), False
+    )
+    return others | {path: str(reason) for path, reason in rewritten.items() if isinstance(reason, NotTranslatable)}
 
 
-def _remotes(
-    entries: Sequence[Entry], syntax: str, replace_mcp_remote: bool
-) -> list[tuple[Entry, Remote | NotTranslatable]]:
-    """What those entries become that are not wrapped and have an address, or the reason why they do not."""
-    found: list[tuple[Entry, Remote | NotTranslatable]] = []
-    for entry in entries:
-        try:
-            remote = None if wrapping(entry) else remote_entry.remote(entry, syntax, replace_mcp_remote)
-        except NotTranslatable as reason:
-            found.append((entry, reason))
-            continue
-        if remote is not None:
-            found.append((entry, remote))
-    return found
+def _run_rewrites(
+    configuration: Configuration,
+    entries: Sequence[Entry],
+    launcher: Launcher,
+    options: RunOptions,
+    replace_mcp_remote: bool,
+) -> dict[str, Change | NotTranslatable]:
+    """As `_rewrites`, for `hookproxy run`."""
+    return _rewrites(
+        configuration,
+        entries,
+        lambda entry: remote_entry.remote(entry, configuration.syntax.name, replace_mcp_remote),
+        lambda entry, remote: wrap_entry.remote_words(entry, launcher(entry), options, remote.options),
+    )
 
 
 def _rewrites(
     configuration: Configuration,
-    remotes: Sequence[tuple[Entry, Remote | NotTranslatable]],
+    entries: Sequence[Entry],
+    translate: Callable[[Entry], Remote | None],
     words_of: Callable[[Entry, Remote], tuple[str, ...]],
 ) -> dict[str, Change | NotTranslatable]:
-    """The changes by which these entries start other words, or why they do not, by their key paths."""
-    found: dict[str, Change | NotTranslatable] = {}
+    """The changes by which entries start other words, or why they do not, by their key paths.
+
+    Those that are wrapped, or that `translate` returns None for, are wrapped as they are.
+    """
+    reasons: dict[str, Change | NotTranslatable] = {}
     changes: dict[str, Change] = {}
-    for entry, remote in remotes:
-        if isinstance(remote, NotTranslatable):
-            found[entry.key_path] = remote
-            continue
+    for entry in entries:
         try:
+            remote = None if wrapping(entry) else translate(entry)
+            if remote is None:
+                continue
             words = words_of(entry, remote)
             edits = rewrite_entry.wrap(configuration.text, configuration.syntax, entry, words, remote)
-            changes[entry.key_path] = Change(tuple(edits), words, is_rewritten=True, notes=remote.notes)
         except NotTranslatable as reason:
-            found[entry.key_path] = reason
+            reasons[entry.key_path] = reason
+            continue
+        notes = tuple(f"{entry.key_path}: {note}" for note in remote.notes)
+        changes[entry.key_path] = Change(tuple(edits), words, is_rewritten=True, notes=notes)
     unsafe = _unsafe(configuration, changes)
     if unsafe and len(changes) > 1:  # one of them may have made the others unreadable
         unsafe = {path for path, change in changes.items() if _unsafe(configuration, {path: change})}
     unreadable = NotTranslatable("is laid out in a way that cannot be edited safely: write its keys in a simpler way")
-    return {**found, **changes, **dict.fromkeys(unsafe, unreadable)}
+    return {**reasons, **changes, **dict.fromkeys(unsafe, unreadable)}
 
 
 def _unsafe(configuration: Configuration, changes: Mapping[str, Change]) -> set[str]:
@@ -205,7 +204,7 @@ def _unsafe(configuration: Configuration, changes: Mapping[str, Change]) -> set[
     if not changes:
         return set()
     edits = {path: change.edits for path, change in changes.items()}
-    text = apply_edits(configuration.text, [edit for one in edits.values() for edit in one])
+    text = apply_edits(configuration.text, [edit for edits_of_entry in edits.values() for edit in edits_of_entry])
     after = _entries(configuration.path, text)
     unsafe = set[str]()
     for entry in configuration.entries:
@@ -229,22 +228,23 @@ def _entries(path: str, text: str) -> dict[str, Entry]:
 
 def unwrap(configuration: Configuration, names: Sequence[str]) -> Plan:
     """Remove hookproxy again. Raises ConfigError."""
-    kept = [entry for entry in _selected(configuration, names) if rewrite_entry.kept_text(entry) is not None]
+    selected = _selected(configuration, names)
+    kept = [entry for entry in selected if rewrite_entry.kept_text(entry) is not None]
     restored = rewrite_entry.with_restored(configuration.text, configuration.syntax, kept) if kept else ""
     before = _entries(configuration.path, restored) if kept else {}
 
-    def change(entry: Entry) -> Change | None:
+    def change(entry: Entry) -> Change:
         present = wrapping(entry)
         if entry.kind is Kind.OTHER:
             raise NotTranslatable(NO_COMMAND)
         if present is None:
-            return None
+            return Change()
         if present.is_remote:
             return _restore(configuration, entry, present, restored, before.get(entry.key_path))
         edits = wrap_entry.unwrap(configuration.text, configuration.syntax, entry)
         return Change(tuple(edits), wrap_entry.server_command(entry))
 
-    return _plan(configuration, names, change)
+    return _plan(configuration, selected, bool(names), change)
 
 
 def _restore(
@@ -272,44 +272,49 @@ def _restore(
 
 
 class Change(Struct, frozen=True):
-    """The edits of one entry, and the command line that it has after them."""
+    """The edits of one entry, none if it is as it should be, and the command line that it has after them."""
 
-    edits: tuple[Edit, ...]
-    argv: tuple[str, ...]
+    edits: tuple[Edit, ...] = ()
+    argv: tuple[str, ...] = ()
     is_rewritten: bool = False
     """True if more than its command and arguments change."""
     notes: tuple[str, ...] = ()
 
 
-def _plan(configuration: Configuration, names: Sequence[str], change: Callable[[Entry], Change | None]) -> Plan:
-    selected = _selected(configuration, names)
+def _plan(
+    configuration: Configuration, selected: Sequence[Entry], by_name: bool, change: Callable[[Entry], Change]
+) -> Plan:
+    """The plan of these changes. Raises ConfigError, also for an entry that a person named and that cannot change."""
     changes: dict[str, Change] = {}
     reasons: dict[str, str] = {}
+    notes: list[str] = []
     for entry in selected:
         if entry.kind is not Kind.OTHER:
             _check_name(configuration, entry)
         try:
-            found = change(entry)
+            changed = change(entry)
         except NotTranslatable as reason:
             reasons[entry.key_path] = str(reason)
-            if names:
-                raise _not_changed(configuration, entry, str(reason)) from None
+            if by_name:
+                place = location(configuration.path, configuration.text, entry.start)
+                raise ConfigError(place, f"{entry.key_path} {reason}", "leave this --server out") from None
             continue
-        if found is not None:
-            changes[entry.key_path] = found
-    edits = [edit for found in changes.values() for edit in found.edits]
-    changed = tuple(entry for entry in selected if entry.key_path in changes)
-    unchanged = tuple(entry for entry in selected if entry.key_path not in changes)
-    rewritten = frozenset(key_path for key_path, found in changes.items() if found.is_rewritten)
-    plan = Plan(apply_edits(configuration.text, edits), tuple(edits), changed, unchanged, reasons, rewritten)
+        notes += changed.notes
+        if changed.edits:
+            changes[entry.key_path] = changed
+    edits = tuple(edit for change in changes.values() for edit in change.edits)
+    plan = Plan(
+        apply_edits(configuration.text, edits),
+        edits,
+        changed=tuple(entry for entry in selected if entry.key_path in changes),
+        unchanged=tuple(entry for entry in selected if entry.key_path not in changes),
+        reasons=reasons,
+        rewritten=frozenset(key_path for key_path, change in changes.items() if change.is_rewritten),
+        notes=tuple(notes),
+    )
     if edits:
         _check_result(configuration, plan, changes)
     return plan
-
-
-def _not_changed(configuration: Configuration, entry: Entry, reason: str) -> ConfigError:
-    place = location(configuration.path, configuration.text, entry.start)
-    return ConfigError(place, f"{entry.key_path} {reason}", "leave this --server out")
 
 
 def require_servers(configuration: Configuration) -> None:

@@ -70,14 +70,11 @@ def _content(path: str, fd: int) -> tuple[bytes, os.stat_result]:
         raise ConfigError(path, "is a folder, not a file", "name the file in it")
     if not stat.S_ISREG(stat_result.st_mode):
         raise ConfigError(path, "is not a regular file", "name an agent's configuration")
-    if stat_result.st_size > MAX_BYTES:
+    with open(fd, "rb", closefd=False) as file:
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
         raise ConfigError(path, f"is larger than {MAX_BYTES // 2**20} MiB", "name an agent's configuration")
-    chunks = []
-    while chunk := os.read(fd, MAX_BYTES):
-        chunks.append(chunk)
-        if sum(map(len, chunks)) > MAX_BYTES:  # the file grew while it was read
-            raise ConfigError(path, f"is larger than {MAX_BYTES // 2**20} MiB", "name an agent's configuration")
-    return b"".join(chunks), stat_result
+    return raw, stat_result
 
 
 def replace(snapshot: Snapshot, text: str) -> str:

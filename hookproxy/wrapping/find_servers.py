@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..model.errors import ConfigError
 from .known_agents import KNOWN_KEYS, REMOTE_KEYS, SHAPES
@@ -76,7 +77,7 @@ class Entry(Struct, frozen=True):
 
 def servers(path: str, text: str, tree: MappingNode, syntax: Syntax) -> list[Entry]:
     """Every server of a file. Raises ConfigError if the file has no servers, or one that is not understood."""
-    found: list[Entry] = []
+    entries: list[Entry] = []
     any_found = False
     for shape in SHAPES[syntax.name]:
         last_resort = shape.path == ("mcp",)
@@ -84,14 +85,14 @@ def servers(path: str, text: str, tree: MappingNode, syntax: Syntax) -> list[Ent
             continue
         for keys, servers_table in _mappings_at(tree, shape.path, ()):
             any_found = True
-            found += [
+            entries += [
                 _entry(path, text, printable_name(".".join((*keys, member.key))), member, shape)
                 for member in servers_table.members
                 if not last_resort or isinstance(member.value, MappingNode)  # Gemini CLI has settings of that name
             ]
     if not any_found:
         raise NoServers(path, "has no servers under any known key", f"known keys: {KNOWN_KEYS}")
-    return found
+    return entries
 
 
 def _mappings_at(
@@ -116,26 +117,25 @@ def _entry(path: str, text: str, key_path: str, member: Member, shape: Shape) ->
 
     if not isinstance(server, MappingNode):
         raise error(f"{key_path} must hold a server: a command and its arguments, or an address")
-    values = {each.key: plain_value(each.value) for each in server.members}
-    disabled = values.get("disabled") is True or values.get("enabled") is False
+    values = {member.key: plain_value(member.value) for member in server.members}
     remote = any(values.get(key) for key in REMOTE_KEYS)
-    command = server.get(shape.command)
+    body, command = server, server.get(shape.command)
     if command is not None and isinstance(command.value, MappingNode):  # Zed, once: {"path": …, "args": …}
         server, shape = command.value, Shape(shape.path, command="path", args=shape.args)
         command = server.get("path")
+    entry = Entry(
+        member.key,
+        key_path,
+        member.start,
+        Kind.REMOTE if remote else Kind.OTHER,
+        disabled=values.get("disabled") is True or values.get("enabled") is False,
+        args_key=shape.args,
+        for_python=_for_python(body) or _for_python(server),
+        shape=shape,
+        body=body,
+    )
     if command is None or not plain_value(command.value):
-        kind = Kind.REMOTE if remote else Kind.OTHER
-        return Entry(
-            member.key,
-            key_path,
-            member.start,
-            kind,
-            disabled,
-            args_key=shape.args,
-            for_python=_for_python(server),
-            shape=shape,
-            body=server,
-        )
+        return entry
     args = None if isinstance(command.value, ListNode) else server.get(shape.args)
     argv = _strings(command.value)
     if not argv:
@@ -144,34 +144,13 @@ def _entry(path: str, text: str, key_path: str, member: Member, shape: Shape) ->
         if not isinstance(args.value, ListNode) or (args_strings := _strings(args.value)) is None:
             raise error(f"{key_path}.{args.key} must be a list of strings")
         argv += args_strings
-    return Entry(
-        member.key,
-        key_path,
-        member.start,
-        Kind.STARTED,
-        disabled,
-        remote,
-        argv,
-        server,
-        command,
-        args,
-        args_key=shape.args,
-        for_python=_for_python(member.value) or _for_python(server),
-        shape=shape,
-        body=member.value if isinstance(member.value, MappingNode) else None,
-    )
+    return replace(entry, kind=Kind.STARTED, also_remote=remote, argv=argv, parent=server, command=command, args=args)
 
 
-def _for_python(server: Tree) -> bool:
+def _for_python(server: MappingNode) -> bool:
     """True if a variable of the server's environment is one that Python reads."""
-    found = (
-        [member.value for member in server.members if member.key in _ENVIRONMENT]
-        if isinstance(server, MappingNode)
-        else []
-    )
-    return any(
-        name.startswith("PYTHON") for tree in found if isinstance(value := plain_value(tree), dict) for name in value
-    )
+    variables = [plain_value(member.value) for member in server.members if member.key in _ENVIRONMENT]
+    return any(name.startswith("PYTHON") for value in variables if isinstance(value, dict) for name in value)
 
 
 def _strings(tree: Tree) -> tuple[str, ...] | None:

@@ -20,12 +20,11 @@ from msgspec import Struct
 
 from ..config.gateway_models import DEFAULT_SOCKET, SERVER_NAME
 from .find_servers import Entry, Kind
-from .known_agents import HEADER_KEYS, LOGIN_KEYS, REMOTE_KEYS
+from .known_agents import HEADER_KEYS, REMOTE_KEYS, REMOTE_ONLY_KEYS
 from .remote_entry import NotTranslatable, Remote
 from .wrap_entry import parse_wrapping
 
 _NAME: Final = re.compile(SERVER_NAME)
-_REMOTE_ONLY: Final = (*REMOTE_KEYS, *HEADER_KEYS, *LOGIN_KEYS)
 
 
 class Gateway(Struct, frozen=True):
@@ -67,7 +66,7 @@ def rewritten(entry: Entry) -> Remote:
         replaced = remote_keys[0]
     else:
         raise NotTranslatable("has its command in a table of its own: write it as the agent does today")
-    removed = frozenset({*_REMOTE_ONLY, entry.shape.command, entry.shape.args} & values.keys() - {replaced})
+    removed = frozenset({*REMOTE_ONLY_KEYS, entry.shape.command, entry.shape.args} & values.keys() - {replaced})
     return Remote((), {}, (), replaced, removed, _notes(entry))
 
 

@@ -24,6 +24,7 @@ from .syntax_tree import (
     duplicate_key,
     in_brackets,
     line_at,
+    without_member,
 )
 
 MAX_DEPTH: Final = 200
@@ -167,7 +168,7 @@ def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) ->
     begin = _past_comma(text, mapping, at)
     before = text[begin : after.start]
     colon = text[after.key_end : after.value.start]
-    before, colon = ("" if one.strip(" \t\r\n:") else one for one in (before, colon))
+    before, colon = ("" if part.strip(" \t\r\n:") else part for part in (before, colon))
     return Edit(after.value.end, after.value.end, f",{before}{quote(key)}{colon or ': '}{value}")
 
 
@@ -179,28 +180,19 @@ def _past_comma(text: str, mapping: MappingNode, at: int) -> int:
     return text.index(_COMMA, previous) + 1
 
 
-def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
+def drop(_text: str, mapping: MappingNode, member: Member) -> Edit:
     """Remove a member, with the comma that it needed."""
-    at = mapping.members.index(member)
-    if at:
-        return Edit(mapping.members[at - 1].value.end, member.value.end, "")
-    end = mapping.members[1].start if len(mapping.members) > 1 else member.value.end
-    return Edit(member.start, end, "")
+    return without_member(mapping, member)
 
 
 def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
     """How the object of a server is laid out."""
     if not mapping.members:
         return None
-    parts = tuple(Part(each.key, each.start, each.value.start, each.value.end) for each in mapping.members)
+    parts = tuple(Part(member.key, member.start, member.value.start, member.value.end) for member in mapping.members)
     before = text[mapping.start + 1 : parts[0].start]
     separator = "," + (before if before.strip(" \t\r\n") == "" and before else " ")
     return Layout(mapping.start, mapping.end, parts, separator)
 
 
-def pair(key: str, value: str) -> str:
-    """A member of an object."""
-    return f"{quote(key)}: {value}"
-
-
-JSON: Final = Syntax("JSON", (".json", ".jsonc", ".json5"), read, quote, add, drop, layout, pair)
+JSON: Final = Syntax("JSON", (".json", ".jsonc", ".json5"), read, quote, add, drop, layout, ": ", quotes_keys=True)

@@ -47,6 +47,8 @@ HEADER_KEYS: Final = ("headers", "http_headers", "env_http_headers", "bearer_tok
 LOGIN_KEYS: Final = ("oauth", "auth", "scopes", "oauth_resource")
 """Keys for the agent's own login to it. They mean nothing for a command."""
 
+REMOTE_ONLY_KEYS: Final = (*REMOTE_KEYS, *HEADER_KEYS, *LOGIN_KEYS)
+
 UNTRANSLATABLE_KEYS: Final = ("headersHelper", "authProviderType", "targetAudience", "targetServiceAccount", "socket")
 """Keys by which the agent itself makes credentials or connections, which hookproxy cannot do in its place."""
 

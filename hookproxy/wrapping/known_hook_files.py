@@ -53,11 +53,11 @@ def find(environ: Mapping[str, str], home: str, cwd: str) -> list[FoundHookFile]
 
 def starting_hookproxy(environ: Mapping[str, str], home: str, cwd: str) -> list[str]:
     """The files in these places that start `hookproxy hook`, as `convert` writes it, whoever wrote them there."""
-    found = []
+    paths = []
     for path, _dialect, _in_project in _paths(environ, home, cwd):
         names = [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
-        found += [name for name in names if _starts_hookproxy(name)]
-    return found
+        paths += [name for name in names if _starts_hookproxy(name)]
+    return paths
 
 
 def _starts_hookproxy(path: str) -> bool:
@@ -110,7 +110,7 @@ def _read(path: str, dialect: str, in_project: bool, file_context: FileContext) 
         path,
         dialect,
         in_project,
-        sum(len(one.group.hooks) for one in loaded),
-        frozenset(one.group.source for one in loaded if one.group.hooks),
-        tuple(note for one in loaded for note in one.notes),
+        sum(len(hook_file.group.hooks) for hook_file in loaded),
+        frozenset(hook_file.group.source for hook_file in loaded if hook_file.group.hooks),
+        tuple(note for hook_file in loaded for note in hook_file.notes),
     )

@@ -83,21 +83,21 @@ def of_entry(entry: Entry, syntax: str) -> Remote:
     values = entry.values
     keys = [key for key in REMOTE_KEYS if values.get(key)]
     _check_keys(values)
-    found = _Options(syntax, values, entry.shape.env)
-    found.set_url(values[keys[0]])
+    options = _Options(syntax, values, entry.shape.env)
+    options.set_url(values[keys[0]])
     for key in HEADER_KEYS:
         if key in values:
-            found.add_headers(key, values[key])
+            options.add_headers(key, values[key])
     notes: list[str] = []
     if others := [key for key in LOGIN_KEYS if values.get(key)]:
         notes.append(f"{' and '.join(others)} is left out: hookproxy login URL is the login for hookproxy")
-    elif "--header" not in found.options:
+    elif "--header" not in options.options:
         notes.append("if the server asks for a login: hookproxy login URL; a login of the agent does not count")
     if len(keys) > 1:
         notes.append(f"{keys[0]} is used, and not {', '.join(keys[1:])}")
     command_keys = (entry.shape.command, entry.shape.args)  # empty ones may be there
     removed = frozenset({*keys[1:], *HEADER_KEYS, *LOGIN_KEYS, *command_keys} & values.keys())
-    return found.remote(keys[0], removed, notes)
+    return options.remote(keys[0], removed, notes)
 
 
 def _check_keys(values: Mapping[str, object]) -> None:
@@ -116,20 +116,20 @@ def of_mcp_remote(entry: Entry, syntax: str) -> Remote | None:
         return None
     if called.unknown:
         raise NotTranslatable(f"gives mcp-remote {called.unknown}, which hookproxy has no equal of")
-    found = _Options(syntax, entry.values, entry.shape.env)
-    found.set_url(called.url)
-    if called.allow_http and "--allow-http" not in found.options:
-        found.options.append("--allow-http")
+    options = _Options(syntax, entry.values, entry.shape.env)
+    options.set_url(called.url)
+    if called.allow_http and "--allow-http" not in options.options:
+        options.options.append("--allow-http")
     for name, value in called.headers:
         references = _AGENT_REFERENCE.findall(value)
-        if references and all(REFERENCE.fullmatch(one) for one in references) and found.is_scheme(value):
-            found.add(name, found.own_references(value))
+        if references and all(REFERENCE.fullmatch(reference) for reference in references) and options.is_scheme(value):
+            options.add(name, options.own_references(value))
         elif references and syntax != "JSON":  # only agents with JSON replace references in `env`
             raise NotTranslatable("mixes a secret with a reference in a header: move the whole value into its env")
         else:
-            found.add_hidden(name, value)
+            options.add_hidden(name, value)
     removed = frozenset({entry.args_key} & entry.values.keys())
-    return found.remote(entry.command.key, removed, [])
+    return options.remote(entry.command.key, removed, [])
 
 
 class _Options:
@@ -203,23 +203,23 @@ class _Options:
 
     def own_references(self, text: str) -> str:
         """The text with its `${NAME}` in the form that no agent replaces."""
-        return REFERENCE.sub(lambda found: f"{self.sign}{{{found[1]}}}", text)
+        return REFERENCE.sub(lambda reference: f"{self.sign}{{{reference[1]}}}", text)
 
     def own_goose_references(self, text: str) -> str:
         """In goose, `$NAME` is a reference too, if the entry names the variable."""
         if self.syntax != "YAML":
             return text
 
-        def replace(found: re.Match[str]) -> str:
-            name = found[1] or found[2]
-            return f"${{{name}}}" if name in self.known else found[0]
+        def replace(match: re.Match[str]) -> str:
+            name = match[1] or match[2]
+            return f"${{{name}}}" if name in self.known else match[0]
 
         return _GOOSE_REFERENCE.sub(replace, text)
 
     def has_goose_reference(self, text: str) -> bool:
         """True if goose replaces something in the text."""
-        found = (one[1] or one[2] for one in _GOOSE_REFERENCE.finditer(text))
-        return self.syntax == "YAML" and not self.known.isdisjoint(found)
+        names = (match[1] or match[2] for match in _GOOSE_REFERENCE.finditer(text))
+        return self.syntax == "YAML" and not self.known.isdisjoint(names)
 
     def is_scheme(self, text: str) -> bool:
         """True if there is no secret beside the references."""

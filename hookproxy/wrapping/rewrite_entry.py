@@ -13,7 +13,7 @@ from typing import Final
 from ..model.env_references import ENTRY_VARIABLE
 from ..model.errors import ConfigError
 from .find_servers import Entry
-from .known_agents import HEADER_KEYS, LOGIN_KEYS, REMOTE_KEYS, REMOTE_TYPES
+from .known_agents import REMOTE_ONLY_KEYS, REMOTE_TYPES
 from .remote_entry import NotTranslatable, Remote
 from .syntax_tree import Edit, Layout, Part, Syntax, apply_edits, location
 
@@ -24,7 +24,6 @@ _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 """Characters that every syntax spells the same in quotation marks."""
 
 _TYPE_KEYS: Final = ("type", "transport")
-_REMOTE_ONLY: Final = (*REMOTE_KEYS, *HEADER_KEYS, *LOGIN_KEYS)
 _INHERITED: Final = "env_vars"
 """Codex's key for the names of variables that it passes on."""
 
@@ -184,7 +183,7 @@ def lost_keys(entry: Entry, remote: Remote, before: Entry) -> list[str]:
     made = {name: variables.get(name) for name in remote.variables}
     lost = [] if made == dict(remote.variables) and own == _variables(before) else [entry.shape.env]
     values, old = entry.values, before.values
-    return lost + [key for key in _REMOTE_ONLY if key in values and values[key] != old.get(key)]
+    return lost + [key for key in REMOTE_ONLY_KEYS if key in values and values[key] != old.get(key)]
 
 
 def _variables(entry: Entry) -> dict[str, object]:
@@ -201,5 +200,5 @@ def _changed_keys(entry: Entry, before: Entry) -> list[str]:
 def unrelated(entry: Entry) -> dict[str, object]:
     """The values that stay the same when an entry is rewritten."""
     shape = entry.shape
-    rewritten = {shape.command, shape.args, shape.env, *_TYPE_KEYS, _INHERITED, *_REMOTE_ONLY}
+    rewritten = {shape.command, shape.args, shape.env, *_TYPE_KEYS, _INHERITED, *REMOTE_ONLY_KEYS}
     return {key: value for key, value in entry.values.items() if key not in rewritten}

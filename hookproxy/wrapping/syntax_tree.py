@@ -116,8 +116,13 @@ class Syntax(Struct, frozen=True):
     """(text, mapping, member): removes the member from the mapping. This undoes `add` exactly."""
     layout: Callable[[str, str, MappingNode], Layout | None]
     """(text, name, mapping): how the entry of a server is laid out; None if it cannot be rewritten."""
-    pair: Callable[[str, str], str]
-    """(key, value): spells a key with its spelled value."""
+    assignment: str
+    """The text between a key and its value."""
+    quotes_keys: bool = False
+
+    def pair(self, key: str, value: str) -> str:
+        """A key with its value, which is spelled already."""
+        return f"{self.quote(key) if self.quotes_keys else key}{self.assignment}{value}"
 
 
 class Shape(Struct, frozen=True):
@@ -190,6 +195,14 @@ def without_line(text: str, start: int, end: int) -> Edit:
         after = text.find("\n", end)
         return Edit(0, len(text) if after < 0 else after + 1, "")
     return Edit(before - (text[before - 1 : before] == "\r"), end, "")
+
+
+def without_member(mapping: MappingNode, member: Member) -> Edit:
+    """The edit that removes a member of a mapping in braces, with the comma that it needed."""
+    at = mapping.members.index(member)
+    if at:
+        return Edit(mapping.members[at - 1].value.end, member.value.end, "")
+    return Edit(member.start, mapping.members[1].start if len(mapping.members) > 1 else member.value.end, "")
 
 
 def quoted(word: str) -> str:

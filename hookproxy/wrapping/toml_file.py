@@ -1,19 +1,17 @@
-"""TOML, read into a tree with positions: tomlkit keeps every byte of a file, so its output shows where a value is.
+"""TOML, read into a tree with positions: `tomllib` says what the values are, and a scan of the text where they are.
 
-tomlkit does not report positions. Instead, each value that may be edited is replaced with a mark, and the marks are
-found in tomlkit's output.
+`tomllib` reports no positions. The scan knows keys, headers and where a value ends, which is little in a text that is
+valid; each value that may be edited is read again from its place alone, and must be the same.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
-import tomlkit
 from msgspec import Struct
-from tomlkit.exceptions import TOMLKitError
 
 from ..config.errors import toml_error
 from ..model.errors import ConfigError
@@ -33,6 +31,7 @@ from .syntax_tree import (
     line_break,
     quoted,
     without_line,
+    without_member,
 )
 
 SERVERS: Final = "mcp_servers"
@@ -61,30 +60,37 @@ def read(path: str, text: str) -> MappingNode:
         raise toml_error(path, text, str(problem)) from None
     except (RecursionError, ValueError) as problem:
         raise ConfigError(path, f"cannot be read as TOML: {problem}", "write it in a simpler way") from None
-    positions = dict(_positions(path, text)) if SERVERS in values else {}
-    return MappingNode(0, len(text), tuple(_top(path, text, key, value, positions) for key, value in values.items()))
+    members = []
+    for key, value in values.items():
+        is_servers = key == SERVERS and isinstance(value, dict)
+        members.append(Member(key, -1, -1, _servers(path, text, value) if is_servers else Leaf(-1, -1, value)))
+    return MappingNode(0, len(text), tuple(members))
 
 
-def _top(path: str, text: str, key: str, value: object, positions: dict[tuple[str, str], tuple[int, int]]) -> Member:
-    if key != SERVERS or not isinstance(value, dict):
-        return Member(key, -1, -1, Leaf(-1, -1, value))
+def _servers(path: str, text: str, values: dict[str, object]) -> MappingNode:
+    statements = {statement.path[1:3]: statement for statement in _keys_of_servers(text, _statements(text))}
     servers = []
-    for name, server in value.items():
+    for name, server in values.items():
         tree: Tree = Leaf(-1, -1, server)
         if isinstance(server, dict):
-            members = [_member(path, text, inner, positions.get((name, key)), key) for key, inner in server.items()]
+            members = [_member(path, text, key, value, statements.get((name, key))) for key, value in server.items()]
             start = max((member.start for member in members), default=-1)
             tree = MappingNode(start, start, tuple(members))
         servers.append(Member(name, tree.start, tree.start, tree))
-    return Member(key, -1, -1, MappingNode(-1, -1, tuple(servers)))
+    return MappingNode(-1, -1, tuple(servers))
 
 
-def _member(path: str, text: str, value: object, position: tuple[int, int] | None, key: str) -> Member:
-    start, end = position or (-1, -1)
+def _member(path: str, text: str, key: str, value: object, statement: _Statement | None) -> Member:
+    if statement is None:  # a table with its own header
+        return Member(key, -1, -1, Leaf(-1, -1, value))
+    start, end = statement.value_start, statement.end
     tree: Tree = Leaf(start, end, value)
-    if position and key == "args" and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        tree = _list_node(path, text, start, end, value)
-    return Member(key, start, start, tree)
+    if key in _EDITABLE_KEYS:
+        if tomllib.loads(f"value = {text[start:end]}") != {"value": value}:
+            raise ConfigError(path, "cannot be edited: the layout of this TOML is not understood", _SIMPLIFY_HINT)
+        if key == "args" and isinstance(value, list) and all(isinstance(item, str) for item in value):
+            tree = _list_node(path, text, start, end, value)
+    return Member(key, statement.start, start, tree)
 
 
 def _list_node(path: str, text: str, start: int, end: int, values: list[object]) -> ListNode:
@@ -108,54 +114,13 @@ def _skip_blanks(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _positions(path: str, text: str) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
-    """The positions of the servers' values that may be edited, by the server's name and the key."""
-    body = text.removeprefix("\ufeff")
-    try:
-        marks = _insert_marks(document := tomlkit.parse(body), body)
-    except (TOMLKitError, RecursionError, ValueError) as problem:
-        raise ConfigError(path, f"cannot be read as TOML: {problem}", "write it in a simpler way") from None
-    marked_text = document.as_string()
-    whole, offset = marked_text, len(text) - len(body)
-    for mark, key, raw in sorted(marks, key=lambda item: marked_text.index(item[0])):
-        at = marked_text.index(mark)
-        yield key, (at + offset, at + offset + len(raw))
-        offset += len(raw) - len(mark)
-        whole = whole.replace(mark, raw, 1)
-    if whole != body:
-        raise ConfigError(path, "cannot be edited: the layout of this TOML is not understood", _SIMPLIFY_HINT)
-
-
-def _insert_marks(document: tomlkit.TOMLDocument, text: str) -> list[tuple[str, tuple[str, str], str]]:
-    """Replace each value with a mark. Returns the marks, with their server and key, and the text that they replace."""
-    marks: list[tuple[str, tuple[str, str], str]] = []
-    servers: Any = document[SERVERS]
-    for name in servers if hasattr(servers, "keys") else ():
-        for key in _EDITABLE_KEYS:
-            server = servers[name]
-            if hasattr(server, "keys") and key in server:
-                raw = server.item(key).as_string() if hasattr(server, "item") else server[key].as_string()
-                mark = f'"{_unused_word(text, len(marks))}"'
-                server[key] = tomlkit.string(mark[1:-1])
-                marks.append((mark, (str(name), key), raw))
-    return marks
-
-
-def _unused_word(text: str, number: int) -> str:
-    """A word that does not occur in the text."""
-    word = f"mark-{number}-"
-    while word in text:
-        word += "-"
-    return word
-
-
 def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
     """Insert a line after that of another key; in an inline table, insert an entry."""
     start = text.rfind("\n", 0, after.start) + 1
-    statement = _STATEMENT.fullmatch(text, start, after.start)
+    statement = _STATEMENT.fullmatch(text, start, after.value.start)
     if not statement:
         return Edit(after.value.end, after.value.end, f", {key} = {value}")
-    before, between = text[start : statement.start(1)], text[statement.end(1) : after.start]
+    before, between = text[start : statement.start(1)], text[statement.end(1) : after.value.start]
     end = end_of_line(text, after.value.end)
     return Edit(end, end, f"{line_break(text, end)}{before}{key}{between}{value}")
 
@@ -163,13 +128,9 @@ def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) ->
 def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
     """Remove a line; in an inline table, remove an entry."""
     start = text.rfind("\n", 0, member.start) + 1
-    if _STATEMENT.fullmatch(text, start, member.start):
+    if _STATEMENT.fullmatch(text, start, member.value.start):
         return without_line(text, member.start, member.value.end)
-    key = re.compile(rf"""(,?)[ \t]*["']?{re.escape(member.key)}["']?[ \t]*=[ \t]*\Z""").search(text, 0, member.start)
-    begin = key.start() if key else member.start
-    after = re.compile(r"[ \t]*,[ \t]*").match(text, member.value.end)
-    first = key is not None and not key[1]  # without a comma before it, the one after it is removed
-    return Edit(begin, after.end() if first and after else member.value.end, "")
+    return without_member(mapping, member)
 
 
 class _Statement(Struct, frozen=True):
@@ -211,33 +172,45 @@ def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
     return Layout(parts[0].start, parts[-1].end, tuple(parts), line_break(text, parts[0].start) + indent)
 
 
-def _inline_layout(text: str, statement: _Statement) -> Layout | None:
-    parts: list[Part] = []
-    at = _skip_blanks(text, statement.value_start + 1)
-    while found := _PAIR.match(text, at):
-        end = _value_end(text, found.end())
-        parts.append(Part(_path(found[1])[0], at, found.end(), end))
-        at = _skip_blanks(text, end)
-        at = _skip_blanks(text, at + 1) if text.startswith(",", at) else at
-    if not parts or at != statement.end - 1:
+def _inline_layout(text: str, table: _Statement) -> Layout | None:
+    parts = tuple(
+        Part(statement.path[2], statement.start, statement.value_start, statement.end)
+        for statement in _statements(text, table.value_start + 1, table.path)
+    )
+    if not parts or _skip_blanks(text, parts[-1].end) != table.end - 1:
         return None
-    return Layout(statement.value_start, statement.end, tuple(parts), ", ")
+    return Layout(table.value_start, table.end, parts, ", ")
 
 
-def _statements(text: str) -> Iterator[_Statement]:
-    """Every header and every key with its value, in order. The text is valid TOML."""
-    table: tuple[str, ...] = ()
-    at = _skip_blanks(text, 1 if text.startswith("\ufeff") else 0)
+def _statements(text: str, at: int = 0, table: tuple[str, ...] = ()) -> Iterator[_Statement]:
+    """Every header and every key with its value, in order; those of an inline `table` if `at` is its first position.
+
+    The text is valid TOML.
+    """
+    at = _skip_blanks(text, 1 if not at and text.startswith("\ufeff") else at)
     while at < len(text):
         if header := _HEADER.match(text, at):
             table, end = _path(header[1]), header.end()
             yield _Statement(table, table, at, end, end, is_header=True)
-        elif found := _PAIR.match(text, at):
-            end = _value_end(text, found.end())
-            yield _Statement((*table, *_path(found[1])), table, at, found.end(), end, is_header=False)
+        elif pair := _PAIR.match(text, at):
+            end = _value_end(text, pair.end())
+            yield _Statement((*table, *_path(pair[1])), table, at, pair.end(), end, is_header=False)
         else:
             return
         at = _skip_blanks(text, end)
+        if text.startswith(",", at):
+            at = _skip_blanks(text, at + 1)
+
+
+def _keys_of_servers(text: str, statements: Iterable[_Statement]) -> Iterator[_Statement]:
+    """Those of the statements that set a key of a server, and those in inline tables of servers."""
+    for statement in statements:
+        if statement.is_header or statement.path[0] != SERVERS:
+            continue
+        if len(statement.path) > 2:
+            yield statement
+        elif text.startswith("{", statement.value_start):
+            yield from _keys_of_servers(text, _statements(text, statement.value_start + 1, statement.path))
 
 
 def _path(key: str) -> tuple[str, ...]:
@@ -270,9 +243,4 @@ def _value_end(text: str, at: int) -> int:
     return at
 
 
-def pair(key: str, value: str) -> str:
-    """A key with its value."""
-    return f"{key} = {value}"
-
-
-TOML: Final = Syntax("TOML", (".toml",), read, quoted, add, drop, layout, pair)
+TOML: Final = Syntax("TOML", (".toml",), read, quoted, add, drop, layout, " = ")

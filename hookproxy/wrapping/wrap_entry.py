@@ -121,12 +121,13 @@ def remote_options(options: RunOptions) -> tuple[str, ...]:
 
 def _split(words: Sequence[str]) -> list[tuple[str, ...]]:
     """The options, each in one word or in two."""
-    found: list[tuple[str, ...]] = []
+    options: list[tuple[str, ...]] = []
     remaining = list(words)
     while remaining:
-        found.append(_first_option(remaining))
-        del remaining[: len(found[-1])]
-    return found
+        count = 2 if remaining[0] in _OPTIONS_WITH_VALUE else 1
+        options.append(tuple(remaining[:count]))
+        del remaining[:count]
+    return options
 
 
 def _with_others(present: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
@@ -171,11 +172,6 @@ def _parse_options(words: Sequence[str]) -> RunOptions:
         else:
             others += option_words
     return RunOptions(name, config, tuple(hooks), tuple(others))
-
-
-def _first_option(words: Sequence[str]) -> tuple[str, ...]:
-    """The first option, in one word or in two."""
-    return tuple(words[: 2 if words[0] in _OPTIONS_WITH_VALUE else 1])
 
 
 def server_command(entry: Entry) -> tuple[str, ...]:

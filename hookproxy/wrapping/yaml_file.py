@@ -28,6 +28,7 @@ from .syntax_tree import (
     line_break,
     quoted,
     without_line,
+    without_member,
 )
 
 SERVERS: Final = "extensions"
@@ -169,13 +170,9 @@ def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) ->
 
 def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
     """Remove a line; in braces, remove an entry."""
-    at = mapping.members.index(member)
-    if not text.startswith("{", mapping.start):
-        return without_line(text, member.start, member.value.end)
-    if at:
-        return Edit(mapping.members[at - 1].value.end, member.value.end, "")
-    end = mapping.members[1].start if len(mapping.members) > 1 else member.value.end
-    return Edit(member.start, end, "")
+    if text.startswith("{", mapping.start):
+        return without_member(mapping, member)
+    return without_line(text, member.start, member.value.end)
 
 
 def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
@@ -196,9 +193,4 @@ def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
     return Layout(parts[0].start, parts[-1].end, tuple(parts), line_break(text, parts[0].start) + indent)
 
 
-def pair(key: str, value: str) -> str:
-    """A key with its value."""
-    return f"{key}: {value}"
-
-
-YAML: Final = Syntax("YAML", (".yaml", ".yml"), read, quoted, add, drop, layout, pair)
+YAML: Final = Syntax("YAML", (".yaml", ".yml"), read, quoted, add, drop, layout, ": ")

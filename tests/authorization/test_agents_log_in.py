@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from hookproxy.authorization.access_tokens import IssuerSettings
-from hookproxy.authorization.authenticate import Authenticator, Challenge
+from hookproxy.authorization.authenticate import Authenticator, Challenge, bearer_token
 from hookproxy.authorization.bearer_tokens import BearerTokens
 from hookproxy.authorization.credentials import StoredCredentials
 from hookproxy.authorization.resource_metadata import protected_resource
@@ -55,13 +55,17 @@ class Gateway:
         if request.target == self.resource.metadata_path.encode():
             responder.respond(200, [(b"Content-Type", b"application/json")], self.resource.metadata)
             return
+        token = bearer_token(request.headers, self.resource)
+        if isinstance(token, Challenge):
+            self._respond(responder, token)
+            return
         try:
-            self._respond(responder, self.authenticator.check_now(request.headers, self.resource))
+            self._respond(responder, self.authenticator.check_token_now(token, self.resource))
         except NotReady:
-            self._tasks.append(asyncio.get_running_loop().create_task(self._later(request, responder)))
+            self._tasks.append(asyncio.get_running_loop().create_task(self._later(token, responder)))
 
-    async def _later(self, request: Request, responder: Responder) -> None:
-        self._respond(responder, await self.authenticator.check(request.headers, self.resource))
+    async def _later(self, token: bytes, responder: Responder) -> None:
+        self._respond(responder, await self.authenticator.check(token, self.resource))
 
     def _respond(self, responder: Responder, found: Principal | Challenge) -> None:
         if isinstance(found, Principal):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hookproxy.authorization.access_tokens import IssuerSettings
-from hookproxy.authorization.authenticate import Authenticator, Challenge
+from hookproxy.authorization.authenticate import Authenticator, Challenge, bearer_token
 from hookproxy.authorization.bearer_tokens import BearerTokens
 from hookproxy.authorization.challenges import parameters
 from hookproxy.authorization.resource_metadata import ProtectedResource, protected_resource
@@ -51,7 +51,14 @@ class Gateway:
         return self.key.token(self.tenant.issuer, **claims)
 
     def check(self, *values: str | bytes, resource: ProtectedResource | None = None) -> Principal | Challenge:
-        return self.authenticator.check_now(headers(values), resource or self.open)
+        return self.check_headers(headers(values), resource)
+
+    def check_headers(
+        self, given: list[tuple[bytes, bytes]], resource: ProtectedResource | None = None
+    ) -> Principal | Challenge:
+        resource = resource or self.open
+        token = bearer_token(given, resource)
+        return token if isinstance(token, Challenge) else self.authenticator.check_token_now(token, resource)
 
     def refusal(self, *values: str | bytes, resource: ProtectedResource | None = None) -> Challenge:
         found = self.check(*values, resource=resource)
@@ -90,19 +97,19 @@ async def test_the_name_of_the_scheme_has_any_case(gateway: Gateway, spelling: s
 @pytest.mark.parametrize("name", [b"authorization", b"AUTHORIZATION", b"aUTHORIZATION"])
 async def test_the_name_of_the_header_has_any_case(gateway: Gateway, name: bytes) -> None:
     value = f"Bearer {gateway.own}".encode()
-    assert isinstance(gateway.authenticator.check_now([(name, value)], gateway.open), Principal)
-    twins = gateway.authenticator.check_now([(name, value), (b"Authorization", value)], gateway.open)
+    assert isinstance(gateway.check_headers([(name, value)]), Principal)
+    twins = gateway.check_headers([(name, value), (b"Authorization", value)])
     assert isinstance(twins, Challenge)
 
 
 async def test_a_token_that_waits_for_keys_is_checked_by_the_slow_way(tmp_path: Path, oauth: OAuthServer) -> None:
     gateway = Gateway(tmp_path, oauth)
-    value = headers([f"Bearer {gateway.jwt()}"])
+    token = gateway.jwt()
     with pytest.raises(NotReady):
-        gateway.authenticator.check_now(value, gateway.open)
-    assert await gateway.authenticator.check(value, gateway.open) == gateway.check(f"Bearer {gateway.jwt()}")
-    for other in ([], [f"Bearer {gateway.own}"], ["Basic x"], [f"Bearer {gateway.jwt(iss='x')}"]):
-        assert await gateway.authenticator.check(headers(other), gateway.open) == gateway.check(*other)
+        gateway.check(f"Bearer {token}")
+    assert await gateway.authenticator.check(token.encode(), gateway.open) == gateway.check(f"Bearer {gateway.jwt()}")
+    for other in (gateway.own, gateway.jwt(iss="x")):
+        assert await gateway.authenticator.check(other.encode(), gateway.open) == gateway.check(f"Bearer {other}")
 
 
 # --- no token ---
@@ -136,7 +143,7 @@ async def test_a_token_elsewhere_than_in_its_header_is_never_looked_at(
     gateway: Gateway, name: bytes, value: bytes
 ) -> None:
     sent = [*OTHERS, (name, value.replace(b"{}", gateway.own.encode()))]
-    found = gateway.authenticator.check_now(sent, gateway.open)
+    found = gateway.check_headers(sent)
     assert isinstance(found, Challenge)
     assert found.reason == "no token"
 
@@ -266,7 +273,7 @@ async def test_a_token_of_the_file_needs_no_scope(gateway: Gateway) -> None:
 async def test_without_an_issuer_a_jwt_is_unknown(gateway: Gateway) -> None:
     only_file = Authenticator(BearerTokens(gateway.file, gateway.reports.append), None)
     plain = protected_resource(AUDIENCE, "git", "")
-    found = only_file.check_now(headers([f"Bearer {gateway.jwt()}"]), plain)
+    found = only_file.check_token_now(gateway.jwt().encode(), plain)
     assert isinstance(found, Challenge)
     assert parameters(found.www_authenticate) == {
         "error": "invalid_token",
@@ -284,7 +291,7 @@ async def test_without_a_file_its_tokens_are_unknown(gateway: Gateway) -> None:
 async def test_an_issuer_that_is_away_is_no_fault_of_the_token(tmp_path: Path, oauth: OAuthServer) -> None:
     gateway = Gateway(tmp_path, oauth)
     gateway.tenant.keys_status = 503
-    found = await gateway.authenticator.check(headers([f"Bearer {gateway.jwt()}"]), gateway.open)
+    found = await gateway.authenticator.check(gateway.jwt().encode(), gateway.open)
     assert isinstance(found, Challenge)
     assert (found.status, found.www_authenticate, found.retry_after) == (503, "", 10)
     assert gateway.jwt()[:20] not in found.reason

@@ -70,7 +70,7 @@ def test_a_new_token_is_accepted_at_once_and_a_revoked_one_refused_within_10_ms(
 
 def test_a_token_that_another_gateway_has_revoked_is_refused_although_the_file_has_it(file: File) -> None:
     assert file.owner(file.first) == "alice"
-    file.tokens.revoked_elsewhere = frozenset({digest_of(file.first.encode())})
+    file.tokens.refuse({digest_of(file.first.encode())})
     assert file.owner(file.first) is None
     assert file.owner(file.new("bob")) == "bob"
 

@@ -695,14 +695,19 @@ def test_processes_that_find_an_old_token_renew_it_once(oauth: OAuthServer) -> N
         )
         for _ in range(3)
     ]
-    for program in programs:
-        assert program.stdout
-        assert program.stdout.readline() == "ready\n"
-    for program in programs:
-        assert program.stdin
-        program.stdin.write("\n")
-        program.stdin.flush()
-    printed = [program.communicate()[0].strip() for program in programs]
+    try:
+        for program in programs:
+            assert program.stdout
+            assert program.stdout.readline() == "ready\n"
+        for program in programs:
+            assert program.stdin
+            program.stdin.write("\n")
+            program.stdin.flush()
+        printed = [program.communicate()[0].strip() for program in programs]
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
     assert [program.returncode for program in programs] == [0, 0, 0]
     assert len(set(printed)) == 1
     assert tenant.accepts(printed[0])

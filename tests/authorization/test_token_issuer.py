@@ -208,7 +208,7 @@ async def test_while_an_attempt_runs_known_keys_are_used_without_waiting(make: C
         ({"edit_metadata": lambda _: {}}, "has no metadata"),
         ({"edit_metadata": lambda found: found | {"jwks_uri": None}}, "has no metadata"),
         ({"edit_metadata": lambda found: found | {"jwks_uri": "http://mcp.example.com/keys"}}, "does not use https"),
-        ({"edit_metadata": lambda found: found | {"jwks_uri": "file:///etc/passwd"}}, "is no usable address"),
+        ({"edit_metadata": lambda found: found | {"jwks_uri": "file:///etc/passwd"}}, "is not a usable address"),
         ({"edit_metadata": lambda found: found | {"jwks_uri": "https://169.254.169.254/"}}, "is in a private network"),
         ({"edit_metadata": lambda found: found | {"status": 500}}, "answers with status 500"),
         ({"keys_status": 404}, "answers with status 404"),

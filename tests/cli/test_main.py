@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -241,7 +242,8 @@ def test_a_resource_shortage_is_not_reported_as_a_defect(verb: Path, capsys: pyt
     )
     assert main.main(["run"]) == 2
     assert capsys.readouterr().err == (
-        "error: the system is short of resources: Too many open files\nhint: ulimit -a shows the limits\n"
+        "error: the system is short of resources: Too many open files\n"
+        f"hint: ulimit -n, the limit of open files, is {os.sysconf('SC_OPEN_MAX')}: raise it\n"
     )
 
 

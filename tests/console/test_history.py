@@ -12,10 +12,10 @@ import pytest
 
 from hookproxy.audit.records import BadLine, CallRecord
 from hookproxy.console import history
-from hookproxy.console.call_filter import CallFilter
-from hookproxy.console.history import PAGE, Query
-from hookproxy.console.pages import charts
-from hookproxy.console.pages.history import View, calls_table
+from hookproxy.console.call_filter import ALL, CallFilter
+from hookproxy.console.charts import charts
+from hookproxy.console.history import PAGE, Query, View
+from hookproxy.console.html import render
 from hookproxy.model.errors import UserError
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -37,6 +37,11 @@ def write(path: Path, records: list[dict[str, object]]) -> str:
 
 def calls(listing: history.Listing) -> list[str]:
     return [row.entry.call for row in listing.rows if isinstance(row.entry, CallRecord)]
+
+
+def page(listing: history.Listing) -> str:
+    values = {"title": "History", "current": "history", "path": "a.jsonl", "is_first": False}
+    return render("history.html", view=View(ALL), listing=listing, periods=history.PERIODS, **values)
 
 
 def test_pages_go_from_the_newest_call_to_the_oldest_through_rotated_files(tmp_path: Path) -> None:
@@ -97,7 +102,7 @@ def test_a_line_that_is_no_record_is_shown_as_such(tmp_path: Path) -> None:
         file.write(b"<script>not json\n")
     listing = history.listing(path, Query())
     assert isinstance(listing.rows[0].entry, BadLine)
-    assert "is not a record: not JSON." in calls_table(listing)
+    assert "is not a record: not JSON." in page(listing)
 
 
 def test_a_page_of_a_hundred_thousand_lines_reads_only_the_newest(tmp_path: Path) -> None:
@@ -130,8 +135,8 @@ def test_sums_over_a_period_count_every_call_once(tmp_path: Path) -> None:
     assert [part.calls for part in sums.parts] == [10] * 48
     assert sum(part.refused for part in sums.parts) == sums.sums.all.refused == 96
     assert 18 < sums.parts[0].quantile(0.95) <= 20
-    assert sums.parts[0].longest == 20
-    html = charts.charts(sums)
+    assert sums.parts[0].hooks.longest == 20
+    html = charts(sums)
     assert "480 calls, 96 refused" in html
     assert 'role="img"' in html
 
@@ -162,14 +167,14 @@ def test_no_cell_of_a_csv_export_is_a_formula(tmp_path: Path, cell: str) -> None
 def test_what_the_address_names_stays_in_the_links_of_the_page() -> None:
     view = View.from_query({"tool": "a&b=<", "decision": "wrong", "since": "24h", "until": ""})
     assert view.calls == CallFilter(tool="a&b=<")
-    assert view.query(before="1-2") == "tool=a%26b%3D%3C&since=24h&before=1-2"
+    assert view.address(before="1-2") == "tool=a%26b%3D%3C&since=24h&before=1-2"
 
 
 def test_what_an_agent_wrote_is_text_in_the_table(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>\u202e\x1b[31m"
     path = write(tmp_path / "a.jsonl", [record(1, tool=evil, server=evil, agent=evil, reason=evil, by=evil)])
-    html = calls_table(history.listing(path, Query()))
-    assert "<script" not in html
+    html = page(history.listing(path, Query()))
+    assert "<script>alert" not in html
     assert "\u202e" not in html
     assert "\x1b" not in html
     assert "U+202E" in html

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from time import monotonic
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
-from hookproxy.console.html import Html, block, difference, el, page, pretty, text
+from hookproxy.console import html
+from hookproxy.console.html import render, shown
+from hookproxy.console.visible import pretty
+
+TEMPLATES = Path(html.__file__).parent / "templates"
 
 
 class Reader(HTMLParser):
@@ -32,22 +38,36 @@ class Reader(HTMLParser):
         self.text += data
 
 
+def made(macro: str, *values: object) -> str:
+    """What a macro of the pages makes of the values."""
+    return str(getattr(html._ENVIRONMENT.get_template("ui.html").module, macro)(*values))
+
+
 @given(st.text())
 def test_text_is_never_markup_and_has_nothing_invisible(value: str) -> None:
-    found = Reader(el("p", value))
-    assert set(found.tags) <= {"p", "span"}
+    found = Reader(made("code", value))
+    assert set(found.tags) <= {"code", "span"}
     assert all(one.isprintable() or one in "\n\t" for one in found.text)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
 def test_an_attribute_stays_one(value: str) -> None:
-    found = Reader(el("input", value=value, title=value))
-    assert [name for name, _ in found.attributes] == ["value", "title"]
+    found = Reader(made("hidden", value, value))
+    assert [name for name, _ in found.attributes] == ["type", "name", "value"]
 
 
 @given(st.text("<>&\"'abc \n\t"))
 def test_plain_text_is_shown_as_it_is(value: str) -> None:
-    assert Reader(el("p", value)).text == value
+    assert Reader(made("code", value)).text == value
+
+
+def test_no_template_puts_a_label_into_an_attribute() -> None:
+    """A label is markup with quotation marks of its own."""
+    for template in TEMPLATES.iterdir():
+        text = template.read_text()
+        assert re.findall(r'="[^"]*\bshown\b', text) == [], template.name
+        assert re.findall(r"=[{']", re.sub(r"{%.*?%}|{{.*?}}", "", text, flags=re.DOTALL)) == [], template.name
+        assert re.findall(r"\bsafe\b|autoescape", text) == [], template.name
 
 
 @pytest.mark.parametrize(
@@ -66,24 +86,25 @@ def test_plain_text_is_shown_as_it_is(value: str) -> None:
     ],
 )
 def test_a_character_that_is_not_visible_gets_a_label(character: str, label: str, name: str) -> None:
-    assert text(f"a{character}b") == f'a<span class="char" title="{name}">{label}</span>b'
+    assert shown(f"a{character}b") == f'a<span class="char" title="{name}">{label}</span>b'
 
 
 def test_letters_of_all_scripts_are_shown() -> None:
-    assert text("naïve, Ελλάδα, 日本, עברית, 🙂") == "naïve, Ελλάδα, 日本, עברית, 🙂"
+    assert shown("naïve, Ελλάδα, 日本, עברית, 🙂") == "naïve, Ελλάδα, 日本, עברית, 🙂"
 
 
-def test_html_is_taken_as_it_is_and_text_beside_it_is_not() -> None:
-    assert el("p", Html("<b>bold</b>"), "<i>") == "<p><b>bold</b>&lt;i&gt;</p>"
+def test_markup_is_taken_as_it_is_and_text_is_not() -> None:
+    assert made("fact", "Name", Markup("<b>bold</b>")) == "<dt>Name</dt><dd><b>bold</b></dd>"
+    assert made("fact", "Name", "<i>") == "<dt>Name</dt><dd>&lt;i&gt;</dd>"
 
 
 def test_a_block_has_the_whole_text_however_long_it_is() -> None:
     value = "".join(f"{number}<" for number in range(300_000))
     begun = monotonic()
-    html = block(value, "Arguments")
+    block = made("block", value, "Arguments")
     assert monotonic() - begun < 5  # seconds: it takes a tenth of one
-    assert Reader(html).text == value
-    assert html.count('class="chunk"') > 50
+    assert Reader(block.strip()).text == value
+    assert block.count('class="chunk"') > 50
 
 
 def test_json_is_shown_over_lines_with_its_numbers_and_characters() -> None:
@@ -94,14 +115,14 @@ def test_json_is_shown_over_lines_with_its_numbers_and_characters() -> None:
 
 
 def test_a_difference_shows_what_was_removed_and_added() -> None:
-    html = difference('{\n  "a": 1\n}', '{\n  "a": "<b>"\n}', "Changed")
-    assert '<span class="removed">-  "a": 1</span>' in html
-    assert '<span class="added">+  "a": "&lt;b&gt;"</span>' in html
+    difference = made("changes", '{\n  "a": 1\n}', '{\n  "a": "<b>"\n}', "Changed")
+    assert '<span class="removed">-  "a": 1</span>' in difference
+    assert '<span class="added">+  "a": "&lt;b&gt;"</span>' in difference
 
 
 def test_a_page_has_no_script_or_style_of_its_own() -> None:
-    html = page("<script>", "history", el("p", "x")).decode()
-    assert re.findall(r"<script[^>]*>", html) == ['<script src="static/console.js" defer>']
-    assert " style=" not in html
-    assert "<style" not in html
-    assert " on" not in " ".join(name for name, _ in Reader(html).attributes)
+    page = render("message.html", title="<script>", current="history", text="x", back=False)
+    assert re.findall(r"<script[^>]*>", page) == ['<script src="static/console.js" defer>']
+    assert " style=" not in page
+    assert "<style" not in page
+    assert " on" not in " ".join(name for name, _ in Reader(page).attributes)

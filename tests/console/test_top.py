@@ -194,7 +194,7 @@ async def test_a_pause_keeps_the_list_and_the_sums_go_on(tmp_path: Path) -> None
 def test_a_filter_is_read_from_words() -> None:
     found = terminal_text.read_filter("server:git decision:refused push to x:y")
     assert found == CallFilter(server="git", decision="refused", text="push to x:y")
-    with pytest.raises(ValueError, match="decision:maybe is none of allowed, refused"):
+    with pytest.raises(ValueError, match="decision:maybe is not one of allowed, refused"):
         terminal_text.read_filter("decision:maybe")
 
 

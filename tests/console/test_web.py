@@ -15,6 +15,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 import pytest
+from markupsafe import escape
 
 from hookproxy.config.load import Loaded, load
 from hookproxy.console.access import Access
@@ -194,7 +195,13 @@ async def test_arguments_that_are_no_object_are_an_error_and_stay_in_the_form(si
     status, text, _ = await site.post("try", tool="read", arguments=arguments)
     assert status == 400
     assert 'role="alert"' in text
-    assert f">{arguments.replace('&', '&amp;')}</textarea>" in text
+    assert f">{escape(arguments)}</textarea>" in text
+
+
+async def test_a_form_that_comes_back_has_its_lines_as_they_were_typed(site: Site) -> None:
+    typed = '{\n  "a": 1\n}'
+    _, text, _ = await site.post("try", tool="read", arguments=typed.replace("\n", "\r\n"))  # as browsers send it
+    assert f">{escape(typed)}</textarea>" in text
 
 
 async def test_a_replay_shows_the_decisions_that_differ_side_by_side(site: Site) -> None:
@@ -243,7 +250,7 @@ async def test_the_policy_page_lists_the_tools_of_the_named_server_and_of_no_oth
     assert "lists its tools, and ends it" in text
     (site.folder / "hookproxy.toml").write_text(TOML.replace("write_.*", "echo"))
     _, text, _ = await site.post("policy-server", command="touch evil")
-    rows = re.findall(r"<tr>.*?</tr>", text[text.index('id="server"') :])
+    rows = re.findall(r"<tr>.*?</tr>", text[text.index('id="server"') :], re.DOTALL)
     assert "echo" in rows[1]
     assert "cat" in rows[1]
     assert "no hook" in rows[2]

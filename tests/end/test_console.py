@@ -526,7 +526,7 @@ def test_an_approval_notifies_a_hidden_page_and_disappears_with_a_run_that_is_ki
     assert browser.js("return window.notified") == "write of files waits for your approval"
     agent.process.kill()
     browser.until_text("No run of hookproxy is known now", "#runs")
-    browser.until_text("It waits no more")
+    browser.until_text("It no longer waits")
     assert not browser.driver.title.startswith("(")
 
 

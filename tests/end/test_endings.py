@@ -9,7 +9,18 @@ from typing import Final
 
 import pytest
 
-from tests.end.agent import HOOKPROXY, SERVER, Agent, Scene, call, cancel, group, notification
+from tests.end.agent import (
+    HOOKPROXY,
+    SERVER,
+    Agent,
+    Scene,
+    call,
+    cancel,
+    group,
+    line_of,
+    notification,
+    request,
+)
 from tests.support import program
 
 pytestmark = pytest.mark.slow
@@ -115,3 +126,22 @@ async def test_a_defect_says_what_is_known(scene: Scene, phase: str) -> None:
     agent.end_input()
     await agent.ended()
     assert audited(scene) == {"result": "error", "reason": message}
+
+
+@pytest.mark.parametrize("limit", range(9, 21))
+async def test_too_few_descriptors_are_named_with_their_limit_however_far_the_start_comes(
+    scene: Scene, limit: int
+) -> None:
+    messages = (request(0, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={}), call(1, "echo"))
+    lines = scene.file("messages", b"".join(map(line_of, messages)).decode())
+    limited = ["sh", "-c", f'cat {lines} | (ulimit -n {limit}; exec "$@")', "sh"]
+    ended = scene.complete([*limited, HOOKPROXY, "run", scene.hooks(PreToolUse="true"), "--", "cat"])
+    errors = ended.stderr.decode()
+    assert "Traceback" not in errors
+    assert "a defect of hookproxy" not in errors
+    if ended.returncode == 2:
+        error, hint = errors.splitlines()[-2:]
+        assert error == "error: the system is short of resources: Too many open files"
+        assert hint.startswith(f"hint: ulimit -n, the limit of open files, is {limit}: raise it")
+    else:
+        assert (ended.returncode, b'"id":1' in ended.stdout) == (0, True)

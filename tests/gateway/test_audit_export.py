@@ -54,7 +54,7 @@ async def exported(folder: Path, answer: Answer) -> AsyncIterator[tuple[list[str
     try:
         async with anyio.create_task_group() as tasks:
             with anyio.fail_after(20):
-                tasks.start_soon(export.run)
+                tasks.start_soon(export.send_audit)
                 yield reports, folder / "audit.jsonl", metrics
                 tasks.cancel_scope.cancel()
     finally:

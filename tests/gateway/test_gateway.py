@@ -148,5 +148,5 @@ async def test_a_policy_that_takes_a_server_away_holds_for_a_session_that_has_no
     gateway.change_policy(gateway_of(tmp_path, '[servers.other]\ncommand = ["cat"]\n').config)
     no_agent = cast("Channel", None)
     with pytest.raises(UserError, match="there is no server open for alice any more"):
-        await gateway.run(session, no_agent, lambda _session, _settings: pytest.fail("a server is started"))
+        await gateway.run_session(session, no_agent, lambda _session, _settings: pytest.fail("a server is started"))
     assert not gateway.sessions

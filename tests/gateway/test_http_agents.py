@@ -195,7 +195,7 @@ class Rig:
     def is_unused(self) -> bool:
         """Whether nothing is kept for anybody."""
         agents = self._http
-        return not (agents._sessions or agents._stateless or agents._users)
+        return not (agents._sessions or agents._users)
 
     def end_unused(self, after: float) -> None:
         """Do what the gateway does when so many seconds have passed."""

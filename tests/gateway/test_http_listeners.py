@@ -35,10 +35,10 @@ def config_of(folder: Path, keys: str) -> GatewayConfig:
         ('listen = ["http://mcp.example.com:8765"]\ntokens = "t"', "everybody on the network"),
         ('listen = ["http://127.0.0.1.example.com:8765"]\ntokens = "t"', "everybody on the network"),
         ('listen = ["https://0.0.0.0:8765"]\ntokens = "t"', "no certificate"),
-        ('listen = ["http://127.0.0.1:0"]\ntokens = "t"', "is no address"),
-        ('listen = ["http://127.0.0.1:99999"]\ntokens = "t"', "is no address"),
-        ('listen = ["http://127.0.0.1"]\ntokens = "t"', "is no address"),
-        ('listen = ["http://user@127.0.0.1:1/x"]\ntokens = "t"', "is no address"),
+        ('listen = ["http://127.0.0.1:0"]\ntokens = "t"', "is not an address"),
+        ('listen = ["http://127.0.0.1:99999"]\ntokens = "t"', "is not an address"),
+        ('listen = ["http://127.0.0.1"]\ntokens = "t"', "is not an address"),
+        ('listen = ["http://user@127.0.0.1:1/x"]\ntokens = "t"', "is not an address"),
     ],
 )
 def test_it_does_not_start_where_users_are_at_risk(tmp_path: Path, keys: str, why: str) -> None:
@@ -87,7 +87,7 @@ def test_an_address_that_is_taken_is_a_plain_error(tmp_path: Path) -> None:
 def test_probes_have_an_address_of_their_own(tmp_path: Path) -> None:
     assert probes_address(config_of(tmp_path, "")) is None
     assert probes_address(config_of(tmp_path, 'probes = "http://127.0.0.1:9090"')) is not None
-    with pytest.raises(ConfigError, match="no address"):
+    with pytest.raises(ConfigError, match="not an address"):
         probes_address(config_of(tmp_path, 'probes = "http://127.0.0.1"'))
 
 

@@ -44,7 +44,7 @@ async def test_they_are_looked_at_as_long_as_there_are_any(monkeypatch: pytest.M
         return False
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(streams.run)
+        tasks.start_soon(streams.end_forbidden)
         await anyio.lowlevel.checkpoint()
         streams.add(one, may_stay)
         with anyio.fail_after(10):

@@ -57,7 +57,7 @@ class Rig:
         self.to_server = open_channel(self.server.theirs_in, self.server.theirs_out)
 
     async def run(self) -> None:
-        await self.gateway.run(
+        await self.gateway.run_session(
             self.session, self.agents, lambda *_: (self.to_server, ForeignServer(self.to_server.close))
         )
 

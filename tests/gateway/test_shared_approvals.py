@@ -115,11 +115,11 @@ async def two(server: StoreProcess, folder: Path, key_there: SealKey | None = KE
             feeds.append(feed := LiveFeed(messages.Run(messages.VERSION, name, os.getpid(), 0.0), reports.append))
             feed.listen(str(place))
             store = Store(StoreTable(server.url), "/", reports.append, Metrics())
-            tasks.start_soon(store.run)
+            tasks.start_soon(store.keep_in_touch)
             await store.look()
             shared.append(SharedApprovals(store, feed, partial(list, [key] if key else []), reports.append))
             tasks.start_soon(feed.serve)
-            tasks.start_soon(shared[-1].run)
+            tasks.start_soon(shared[-1].share)
         here, there = feeds
         here.add(one.proxy, "alice")
         console = Follower(str(folder / "there"), reports.append)

@@ -63,7 +63,7 @@ async def open_store(
     table = table or StoreTable(server.url, prefix=prefix, password=password)
     store = Store(table, "/", (reports if reports is not None else []).append, Metrics())
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(store.run)
+        tasks.start_soon(store.keep_in_touch)
         await store.look()
         yield store
         tasks.cancel_scope.cancel()
@@ -428,7 +428,7 @@ async def test_after_a_failover_the_new_primary_is_found_at_the_same_address(tmp
     store = Store(StoreTable(f"unix://{address}"), "/", print, Metrics())
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(store.run)
+            tasks.start_soon(store.keep_in_touch)
             await store.look()
             assert not store.failure
             assert one.ask("REPLICAOF", "127.0.0.1", "1") == b"+OK\r\n"  # it stays connected, and lives

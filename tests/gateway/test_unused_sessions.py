@@ -95,7 +95,7 @@ async def test_it_waits_for_the_next_time_and_for_new_sessions() -> None:
 
     unused = UnusedSessions(end)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(unused.run)
+        tasks.start_soon(unused.end_unused)
         await anyio.wait_all_tasks_blocked()
         unused.add(Session(1000))
         await anyio.wait_all_tasks_blocked()

@@ -415,7 +415,7 @@ async def test_tools_of_earlier_pages_keep_their_names(tmp_path: Path) -> None:
         await list_tools(proxied, {"name": "execute_command", "inputSchema": SCHEMA})
         await list_tools(proxied, {"name": "other", "inputSchema": SCHEMA})
         assert await judged(proxied, call(1, "execute_command", cmd="ls", n=1)) == {"cmd": "ls", "n": 1}
-        assert proxied.proxy.router.may_judge
+        assert proxied.proxy.router.judged_tools.may_judge
     assert documents(tmp_path) == [("Bash", {"command": "ls", "n": 1})]
 
 

@@ -59,13 +59,13 @@ def test_who_is_asked_about_a_command_that_cannot_be_read_learns_why(rules: dict
 def test_rules_of_hooks_count_for_the_session_and_are_bounded() -> None:
     one = permissions()
     assert not one.allow(call())
-    assert one.add(Verdict(allows=("mcp__my_files__write(a)",))).failure == ""
+    assert one.add_allowed_rules(Verdict(allows=("mcp__my_files__write(a)",))).failure == ""
     assert one.allow(call())
     assert not one.allow(call(b'{"path":"b"}'))
     many = Verdict(allows=tuple(f"tool{number}" for number in range(1100)))
-    assert one.add(many).failure == "gave more than 1024 permission rules"
+    assert one.add_allowed_rules(many).failure == "gave more than 1024 permission rules"
     assert not one.allow(call(tool="tool1"))
-    assert "gave an invalid permission rule" in one.add(Verdict(allows=("a b",))).failure
+    assert "gave an invalid permission rule" in one.add_allowed_rules(Verdict(allows=("a b",))).failure
 
 
 async def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -> None:
@@ -80,13 +80,13 @@ async def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -
 )
 def test_a_hook_that_failed_or_denies_allows_nothing_else(verdict: Verdict) -> None:
     one = permissions()
-    assert one.add(verdict) is verdict
+    assert one.add_allowed_rules(verdict) is verdict
     assert not one.allow(call())
 
 
 def test_a_tool_cannot_pose_as_one_of_another_server() -> None:
     one = Permissions(HookGroups((), "evil"), Settings(allow=("mcp__github",)))
-    one.add(Verdict(allows=("mcp__github",)))
+    one.add_allowed_rules(Verdict(allows=("mcp__github",)))
     posing = call(tool="mcp__github__wipe")
     assert not one.allow(posing)
     own = Proceed(approval_request=ApprovalRequest("the hook", "why"))
@@ -140,7 +140,7 @@ def test_a_path_rule_is_about_the_argument_that_hooks_know() -> None:
 
 def test_a_rule_of_a_hook_for_the_alias_covers_the_call() -> None:
     one = of_bash()
-    one.add(Verdict(allows=("Bash(ls *)",)))
+    one.add_allowed_rules(Verdict(allows=("Bash(ls *)",)))
     assert one.allow(aliased(b'{"cmd":"ls -l"}'))
     assert not one.allow(aliased(b'{"cmd":"rm x"}'))
 
@@ -191,7 +191,7 @@ def test_a_rule_of_an_agents_settings_file_applies_to_a_tool_with_a_familiar_nam
 
 def test_a_rule_of_a_hook_allows_nothing_by_a_name_that_was_only_recognised() -> None:
     one = permissions()
-    one.add(Verdict(allows=("Bash(ls:*)",)))
+    one.add_allowed_rules(Verdict(allows=("Bash(ls:*)",)))
     recognised = Alias("run_it", "Bash", {"command": "cmd"}, automatic=True)
     context = replace(call(b'{"cmd":"ls"}', "run_it"), alias=recognised)
     assert not one.allow(context)

@@ -19,7 +19,7 @@ from hookproxy.model.credentials import NoCredentials
 from hookproxy.network.address import Address, Proxy
 from hookproxy.network.connect import tls_context
 from hookproxy.transports.http.channel import HttpChannel
-from hookproxy.transports.http.remote import Remote
+from hookproxy.transports.http.pool import Remote
 from tests.support.http_server import Request, serving
 
 pytestmark = pytest.mark.anyio

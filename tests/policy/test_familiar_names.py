@@ -21,7 +21,7 @@ from hookproxy.policy.alias_choice import action_of, aliases_for_call
 from hookproxy.policy.familiar_names import familiar_aliases, possible_names
 from hookproxy.policy.presets import PRESETS, preset_aliases, preset_for
 from hookproxy.policy.recognisers import RECOGNISERS
-from hookproxy.policy.tool_arguments import argument_types, types_of
+from hookproxy.policy.tool_arguments import listed_arguments, types_of
 
 ENOUGH: Final = 0.95
 """The share of right names that recognition finds without presets."""
@@ -332,17 +332,17 @@ def test_without_aliases_a_call_has_none() -> None:
 def test_the_type_of_an_argument_is_read_from_its_schema(schema: str, kind: str) -> None:
     defs = '{"text": {"type": "string"}, "loop": {"$ref": "#/$defs/loop"}}'
     listed = f'{{"type": "object", "properties": {{"a": {schema}}}, "$defs": {defs}}}'
-    assert argument_types(listed.encode()) == {"a": kind}
+    assert listed_arguments(listed.encode()).types == {"a": kind}
 
 
 def test_arguments_of_alternatives_are_arguments() -> None:
     listed = b'{"properties": {"a": {"type": "string"}}, "anyOf": [{"properties": {"b": {"type": "array"}}}, 7]}'
-    assert argument_types(listed) == {"a": "string", "b": "array"}
+    assert listed_arguments(listed).types == {"a": "string", "b": "array"}
 
 
 @pytest.mark.parametrize("schema", [b"", b"7", b"[]", b"{", b'{"properties": []}', b"\xff", b"[" * 5000])
 def test_an_unreadable_schema_has_no_arguments(schema: bytes) -> None:
-    assert argument_types(schema) == {}
+    assert listed_arguments(schema).types == {}
 
 
 def test_types_are_read_from_a_call() -> None:
@@ -395,15 +395,15 @@ documents = st.recursive(
 
 @given(st.binary(max_size=60) | documents.map(json.encode))
 def test_reading_types_never_raises(document: bytes) -> None:
-    assert all(isinstance(kind, str) for kind in argument_types(document).values())
+    assert all(isinstance(kind, str) for kind in listed_arguments(document).types.values())
     assert all(isinstance(kind, str) for kind in types_of(document).values())
 
 
 def test_a_schema_that_refers_to_itself_many_times_is_not_followed_without_end() -> None:
     alternatives = {"anyOf": [{"$ref": "#"}] * 100, "properties": {"command": {"type": "string"}}}
-    assert argument_types(json.encode(alternatives)) == {}
+    assert listed_arguments(json.encode(alternatives)).types == {}
     argument = {"properties": {"command": {"anyOf": [{"$ref": "#/properties/command"}] * 100}}}
-    assert argument_types(json.encode(argument)) == {}
+    assert listed_arguments(json.encode(argument)).types == {}
 
 
 def test_the_time_for_a_name_grows_with_its_length_only() -> None:

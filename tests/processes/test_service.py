@@ -72,7 +72,7 @@ def test_a_command_is_found_from_the_folder_of_the_server(tmp_path: Path) -> Non
     ],
 )
 def test_what_cannot_be_started_leaves_no_descriptor(argv: tuple[str, ...], cwd: str, said: str) -> None:
-    start("/bin/true")  # the guardian has its own
+    finish(start("/bin/true"))  # the guardian has its own
     before = os.listdir("/proc/self/fd")
     with pytest.raises(UserError, match=said):
         start(*argv, cwd=cwd)

@@ -129,8 +129,8 @@ def test_a_name_must_be_spelled_as_the_tool_lists_it() -> None:
     ],
 )
 def test_an_agent_has_a_name_and_a_version(info: bytes, name: str) -> None:
-    assert calls.client_name(raw_json.fields(b'{"x":%b}' % info)["x"]) == name
-    assert calls.client_name(None) == ""
+    assert calls.texts_of(raw_json.fields(b'{"x":%b}' % info)["x"], "name", "version") == name
+    assert calls.texts_of(None, "name") == ""
 
 
 @pytest.mark.parametrize("meta", [b'{"a":1,"a":2}', b"7", b'"x"'])

@@ -150,7 +150,7 @@ def test_an_id_in_flight_is_left_to_the_full_reading() -> None:
 def test_nothing_passes_on_the_fast_path_before_the_session_has_begun() -> None:
     one = Router(lambda tool: tool == "danger")
     one.from_agent(b'{"jsonrpc":"2.0","id":0,"method":"ping"}\n')
-    one._judged_names["safe"] = False
+    one.judged_tools["safe"] = False
     assert not one.scan_from_agent(call(1).encode() + b"\n")
     one.from_agent(call(1).encode() + b"\n")
     assert one.handshake.opened, "any call opens the session"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.protocol import fast_scan
-from hookproxy.protocol.calls import id_key
 from hookproxy.protocol.inflight import InFlight, RequestKind
 
 
@@ -63,9 +62,9 @@ def test_many_responses_are_settled_together_or_not_at_all() -> None:
         b'{"id":1,"result":{}}\n{"id":"1","result":{}}\n',
         b'{"id":1,"result":{}}\n{"id":1e0,"result":{}}\n{"id":2,"result":{}}\n',
     ):
-        assert not requests.settle_all(heads(block), id_key)
+        assert not requests.settle_all(heads(block))
         assert requests == before
-    assert requests.settle_all(heads(b'{"id":"1","result":{}}\n{"method":"x"}\n{"id":2,"error":{}}\n'), id_key)
+    assert requests.settle_all(heads(b'{"id":"1","result":{}}\n{"method":"x"}\n{"id":2,"error":{}}\n'))
     assert requests == {b"3": RequestKind.INITIALIZE}
 
 

@@ -25,7 +25,18 @@ from hookproxy.protocol.request_state import (
 WAITING = CallRound("write", b'{"a":1}', b'{"a":2}', ("note",), ApprovalRequest("the hook", "why"), state=b'"s\\u0041"')
 
 
-KEPT = replace(WAITING, arguments=b"")  # the signature covers them
+KEPT = replace(WAITING, arguments=b"")  # a digest of them is kept
+
+
+def taken(states: StateSealer, text: str, tool: str, arguments: bytes) -> CallRound | None:
+    """What `take` returns, which waits for nothing in one process."""
+    taking = states.take(text, tool, arguments)
+    try:
+        taking.send(None)
+    except StopIteration as done:
+        found: CallRound | None = done.value
+        return found
+    raise AssertionError("it waits")
 
 
 class Clock:
@@ -39,21 +50,21 @@ def test_a_request_state_restores_its_round_once() -> None:
     state_sealer = StateSealer()
     text = state_sealer.to_request_state(WAITING)
     assert text.startswith("hookproxy1.")
-    assert state_sealer.from_request_state(text.removeprefix(OWN_STATE_PREFIX), "write", b'{"a":1}') is None
-    assert state_sealer.from_request_state(text, "write", b'{"a":1}') == KEPT
-    assert state_sealer.from_request_state(text, "write", b'{"a":1}') is None
+    assert taken(state_sealer, text.removeprefix(OWN_STATE_PREFIX), "write", b'{"a":1}') is None
+    assert taken(state_sealer, text, "write", b'{"a":1}') == KEPT
+    assert taken(state_sealer, text, "write", b'{"a":1}') is None
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [("write", b'{"a":2}'), ("read", b'{"a":1}'), ("", b"")])
 def test_a_request_state_is_bound_to_the_tool_and_the_arguments(tool: str, arguments: bytes) -> None:
     state_sealer = StateSealer()
     text = state_sealer.to_request_state(WAITING)
-    assert state_sealer.from_request_state(text, tool, arguments) is None
-    assert state_sealer.from_request_state(text, "write", b'{"a":1}') == KEPT, "who only tried has used nothing up"
+    assert taken(state_sealer, text, tool, arguments) is None
+    assert taken(state_sealer, text, "write", b'{"a":1}') == KEPT, "who only tried has used nothing up"
 
 
 def test_a_request_state_of_another_process_is_invalid() -> None:
-    assert StateSealer().from_request_state(StateSealer().to_request_state(WAITING), "write", b'{"a":1}') is None
+    assert taken(StateSealer(), StateSealer().to_request_state(WAITING), "write", b'{"a":1}') is None
 
 
 def test_a_request_state_expires() -> None:
@@ -61,9 +72,9 @@ def test_a_request_state_expires() -> None:
     state_sealer = StateSealer(clock)
     early, late = state_sealer.to_request_state(WAITING), state_sealer.to_request_state(WAITING)
     clock.now += LIFETIME - 1
-    assert state_sealer.from_request_state(early, "write", b'{"a":1}') == KEPT
+    assert taken(state_sealer, early, "write", b'{"a":1}') == KEPT
     clock.now += 2
-    assert state_sealer.from_request_state(late, "write", b'{"a":1}') is None
+    assert taken(state_sealer, late, "write", b'{"a":1}') is None
 
 
 @given(st.data())
@@ -74,7 +85,7 @@ def test_a_request_state_with_any_changed_bit_is_invalid(data: st.DataObject) ->
     raw = bytearray(text.encode())
     raw[at // 8] ^= 1 << (at % 8)
     changed = raw.decode("latin-1")
-    assert state_sealer.from_request_state(changed, "write", b'{"a":1}') is None
+    assert taken(state_sealer, changed, "write", b'{"a":1}') is None
     assert isinstance(embedded_server_state(changed), bytes)
 
 
@@ -82,8 +93,8 @@ def test_a_request_state_with_any_changed_bit_is_invalid(data: st.DataObject) ->
 def test_any_other_text_is_invalid(text: str) -> None:
     state_sealer = StateSealer()
     state_sealer.to_request_state(WAITING)
-    assert state_sealer.from_request_state(text, "write", b'{"a":1}') is None
-    assert state_sealer.from_request_state(OWN_STATE_PREFIX + text, "write", b'{"a":1}') is None
+    assert taken(state_sealer, text, "write", b'{"a":1}') is None
+    assert taken(state_sealer, OWN_STATE_PREFIX + text, "write", b'{"a":1}') is None
     embedded_server_state(text)
 
 
@@ -91,8 +102,8 @@ def test_agents_that_never_continue_do_not_fill_memory() -> None:
     state_sealer = StateSealer()
     first = state_sealer.to_request_state(WAITING)
     rest = [state_sealer.to_request_state(replace(WAITING, feedback=(str(n),))) for n in range(1024)]
-    assert state_sealer.from_request_state(first, "write", b'{"a":1}') is None
-    assert state_sealer.from_request_state(rest[0], "write", b'{"a":1}') is not None
+    assert taken(state_sealer, first, "write", b'{"a":1}') is None
+    assert taken(state_sealer, rest[0], "write", b'{"a":1}') is not None
     assert len(state_sealer._rounds) < 1024
 
 
@@ -114,8 +125,8 @@ def test_large_calls_that_never_continue_do_not_fill_memory() -> None:
     large = replace(WAITING, rewritten=b"x" * 20_000_000)
     texts = [state_sealer.to_request_state(large) for _ in range(5)]
     assert state_sealer._bytes < 70_000_000
-    assert state_sealer.from_request_state(texts[0], "write", b'{"a":1}') is None
-    assert state_sealer.from_request_state(texts[4], "write", b'{"a":1}') is not None
+    assert taken(state_sealer, texts[0], "write", b'{"a":1}') is None
+    assert taken(state_sealer, texts[4], "write", b'{"a":1}') is not None
     small = StateSealer()
     small.to_request_state(replace(WAITING, rewritten=None, arguments=b"x" * 20_000_000))
     assert small._bytes < 1000

@@ -68,45 +68,45 @@ def test_a_judged_call_is_held_until_it_is_released(router: Router) -> None:
     call = start(router)
     assert (call.id, call.tool, call.arguments, call.line) == (b"7", "danger", b'{"a":1}', CALL)
     assert isinstance(router.from_server(ANSWER), Dropped), "an answer before the question"
-    assert router.release(call)
+    assert router.calls.release(call)
     assert router.from_server(ANSWER) == CallAnswered(call)
     assert call.response_line == ANSWER
     assert isinstance(router.from_server(ANSWER), Dropped), "a second answer"
-    assert router.finish(call)
-    assert not router.finish(call)
+    assert router.calls.finish(call)
+    assert not router.calls.finish(call)
     assert isinstance(router.from_server(ANSWER), Dropped), "a third one"
 
 
 def test_a_repeated_call_has_a_new_id_and_only_its_response_counts(router: Router) -> None:
     call = start(router)
-    assert not router.prepare_retry(call), "before there is an answer"
-    router.release(call)
+    assert not router.calls.prepare_retry(call), "before there is an answer"
+    router.calls.release(call)
     assert router.from_server(ANSWER) == CallAnswered(call)
-    assert router.prepare_retry(call)
+    assert router.calls.prepare_retry(call)
     first = call.sent_id
     assert first.startswith(b'"hookproxy:')
     again = ANSWER.replace(b"7", first)
     assert isinstance(router.from_server(again), Dropped), "not forwarded yet"
-    assert router.release(call)
+    assert router.calls.release(call)
     assert isinstance(router.from_server(ANSWER), Dropped), "under the first id, a second time"
     assert router.from_server(again) == CallAnswered(call)
-    assert router.prepare_retry(call)
+    assert router.calls.prepare_retry(call)
     assert call.sent_id != first
     assert isinstance(router.from_server(again), Dropped), "under the second id, a second time"
-    assert router.finish(call)
+    assert router.calls.finish(call)
     assert not router.calls
 
 
 def test_a_repeated_call_that_the_agent_cancels_gets_no_late_response(router: Router) -> None:
     call = start(router)
-    router.release(call)
+    router.calls.release(call)
     router.from_server(ANSWER)
-    router.prepare_retry(call)
-    router.release(call)
+    router.calls.prepare_retry(call)
+    router.calls.release(call)
     assert router.from_agent(CANCEL) == CancelCall(call, True)
     assert not router.calls
     assert isinstance(router.from_server(ANSWER.replace(b"7", call.sent_id)), Dropped)
-    assert not router.prepare_retry(call)
+    assert not router.calls.prepare_retry(call)
 
 
 def test_elicitations_are_reported_if_hooks_observe_them() -> None:
@@ -168,11 +168,11 @@ def test_a_line_that_concerns_no_hook_passes(router: Router) -> None:
 def test_no_other_request_can_have_the_id_of_a_judged_call_in_flight(router: Router, line: bytes) -> None:
     call = start(router)
     assert "id" in refusal(router, line).why
-    router.release(call)
+    router.calls.release(call)
     assert "id" in refusal(router, line).why
     router.from_server(ANSWER)
     assert "id" in refusal(router, line).why
-    router.finish(call)
+    router.calls.finish(call)
     assert not isinstance(router.from_agent(line), Refused)
 
 
@@ -198,27 +198,27 @@ def test_a_cancelled_call_gets_no_response(router: Router, spelling: bytes) -> N
     effect = router.from_agent(CANCEL.replace(b":7", b":" + spelling))
     assert effect == CancelCall(call, forward=False)
     assert call.phase is Phase.CANCELLED
-    assert not router.release(call)
-    assert not router.finish(call)
+    assert not router.calls.release(call)
+    assert not router.calls.finish(call)
     assert isinstance(router.from_server(ANSWER), Dropped)
 
 
 def test_the_server_gets_the_cancellation_of_a_call_that_it_has(router: Router) -> None:
     call = start(router)
-    router.release(call)
+    router.calls.release(call)
     assert router.from_agent(CANCEL) == CancelCall(call, forward=True)
     assert isinstance(router.from_server(ANSWER), Dropped)
-    assert not router.finish(call)
+    assert not router.calls.finish(call)
     call = start(router, CALL.replace(b":7", b":70"))
-    router.release(call)
+    router.calls.release(call)
     router.from_server(ANSWER.replace(b":7", b":70"))
     assert router.from_agent(CANCEL.replace(b":7", b":70")) == CancelCall(call, forward=True)
-    assert not router.finish(call), "its answer is with the hooks, and stays there"
+    assert not router.calls.finish(call), "its answer is with the hooks, and stays there"
 
 
 def test_a_response_without_hooks_passes_unchanged_and_only_once(router: Router) -> None:
     call = start(router)
-    assert router.release(call, unseen=True)
+    assert router.calls.release(call, unseen=True)
     assert router.pending
     assert not router.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":7,"result":'), "its end must be seen"
     assert not router.may_pass_in_pieces(b'{"result":')
@@ -230,7 +230,7 @@ def test_a_response_without_hooks_passes_unchanged_and_only_once(router: Router)
     assert router.scan_from_server(ANSWER)
     assert (router.requests, router.requests.released) == ({}, {})
     assert isinstance(router.from_server(ANSWER), Dropped)
-    assert not router.finish(call), "the call has ended"
+    assert not router.calls.finish(call), "the call has ended"
     assert isinstance(router.from_agent(CALL), StartCall)
 
 
@@ -238,7 +238,7 @@ def test_the_late_response_to_a_cancelled_judged_call_is_always_dropped(
     router: Router,
 ) -> None:
     call = start(router)
-    assert router.release(call, unseen=True)
+    assert router.calls.release(call, unseen=True)
     assert router.from_agent(CANCEL) is PASS, "the server gets it"
     assert not router.scan_from_server(ANSWER)
     assert isinstance(router.from_server(ANSWER), Dropped)
@@ -254,7 +254,7 @@ def test_the_cancellation_of_any_other_request_passes_and_so_does_its_late_respo
 
 
 def cancelled_while_the_server_has_it(router: Router) -> None:
-    router.release(start(router))
+    router.calls.release(start(router))
     assert isinstance(router.from_agent(CANCEL), CancelCall)
 
 
@@ -302,7 +302,7 @@ def test_no_new_call_can_have_the_id_of_a_cancelled_call_that_may_still_be_answe
 
 def test_a_call_whose_response_hooks_were_judging_when_it_was_cancelled_keeps_its_id(router: Router) -> None:
     call = start(router)
-    router.release(call)
+    router.calls.release(call)
     router.from_server(ANSWER)
     assert router.from_agent(CANCEL) == CancelCall(call, forward=True)
     assert "cancelled" in refusal(router, CALL).why
@@ -364,7 +364,7 @@ def test_a_late_response_in_a_batch_is_dropped_too(router: Router) -> None:
 
 def test_a_response_to_a_judged_call_in_a_batch_is_dropped(router: Router) -> None:
     call = start(router)
-    router.release(call)
+    router.calls.release(call)
     other = b'{"jsonrpc":"2.0","method":"x"}'
     assert isinstance(router.from_server(b"[%b,%b]\n" % (other, ANSWER.strip())), Dropped)
     assert router.from_server(ANSWER) == CallAnswered(call)
@@ -373,7 +373,7 @@ def test_a_response_to_a_judged_call_in_a_batch_is_dropped(router: Router) -> No
 def test_a_cancellation_in_a_batch_cancels_the_call(router: Router) -> None:
     call = start(router)
     router.from_agent(b"[%b]\n" % CANCEL.strip())
-    assert not router.release(call), "the agent has cancelled the call: nothing is forwarded"
+    assert not router.calls.release(call), "the agent has cancelled the call: nothing is forwarded"
 
 
 def test_late_responses_are_recognised_after_many_other_cancellations(router: Router) -> None:
@@ -495,14 +495,14 @@ def test_responses_that_concern_no_hook_pass_at_any_depth_of_nesting(hooked: boo
 @pytest.mark.parametrize("depth", [900, 1100, 50_000])
 def test_a_response_to_a_judged_call_ends_the_call_at_any_depth_of_nesting(router: Router, depth: int) -> None:
     call = start(router)
-    router.release(call)
+    router.calls.release(call)
     line = ANSWER.replace(b"[]", b"[" * depth + b"]" * depth)
     assert router.from_server(line) == CallAnswered(call)
 
 
 def test_a_response_with_half_of_a_surrogate_pair_reaches_its_call(router: Router) -> None:
     call = start(router)
-    router.release(call)
+    router.calls.release(call)
     assert router.from_server(ANSWER.replace(b"[]", b'["\\ud83d"]')) == CallAnswered(call)
 
 
@@ -522,14 +522,14 @@ def test_a_response_with_half_of_a_surrogate_pair_reaches_its_call(router: Route
 )
 def test_a_response_is_recognised_in_any_spelling(router: Router, line: bytes) -> None:
     call = start(router)
-    router.release(call)
+    router.calls.release(call)
     assert not router.scan_from_server(line)
     assert router.from_server(line) == CallAnswered(call)
 
 
 def test_a_response_with_two_ids_never_passes(router: Router) -> None:
     call = start(router)
-    router.release(call)
+    router.calls.release(call)
     for line in (b'{"id":7,"id":8,"result":{}}\n', b'{"id":8,"id":7,"result":{}}\n'):
         router.from_agent(SAFE)
         assert router.from_server(line) is not PASS
@@ -556,7 +556,7 @@ def test_names_of_tools_do_not_fill_memory(router: Router) -> None:
     for number in range(20_000):
         router.from_agent(SAFE.replace(b"safe", b"safe%d" % number))
         router.from_server(b'{"id":8,"result":{}}\n')
-    assert len(router._judged_names) <= 4096
+    assert len(router.judged_tools) <= 4096
     assert router.requests == {}
 
 
@@ -577,7 +577,7 @@ def test_a_call_that_is_ambiguous_under_its_alias_is_refused() -> None:
 def test_blanks_that_are_not_json_before_the_response_to_a_call_are_left_out(router: Router, blank: bytes) -> None:
     started = router.from_agent(CALL)
     assert isinstance(started, StartCall)
-    assert router.release(started.call)
+    assert router.calls.release(started.call)
     assert router.from_server(blank + ANSWER) == CallAnswered(started.call)
     assert started.call.response_line == ANSWER
 
@@ -607,13 +607,13 @@ def test_a_page_of_tools_decides_anew_about_its_own_tools(
         if name != page:
             judged.clear()
         router.tools[name] = Tool(name)
-        router.forget_judged_tools([name])
-        found.append(router.may_judge)
+        router.judged_tools.forget([name])
+        found.append(router.judged_tools.may_judge)
     assert (seen, found) == (asked, may_judge)
 
 
 def test_of_very_many_tools_some_may_be_judged() -> None:
     router = Router(lambda _tool: False)
     router.tools.update((name, Tool(name)) for name in map(str, range(1001)))
-    router.forget_judged_tools(list(router.tools))
-    assert router.may_judge
+    router.judged_tools.forget(list(router.tools))
+    assert router.judged_tools.may_judge

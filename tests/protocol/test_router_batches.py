@@ -34,7 +34,7 @@ def test_a_batch_of_other_requests_passes_and_so_do_their_responses_once(router:
 def test_a_response_to_a_judged_call_never_passes_in_a_batch(router: Router) -> None:
     effect = router.from_agent(CALL + b"\n")
     assert isinstance(effect, StartCall)
-    router.release(effect.call)
+    router.calls.release(effect.call)
     for spelled in (b"7", b'"7"', b"7.0"):
         assert isinstance(router.from_server(b"[%b]\n" % PONG.replace(b"9", spelled)), Dropped)
     assert isinstance(router.from_agent(b"[%b]\n" % PING.replace(b"9", b"7")), Refused)
@@ -58,7 +58,7 @@ def test_a_response_without_an_id_passes_only_if_a_request_had_none(router: Rout
     if waiting:
         call = router.from_agent(CALL + b"\n")
         assert isinstance(call, StartCall)
-        router.release(call.call)
+        router.calls.release(call.call)
     assert not router.scan_from_server(line)
     assert not router.scan_from_server(PONG + b"\n" + line)
     assert not router.scan_response(line)

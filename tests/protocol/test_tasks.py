@@ -35,11 +35,11 @@ def start(router: Router, line: bytes) -> Call:
 def handed(router: Router, call: bytes = CALL, handle: bytes = HANDLE) -> Call:
     """A judged call whose handle is with the agent."""
     one = start(router, call)
-    router.release(one)
+    router.calls.release(one)
     assert router.from_server(handle) == CallAnswered(one)
     for task in router.tasks.take_new(one):
         task.stage = TaskStage.OPEN
-    router.finish(one)
+    router.calls.finish(one)
     return one
 
 
@@ -68,20 +68,20 @@ def test_a_task_request_is_held_like_a_call(router: Router) -> None:
         TASK_REQUEST,
     )
     assert isinstance(router.from_server(RESULT), Dropped), "before the question"
-    assert router.release(task_request)
+    assert router.calls.release(task_request)
     assert router.from_server(RESULT) == CallAnswered(task_request)
     assert isinstance(router.from_server(RESULT), Dropped), "a second answer"
-    assert router.finish(task_request)
+    assert router.calls.finish(task_request)
     assert isinstance(router.from_server(RESULT), Dropped), "a third one"
 
 
 def test_a_cancelled_task_request_gets_no_response(router: Router) -> None:
     handed(router)
     task_request = start(router, TASK_REQUEST)
-    router.release(task_request)
+    router.calls.release(task_request)
     assert router.from_agent(CANCEL) == CancelCall(task_request, forward=True)
     assert isinstance(router.from_server(RESULT), Dropped)
-    assert not router.finish(task_request)
+    assert not router.calls.finish(task_request)
     assert "T" in router.tasks
 
 
@@ -97,7 +97,7 @@ def test_no_other_request_can_have_the_id_of_a_task_request(router: Router) -> N
 
 def test_a_task_is_known_as_soon_as_its_handle_arrives(router: Router) -> None:
     call = start(router, CALL)
-    router.release(call)
+    router.calls.release(call)
     router.from_server(HANDLE)
     assert router.tasks["T"].stage is TaskStage.AWAITED
     action = router.from_server(NOTIFICATION)
@@ -111,16 +111,16 @@ def test_a_task_is_known_as_soon_as_its_handle_arrives(router: Router) -> None:
 
 def test_a_notification_before_the_handle_is_held_if_a_handle_may_come(router: Router) -> None:
     plain = start(router, CALL.replace(b',"task":{}', b""))
-    router.release(plain)
+    router.calls.release(plain)
     assert router.from_server(NOTIFICATION) is PASS, "this call cannot become a task"
     call = start(router, CALL.replace(b":7", b":6"))
     assert router.from_server(NOTIFICATION) is PASS, "the server does not know it"
-    router.release(call)
+    router.calls.release(call)
     assert isinstance(router.from_server(NOTIFICATION), StartCall)
 
 
 def test_the_number_of_held_notifications_is_limited(router: Router) -> None:
-    router.release(start(router, CALL))
+    router.calls.release(start(router, CALL))
     lines = [NOTIFICATION.replace(b'"T"', b'"%d"' % number) for number in range(100)]
     effects = [router.from_server(line) for line in lines]
     assert sum(isinstance(effect, StartCall) for effect in effects) == 64
@@ -130,7 +130,7 @@ def test_the_number_of_held_notifications_is_limited(router: Router) -> None:
 def test_a_handle_with_the_id_of_another_task_is_ambiguous(router: Router) -> None:
     handed(router)
     call = start(router, CALL.replace(b":7", b":6"))
-    router.release(call)
+    router.calls.release(call)
     router.from_server(HANDLE.replace(b":7", b":6"))
     assert call.response is None
 
@@ -189,7 +189,7 @@ def answered(line: bytes, answer: bytes) -> TaskRequest:
     handed(router)
     task_request = start(router, line)
     assert isinstance(task_request, TaskRequest)
-    router.release(task_request)
+    router.calls.release(task_request)
     assert router.from_server(answer) == CallAnswered(task_request)
     return task_request
 

@@ -87,9 +87,9 @@ class Session:
         """Allow or deny a call that is held."""
         call = self.held.pop(self.dice.randrange(len(self.held)))
         if call.tool == "danger" or self.dice.random() < 0.4:
-            if self.router.finish(call):
+            if self.router.calls.finish(call):
                 self.relay.to_agent(feedback.failed_call(call.id, "denied"))
-        elif not self.relay.passing and self.router.release(call, unseen=self.dice.random() < 0.2):
+        elif not self.relay.passing and self.router.calls.release(call, unseen=self.dice.random() < 0.2):
             line = request_edits.line_for_server(call, None)
             self.check_arguments(call, line)
             self.relay.to_server(line)
@@ -97,7 +97,7 @@ class Session:
     def hooks_finish(self) -> None:
         """Let the response to a judged call pass."""
         call = self.answered.pop(self.dice.randrange(len(self.answered)))
-        if self.router.finish(call):
+        if self.router.calls.finish(call):
             self.relay.to_agent(b'{"jsonrpc":"2.0","id":%b,"result":"JUDGED"}\n' % call.id)
 
     # --- the laws ---

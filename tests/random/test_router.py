@@ -165,7 +165,7 @@ class Schedule(RuleBasedStateMachine):
         if not lives and call.phase is not Phase.CANCELLED:
             return multiple()  # it was refused: its task is over
         expected = lives and call.phase is Phase.HELD
-        assert self.router.release(call, unseen=unseen) is expected
+        assert self.router.calls.release(call, unseen=unseen) is expected
         if not expected:
             return multiple()
         if not unseen:
@@ -181,8 +181,8 @@ class Schedule(RuleBasedStateMachine):
             return  # it is the server's turn
         key = call.key.decode()
         expected = self.live.get(key) is call
-        assert self.router.finish(call) is expected, "a call ends once, and a cancelled one never"
-        assert self.router.finish(call) is False
+        assert self.router.calls.finish(call) is expected, "a call ends once, and a cancelled one never"
+        assert self.router.calls.finish(call) is False
         if expected:
             del self.live[key]
 

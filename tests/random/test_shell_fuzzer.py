@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.shell import commands, read
+from hookproxy.shell import commands, statements
 from tests.random import shell_fuzzer
 
 SEED: Final = 20
@@ -28,8 +28,8 @@ def test_what_bash_runs_is_read(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_the_fuzzer_finds_what_a_weaker_reader_hides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def first_only(line: str) -> read.Script:
-        return read.Script(read.read(line).commands[:1])
+    def first_only(line: str) -> statements.Script:
+        return statements.Script(statements.read(line).commands[:1])
 
     monkeypatch.setattr(commands, "read", first_only)
     commands.commands_of.cache_clear()

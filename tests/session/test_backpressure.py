@@ -1,7 +1,7 @@
 """How many bytes may wait for hooks before reading from the agent pauses."""
 
 from hookproxy.protocol.calls import Call
-from hookproxy.session.backpressure import Backpressure
+from hookproxy.session.running_calls import Backpressure
 
 
 def call(size: int) -> Call:

@@ -22,7 +22,7 @@ from hookproxy.live import messages, registry
 from hookproxy.live.messages import Action, WaitingApproval
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import ConsoleUse, OnAsk, OnFailure, Settings
-from hookproxy.session import console_connection, live_feed
+from hookproxy.session import live_feed
 from hookproxy.session.live_feed import LiveFeed
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
 
@@ -382,8 +382,8 @@ async def test_more_consoles_than_allowed_and_other_accounts_get_nothing(
 async def test_what_waits_for_a_console_that_does_not_read_is_bounded_and_the_sums_are_exact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console_connection, "_MOST_BYTES_WAITING", 1000)
-    monkeypatch.setattr(console_connection, "_TICK_SECONDS", 60)
+    monkeypatch.setattr(live_feed, "_MOST_BYTES_WAITING", 1000)
+    monkeypatch.setattr(live_feed, "_TICK_SECONDS", 60)
     async with watched(tmp_path, stub_group(stub(PRE))) as one:
         await handshake(one)
         for number in range(1, 20):
@@ -402,7 +402,7 @@ async def test_what_waits_for_a_console_that_does_not_read_is_bounded_and_the_su
 
 
 async def test_long_lines_are_sent_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console_connection, "_LINE_BYTES", 100)
+    monkeypatch.setattr(live_feed, "_LINE_BYTES", 100)
     async with watched(tmp_path, stub_group(ASKS), settings=FALLBACK) as one:
         await handshake(one)
         for number in range(1, 6):

@@ -17,9 +17,9 @@ from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
 from hookproxy.network.address import Address
 from hookproxy.session.proxy import Proxy
-from hookproxy.transports.http.agent_input import AgentOutput
+from hookproxy.transports.http.agent_lines import AgentOutput
 from hookproxy.transports.http.channel import HttpChannel
-from hookproxy.transports.http.remote import Remote
+from hookproxy.transports.http.pool import Remote
 from tests.support.http_server import Request, serving
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, TIMEOUT, group, hook, rig
 from tests.support.recording_channel import RecordingChannel

@@ -9,7 +9,7 @@ import pytest
 
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
-from hookproxy.session.open_calls import OpenCalls
+from hookproxy.session.running_calls import OpenCalls
 from tests.session.test_proxy import answer, call, cancel
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig, stub, stub_group
 

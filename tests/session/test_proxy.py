@@ -529,8 +529,8 @@ async def test_long_names_of_tools_do_not_fill_memory(tmp_path: Path) -> None:
 async def test_reports_about_tools_do_not_fill_memory() -> None:
     async with rig(ALLOW) as one:
         for number in range(10_000):
-            one.proxy.report_once(f"tool{number}: was reported")
+            one.proxy.session_events.report_once(f"tool{number}: was reported")
         assert len(one.proxy.session_events._reported) <= 4096
         reports = len(one.reports)
-        one.proxy.report_once("tool9999: was reported")
+        one.proxy.session_events.report_once("tool9999: was reported")
         assert len(one.reports) == reports

@@ -68,7 +68,7 @@ class Scene:
         self.agent.says(CALL)
         action = self.performed[-1]
         assert isinstance(action, StartCall)
-        assert self.router.release(action.call)
+        assert self.router.calls.release(action.call)
         return action.call
 
 
@@ -296,7 +296,7 @@ def test_a_long_second_response_to_a_call_with_hooks_is_dropped() -> None:
     scene = Scene()
     call = scene.call()
     scene.server.says(answer(7))
-    assert scene.router.finish(call)
+    assert scene.router.calls.finish(call)
     line = answer(7, 200_000)
     scene.server.says(line[:100_000])
     scene.server.says(line[100_000:])
@@ -424,7 +424,7 @@ def test_an_honest_long_line_passes_whole_although_a_call_has_come_since(ending:
 def test_a_long_line_that_began_when_no_listed_tool_was_judged_is_broken_off_if_a_call_is_judged_now() -> None:
     scene = Scene()
     scene.router.tools["safe"] = Tool("safe")
-    scene.router.forget_judged_tools(["safe"])
+    scene.router.judged_tools.forget(["safe"])
     scene.agent.says(SAFE)
     line = answer(8, 200_000)
     scene.server.says(line[:100_000])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hookproxy.shell import embedded, python_code
 from hookproxy.shell.program_table import Grammar, Name, table
-from hookproxy.shell.programs import Foreign, _Reading
+from hookproxy.shell.programs import Foreign, _Invocation
 from hookproxy.shell.words import GLOB, HOLE, SPLIT, Command, Word, literal
 
 
@@ -42,7 +42,7 @@ UNCERTAIN: Final = st.sampled_from([HOLE, SPLIT, f"-{HOLE}", f"a{SPLIT}", f"{GLO
 def test_a_program_that_starts_nothing_at_a_glance_starts_nothing(grammar: Grammar, words: list[Word]) -> None:
     words = [literal("a"), *words]
     assume(grammar.starts_nothing(words, 1, ""))
-    assert list(_Reading(grammar, words, 1, Command(tuple(words))).started()) == []
+    assert list(_Invocation(grammar, words, 1, Command(tuple(words))).started()) == []
 
 
 PIECES: Final = st.sampled_from(

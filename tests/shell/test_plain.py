@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.shell import read
 from hookproxy.shell.plain import read_plain
+from hookproxy.shell.statements import read_with_grammar
 from hookproxy.shell.words import HEREDOC, HOLE, Command, Word
 
 PIECES: Final = st.sampled_from([
@@ -70,7 +70,7 @@ def statements(draw: st.DrawFn) -> str:
 @given(st.one_of(LINES, statements()))
 def test_plain_lines_are_read_alike_with_and_without_the_grammar(line: str) -> None:
     plain = read_plain(line)
-    script = read.read_with_grammar(line)
+    script = read_with_grammar(line)
     if plain is not None and not script.unreadable:  # the grammar takes some lines for errors that are none
         assert shown(script.commands) == shown(plain)
 

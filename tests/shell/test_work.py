@@ -11,7 +11,7 @@ import pytest
 from hookproxy.policy.globs import WorkBudget
 from hookproxy.policy.shell_commands import command_matcher
 from hookproxy.shell.commands import commands_of
-from hookproxy.shell.read import LONGEST
+from hookproxy.shell.statements import LONGEST
 
 RM: Final = command_matcher("rm *")
 MOST_CALLS: Final = 400_000

@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import time
 from pathlib import Path
+from typing import Final
+
+_PATIENCE: Final = 5.0  # seconds in which a child that is being ended may go
+_PAUSE: Final = 0.01
 
 
 def children() -> dict[str, str]:
     """Command lines of our living and unreaped children by id, without the guardian, which stays as long as we do."""
     found = {}
-    for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+    for thread in Path("/proc/self/task").glob("*"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            for pid in (thread / "children").read_text().split():
+                found[pid] = _command_of(pid)
+    return {pid: command for pid, command in found.items() if "hookproxy-guardian" not in command}
+
+
+def _command_of(pid: str) -> str:
+    """Its command line; of one that has ended, its name and its state."""
+    try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        if "hookproxy-guardian" not in command:
-            found[pid] = command
-    return found
+        return command or Path(f"/proc/{pid}/stat").read_text(errors="replace").partition(" ")[2][:40]
+    except OSError:
+        return "a process that has just been reaped"
+
+
+def end_children_except(earlier: set[str]) -> list[str]:
+    """Kill and reap our children that are not among the earlier ones, and do not go by themselves; what they ran."""
+    end = time.monotonic() + _PATIENCE
+    while left := {pid: command for pid, command in children().items() if pid not in earlier}:
+        if time.monotonic() > end:
+            break
+        time.sleep(_PAUSE)
+    for pid in map(int, left):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+    return [f"{pid}: {command}" for pid, command in left.items()]

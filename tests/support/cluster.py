@@ -235,12 +235,12 @@ env = {{ E2E_LOG = "{self.calls_path}" }}
 
     def close(self) -> None:
         """End everything."""
-        if self._balancer is not None and self._balancer.poll() is None:
-            self._balancer.terminate()
-            self._balancer.wait(_PATIENCE)
         for gateway in self.gateways:
             gateway.kill()
         self.store.kill()
+        if self._balancer is not None and self._balancer.poll() is None:
+            self._balancer.terminate()
+            self._balancer.wait(_PATIENCE)
 
     # --- agents ---
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from hookproxy.transports.http import messages
-from hookproxy.transports.http.agent_stream import TooManyRequests
+from hookproxy.transports.http.agent_lines import TooManyRequests
 from hookproxy.transports.http.listener import Listener
 from hookproxy.transports.http.listener_limits import ListenerLimits
 from hookproxy.transports.http.messages import Message

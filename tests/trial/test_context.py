@@ -73,8 +73,8 @@ async def test_other_effects_of_a_call_are_remarked_once() -> None:
     async with anyio.create_task_group() as tasks:
         services = TrialServices(hooks, Settings(), SESSION, router, tasks, b"{}")
         services.refuse_other_calls(effect.call, Refuse("guard", ""))
-        services.report_once("twice")
-        services.report_once("twice")
+        services.report_of_tool("read", "twice")
+        services.report_of_tool("read", "twice")
         services.start_hooks(EventContext(Event.NOTIFICATION, SESSION, message="Allow it?"))
-    assert services.remarks == ["guard would also deny all other calls that wait for their hooks", "twice"]
+    assert services.remarks == ["guard would also deny all other calls that wait for their hooks", "read: twice"]
     assert services.approval_message == "Allow it?"

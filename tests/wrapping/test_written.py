@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from multiprocessing import get_context
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,16 +45,13 @@ def test_a_folder_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
         update(str(tmp_path / "file" / "state"), lambda record: record.with_wrapped("/a"))
 
 
-def _add(folder: str, path: str) -> None:
-    update(folder, lambda record: record.with_wrapped(path))
-
-
 @pytest.mark.slow
 def test_processes_that_record_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
-    context = get_context("fork")
-    processes = [context.Process(target=_add, args=(str(tmp_path), f"/{number}")) for number in range(12)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(30)
-    assert set(read(str(tmp_path)).wrapped) == {f"/{number}" for number in range(12)}
+    code = (
+        "import sys; from hookproxy.wrapping.written import update\n"
+        "for name in sys.argv[2:]: update(sys.argv[1], lambda record: record.with_wrapped(name))"
+    )
+    paths = [[f"/{process}/{number}" for number in range(5)] for process in range(4)]
+    started = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), *names]) for names in paths]
+    assert [process.wait() for process in started] == [0] * 4
+    assert sorted(read(str(tmp_path)).wrapped) == sorted(name for names in paths for name in names)

@@ -55,7 +55,7 @@ class Filter(msgspec.Struct, frozen=True):
 
 def decision(pattern: str) -> str:
     """Check the value of `--decision`. Raises UserError if no record can match it."""
-    if any(fnmatchcase(each, pattern) for each in DECISIONS):
+    if any(fnmatchcase(name, pattern) for name in DECISIONS):
         return pattern
     near = "did you mean '*deny'?" if pattern in _REFUSED else suggestion(pattern, DECISIONS)
     hint = near or f"one of {', '.join(DECISIONS)}; or '*deny' for both"

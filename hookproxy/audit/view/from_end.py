@@ -15,7 +15,7 @@ import msgspec
 
 from ...model.errors import UserError
 from ..hash_chain import backwards
-from ..records import open_file, open_older, parse_time, user_errors
+from ..records import Line, lines, open_file, open_older, parse_time, user_errors
 from .files import rotated_numbers
 
 _PIECE: Final = 65_536  # bytes read to find a line's time: more than nearly all lines have
@@ -38,8 +38,8 @@ class Place(msgspec.Struct, frozen=True):
 
 def place(text: str) -> Place | None:
     """The place that this text names; None if it is not one."""
-    found = re.fullmatch(r"([0-9]{1,20})-([0-9]{1,18})", text)
-    return Place(int(found[1]), int(found[2])) if found else None
+    match = re.fullmatch(r"([0-9]{1,20})-([0-9]{1,18})", text)
+    return Place(int(match[1]), int(match[2])) if match else None
 
 
 def _files(path: str) -> Iterator[tuple[str, BinaryIO]]:
@@ -58,23 +58,23 @@ def _files(path: str) -> Iterator[tuple[str, BinaryIO]]:
 def newest_first(path: str, before: Place | None = None) -> Iterator[tuple[Place, bytes]]:
     """The lines from the newest to the oldest, or from the one before that place. Raises UserError.
 
-    If the place is no more, from the newest. A line that is being written counts as one.
+    If there is no such place any more, from the newest. A line that is being written counts as one.
     """
     if before is not None and all(os.fstat(file.fileno()).st_ino != before.file for _, file in _files(path)):
         before = None
-    found = before is None
+    reached = before is None
     for name, file in _files(path):
         status = os.fstat(file.fileno())
-        if not found and before is not None and status.st_ino != before.file:
+        if not reached and before is not None and status.st_ino != before.file:
             continue
-        size = status.st_size if found or before is None else min(before.offset, status.st_size)
-        found = True
+        size = status.st_size if reached or before is None else min(before.offset, status.st_size)
+        reached = True
         with user_errors(name):
             for offset, line in backwards(file.fileno(), size):
                 yield Place(status.st_ino, offset), line
 
 
-def lines_since(path: str, since: datetime) -> Iterator[bytes]:
+def lines_since(path: str, since: datetime) -> Iterator[Line]:
     """The lines from about that time on, the oldest first; some may be a little older. Raises UserError.
 
     The beginning is found by halving, so that what is older is not read.
@@ -97,16 +97,7 @@ def lines_since(path: str, since: datetime) -> Iterator[bytes]:
             continue  # it was removed as too old meanwhile
         with file, user_errors(name):
             file.seek(start)
-            yield from _lines(file)
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    rest = b""
-    while piece := file.read(1024 * 1024):
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from filter(None, lines)
-    if rest:
-        yield rest
+            yield from (line for line in lines(file) if line.raw)
 
 
 def _first_since(fd: int, size: int, since: datetime) -> int:
@@ -133,8 +124,8 @@ def _line_after(fd: int, offset: int, end: int) -> tuple[int, datetime | None]:
     piece += os.pread(fd, min(_PIECE, end - offset), max(offset, 0))
     feed = piece.find(b"\n")
     while feed >= 0:
-        found = _TIME.search(piece, feed, feed + 1024)
-        if found and (at := parse_time(found[1].decode(errors="replace"))):
+        match = _TIME.search(piece, feed, feed + 1024)
+        if match and (at := parse_time(match[1].decode(errors="replace"))):
             return offset + feed + 1, at
         feed = piece.find(b"\n", feed + 1)
     return 0, None

@@ -20,11 +20,11 @@ _DIFF_HEADER: Final = 2  # lines of a unified diff that name files
 
 def find(records: Iterable[CallRecord], call: str, path: str) -> list[CallRecord]:
     """The records of the call with this id, or whose id begins so. Raises UserError if there is none, or several."""
-    found: dict[tuple[str, str, int], list[CallRecord]] = {}
+    by_key: dict[tuple[str, str, int], list[CallRecord]] = {}
     for record in records:
         if record.call.startswith(call):
-            found.setdefault(record.key, []).append(record)
-    exact = {key: lines for key, lines in found.items() if key[0] == call} or found
+            by_key.setdefault(record.key, []).append(record)
+    exact = {key: lines for key, lines in by_key.items() if key[0] == call} or by_key
     if not exact:
         raise UserError(f"{path}: there is no call {call!r}", "`hookproxy audit` lists the calls with their ids")
     if len(exact) > 1:
@@ -77,8 +77,8 @@ def _text(record: CallRecord, screen: Screen) -> Iterator[str]:
     if record.skipped:
         yield ""
         yield screen.paint("not run", "bold")
-        for one in record.skipped:
-            yield visible(f"  {one.event} {one.command} ({one.source}): {one.why}")
+        for hook in record.skipped:
+            yield visible(f"  {hook.event} {hook.command} ({hook.source}): {hook.why}")
     yield from _result(record, screen)
 
 
@@ -107,12 +107,11 @@ def _arguments(record: CallRecord, screen: Screen) -> Iterator[str]:
 
 def _hook(run: HookRun, screen: Screen) -> Iterator[str]:
     yield screen.paint(screen.visible(f"{run.event} hook {run.command}"), "bold")
-    ended = f"{run.ended} with status {run.exit}" if run.ended == "exited" else run.ended
-    verdict = "failure" if run.verdict == "trouble" else run.verdict
+    verdict = run.verdict_word
     rows = [
         ("source", f"{run.source} ({run.dialect})"),
         ("saw", run.tool_name),
-        ("ended", f"{ended} after {run.ms:.0f} ms"),
+        ("ended", f"{run.how_it_ended} after {run.ms:.0f} ms"),
         ("verdict", f"{verdict}: {run.reason}" if run.reason else verdict),
     ]
     rows += [("feedback", text) for text in run.feedback] + [("message", text) for text in run.messages]

@@ -1,15 +1,22 @@
-"""`audit stats`: calls, refusals, rewrites and hook times, summed up in one pass and bounded memory, as bar charts."""
+"""Calls, refusals, rewrites and times of hooks, summed up in one pass and bounded memory; `audit stats` draws them.
+
+Statistics are sums of all calls. OverTime also has the sums of each part of a period, for the console's charts.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from ...model.counts import counted
 from ..records import CallRecord, Entry, HookRun
 from .table import Screen
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 OTHERS: Final = "(others)"
 """The name under which tools or hooks beyond the limit are summed up."""
@@ -26,6 +33,13 @@ class ToolTotals(msgspec.Struct):
     failed: int = 0
     """Results `error`, `lost` and `cancelled`."""
 
+    def add(self, call: CallRecord) -> None:
+        """Count a call."""
+        self.calls += 1
+        self.refused += call.result == "refused"
+        self.rewritten += "arguments" in call.changed
+        self.failed += call.failed
+
 
 class HookTotals(msgspec.Struct):
     """The runs of one hook."""
@@ -36,6 +50,15 @@ class HookTotals(msgspec.Struct):
     refusals: int = 0
     rewrites: int = 0
     problems: int = 0
+
+    def add(self, run: HookRun) -> None:
+        """Count a run."""
+        self.runs += 1
+        self.ms += run.ms
+        self.longest = max(self.longest, run.ms)
+        self.refusals += run.outcome == "blocking"
+        self.rewrites += run.verdict == "rewrite"
+        self.problems += run.verdict == "trouble"
 
 
 class Statistics(msgspec.Struct):
@@ -53,33 +76,81 @@ class Statistics(msgspec.Struct):
         """Count the records."""
         for entry in entries:
             if isinstance(entry, CallRecord):
-                self._add(entry)
+                self.add_call(entry)
 
-    def _add(self, call: CallRecord) -> None:
+    def add_call(self, call: CallRecord) -> None:
+        """Count a call and its hooks."""
         self.first = self.first or call.time
         self.last = call.time
-        name = _name_or_others(f"{call.server}/{call.tool}", self.tools)
-        for sums in (self.all, self.tools.setdefault(name, ToolTotals())):
-            sums.calls += 1
-            sums.refused += call.result == "refused"
-            sums.rewritten += "arguments" in call.changed
-            sums.failed += call.result in ("error", "lost", "cancelled")
+        self.all.add(call)
+        self.tools.setdefault(_name_or_others(f"{call.server}/{call.tool}", self.tools), ToolTotals()).add(call)
         for run in call.hooks:
-            self._run(run)
-
-    def _run(self, run: HookRun) -> None:
-        hook = self.hooks.setdefault(_name_or_others(f"{run.command} ({run.event})", self.hooks), HookTotals())
-        hook.runs += 1
-        hook.ms += run.ms
-        hook.longest = max(hook.longest, run.ms)
-        hook.refusals += run.outcome == "blocking"
-        hook.rewrites += run.verdict == "rewrite"
-        hook.problems += run.verdict == "trouble"
+            name = _name_or_others(f"{run.command} ({run.event})", self.hooks)
+            self.hooks.setdefault(name, HookTotals()).add(run)
 
 
 def _name_or_others(name: str, known: dict[str, ToolTotals] | dict[str, HookTotals]) -> str:
     return name if name in known or len(known) < _MOST_NAMES else OTHERS
 
+
+# --- over a period ---
+
+PARTS: Final = 48
+"""Parts of a period: half an hour each for one day, and as many bars as a narrow screen can show."""
+
+_STEP: Final = 1.2  # two times of hooks that differ by less than this factor are counted as the same
+_CLASSES: Final = 80  # from 0.1 ms to some days
+
+
+class Part(ToolTotals):
+    """What happened in one part of the period."""
+
+    hooks: HookTotals = msgspec.field(default_factory=HookTotals)
+    classes: list[int] = msgspec.field(default_factory=lambda: [0] * _CLASSES)
+    """How many hooks took how long: by powers of `_STEP` from 0.1 ms on."""
+
+    def quantile(self, share: float) -> float:
+        """Milliseconds that this share of the hooks did not exceed, to about a tenth; 0 without hooks."""
+        wanted, seen = self.hooks.runs * share, 0
+        for number, count in enumerate(self.classes):
+            seen += count
+            if count and seen >= wanted:
+                return float(min(0.1 * _STEP ** (number + 0.5), self.hooks.longest))
+        return 0.0
+
+    def add_run(self, run: HookRun) -> None:
+        """Count a hook's run."""
+        self.hooks.add(run)
+        number = int(math.log(run.ms / 0.1, _STEP)) if run.ms > 0.1 else 0
+        self.classes[min(number, _CLASSES - 1)] += 1
+
+
+class OverTime:
+    """Calls between two times, in parts of equal length."""
+
+    def __init__(self, since: datetime, until: datetime) -> None:
+        self.since, self.until = since, until
+        self.parts = [Part() for _ in range(PARTS)]
+        self.sums = Statistics()
+        self._seconds = max((until - since).total_seconds() / PARTS, 1e-3)
+
+    def start_of(self, number: int) -> datetime:
+        """When a part begins; that of PARTS is the end."""
+        return self.since + (self.until - self.since) * number / PARTS
+
+    def add(self, call: CallRecord) -> None:
+        """Count a call, unless it was at another time."""
+        at = call.at
+        if at is None or not self.since <= at <= self.until:
+            return
+        part = self.parts[min(int((at - self.since).total_seconds() / self._seconds), PARTS - 1)]
+        part.add(call)
+        for run in call.hooks:
+            part.add_run(run)
+        self.sums.add_call(call)
+
+
+# --- charts for a terminal ---
 
 _WIDE_SCREEN: Final = 80  # columns: on a narrower screen a tool's name has its own line
 _NAME: Final = 30  # columns of a tool's name
@@ -137,8 +208,8 @@ def _hooks(hooks: dict[str, HookTotals], screen: Screen) -> Iterator[str]:
         yield f"{screen.cut(name, max(width, _LEAST_NAME))}{f'  {effects}' if effects else ''}"
         longest = _BAR // 2 if _narrow(screen) else _BAR
         bar = _full(screen) * -(-_columns(totals.ms, most) * longest // _BAR)
-        times = f"{_time(totals.ms / totals.runs)} each, {_time(totals.longest)} at most"
-        yield f"  {bar:{longest}} {_time(totals.ms):>8}  {counted(totals.runs, 'run')}, {times}"
+        times = f"{duration(totals.ms / totals.runs)} each, {duration(totals.longest)} at most"
+        yield f"  {bar:{longest}} {duration(totals.ms):>8}  {counted(totals.runs, 'run')}, {times}"
     yield from _more(len(ordered), "hook")
 
 
@@ -164,7 +235,8 @@ def _light(screen: Screen) -> str:
     return screen.symbol("░", "-")
 
 
-def _time(ms: float) -> str:
+def duration(ms: float) -> str:
+    """Milliseconds for people."""
     if ms < 1000:
         return f"{ms:.1f} ms" if ms < 10 else f"{ms:.0f} ms"
     return f"{ms / 1000:.1f} s" if ms < 100_000 else f"{ms / 60_000:.0f} min"

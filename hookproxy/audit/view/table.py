@@ -125,7 +125,7 @@ def _below(entry: CallRecord, own_writer: tuple[str, str]) -> Iterator[tuple[str
     if entry.result == "refused" and (text := refusal_text(entry, with_reason=not reason_shown)):
         yield text, ""
     elif entry.reason and not reason_shown:
-        yield (f"{entry.by}: {entry.reason}" if entry.by else entry.reason), ""
+        yield entry.why, ""
     writer = (entry.user or own_writer[0], entry.host or own_writer[1])
     if writer != own_writer:
         yield f"{writer[0]} on {writer[1]}" + (f", {entry.agent}" if entry.agent else ""), "dim"
@@ -153,8 +153,7 @@ def refusal_text(entry: CallRecord, *, with_reason: bool = True) -> str:
 
 def _hook_line(run: HookRun) -> str:
     texts = [run.reason] if run.reason else [*run.feedback, *run.messages]
-    verdict = "failure" if run.verdict == "trouble" else run.verdict
-    return f"{verdict}: {run.command}" + (f": {' '.join(texts)}" if texts else "")
+    return f"{run.verdict_word}: {run.command}" + (f": {' '.join(texts)}" if texts else "")
 
 
 def _json(raw: object) -> str:

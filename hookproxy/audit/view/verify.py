@@ -123,9 +123,9 @@ def _check_middle(first: FileCheck) -> None:
 def _check_checkpoint(files: list[FileCheck], path: str, key: bytes) -> None:
     """Find lines that were removed from the end: the checkpoint counts more lines."""
     last = files[-1]
-    if any(one.broken for one in files):
+    if any(file.broken for file in files):
         return
-    count = max(one.count for one in files)
+    count = max(file.count for file in files)
     try:
         with open(path, "rb") as file:
             checkpoint = file.read(_LONGEST_CHECKPOINT).rstrip(b"\n")
@@ -169,7 +169,7 @@ def check(
         for line in lines(file):
             if line.raw:
                 checking.add(line)
-            if checking.found.broken:
+            if checking.result.broken:
                 break
     return checking.finish()
 
@@ -178,7 +178,7 @@ class _Checker:
     """The check of one file, line by line."""
 
     def __init__(self, path: str, expected_head: str, key: bytes) -> None:
-        self.found = FileCheck(path)
+        self.result = FileCheck(path)
         self._expected_head = expected_head
         self._key = key
         self._pieces: list[bytes] = []  # torn lines since the last whole line
@@ -196,31 +196,31 @@ class _Checker:
             self._add_line(line)
 
     def _add_line(self, line: Line) -> None:
-        found = self.found
+        result = self.result
         try:
             link = _LINK.decode(line.raw)
         except (ValueError, RecursionError):
             self._break(line.number, "its reference to the line before cannot be read")
             return
-        if link.previous is None and not link.torn and not found.chained:  # also after a torn line of that time
-            found.unchained += 1
+        if link.previous is None and not link.torn and not result.chained:  # also after a torn line of that time
+            result.unchained += 1
         elif error := self._chain_error(link):
             self._break(line.number if link.torn or not self._pieces else self._first_piece, error)
             return
         elif self._key and (error := self._mac_error(line.raw)):
             self._break(line.number, error)
             return
-        if not found.lines:
-            found.first, found.continues = link.previous or "", link.continues
-        found.lines += 1
-        found.torn += len(self._pieces)
+        if not result.lines:
+            result.first, result.continues = link.previous or "", link.continues
+        result.lines += 1
+        result.torn += len(self._pieces)
         self._pieces, self._first_piece = [], 0
-        found.head = line_hash(line.raw)
-        found.found = found.found or found.head == self._expected_head
+        result.head = line_hash(line.raw)
+        result.found = result.found or result.head == self._expected_head
 
     def _chain_error(self, link: _Link) -> str:
         """Why the line does not follow the lines before it; empty if it does."""
-        before = self.found.head
+        before = self.result.head
         if link.previous is None:
             return "it does not name the line before it: it was inserted, or its writer did not chain"
         if link.torn != torn_hash(self._pieces):
@@ -238,27 +238,27 @@ class _Checker:
 
     def _mac_error(self, raw: bytes) -> str:
         """Why the line was not written by somebody with the key; empty if it was."""
-        found, fits = self.found, mac_fits(raw, self._key)
+        result, fits = self.result, mac_fits(raw, self._key)
         if fits is None:
-            return "it has no mac: it was inserted, or its writer had no key" if found.keyed else ""
+            return "it has no mac: it was inserted, or its writer had no key" if result.keyed else ""
         if not fits:
             return "its mac does not fit the key: it was changed, inserted, or written with another key"
         number = count_of(raw)
-        if found.keyed and number != found.count + 1:
-            return f"its number is {number} instead of {found.count + 1}"
-        found.keyed, found.count = found.keyed + 1, number
+        if result.keyed and number != result.count + 1:
+            return f"its number is {number} instead of {result.count + 1}"
+        result.keyed, result.count = result.keyed + 1, number
         return ""
 
     def _break(self, line: int, what: str) -> None:
-        self.found.broken = Break(line, what)
+        self.result.broken = Break(line, what)
 
     def finish(self) -> FileCheck:
         """The result, once all lines are read."""
-        found = self.found
-        if self._pieces and not found.broken:
+        result = self.result
+        if self._pieces and not result.broken:
             if self._finished:
                 self._break(self._first_piece, "it is not a record, and there is no line after it that names it")
             else:
-                found.torn += len(self._pieces)
-        found.unfinished = not self._finished and not found.broken
-        return found
+                result.torn += len(self._pieces)
+        result.unfinished = not self._finished and not result.broken
+        return result

@@ -147,7 +147,7 @@ class Live {
     if (change.first) {
       const waiting = new Set(asked.map(([key]) => key));
       shown.forEach((article, key) => {
-        if (!waiting.has(key)) this.settle(article, "It waits no more.");
+        if (!waiting.has(key)) this.settle(article, "It no longer waits.");
       });
     }
     for (const [key, outcome] of change.settled ?? []) {

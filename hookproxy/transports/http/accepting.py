@@ -51,7 +51,7 @@ class Accepting:
     """A socket at which connections are accepted."""
 
     def __init__(self, listening: socket.socket, accept_last: Callable[[], Awaitable[None]]) -> None:
-        """`accept_last` accepts the connections that wait, and then no more."""
+        """`accept_last` accepts the connections that wait, and ends."""
         self._listening = listening
         self._accept_last = accept_last
 

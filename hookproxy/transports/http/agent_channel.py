@@ -7,29 +7,31 @@ In the handshake era a lost connection does not end a request: its stream can be
 
 How a request passes: `post` makes its stream, which waits (`_waiting`) until the response comes. If that is soon, it is
 plain JSON; after a second, or if the server sends something before it, it becomes a stream of events, which can be
-resumed (`kept_streams`) until it is forgotten. A long response is sent in pieces instead (`_passages`), and then waits
+resumed (`KeptStreams`) until it is forgotten. A long response is sent in pieces instead (`_passages`), and then waits
 no longer. Each way out of `_waiting` takes one request off the user's load. What comes from agents while the relay does
-not read is in `agent_input`.
+not read is in `agent_lines`.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by Channel
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...protocol.calls import Progress, id_key
 from ...protocol.fast_scan import ReadCall
-from ...protocol.feedback import client_is_busy, no_stream, refused_message, remote_failure, unread_response
+from ...protocol.feedback import CLIENT_IS_BUSY, NO_STREAM, error, refused_message, remote_failure, unread_response
 from ..channel import Passage
 from ..user_load import LONG_BYTES, UserLoad
 from . import messages
-from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
-from .agent_stream import AgentStream, StreamHeaders
-from .kept_streams import KeptLines, KeptStreams
+from .agent_lines import BEAT_SECONDS, ENDED, AgentEnd, KeptLines
+from .agent_stream import AgentStream, KeptStreams, StreamHeaders
 from .messages import CALL_TOOL, Message, answered_ids
 from .responder import Headers, Responder, header_lines
+
+if TYPE_CHECKING:
+    import asyncio
 
 _KEPT_SECONDS: Final = 30.0
 """That a request of the server waits for a stream before it gets an error: an agent whose stream has broken off is
@@ -49,73 +51,28 @@ _RESUME_SECONDS: Final = 60.0
 _ID_IN_FLIGHT: Final = "Its id is the id of a request that is in flight."
 
 
-class _Passage:
-    """As Passage: the response to a POST that is sent in pieces."""
-
-    def __init__(self, channel: AgentChannel, stream: AgentStream, on_end: Callable[[], None]) -> None:
-        self._channel = channel
-        self.stream = stream
-        self.on_end = on_end
-        self.size: int | None = None
-
-    def write(self, piece: bytes) -> None:
-        """As in Passage."""
-        self.stream.send_piece(piece, self.size)
-
-    def end(self) -> None:
-        """As in Passage."""
-        self.stream.end_pieces()
-        self._channel.passage_ended(self)
-
-    def abort(self) -> None:
-        """As in Passage."""
-        self.stream.break_off()
-        self._channel.passage_ended(self)
-
-
-class AgentChannel:
+class AgentChannel(AgentEnd):
     """The agent's side of one session of the handshake era (2025-03-26 to 2025-11-25).
 
-    It has more than 300 lines because two interfaces meet here over one table of what waits: what the gateway does with
-    requests (`post` to `end`), and what a relay does with a Channel (`start` to `close`).
+    Two interfaces meet here over one table of what waits: what the gateway does with requests (`post` to `listen`), and
+    what a relay does with a Channel (`write` to `close`).
     """
-
-    reads_lines = False
-    """As in Channel: a message is a body, or an event."""
-    is_substitute = False
-    """As in Channel."""
 
     def __init__(self, max_bytes: int, headers: Headers, load: UserLoad | None = None) -> None:
         """`headers` are for each response, such as the session's id. `load` is that of the user."""
+        super().__init__(max_bytes, load)
         self._own_headers = header_lines(headers)
         self._headers = StreamHeaders(headers)
-        self._load = load or UserLoad()
         self._load.keepers.add(self)
-        self._output = AgentOutput(max_bytes)
-        self._input = AgentInput()
         self._waiting: dict[bytes, AgentStream] = {}  # by the key of the request's id, in order of arrival
         self._streams = KeptStreams(self._headers)
         self._listening: AgentStream | None = None
         self._unsent = KeptLines()  # while there is no stream
         self._timers: set[asyncio.TimerHandle] = set()  # for what is kept: they end with the channel
         self._full: set[Responder] = set()
-        self._passages: set[_Passage] = set()
-        self._loop = asyncio.get_running_loop()
-        self._beat: asyncio.TimerHandle | None = None
+        self._passages: set[AgentStream] = set()  # whose responses are sent in pieces
         self._slow: asyncio.TimerHandle | None = None  # until the oldest request has waited for long
-        self._on_end: Callable[[], None] | None = None  # it is not started yet
-        self._is_ending = False
         self._opened = self._loop.time()
-        self.last_used = self._opened
-        """When the last request has ended, in seconds of the loop's clock."""
-        self.has_ended = False
-        """Nothing is answered any more."""
-        self.gone = False
-        self.queued = 0
-        self.on_refused: Callable[[str, bytes, bytes], None] = lambda _why, _id, _line: None
-        """As in Refuses."""
-        self.pass_call: Callable[[ReadCall], bool] = lambda _call: False
-        """As in OffersCalls."""
 
     # --- what the listener brings ---
 
@@ -127,8 +84,7 @@ class AgentChannel:
     @property
     def in_use(self) -> bool:
         """An agent waits for a response, or listens."""
-        passing = [passage.stream for passage in self._passages]
-        streams = (*self._waiting.values(), *passing, *([self._listening] if self._listening else []))
+        streams = (*self._waiting.values(), *self._passages, *([self._listening] if self._listening else []))
         return any(stream.responder is not None for stream in streams)
 
     @property
@@ -137,7 +93,6 @@ class AgentChannel:
         return self._streams.kept_bytes + self._output.begun
 
     def forget_kept(self) -> None:
-        """As in Keeper."""
         self._streams.forget_events()
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
@@ -184,24 +139,22 @@ class AgentChannel:
         return stream
 
     def open_passage(self, raw_id: bytes, on_end: Callable[[], None]) -> Passage | None:
-        """As in TakesPassages. A response that has become a stream of events must be kept whole to be resumed."""
+        """A response that has become a stream of events must be kept whole to be resumed."""
         key = id_key(raw_id)
         stream = self._waiting.get(key)
         if stream is None or stream.is_stream or stream.responder is None:
             return None
         del self._waiting[key]
-        passage = _Passage(self, stream, on_end)
-        self._passages.add(passage)
-        return passage
+        stream.on_end = partial(self._passage_ended, stream, on_end)
+        self._passages.add(stream)
+        return stream
 
-    def passage_ended(self, passage: _Passage) -> None:
-        """Forget a response that was sent in pieces."""
-        if passage in self._passages:
-            self._passages.discard(passage)
-            self._load.requests -= 1
-            self.last_used = self._loop.time()
-            self._streams.forget(passage.stream)
-            passage.on_end()
+    def _passage_ended(self, stream: AgentStream, on_end: Callable[[], None]) -> None:
+        self._passages.discard(stream)
+        self._load.requests -= 1
+        self.last_used = self._loop.time()
+        self._streams.forget(stream)
+        on_end()
 
     def _end_cancelled(self, message: Message) -> None:
         """The agent has cancelled a request: there is no response to it. One that comes all the same is dropped."""
@@ -233,12 +186,6 @@ class AgentChannel:
             stream.send(line)
         self._start_beat()
         return True
-
-    def end(self) -> None:
-        """The agent has ended the session, or it was unused for too long."""
-        if self._on_end is not None and not self._is_ending:
-            self._on_end()
-        self._is_ending = True
 
     def _feed(self, line: bytes) -> None:
         self.last_used = self._loop.time()
@@ -298,21 +245,7 @@ class AgentChannel:
 
     # --- Channel ---
 
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
-        """As in Channel."""
-        self._on_end, self._on_full = on_end, on_full
-        self._input.start(on_bytes)
-        if self._is_ending:
-            on_end()
-
     def write(self, piece: bytes) -> None:
-        """As in Channel."""
         for line in self._output.feed(piece):
             self._deliver(line)
 
@@ -321,7 +254,7 @@ class AgentChannel:
             self.deliver_response(id_key(ids[0]), line.rstrip(b"\n"))
         elif len(line) >= LONG_BYTES and not self._load.takes(len(line)):
             for raw_id in messages.read(line).ids:
-                self._feed(client_is_busy(raw_id))
+                self._feed(error(raw_id, CLIENT_IS_BUSY))
         elif (target := self._stream_for_server()) is not None:
             target.send(line)
             self._start_beat()
@@ -331,7 +264,6 @@ class AgentChannel:
             self._keep(line)
 
     def deliver_response(self, raw_id: bytes, line: bytes) -> None:
-        """As in OffersCalls."""
         stream = self._waiting.pop(raw_id, None)
         if stream is None:
             return
@@ -358,7 +290,7 @@ class AgentChannel:
         seconds = self._opened + _FIRST_STREAM_SECONDS - self._loop.time()
         if (ids and seconds <= 0) or not self._unsent.add(line):
             if ids:
-                self._feed(no_stream(ids[0]))
+                self._feed(error(ids[0], NO_STREAM))
         elif ids:
             self._after(seconds, partial(self._give_up, line, ids[0]))
 
@@ -375,28 +307,14 @@ class AgentChannel:
     def _withdraw(self, stream: AgentStream, event: int, raw_id: bytes) -> None:
         """Give the server an error for a request that has reached no agent, since none has resumed its stream."""
         if stream.withdraw(event):
-            self._feed(no_stream(raw_id))
+            self._feed(error(raw_id, NO_STREAM))
 
     def _give_up(self, line: bytes, raw_id: bytes) -> None:
         if self._unsent.remove(line):
-            self._feed(no_stream(raw_id))
-
-    def pause(self) -> None:
-        """As in Channel: what comes is kept, and no more of it than requests may be in flight."""
-        self._input.pause()
-
-    def resume(self) -> None:
-        """As in Channel."""
-        self._input.resume()
-
-    def drain(self) -> None:
-        """As in Channel: nothing is left unread."""
-
-    async def flushed(self) -> None:
-        """As in Channel: the listener sends what it has got, also after the session."""
+            self._feed(error(raw_id, NO_STREAM))
 
     def end_output(self) -> None:
-        """As in Channel: what still waits gets an error, and all streams end."""
+        """What still waits gets an error, and all streams end."""
         self.has_ended = True
         self.fail(ENDED)
         if self._listening is not None:
@@ -413,12 +331,11 @@ class AgentChannel:
             self._finish(stream, remote_failure(stream.request_id, why, progress, is_call=stream.is_call))
 
     def close(self) -> None:
-        """As in Channel."""
         if not self.gone:
             self.end_output()
         self.gone = True
-        for passage in list(self._passages):
-            passage.abort()
+        for stream in list(self._passages):
+            stream.abort()
         for timer in (self._beat, self._slow, *self._timers):
             if timer is not None:
                 timer.cancel()

@@ -123,7 +123,7 @@ class Rejected(Struct, frozen=True):
 def allowed_hosts(port: int, public_url: str = "", *, tls: bool = False) -> frozenset[bytes]:
     """Return the values of `Host` for a listener at `port`: the names of loopback, and the host of `public_url`.
 
-    Raises ValueError if `public_url` is no `http` or `https` URL.
+    Raises ValueError if `public_url` is not an `http` or `https` URL.
     """
     return frozenset(origin.partition(b"://")[2] for origin in allowed_origins(port, public_url, tls=tls))
 
@@ -131,7 +131,7 @@ def allowed_hosts(port: int, public_url: str = "", *, tls: bool = False) -> froz
 def allowed_origins(port: int, public_url: str = "", *, tls: bool = False) -> frozenset[bytes]:
     """Return the values of `Origin` for a listener at `port`: as `allowed_hosts`, each with its scheme.
 
-    Raises ValueError if `public_url` is no `http` or `https` URL.
+    Raises ValueError if `public_url` is not an `http` or `https` URL.
     """
     scheme = "https" if tls else "http"
     origins = [spelled for name in ("localhost", "127.0.0.1", "[::1]") for spelled in _origins(scheme, name, port)]
@@ -171,33 +171,25 @@ class Head(Struct, frozen=True):
     """The tool that the head of a stateless call names; empty: it is another head, or must be read with the body."""
 
 
-def check(
-    method: bytes, target: bytes, headers: Headers, body: bytes, rules: Rules, parameters: Parameters
-) -> Accepted | Rejected:
-    """Return what a request asks for, or the response that refuses it. It raises nothing, whatever the request is.
-
-    `headers` have names in lower case, and values without blanks at their ends. What is checked is said on the page
-    about the gateway; that the session, the token and the server exist is for others to check.
-    """
-    head = check_head(method, target, headers, body, rules)
-    return head if isinstance(head, Rejected) else check_body(method, head, body, parameters)
-
-
 def check_head(method: bytes, target: bytes, headers: Headers, body: bytes, rules: Rules) -> Head | Rejected:
-    """The first half of `check`: what the head alone says. The body only gives the refusal its id."""
+    """What the head of a request alone says, or the response that refuses it; the body only gives the refusal its id.
+
+    It raises nothing, whatever the request is. `headers` have names in lower case, and values without blanks at their
+    ends. The page about the gateway says what is checked; that session, token and server exist is for others to check.
+    """
     try:
-        found = _by_name(headers, body)
+        by_name = _by_name(headers, body)
         server = _server(target, rules)
-        _check_source(found, rules)
+        _check_source(by_name, rules)
         if method == b"POST":
-            _check_types(found)
+            _check_types(by_name)
     except _Refusal as refusal:
         return refusal.response
-    has_mirrors = any(name in _MIRRORS or name.startswith(_PARAMETER) for name in found)
-    version, session = _version(found), _session(found)
+    has_mirrors = any(name in _MIRRORS or name.startswith(_PARAMETER) for name in by_name)
+    version, session = _version(by_name), _session(by_name)
     of_session = method == b"POST" and bool(session) and version is not _UNKNOWN and version not in STATELESS_VERSIONS
-    called = _called(found) if method == b"POST" and version in STATELESS_VERSIONS else ""
-    return Head(rules, server, found, version, session, _token(found), has_mirrors, of_session, called)
+    called = _called(by_name) if method == b"POST" and version in STATELESS_VERSIONS else ""
+    return Head(rules, server, by_name, version, session, _token(by_name), has_mirrors, of_session, called)
 
 
 def _called(headers: Mapping[bytes, bytes]) -> str:
@@ -220,7 +212,7 @@ _NOTHING: Final = "There is nothing at this path. A server is at /mcp/NAME."
 
 
 def check_body(method: bytes, head: Head, body: bytes, parameters: Parameters) -> Accepted | Rejected:
-    """The second half of `check`: what the body says, and whether the head agrees with it."""
+    """What a request asks for, by its body, with which its head must agree; or the response that refuses it."""
     try:
         return _message(head, body, parameters) if method == b"POST" else _without_body(method, head, body)
     except _Refusal as refusal:
@@ -276,17 +268,17 @@ def _rejected(status: int, reason: str, error: bytes, raw_id: bytes, headers: He
 
 def _by_name(headers: Headers, body: bytes) -> dict[bytes, bytes]:
     """Return the headers by name. Those that may be repeated are joined."""
-    found: dict[bytes, bytes] = {}
+    by_name: dict[bytes, bytes] = {}
     for name, value in headers:
-        if name not in found:
-            found[name] = value
+        if name not in by_name:
+            by_name[name] = value
         elif name.startswith(b"mcp-"):
             _refuse(400, "A header Mcp-… comes twice.", HEADER_MISMATCH, _id_of(body))
         elif name in _SINGLE:
             _refuse(400, "A header comes twice that may come only once.")
         else:
-            found[name] += b", " + value
-    return found
+            by_name[name] += b", " + value
+    return by_name
 
 
 def _id_of(body: bytes) -> bytes:

@@ -1,11 +1,12 @@
 """One HTTP response to an agent: a JSON body, or a stream of server-sent events if there is more than the response.
 
-An event has an id if the stream can be resumed: the number of the stream and the number of the event in it.
+A stream that can be resumed (`KeptStreams`) has events with ids: the number of the stream and that of the event in it.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from .responder import Headers, Responder, header_lines
@@ -20,11 +21,8 @@ _STREAM_HEADERS: Final = (
 MAX_KEPT_BYTES: Final = 1024 * 1024
 """Bytes of events that are kept so that a stream can be resumed. What was lost beyond it cannot be had again."""
 
-MAX_UNREAD_LINES: Final = 1000
-"""Messages of agents that wait while a session does not read: as many as one client of a shared server may send."""
-
-MAX_UNREAD_BYTES: Final = 16 * 1024 * 1024
-"""Of these messages: four of the longest that the listener takes."""
+RESUMABLE: Final = 64
+"""Streams that have ended, or lost their agent, and are kept to be resumed: an agent resumes at once, or never."""
 
 _NOTHING: Final[deque[tuple[int, bytes]]] = deque()
 """The events of a stream without any, as nearly all are: a deque takes 600 bytes. It stays empty."""
@@ -47,35 +45,18 @@ class StreamHeaders:
 _NO_SESSION: Final = StreamHeaders()
 
 
-class TooManyRequests(Exception):
-    """More messages have come than may wait."""
-
-
 class AgentStream:
     """The response to a POST or a GET. With a `number` it can be resumed on another connection."""
-
-    __slots__ = (
-        "_events",
-        "_headers",
-        "_next",
-        "_unsent_from",
-        "ended",
-        "has_begun",
-        "is_call",
-        "is_stream",
-        "kept_bytes",
-        "number",
-        "opened",
-        "request_id",
-        "responder",
-    )
 
     def __init__(self, responder: Responder, headers: StreamHeaders = _NO_SESSION, number: int = 0) -> None:
         self.responder: Responder | None = responder
         self.number = number
         self.is_stream = False
-        self.has_begun = False
-        """A part of a response that is not a stream was sent."""
+        self._has_begun = False  # a part of a response that is not a stream was sent
+        self.size: int | None = None
+        """Of a response that is sent in pieces, if it is known."""
+        self.on_end: Callable[[], None] | None = None
+        """Called once at the end of such a response."""
         self._headers = headers
         self._events = _NOTHING  # the last ones without their ids, to resume
         self.kept_bytes = 0
@@ -118,27 +99,38 @@ class AgentStream:
         elif self.responder is not None:
             self.responder.respond(status, self._headers.json, line.rstrip(b"\n"))
 
-    def send_piece(self, piece: bytes, size: int | None) -> None:
-        """Send a part of the response, which is not a stream of events. `size` is that of the whole, if it is known."""
+    # --- as Passage: the response is sent in pieces, and is not a stream of events ---
+
+    def write(self, piece: bytes) -> None:
+        """Send a part of the response."""
         if self.responder is None:
             return
-        if self.has_begun:
+        if self._has_begun:
             self.responder.write(piece)
         else:
-            self.has_begun = True
-            self.responder.start(200, self._headers.json, piece, size)
+            self._has_begun = True
+            self.responder.start(200, self._headers.json, piece, self.size)
 
-    def end_pieces(self) -> None:
+    def end(self) -> None:
         """All parts are sent."""
         self.ended = True
         if self.responder is not None:
             self.responder.end()
+        self._end_passage()
 
-    def break_off(self) -> None:
+    def abort(self) -> None:
         """The other parts do not come."""
         self.ended = True
         if self.responder is not None:
             self.responder.abort()
+        self._end_passage()
+
+    def _end_passage(self) -> None:
+        on_end, self.on_end = self.on_end, None
+        if on_end is not None:
+            on_end()
+
+    # --- a stream of events ---
 
     def beat(self) -> None:
         """Send a comment, so that nobody between takes the stream for dead."""
@@ -227,3 +219,61 @@ def stream_and_event(last_event_id: bytes) -> tuple[int, int] | None:
     if not dash or not (stream.isdigit() and event.isdigit()) or len(last_event_id) > 40:
         return None
     return int(stream), int(event)
+
+
+class KeptStreams:
+    """The streams of one session, by their numbers.
+
+    A stream can be resumed while it is open, and for a while after its end or the loss of its agent: within the limits
+    of all such streams together, the oldest of which is forgotten first.
+    """
+
+    def __init__(self, headers: StreamHeaders) -> None:
+        self._headers = headers
+        self._streams: dict[int, AgentStream] = {}
+        self._numbers = 0
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def open(self, responder: Responder) -> AgentStream:
+        """A new stream."""
+        self._numbers += 1
+        stream = self._streams[self._numbers] = AgentStream(responder, self._headers, self._numbers)
+        return stream
+
+    def find(self, last_event_id: bytes) -> tuple[AgentStream, int] | None:
+        """The stream to which this event belongs, with the event's number; None: it cannot be resumed."""
+        numbers = stream_and_event(last_event_id)
+        stream = self._streams.get(numbers[0]) if numbers else None
+        return (stream, numbers[1]) if stream is not None and numbers is not None and stream.can_resume else None
+
+    def forget(self, stream: AgentStream) -> None:
+        """It cannot be resumed any more."""
+        self._streams.pop(stream.number, None)
+
+    def forget_all(self) -> None:
+        """The session has ended."""
+        self._streams.clear()
+
+    def forget_oldest(self) -> None:
+        """Keep what can be resumed within its limits, the newest stream in any case."""
+        idle = [stream for stream in self._streams.values() if stream.ended or stream.responder is None]
+        size = sum(stream.kept_bytes for stream in idle)
+        for count, oldest in zip(range(len(idle), 1, -1), idle, strict=False):
+            if count <= RESUMABLE and size <= MAX_KEPT_BYTES:
+                break
+            size -= oldest.kept_bytes
+            self.forget(oldest)
+
+    def forget_events(self) -> None:
+        """Keep no event, and no stream that has ended."""
+        for stream in list(self._streams.values()):
+            stream.forget_events()
+            if stream.ended:
+                self.forget(stream)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of events that are kept."""
+        return sum(stream.kept_bytes for stream in self._streams.values())

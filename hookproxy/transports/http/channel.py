@@ -5,6 +5,7 @@ connections of `pool`; `request_heads` writes their heads, and `silence` gives t
 agent's side writes into lines, hands on what the client delivers, and says when the agent's side must wait.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by Channel and Wire
 from __future__ import annotations
 
 import asyncio
@@ -14,11 +15,9 @@ from ...model.errors import printable
 from ...protocol import feedback
 from ...protocol.fast_scan import ReadCall, request_id
 from ..channel import HIGH_WATER, LOW_WATER, EndSignal, Passage
-from ..lines import Lines
+from ..lines import Lines, split_lines
 from .client import Client
-from .exchange import Exchange
-from .pool import Pool, Tasks
-from .remote import Remote
+from .pool import Pool, Remote, Tasks
 from .request_heads import RequestHeads
 from .silence import Silence
 from .transfers import Transfers
@@ -28,7 +27,7 @@ class HttpChannel:
     """A Channel to a remote server."""
 
     reads_lines = False
-    """As in Channel: a message is the body of a POST, whose length is said before it."""
+    """A message is the body of a POST, whose length is said before it."""
 
     def __init__(self, remote: Remote, report: Callable[[str], None]) -> None:
         self.remote = remote
@@ -43,20 +42,19 @@ class HttpChannel:
         self._transfers = Transfers(remote, self.client, self._pool, heads, self._tasks)
         self._silence = Silence(remote.silence_seconds, self._transfers, self._pool)
         self._transfers.on_sent = self._silence.watch
-        self.send = self._transfers.send
-        """As in Wire."""
+        self.send, self.close_exchange = self._transfers.send, self._transfers.close
+        self.authorize = self._transfers.authorize
+        self.same_origin_target = remote.address.same_origin_target
+        self.abandon = self.client.abandon
         self._full = False
         self._closed = False
         self.is_substitute = False
-        """As in Channel."""
         self.on_refused: Callable[[str, bytes, bytes], None] = lambda _why, _id, _line: None
-        """As in Refuses."""
         self.ended = EndSignal()
         """Nothing more comes from the server."""
         self.find_passage: Callable[[bytes], Passage | None] = lambda _id: None
         """Where the long response to a request may go in pieces; None: it must come whole."""
         self.pass_response: Callable[[bytes, bytes], bool] = lambda _id, _line: False
-        """As in TakesCalls."""
 
     # --- Channel ---
 
@@ -67,11 +65,10 @@ class HttpChannel:
         on_full: Callable[[bool], None],
         on_gone: Callable[[], None],
     ) -> None:
-        """As in Channel. `on_gone` is never called: a server that cannot be reached now may be back later."""
+        """`on_gone` is never called: a server that cannot be reached now may be back later."""
         self.deliver, self._on_end, self._on_full = on_bytes, on_end, on_full
 
     def write(self, piece: bytes) -> None:
-        """As in Channel."""
         if self._closed:
             return
         block = self._lines.feed(piece)
@@ -80,50 +77,40 @@ class HttpChannel:
             self.on_refused(why, lost.id or b"null", b"")
             self.deliver(feedback.refused_message(lost.id or b"null", why, unreadable=False))
         self._lines.lost.clear()
-        if block.find(b"\n") == len(block) - 1:
-            if block:
-                self.client.send_line(block)
-        else:
-            for line in block[:-1].split(b"\n"):
-                self.client.send_line(line)
+        for line in split_lines(block):
+            self.client.send_line(line)
 
     def send_call(self, call: ReadCall) -> None:
-        """As in TakesCalls."""
         if not self._closed:
             self.client.send_call(call)
 
     def pause(self) -> None:
-        """As in Channel."""
         self._pool.pause(True)
 
     def resume(self) -> None:
-        """As in Channel."""
         self._pool.pause(False)
 
     @property
     def gone(self) -> bool:
-        """As in Channel."""
         return self._closed
 
     @property
     def queued(self) -> int:
-        """As in Channel."""
         return self._pool.queued
 
     def drain(self) -> None:
-        """As in Channel. Nothing is kept back: what has come has been delivered."""
+        """Nothing is kept back: what has come has been delivered."""
 
     async def flushed(self) -> None:
-        """As in Channel. Requests are sent at once, or fail."""
+        """Requests are sent at once, or fail."""
 
     def end_output(self) -> None:
-        """As in Channel. The session ends when everything is answered."""
+        """The session ends when everything is answered."""
         if line := self._lines.take():
             self.client.send_line(line)
         self.client.end()
 
     def close(self) -> None:
-        """As in Channel."""
         if self._closed:
             return
         self._closed = True
@@ -141,25 +128,19 @@ class HttpChannel:
         """The session is being closed."""
         return self.client.is_ending
 
-    def abandon(self) -> None:
-        """End the session without waiting for responses."""
-        self.client.abandon()
-
     # --- Wire ---
 
     deliver: Callable[[bytes], None]
 
     def open_passage(self, raw_id: bytes) -> Passage | None:
-        """As in Wire. Whoever connects this channel with an agent's may say how."""
+        """Whoever connects this channel with an agent's may say how."""
         return self.find_passage(raw_id)
 
     def deliver_response(self, raw_id: bytes, line: bytes) -> None:
-        """As in Wire."""
         if not self.pass_response(raw_id, line):
             self.deliver(line + b"\n")
 
     def deliver_failure(self, line: bytes) -> None:
-        """As in Wire."""
         self.is_substitute = True
         try:
             self.deliver(line)
@@ -167,17 +148,15 @@ class HttpChannel:
             self.is_substitute = False
 
     def report(self, text: str) -> None:
-        """As in Wire. What the server has sent may be in the text."""
+        """What the server has sent may be in the text."""
         self._report(printable(text))
 
     def finished(self) -> None:
-        """As in Wire."""
         if not self._closed:
             self.close()
             self._on_end()
 
     def after(self, seconds: float, callback: Callable[[], None]) -> None:
-        """As in Wire."""
 
         def call() -> None:
             self._timers.discard(timer)
@@ -186,18 +165,6 @@ class HttpChannel:
 
         timer = self._loop.call_later(seconds, call)
         self._timers.add(timer)
-
-    def same_origin_target(self, base: bytes, location: str) -> bytes | None:
-        """As in Wire."""
-        return self.remote.address.same_origin_target(base, location)
-
-    def close_exchange(self, exchange: Exchange) -> None:
-        """As in Wire."""
-        self._transfers.close(exchange)
-
-    def authorize(self, exchange: Exchange, challenge: str) -> None:
-        """As in Wire."""
-        self._transfers.authorize(exchange, challenge)
 
     def _set_full(self) -> None:
         """Stop reading from the agent while the server does not take what it has sent already."""

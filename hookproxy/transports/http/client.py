@@ -13,12 +13,11 @@ Its rules:
 How it works: each HTTP request is an `Exchange`. `Client` makes it of a line of the agent, says what its head has, and
 passes on what comes of it to the objects that keep the state, each with one subject:
 
-- `in_flight`: the exchanges that have not ended, and the requests that have no response yet;
+- `in_flight`: the exchanges that have not ended, the requests that have no response yet, and what to say of a login
+  that is needed;
 - `handshake`: the session's phase, and what waits until the session is open;
 - `old_transport`: HTTP+SSE, if the server has only that;
-- `streams`: streams that are opened again;
-- `refused_credentials`: what to say of a login that is needed;
-- `responses`: what comes back becomes messages; `outcomes`: how an exchange ends.
+- `responses`: what comes back becomes messages; `outcomes`: how an exchange ends, or begins again.
 
 Beside the phase of the session stands its `Life`, which only goes forward: the agent may stop sending in any phase.
 
@@ -34,17 +33,14 @@ from typing import Final
 
 from ...protocol.fast_scan import ReadCall
 from . import messages, mirror_headers
-from .exchange import Exchange, Kind
+from .exchange import Exchange, Kind, Wire
 from .handshake import Handshake
 from .in_flight import InFlight
 from .messages import Message, Params
 from .old_transport import OldTransport
 from .outcomes import Outcomes
-from .refused_credentials import RefusedCredentials
 from .responses import JSON, PASSED_FROM, Responses, shown_type
 from .sse import EventReader
-from .streams import Streams
-from .wire import Wire
 
 _EVENTS: Final = b"text/event-stream"
 _SESSION_ID: Final = re.compile(rb"[\x21-\x7e]{1,1024}")  # visible ASCII, says the specification; the length is ours
@@ -69,13 +65,11 @@ class Client:
     def __init__(self, wire: Wire, limit: int, patience: float) -> None:
         self._wire = wire
         self._limit = limit
-        self._credentials = RefusedCredentials(wire.report)
-        self._in_flight = InFlight(wire, self._credentials)
+        self._in_flight = InFlight(wire)
         self._handshake = Handshake(wire, self._in_flight)
-        self._old = OldTransport(wire, self._in_flight, self._handshake)
-        self._streams = Streams(wire, self._in_flight, patience)
-        self._responses = Responses(wire, limit, self._in_flight, self._handshake, self._old)
-        self._outcomes = Outcomes(wire, self._in_flight, self._handshake, self._old, self._streams, self._responses)
+        self.old = OldTransport(wire, self._in_flight, self._handshake)
+        self._responses = Responses(wire, limit, self._in_flight, self._handshake, self.old)
+        self._outcomes = Outcomes(wire, self._in_flight, self._handshake, self.old, self._responses, patience)
         self._in_flight.on_over = self._over
         self._life = Life.RUNNING
         self.short_below = min(PASSED_FROM, limit + 1)
@@ -102,7 +96,7 @@ class Client:
         """Handle a call of the agent that was read already."""
         self._handshake.is_stateless = bool(call.version)
         exchange = Exchange(Kind.REQUEST, messages.of_call(call))
-        if self._handshake.opening is None and not self._old.is_used:
+        if self._handshake.opening is None and not self.old.is_used:
             exchange.call_id = call.id
             self._in_flight.add_call(exchange)
             self._wire.send(exchange)
@@ -111,7 +105,7 @@ class Client:
 
     def _submit_request(self, exchange: Exchange) -> None:
         self._in_flight.add(exchange)
-        if self._old.is_used and self._handshake.opening is None and self._old.submit_request(exchange):
+        if self.old.is_used and self._handshake.opening is None and self.old.submit_request(exchange):
             return
         self._handshake.submit_request(exchange)
 
@@ -142,7 +136,7 @@ class Client:
 
     def target(self, exchange: Exchange, default: bytes) -> bytes:
         """Path and query of the request."""
-        return exchange.target or (self._old.endpoint if not exchange.is_get else b"") or default
+        return exchange.target or (self.old.endpoint if not exchange.is_get else b"") or default
 
     def headers(self, exchange: Exchange) -> bytes:
         """The header lines that depend on the session and the message, for a request that is sent now."""
@@ -168,15 +162,6 @@ class Client:
         name = str(message.params.name)
         return None if name in self._responses.parameters else _headers_of_tool(message.version, name)
 
-    @property
-    def awaits_old_endpoint(self) -> bool:
-        """The stream of HTTP+SSE is asked for, and has not named the address for messages."""
-        return not self._old.endpoint
-
-    def awaited_in_old_stream(self) -> list[Exchange]:
-        """What the stream of HTTP+SSE must still bring the responses to."""
-        return self._old.awaited()
-
     # --- what comes of it ---
 
     def head(self, exchange: Exchange, status: int, headers: dict[bytes, bytes]) -> None:
@@ -186,7 +171,7 @@ class Client:
         if not 200 <= status < 300:
             return
         if exchange.method != messages.INITIALIZE:
-            self._credentials.accepted(exchange)
+            self._in_flight.credentials.accepted(exchange)
         if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
             self._refuse(exchange, "the server has sent a compressed response, which was not requested")
             return
@@ -227,11 +212,11 @@ class Client:
         """Whether `whole` may have the response to this request, with a JSON body of this size."""
         is_short = 0 < size < self.short_below
         is_usual = exchange.kind is Kind.REQUEST and bool(exchange.ids) and exchange.method != messages.INITIALIZE
-        return is_short and is_usual and not self._old.endpoint
+        return is_short and is_usual and not self.old.endpoint
 
     def whole(self, exchange: Exchange, headers: dict[bytes, bytes], body: bytes) -> None:
         """A JSON response of status 200 has come whole: in place of `head`, `body` and `complete`."""
-        self._credentials.accepted(exchange)
+        self._in_flight.credentials.accepted(exchange)
         raw_id = exchange.call_id
         if raw_id and raw_id in exchange.ids and messages.is_response_to(raw_id, body):
             self._in_flight.settle_call(exchange)
@@ -267,7 +252,7 @@ class Client:
     def end(self) -> None:
         """The agent sends nothing more: end the session once everything is answered."""
         self._life = max(self._life, Life.ENDING)
-        self._streams.close()
+        self._outcomes.listen_no_more()
         self._check_end()
 
     def abandon(self) -> None:

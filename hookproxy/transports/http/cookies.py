@@ -39,8 +39,8 @@ class Cookies:
     def note(self, header: bytes, target: bytes, now: float) -> None:
         """Keep, replace or remove what a Set-Cookie header says; `target` is that of the request."""
         pair, *written = header.split(b";")
-        found = _PAIR.fullmatch(pair)
-        if found is None or len(pair) > _MAX_COOKIE_BYTES:
+        parsed = _PAIR.fullmatch(pair)
+        if parsed is None or len(pair) > _MAX_COOKIE_BYTES:
             return
         attributes = {
             name.strip().lower(): value.strip() for name, _, value in (setting.partition(b"=") for setting in written)
@@ -50,12 +50,12 @@ class Cookies:
         path = attributes.get(b"path", b"")
         if not path.startswith(b"/"):
             path = target.partition(b"?")[0].rpartition(b"/")[0] or b"/"
-        key = found[1], path
+        key = parsed[1], path
         ends = _end(attributes, now)
         if ends is not None and ends <= now:
             self._cookies.pop(key, None)
         elif key in self._cookies or len(self._cookies) < _MAX_COOKIES:
-            self._cookies[key] = _Cookie(found[2].strip(), path, ends)
+            self._cookies[key] = _Cookie(parsed[2].strip(), path, ends)
 
     def _may_set(self, attributes: dict[bytes, bytes]) -> bool:
         """The cookie is for this host, and may be sent on its connections."""

@@ -1,9 +1,12 @@
-"""One HTTP request and its response: what it is for, and what is known of it so far."""
+"""One HTTP request and its response: what it is for, what is known of it so far, and what is asked of its I/O."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
-from typing import Final
+from typing import Final, Protocol
+
+from msgspec import Struct
 
 from ..channel import Passage
 from .messages import Message, answered_ids, error_message, key_of, keys_of
@@ -27,80 +30,60 @@ _NOT_ACTED: Final = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 413, 414,
 _GETS: Final = (Kind.LISTEN, Kind.RESUME, Kind.ENDPOINT)
 
 
-class Exchange:
+class Exchange(Struct, eq=False):
     """One HTTP request and its response. `client` changes it; `channel` sends it."""
 
-    __slots__ = (
-        "authorized",
-        "body",
-        "call_id",
-        "collected",
-        "content_type",
-        "failures",
-        "headers",
-        "ids",
-        "is_done",
-        "kind",
-        "last_event_id",
-        "message",
-        "passage",
-        "passed",
-        "reader",
-        "redirects",
-        "resumed_for",
-        "retry",
-        "sent",
-        "sent_at",
-        "sent_session",
-        "session_lost",
-        "status",
-        "target",
-        "used_authorization",
-    )
+    kind: Kind
+    message: Message | None = None
+    body: bytes = b""
+    ids: dict[bytes, bytes] = {}  # each has its own
+    """The requests that are not answered yet: each id as spelled, by its key."""
+    target: bytes = b""
+    """Path and query after a redirect; empty: those of the URL."""
+    last_event_id: bytes = b""
+    retry: float = 0.0
+    sent_at: float = 0.0
+    """When it was sent last, by the loop's clock."""
+    sent_session: bytes = b""
+    """The session id that it was sent with."""
+    session_lost: bool = False
+    """The server did not know its session once already."""
+    redirects: int = 0
+    failures: int = 0
+    """Attempts to resume that failed since the last one that succeeded."""
+    resumed_for: float = 0.0
+    """Seconds that were waited for its stream since its last message."""
+    authorized: bool = False
+    """It was refused, and sent again with other credentials."""
+    used_authorization: str | None = None
+    is_done: bool = False
+    # what `restart` forgets:
+    sent: bool = False
+    """The server may have got it."""
+    call_id: bytes = b""
+    """The id of the one call that it brings, if that was read already and this is the first attempt to send it. It is
+    its own key."""
+    status: int = 0
+    headers: dict[bytes, bytes] = {}  # as above
+    content_type: bytes = b""
+    reader: EventReader | None = None
+    collected: bytes | bytearray = b""
+    passage: Passage | None = None
+    """Its response is on its way to the agent, although its end has not come."""
+    passed: int = -1
+    """Bytes of the response that were passed on; -1: nobody has asked yet whether they may."""
 
-    def __init__(self, kind: Kind, message: Message | None = None) -> None:
-        self.kind = kind
-        self.message = message
-        self.body = message.body if message else b""
-        self.ids: dict[bytes, bytes] = keys_of(message.ids) if message is not None and message.ids else {}
-        """The requests that are not answered yet: each id as spelled, by its key."""
-        self.target = b""
-        """Path and query after a redirect; empty: those of the URL."""
-        self.last_event_id = b""
-        self.retry = 0.0
-        self.sent_at = 0.0
-        """When it was sent last, by the loop's clock."""
-        self.sent_session = b""
-        """The session id that it was sent with."""
-        self.session_lost = False
-        """The server did not know its session once already."""
-        self.redirects = 0
-        self.failures = 0
-        """Attempts to resume that failed since the last one that succeeded."""
-        self.resumed_for = 0.0
-        """Seconds that were waited for its stream since its last message."""
-        self.authorized = False
-        """It was refused, and sent again with other credentials."""
-        self.used_authorization: str | None = None
-        self.is_done = False
-        self.restart()
+    def __post_init__(self) -> None:
+        if self.message is not None:
+            self.body = self.message.body
+            if self.message.ids:
+                self.ids = keys_of(self.message.ids)
 
     def restart(self) -> None:
-        """Forget the response, to send the request (again)."""
-        self.sent = False
-        """The server may have got it."""
-        self.call_id = b""
-        """The id of the one call that it brings, if that was read already and this is the first attempt to send it. It
-        is its own key."""
-        self.status = 0
-        self.headers: dict[bytes, bytes] = {}
-        self.content_type = b""
-        self.reader: EventReader | None = None
-        self.collected: bytes | bytearray = b""
-        self.passage: Passage | None = None
-        """Its response is on its way to the agent, although its end has not come."""
-        self.passed = -1
-        """Bytes of the response that were passed on; -1: nobody has asked yet whether they may."""
+        """Forget the response, to send the request again."""
+        self.sent, self.call_id = False, b""
+        self.status, self.headers, self.content_type = 0, {}, b""
+        self.reader, self.collected, self.passage, self.passed = None, b"", None, -1
 
     @property
     def is_get(self) -> bool:
@@ -149,3 +132,40 @@ class Exchange:
             text = body.decode(errors="replace")
         text = " ".join("".join(char if char.isprintable() else " " for char in text[:_MAX_ERROR_SHOWN]).split())
         return f": {text.rstrip('.')}" if text else ""
+
+
+class Wire(Protocol):
+    """The I/O of a `Client`."""
+
+    def send(self, exchange: Exchange) -> None:
+        """Send the request; `Client.head`, `body`, `complete` and `lost` tell what comes of it."""
+
+    def close_exchange(self, exchange: Exchange) -> None:
+        """Close the connection of an exchange, or forget it if it is not sent yet. Nothing more comes of it."""
+
+    def deliver(self, lines: bytes) -> None:
+        """Give the agent's side whole lines."""
+
+    def deliver_response(self, raw_id: bytes, line: bytes) -> None:
+        """Give the agent's side the response to a call that was read already; `line` has no line end."""
+
+    def open_passage(self, raw_id: bytes) -> Passage | None:
+        """Begin to pass on the response to a request before its end has come; None: it must come whole."""
+
+    def deliver_failure(self, line: bytes) -> None:
+        """Give the agent's side an error that stands for the server's response."""
+
+    def report(self, text: str) -> None:
+        """Tell people something in one line."""
+
+    def after(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Call back later, unless the channel is closed by then."""
+
+    def authorize(self, exchange: Exchange, challenge: str) -> None:
+        """Ask for other credentials, once; `Client.authorized` or `Client.not_authorized` follows."""
+
+    def same_origin_target(self, base: bytes, location: str) -> bytes | None:
+        """Return path and query of an address relative to another; None: it is of another origin."""
+
+    def finished(self) -> None:
+        """The session is over, and nothing more comes."""

@@ -28,10 +28,9 @@ from typing import Final
 
 from ...protocol.calls import Progress
 from . import messages, mirror_headers
-from .exchange import Exchange, Kind
+from .exchange import Exchange, Kind, Wire
 from .in_flight import InFlight
 from .messages import Message
-from .wire import Wire
 
 
 class Phase(Enum):

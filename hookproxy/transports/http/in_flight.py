@@ -12,17 +12,15 @@ from collections.abc import Callable
 from ...protocol import feedback
 from ...protocol.calls import Progress
 from . import messages
-from .exchange import Exchange, Kind
-from .refused_credentials import RefusedCredentials
-from .wire import Wire
+from .exchange import Exchange, Kind, Wire
 
 
 class InFlight:
     """What is in flight in one session."""
 
-    def __init__(self, wire: Wire, credentials: RefusedCredentials) -> None:
+    def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self.credentials = credentials
+        self.credentials = RefusedCredentials(wire.report)
         self.exchanges: set[Exchange] = set()
         """Those that are sent, or wait for a connection or for their turn."""
         self._awaited: dict[bytes, Exchange] = {}  # by the key of each request that is not settled
@@ -46,11 +44,6 @@ class InFlight:
         self.exchanges.discard(exchange)
 
     # --- requests ---
-
-    @property
-    def has_requests(self) -> bool:
-        """A request of the agent waits for its response."""
-        return bool(self._awaited)
 
     def awaiting(self, key: bytes) -> Exchange | None:
         """The exchange that waits for the response to a request."""
@@ -127,3 +120,49 @@ class InFlight:
     def of_kind(self, *kinds: Kind) -> list[Exchange]:
         """The exchanges of these kinds."""
         return [exchange for exchange in self.exchanges if exchange.kind in kinds]
+
+
+class RefusedCredentials:
+    """Refusals of credentials: each is reported once, and remembered until the server accepts a request.
+
+    An `initialize` that the server refuses for another reason says so: an agent that tries both eras shows only its
+    error, which hides the login.
+    """
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._reported = ""  # the refusal that was reported last
+        self.earlier: tuple[str, str] | None = None
+        """The refusal that later errors mention, without a full stop, and what helps; None: there is none."""
+
+    def accepted(self, exchange: Exchange) -> None:
+        """The server has accepted a request. If that had credentials, their next refusal is reported again."""
+        self.earlier = None
+        if exchange.used_authorization is not None:
+            self._reported = ""
+
+    def refused(self, exchange: Exchange, hint: str) -> tuple[str, str]:
+        """Report a refusal; return why this request fails, and what an error says of it later. Remember it then.
+
+        `hint` says what helps; empty: nothing that we could do, but what the server says may.
+        """
+        if hint:
+            whose, why = "", f"because a login is needed (HTTP {exchange.status})"
+        else:
+            whose, why = "the credentials of ", f"with HTTP status {exchange.status}{exchange.error_text()}"
+        this, earlier = (f"The server has refused {whose}{which} request, {why}" for which in ("this", "an earlier"))
+        text = f"{this}. {hint}".rstrip(". ")
+        if text != self._reported:
+            self._reported = text
+            self._report(text)
+        self.earlier = None  # this one is reported in full
+        return this, earlier
+
+    def mention(self, raw_id: bytes, line: bytes) -> bytes:
+        """Add to the error of an `initialize` that the server has refused credentials before."""
+        if self.earlier is None or not (text := messages.error_message(line)):
+            return line
+        (earlier, hint), text = self.earlier, text.rstrip(".")
+        why = f"{earlier}. The server has answered initialize with the error: {text}"
+        failure = feedback.remote_failure(raw_id, why, Progress.NOT_SENT, is_call=False, refusal=line, hint=hint)
+        return failure.rstrip(b"\n")

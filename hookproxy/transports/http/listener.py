@@ -54,7 +54,7 @@ class Listener:
         self,
         handle: Callable[[Request, Responder], None],
         limits: ListenerLimits = ListenerLimits(),  # noqa: B008  # frozen
-        on_refused: Callable[[Peer, int, str], None] | None = None,
+        on_refused: Callable[[Peer, int, str], None] = lambda _peer, _status, _why: None,
     ) -> None:
         self.handle = handle
         self.limits = limits
@@ -68,7 +68,7 @@ class Listener:
         self.unfinished_bytes = 0
         """Of bodies that have not come whole yet."""
         self._open: set[_Connection] = set()
-        self._waiting_for_none: list[asyncio.Future[None]] = []
+        self._none_is_open = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         shortest = min(limits.head_seconds, limits.body_seconds, limits.idle_seconds, limits.linger_seconds)
         self._interval = min(1.0, shortest / 4)  # seconds between looks at the deadlines: one timer for all
@@ -97,9 +97,8 @@ class Listener:
     async def closed(self) -> None:
         """Wait until no connection is open. Cancelling it changes nothing."""
         while self._open:
-            future = asyncio.get_running_loop().create_future()
-            self._waiting_for_none.append(future)
-            await future
+            self._none_is_open.clear()
+            await self._none_is_open.wait()
 
     def close(self) -> None:
         """Break off all connections: their `on_gone` is called."""
@@ -121,10 +120,7 @@ class Listener:
         """Forget a connection."""
         self._open.discard(connection)
         if not self._open:
-            waiting, self._waiting_for_none = self._waiting_for_none, []
-            for future in waiting:
-                if not future.done():
-                    future.set_result(None)
+            self._none_is_open.set()
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
@@ -140,26 +136,6 @@ class Listener:
 
 class _Connection(asyncio.Protocol):
     """One connection: it reads one request after another, and has at most one response in progress."""
-
-    __slots__ = (
-        "_awaited",
-        "_early",
-        "_held",
-        "_is_closing",
-        "_limits",
-        "_loop",
-        "_notes",
-        "_peer",
-        "_reader",
-        "_received",
-        "_responder",
-        "_told_full",
-        "_transport",
-        "_unsent",
-        "deadline",
-        "is_full",
-        "listener",
-    )
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
@@ -182,19 +158,16 @@ class _Connection(asyncio.Protocol):
         self.is_full = False
         """The peer does not read what is written."""
 
-    # --- for the listener and the responder ---
+    # --- for the responder, and for the listener ---
 
     def begun_stream(self, responder: Responder) -> None:
-        """A response has begun that may stay open for long."""
         self.listener.on_stream(self._notes, responder)
 
     def send(self, data: bytes) -> None:
-        """Send bytes."""
         if self._transport is not None:
             self._transport.write(data)
 
     def send_all(self, parts: Sequence[bytes]) -> None:
-        """Send bytes without putting them together first."""
         if self._transport is not None:
             if _WRITELINES_NEVER_PAUSES:
                 self._transport.write(b"".join(parts))
@@ -202,11 +175,9 @@ class _Connection(asyncio.Protocol):
                 self._transport.writelines(parts)
 
     def unsent(self) -> int:
-        """Bytes that the peer has not taken yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def finished(self, closes: bool) -> None:
-        """The response in progress is complete; `closes`: there is no other one."""
         self._responder = None
         if closes:
             self._close()
@@ -217,7 +188,6 @@ class _Connection(asyncio.Protocol):
             self._loop.call_soon(self._serve)  # not here: this may be the stack of the handler
 
     def abort(self) -> None:
-        """Break off the connection. Nobody is called."""
         self._responder = None
         self._is_closing = True
         if self._transport is not None:
@@ -245,7 +215,6 @@ class _Connection(asyncio.Protocol):
             self.deadline = min(self.deadline, self._loop.time() + self.listener.idle_seconds)
 
     def expire(self, now: float) -> None:
-        """The deadline has come."""
         if self._awaited is _Awaited.READER:
             unsent = self.unsent()
             if unsent < self._unsent:
@@ -262,7 +231,6 @@ class _Connection(asyncio.Protocol):
     # --- callbacks of asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """As documented."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         is_tls = transport.get_extra_info("ssl_object") is not None
@@ -279,19 +247,18 @@ class _Connection(asyncio.Protocol):
             self._close()
 
     def data_received(self, data: bytes) -> None:
-        """As documented."""
         if self._is_closing:  # the rest of a refused request
             return
         if self._responder is not None or self._early or self._reader.ready or self.is_full:
             self._keep(data)
         elif (request := self._reader.repeated(data)) is not None:
-            self._handle(request, False, False)
+            self._handle(request)
         else:
             self._read(data)
             self._serve()
 
     def eof_received(self) -> bool:
-        """As documented. A client that closes its writing side is gone: nothing else would show it."""
+        """A client that closes its writing side is gone: nothing else would show it."""
         responder, self._responder = self._responder, None
         self._close()
         if responder is not None:
@@ -299,7 +266,6 @@ class _Connection(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """As documented."""
         self._is_closing = True
         self._forget_request()
         self.listener.lost(self)
@@ -310,13 +276,11 @@ class _Connection(asyncio.Protocol):
         self._tell_full()
 
     def pause_writing(self) -> None:
-        """As documented."""
         self.is_full = True
         self._await_reader()
         self._tell_full()
 
     def resume_writing(self) -> None:
-        """As documented."""
         self.is_full = False
         if not self._is_closing and self._responder is not None:
             self._await(_Awaited.RESPONSE, math.inf)
@@ -337,8 +301,7 @@ class _Connection(asyncio.Protocol):
         """Go on: with the next request, if the response to the last one has ended."""
         while self._responder is None and not self._is_closing and not self.is_full:
             if self._reader.ready:
-                whole = self._reader.ready.pop(0)
-                self._handle(whole.request, whole.is_version_1_0, whole.is_last)
+                self._handle(self._reader.ready.pop(0))
             elif self._reader.refusal is not None:
                 self._refuse(*self._reader.refusal)
             elif self._early:
@@ -350,9 +313,10 @@ class _Connection(asyncio.Protocol):
                     self._await_rest()
                 return
 
-    def _handle(self, request: Request, version_1_0: bool, is_last: bool) -> None:
+    def _handle(self, request: Request) -> None:
         self._awaited, self.deadline, self._notes = _Awaited.RESPONSE, math.inf, request.notes
-        responder = self._responder = Responder(self, request.method == b"HEAD", version_1_0, is_last)
+        is_head, version_1_0, is_last = request.method == b"HEAD", request.is_version_1_0, request.is_last
+        responder = self._responder = Responder(self, is_head, version_1_0, is_last)
         try:
             self.listener.handle(request, responder)
         except Exception as problem:
@@ -409,8 +373,7 @@ class _Connection(asyncio.Protocol):
             self._await_reader()
 
     def _report(self, status: int, why: str) -> None:
-        if self.listener.on_refused is not None:
-            self.listener.on_refused(self._peer, status, why)
+        self.listener.on_refused(self._peer, status, why)
 
     def _tell_full(self) -> None:
         """Report whether the client reads to the response in progress, or to the one that got the beginning."""

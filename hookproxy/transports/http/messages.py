@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from ...jsonrpc import raw_json
-from ...protocol.calls import CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY, id_key
+from ...protocol.calls import PROTOCOL_VERSION_KEY, id_key
 from ...protocol.fast_scan import END_BYTES, ReadCall, compact_call, is_result, response_id
 
 Raw = msgspec.Raw
@@ -60,8 +60,6 @@ _ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
 _BATCH: Final = msgspec.json.Decoder(list[Raw])
 _ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _NO_PARAMS: Final = Params()
-
-__all__ = ["CLIENT_INFO_KEY", "Message", "Params", "answered_ids", "read"]
 
 
 class Message(msgspec.Struct, gc=False):
@@ -216,7 +214,6 @@ class _ErrorMessage(msgspec.Struct, gc=False):
 
 class _ErrorResponse(msgspec.Struct, gc=False):
     error: _ErrorMessage
-    id: Raw = _ABSENT
 
 
 _ERROR_RESPONSE: Final = msgspec.json.Decoder(_ErrorResponse)
@@ -224,23 +221,24 @@ _ERROR_RESPONSE: Final = msgspec.json.Decoder(_ErrorResponse)
 
 def error_message(body: bytes) -> str:
     """Return the text of a JSON-RPC error; empty: the body is none."""
-    with contextlib.suppress(*_ERRORS):
-        text = _ERROR_RESPONSE.decode(body).error.message
-        return text if isinstance(text, str) else ""
-    return ""
+    text = _error(body).message
+    return text if isinstance(text, str) else ""
 
 
 def error_code(body: bytes) -> int | None:
     """Return the code of a JSON-RPC error; None: the body is none."""
+    code = _error(body).code
+    return code if isinstance(code, int) else None
+
+
+def _error(body: bytes) -> _ErrorMessage:
     with contextlib.suppress(*_ERRORS):
-        code = _ERROR_RESPONSE.decode(body).error.code
-        return code if isinstance(code, int) else None
-    return None
+        return _ERROR_RESPONSE.decode(body).error
+    return _ErrorMessage()
 
 
 class _InitializeResult(msgspec.Struct, gc=False):
     version: str = msgspec.field(name="protocolVersion")
-    capabilities: Raw = _ABSENT
 
 
 class _InitializeResponse(msgspec.Struct, gc=False):

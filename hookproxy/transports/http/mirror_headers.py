@@ -28,21 +28,8 @@ _ANNOTATION: Final = "x-mcp-header"
 _SENT_AS_IT_IS: Final = re.compile(r"[\t\x20-\x7e]*")
 _INTEGRAL: Final = re.compile(r"(-?[0-9]{1,400})(?:\.0+)?")  # 400 digits: more than any number of a double has
 _TYPES: Final = frozenset({"string", "integer", "boolean"})
-_ONE_SCHEMA: Final = frozenset(
-    {
-        "items",
-        "contains",
-        "unevaluatedItems",
-        "additionalProperties",
-        "propertyNames",
-        "unevaluatedProperties",
-        "not",
-        "if",
-        "then",
-        "else",
-        "contentSchema",
-    }
-)
+_UNNAMED: Final = frozenset({"additionalProperties", "unevaluatedItems", "unevaluatedProperties"})
+_ONE_SCHEMA: Final = _UNNAMED | {"items", "contains", "propertyNames", "not", "if", "then", "else", "contentSchema"}
 _SCHEMA_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SCHEMA_MAPS: Final = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 _MOST_BYTES: Final = 4 * 1024 * 1024  # of the annotations of one server's tools: those of some thousand tools
@@ -136,14 +123,14 @@ def argument_values(parameters: ParameterHeaders, arguments: bytes) -> dict[str,
 
     Raises Unreadable, DuplicateKeys if readers could find different values.
     """
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for path, header in parameters.items():
         raw = arguments
         for key in path:
             raw = bytes(raw_json.fields(raw).get(key, b"")) if raw[:1] == b"{" else b""
         if raw not in (b"", b"null"):
-            found[header] = _scalar(raw)
-    return found
+            values[header] = _scalar(raw)
+    return values
 
 
 def _scalar(raw: bytes) -> object:
@@ -181,14 +168,14 @@ def parameter_headers(input_schema: bytes) -> ParameterHeaders:
         root: object = msgspec.json.decode(input_schema)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise InvalidAnnotation("its inputSchema cannot be read") from None
-    found: dict[Path, str] = {}
+    by_path: dict[Path, str] = {}
     for path, schema in _schemas(root):
         if _ANNOTATION in schema:
-            found[path or ()] = _checked(path, schema, found)
-    return found
+            by_path[path or ()] = _checked(path, schema, by_path)
+    return by_path
 
 
-def _checked(path: Path | None, schema: Mapping[str, object], found: Mapping[Path, str]) -> str:
+def _checked(path: Path | None, schema: Mapping[str, object], others: Mapping[Path, str]) -> str:
     header, kind = schema[_ANNOTATION], schema.get("type")
     if not path:
         raise InvalidAnnotation(f"{_ANNOTATION} stands where no single argument is described")
@@ -197,7 +184,7 @@ def _checked(path: Path | None, schema: Mapping[str, object], found: Mapping[Pat
         raise InvalidAnnotation(f"{_ANNOTATION} of {where} is not a header name")
     if not isinstance(kind, str) or kind not in _TYPES:
         raise InvalidAnnotation(f"{where} has {_ANNOTATION}, but is not a string, integer or boolean")
-    if header.lower() in (other.lower() for other in found.values()):
+    if header.lower() in (other.lower() for other in others.values()):
         raise InvalidAnnotation(f"{_ANNOTATION} {header} is used twice")
     return header
 
@@ -242,15 +229,15 @@ class ParameterTable(NewestEntries[ParameterHeaders]):
             if name is None:
                 return
             try:
-                found = parameter_headers(bytes(members.get("inputSchema", b"")))
+                parameters = parameter_headers(bytes(members.get("inputSchema", b"")))
             except InvalidAnnotation as problem:
                 invalid[name] = str(problem)
                 return
             self.forget(name)
-            if found:
-                self.keep(name, found, _size(found))
+            if parameters:
+                self.keep(name, parameters, _size(parameters))
 
 
-def _size(found: ParameterHeaders) -> int:
+def _size(parameters: ParameterHeaders) -> int:
     """The bytes of memory that annotations take."""
-    return sum(_PATH_BYTES + len(header) + sum(map(len, path)) for path, header in found.items())
+    return sum(_PATH_BYTES + len(header) + sum(map(len, path)) for path, header in parameters.items())

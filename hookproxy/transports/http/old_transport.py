@@ -9,30 +9,30 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from ...protocol.calls import Progress
 from . import messages
-from .exchange import Exchange, Kind
+from .exchange import Exchange, Kind, Wire
 from .handshake import Handshake
 from .in_flight import InFlight
 from .messages import Message
-from .wire import Wire
 
 _NOT_OLD: Final = frozenset({401, 403, 407, 408, 421, 429})
 """Statuses of a refused `initialize` that do not mean that the server has only the older transport."""
 
 
-class OldTransport:
+class OldTransport(Struct, eq=False):
     """The older transport of one session, if the server has only that."""
 
-    def __init__(self, wire: Wire, in_flight: InFlight, handshake: Handshake) -> None:
-        self._wire = wire
-        self._in_flight = in_flight
-        self._handshake = handshake
-        self._waiting: Exchange | None = None  # for the address
-        self.endpoint = b""
-        """Path and query for messages; empty: no stream has named it."""
-        self.is_used = False
-        """The server speaks HTTP+SSE."""
+    _wire: Wire
+    _in_flight: InFlight
+    _handshake: Handshake
+    _waiting: Exchange | None = None  # for the address
+    endpoint: bytes = b""
+    """Path and query for messages; empty: no stream has named it."""
+    is_used: bool = False
+    """The server speaks HTTP+SSE."""
 
     def may_help(self, exchange: Exchange) -> bool:
         """The server has refused this request as one does that has only the older transport."""

@@ -11,12 +11,33 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
+
+from ...model.credentials import Credentials
 from ...network import connect
+from ...network.address import Address, Proxy
 from ...network.connection import Connection
-from .remote import Remote
 
 if TYPE_CHECKING:
     import asyncio
+    import ssl
+
+
+class Remote(Struct, frozen=True):
+    """A remote server, and how to reach it."""
+
+    address: Address
+    credentials: Credentials
+    headers: tuple[tuple[str, str], ...] = ()
+    """Headers of each request, with their secret values."""
+    proxy: Proxy | None = None
+    tls: ssl.SSLContext | None = None
+    connect_seconds: float = 10.0
+    silence_seconds: float = 600.0
+    """Seconds without a byte of a response after which a request is given up; 0: never."""
+    max_connections: int = 256
+    max_bytes: int = 64 * 1024 * 1024
+    """The longest message, from either side."""
 
 
 class Transfer(Protocol):
@@ -65,7 +86,7 @@ class Pool:
         self._remote = remote
         self._tasks = tasks
         self._report = report
-        self._on_flow = on_flow
+        self.flow_changed = on_flow
         self._connections: set[Connection] = set()
         self._idle: list[Connection] = []
         self._connecting = 0
@@ -99,14 +120,14 @@ class Pool:
         else:
             self._waiting.append(transfer)
             self._waiting_bytes += transfer.size
-            self._on_flow()
+            self.flow_changed()
 
     def withdraw(self, transfer: Transfer) -> None:
         """A request that has no connection needs none any more."""
         if transfer in self._waiting:
             self._waiting.remove(transfer)
             self._waiting_bytes -= transfer.size
-            self._on_flow()
+            self.flow_changed()
 
     def pause(self, paused: bool) -> None:
         """Stop reading, or read again."""
@@ -179,7 +200,7 @@ class Pool:
     def _next_waiting(self) -> Transfer:
         transfer = self._waiting.popleft()
         self._waiting_bytes -= transfer.size
-        self._on_flow()
+        self.flow_changed()
         return transfer
 
     # --- Owner ---
@@ -199,10 +220,6 @@ class Pool:
         if connection in self._idle:
             self._idle.remove(connection)
         self._serve_waiting()
-
-    def flow_changed(self) -> None:
-        """Whoever sends may have to wait."""
-        self._on_flow()
 
 
 def _reason(problem: Exception) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from .client import Client
 from .cookies import Cookies
 from .exchange import Exchange, Kind
-from .remote import Remote
+from .pool import Remote
 
 _MAX_HEADS: Final = 256  # heads of calls that are kept: one for each tool that is called, of about 400 bytes
 _GET: Final = b"Accept: text/event-stream\r\nCache-Control: no-store\r\n"

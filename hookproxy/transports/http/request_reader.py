@@ -10,6 +10,7 @@ bytes are to come, is then collected past the parser, which sees whole requests 
 one it reads, and is -1 once something else has come with it, of which no head is learnt.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by llhttp
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -63,6 +64,9 @@ class Request(Struct, frozen=True, gc=False):
     peer: Peer
     notes: HeadNotes = msgspec.field(default_factory=HeadNotes)
     """The same as those of the request before on this connection if its head was the same, except for the length."""
+    is_version_1_0: bool = False
+    is_last: bool = False
+    """The connection ends with its response."""
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of a header by its name in lower case; None: there is none."""
@@ -70,15 +74,6 @@ class Request(Struct, frozen=True, gc=False):
             if own_name == name:
                 return value
         return None
-
-
-class WholeRequest(Struct, frozen=True, gc=False):
-    """A request that has come whole, and what its response must heed."""
-
-    request: Request
-    is_version_1_0: bool = False
-    is_last: bool = False
-    """The connection ends with its response."""
 
 
 class _KnownRequest(Struct, frozen=True, gc=False):
@@ -97,29 +92,6 @@ class _Stop(Exception):
 class RequestReader:
     """The requests of one connection."""
 
-    __slots__ = (
-        "_body",
-        "_first",
-        "_headers",
-        "_known",
-        "_limits",
-        "_method",
-        "_missing",
-        "_notes",
-        "_overhead",
-        "_parsed",
-        "_parser",
-        "_peer",
-        "_target",
-        "_version",
-        "in_body",
-        "in_request",
-        "owes_continue",
-        "ready",
-        "refusal",
-        "size",
-    )
-
     def __init__(self, limits: ListenerLimits, peer: Peer) -> None:
         self._limits = limits
         self._peer = peer
@@ -135,17 +107,14 @@ class RequestReader:
         self._first = b""  # of the request that is being parsed: what came with its first byte
         self._parsed = 0  # bytes of it so far; -1: something else has come with a request, so heads are not kept
         self.in_request = False
-        """A part of a request has come."""
         self.in_body = False
-        """Its head has come whole."""
         self.size = 0
         """Bytes of its body so far."""
         self.owes_continue = False
         """The peer waits for a 100 before it sends the body."""
-        self.ready: list[WholeRequest] = []
-        """Requests that have come whole, few."""
+        self.ready: list[Request] = []
         self.refusal: tuple[int, str] | None = None
-        """The status and why, for what has come after `ready`."""
+        """The status, and why."""
 
     def repeated(self, data: bytes) -> Request | None:
         """The request in `data`, if it is whole and has a known head: nearly every one. None: `_feed` must read it."""
@@ -206,14 +175,13 @@ class RequestReader:
         if self.ready:
             self._learn_head(self.ready[0])
 
-    def _learn_head(self, whole: WholeRequest) -> None:
+    def _learn_head(self, request: Request) -> None:
         """Keep the head of the request that the parser has just read, if nothing else has come with it."""
-        request = whole.request
         size = self._first.find(b"\r\n\r\n") + 4
         is_alone = len(self.ready) == 1 and self._parsed == size + len(request.body)
         self._parsed = 0 if is_alone else -1
         names = [name for name, _ in request.headers]
-        if is_alone and request.method == b"POST" and not (whole.is_version_1_0 or whole.is_last):
+        if is_alone and request.method == b"POST" and not (request.is_version_1_0 or request.is_last):
             head = known_head(self._first[:size], names, len(request.body))
             if head is not None:
                 self._known = _KnownRequest(head, request.target, request.headers, request.notes)
@@ -228,7 +196,6 @@ class RequestReader:
     # --- callbacks of the parser ---
 
     def on_message_begin(self) -> None:
-        """As documented."""
         self.in_request, self.in_body = True, False
         self._target = b""
         self._notes = HeadNotes()
@@ -236,23 +203,21 @@ class RequestReader:
         self.size = 0
 
     def on_url(self, url: bytes) -> None:
-        """As documented. It comes in pieces if it was received so."""
+        """It comes in pieces if it was received so."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """As documented. Trailers are ignored."""
+        """Trailers are ignored."""
         if not self.in_body:
             self._headers.append((name.lower(), value.strip()))
 
     def on_headers_complete(self) -> None:
-        """As documented."""
         self._version, self._method = self._parser.get_http_version(), self._parser.get_method()
         self._check_line()
         self._check_headers()
         self.in_body = True
 
     def on_body(self, body: bytes) -> None:
-        """As documented."""
         self._overhead = 0
         self._body.append(body)
         self.size += len(body)
@@ -260,14 +225,15 @@ class RequestReader:
             self._stop(413, f"its body has more than {self._limits.body_bytes} bytes")
 
     def on_message_complete(self) -> None:
-        """As documented."""
         self._complete(is_last=self._version == "1.0" or not self._parser.should_keep_alive())
 
     def _complete(self, *, is_last: bool) -> None:
         """A request has come whole."""
         headers = [header for header in self._headers if header[0] != b"content-length"]
-        request = Request(self._method, self._target, headers, b"".join(self._body), self._peer, self._notes)
-        self.ready.append(WholeRequest(request, self._version == "1.0", is_last))
+        body, is_version_1_0 = b"".join(self._body), self._version == "1.0"
+        self.ready.append(
+            Request(self._method, self._target, headers, body, self._peer, self._notes, is_version_1_0, is_last)
+        )
         self.in_request = self.in_body = self.owes_continue = False
         self._overhead = 0
         self._body, self._headers = [], []

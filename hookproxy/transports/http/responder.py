@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
+from email.utils import formatdate
+from http import HTTPStatus
 from typing import Final, Protocol
 
 Headers = Sequence[tuple[bytes, bytes]]
 """Names and values, in order. Those of a request have names in lower case and values without blanks at their ends."""
 
-_REASONS: Final = {
-    200: b"OK",
-    202: b"Accepted",
-    204: b"No Content",
-    400: b"Bad Request",
-    401: b"Unauthorized",
-    403: b"Forbidden",
-    404: b"Not Found",
-    405: b"Method Not Allowed",
-    406: b"Not Acceptable",
-    408: b"Request Timeout",
-    409: b"Conflict",
-    413: b"Content Too Large",
-    415: b"Unsupported Media Type",
-    417: b"Expectation Failed",
-    421: b"Misdirected Request",
-    429: b"Too Many Requests",
-    431: b"Request Header Fields Too Large",
-    500: b"Internal Server Error",
-    501: b"Not Implemented",
-    502: b"Bad Gateway",
-    503: b"Service Unavailable",
-    504: b"Gateway Timeout",
-    505: b"HTTP Version Not Supported",
-}
-"""The words after a status, for people who read the bytes. Other statuses have none, which HTTP allows."""
+_REASONS: Final = {**{int(status): status.phrase for status in HTTPStatus}, 413: "Content Too Large"}
+"""The words after a status, for people who read the bytes: as in RFC 9110, also where this Python has older ones."""
 
-_STATUS_LINES: Final = {status: b"HTTP/1.1 %d %b\r\n" % (status, reason) for status, reason in _REASONS.items()}
+_STATUS_LINES: Final = {status: f"HTTP/1.1 {status} {reason}\r\n".encode() for status, reason in _REASONS.items()}
 _WITHOUT_BODY: Final = frozenset({204, 304})  # responses that have no body and no length
 _OK: Final = b"HTTP/1.1 200 OK\r\n%b%b%bContent-Length: %d\r\n\r\n%b"
 """A whole response of nearly every kind: the date, the headers, whether the connection closes, the body."""
@@ -44,8 +21,6 @@ CLOSE: Final = b"Connection: close\r\n"
 _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 SMALL_PIECE: Final = 64 * 1024  # bytes: copying less takes less time than a second write
-_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class Listener(Protocol):
@@ -54,7 +29,6 @@ class Listener(Protocol):
     is_draining: bool
     """The next response on each connection is its last."""
     date_line: bytes
-    """The header `Date`."""
 
 
 class Connection(Protocol):
@@ -92,18 +66,6 @@ class Responder:
     Everything happens in the event loop's own thread, and nothing blocks. What is written after the end, or once the
     client is gone, is dropped.
     """
-
-    __slots__ = (
-        "_chunked",
-        "_connection",
-        "_head_only",
-        "_is_last",
-        "_is_started",
-        "_left",
-        "_version_1_0",
-        "on_full",
-        "on_gone",
-    )
 
     def __init__(self, connection: Connection, head_only: bool, version_1_0: bool, is_last: bool) -> None:
         self._connection: Connection | None = connection
@@ -284,9 +246,7 @@ class Responder:
 
 def date_line() -> bytes:
     """The header `Date`, as it is now."""
-    now = time.gmtime()  # strftime would write the words of the user's language
-    day = f"{_DAYS[now.tm_wday]}, {now.tm_mday:02} {_MONTHS[now.tm_mon - 1]} {now.tm_year}"
-    return f"Date: {day} {now.tm_hour:02}:{now.tm_min:02}:{now.tm_sec:02} GMT\r\n".encode()
+    return f"Date: {formatdate(usegmt=True)}\r\n".encode()
 
 
 def _lines(headers: Headers) -> bytes:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct, field
+
 from ...protocol import feedback
 from ...protocol.calls import Progress
 from ...protocol.fast_scan import END_BYTES, response_id
 from . import messages, mirror_headers
-from .exchange import Exchange, Kind
+from .exchange import Exchange, Kind, Wire
 from .handshake import Handshake
 from .in_flight import InFlight
 from .old_transport import OldTransport
 from .sse import Event, EventReader, LongEvent, PassedEvent
-from .wire import Wire
 
 JSON: Final = b"application/json"
 PASSED_FROM: Final = 65_536  # bytes: shorter responses are sent whole, in one write
@@ -27,24 +28,16 @@ _READ_WHOLE: Final = frozenset({messages.INITIALIZE, messages.LIST_TOOLS})
 _MAX_ERROR_BYTES: Final = 65536  # of the body of an error response
 
 
-class Responses:
-    """Reads the responses of one session. `limit` is the most bytes of a message."""
+class Responses(Struct, eq=False):
+    """Reads the responses of one session. The limit is the most bytes of a message."""
 
-    def __init__(
-        self,
-        wire: Wire,
-        limit: int,
-        in_flight: InFlight,
-        handshake: Handshake,
-        old: OldTransport,
-    ) -> None:
-        self._wire = wire
-        self._limit = limit
-        self._in_flight = in_flight
-        self._handshake = handshake
-        self._old = old
-        self.parameters = mirror_headers.ParameterTable()
-        """Which arguments of the server's tools are repeated in headers."""
+    _wire: Wire
+    _limit: int
+    _in_flight: InFlight
+    _handshake: Handshake
+    _old: OldTransport
+    parameters: mirror_headers.ParameterTable = field(default_factory=mirror_headers.ParameterTable)
+    """Which arguments of the server's tools are repeated in headers."""
 
     def body(self, exchange: Exchange, piece: bytes) -> None:
         """A piece of the body has come."""

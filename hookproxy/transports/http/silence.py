@@ -34,7 +34,7 @@ class Silence:
             self._timer = self._loop.call_later(min(wait, _STREAM_LINGER), self._look)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -45,7 +45,7 @@ class Silence:
             may_be_silent = exchange.kind is Kind.LISTEN or exchange.method == SUBSCRIBE
             if transfer.connection is None or may_be_silent:
                 continue
-            if exchange.kind is Kind.ENDPOINT and not client.awaits_old_endpoint:
+            if exchange.kind is Kind.ENDPOINT and client.old.endpoint:
                 self._look_at_old_stream(transfer.connection, now)
             else:
                 self._look_at(transfer, transfer.connection, now)
@@ -71,7 +71,7 @@ class Silence:
         if stream in self._transfers.stalled:
             stream.last_byte = now
         client = self._transfers.client
-        for exchange in client.awaited_in_old_stream():
+        for exchange in client.old.awaited():
             silent = now - max(stream.last_byte, exchange.sent_at)
             if exchange not in self._transfers.open and (why := self._why_given_up(exchange, silent, 0.0)):
                 client.lost(exchange, f"The connection to {self._transfers.origin} has failed: {why}")

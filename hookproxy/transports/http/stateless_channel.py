@@ -4,9 +4,9 @@ Each POST is a client of its own of a multiplexer, so that ids and progress toke
 Law: to close a POST's stream before its response is to cancel its request.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by Channel
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -15,7 +15,7 @@ from ...protocol.fast_scan import ReadCall
 from ...protocol.feedback import remote_failure, unread_response
 from ...protocol.multiplex import SERVER, Multiplexer, Send
 from ..user_load import LONG_BYTES, UserLoad
-from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
+from .agent_lines import BEAT_SECONDS, ENDED, AgentEnd
 from .agent_stream import AgentStream
 from .messages import CALL_TOOL, Message, answered_ids, error_code
 from .responder import Responder
@@ -40,37 +40,16 @@ _OWNER: Final = "the user"
 """All requests are of one user: what one of them creates, such as a task, belongs to all."""
 
 
-class StatelessChannel:
+class StatelessChannel(AgentEnd):
     """The agent's side of all stateless requests of one user to one server."""
-
-    reads_lines = False
-    """As in Channel: a message is a body, or an event."""
-    is_substitute = False
-    """As in Channel."""
 
     def __init__(self, max_bytes: int, report: Callable[[str], None], load: UserLoad | None = None) -> None:
         """`load` is that of the user."""
-        self._load = load or UserLoad()
+        super().__init__(max_bytes, load)
         self._multiplexer = Multiplexer(one_owner=True, report=report)
-        self._output = AgentOutput(max_bytes)
-        self._input = AgentInput()
         self._streams: dict[int, tuple[AgentStream, bytes]] = {}  # with the id of the request, by client
         self._behind: dict[Responder, int] = {}  # bytes for agents that do not read
         self._is_full = False
-        self._is_ending = False
-        self._loop = asyncio.get_running_loop()
-        self._beat: asyncio.TimerHandle | None = None
-        self._on_end: Callable[[], None] | None = None
-        self.last_used = self._loop.time()
-        """When the last request has ended, in seconds of the loop's clock."""
-        self.has_ended = False
-        """Nothing is answered any more: requests belong to another channel."""
-        self.gone = False
-        self.queued = 0
-        self.on_refused: Callable[[str, bytes, bytes], None] = lambda _why, _id, _line: None
-        """As in Refuses."""
-        self.pass_call: Callable[[ReadCall], bool] = lambda _call: False
-        """As in OffersCalls."""
 
     @property
     def in_use(self) -> bool:
@@ -118,12 +97,6 @@ class StatelessChannel:
             self._start_beat()
         return stream
 
-    def end(self) -> None:
-        """It was unused for too long."""
-        if self._on_end is not None and not self._is_ending:
-            self._on_end()
-        self._is_ending = True
-
     def fail(self, why: str) -> None:
         """Answer all requests in flight with an error that says what is known of them; `why` has no full stop."""
         streams, self._streams = self._streams, {}
@@ -167,7 +140,6 @@ class StatelessChannel:
             self._note_behind(responder, len(line))
 
     def deliver_response(self, raw_id: bytes, line: bytes) -> None:
-        """As in OffersCalls."""
         passed = self._multiplexer.pass_response(raw_id, line)
         if passed is None:
             self._dispatch(self._multiplexer.from_server(line + b"\n"))
@@ -224,45 +196,16 @@ class StatelessChannel:
 
     # --- Channel ---
 
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
-        """As in Channel."""
-        self._on_end, self._on_full = on_end, on_full
-        self._input.start(on_bytes)
-        if self._is_ending:
-            on_end()
-
     def write(self, piece: bytes) -> None:
-        """As in Channel."""
         for line in self._output.feed(piece):
             self._dispatch(self._multiplexer.from_server(line))
 
-    def pause(self) -> None:
-        """As in Channel."""
-        self._input.pause()
-
-    def resume(self) -> None:
-        """As in Channel."""
-        self._input.resume()
-
-    def drain(self) -> None:
-        """As in Channel: nothing is left unread."""
-
-    async def flushed(self) -> None:
-        """As in Channel: the listener sends what it has got, also after the end."""
-
     def end_output(self) -> None:
-        """As in Channel: what still waits gets an error."""
+        """What still waits gets an error."""
         self.has_ended = True
         self.fail(ENDED)
 
     def close(self) -> None:
-        """As in Channel."""
         if not self.gone:
             self.end_output()
         self.gone = True

@@ -14,8 +14,7 @@ from ...model.credentials import NoCredentials, NotReady
 from ...network.connection import Connection
 from .client import Client
 from .exchange import Exchange
-from .pool import Pool, Tasks
-from .remote import Remote
+from .pool import Pool, Remote, Tasks
 from .request_heads import RequestHeads
 
 _SMALL_RESPONSE: Final = 1024 * 1024  # bytes: so much of each response may always be in memory
@@ -56,7 +55,7 @@ class Transfer:
         try:
             value = transfers.credentials.value_now() if transfers.uses_credentials else None
         except NotReady:
-            transfers.await_credentials(connection, self)
+            transfers.tasks.spawn(transfers.send_authorized(connection, self))
         else:
             transfers.write(connection, self, value)
 
@@ -116,7 +115,7 @@ class Transfers:
         self.uses_credentials = not heads.gives_authorization and not isinstance(remote.credentials, NoCredentials)
         self._max_bytes = remote.max_bytes
         self._pool = pool
-        self._tasks = tasks
+        self.tasks = tasks
         self.on_sent: Callable[[], None] = lambda: None
         """Called after each request."""
         self.is_closed = False
@@ -154,11 +153,8 @@ class Transfers:
 
     # --- credentials ---
 
-    def await_credentials(self, connection: Connection, transfer: Transfer) -> None:
+    async def send_authorized(self, connection: Connection, transfer: Transfer) -> None:
         """Send a request on a connection, once there are credentials."""
-        self._tasks.spawn(self._send_authorized(connection, transfer))
-
-    async def _send_authorized(self, connection: Connection, transfer: Transfer) -> None:
         try:
             value = await self.credentials.value()
         except (OSError, ValueError) as problem:
@@ -187,7 +183,7 @@ class Transfers:
     def authorize(self, exchange: Exchange, challenge: str) -> None:
         """Ask for other credentials, once."""
         if self.uses_credentials and not exchange.authorized:
-            self._tasks.spawn(self._authorize(exchange, challenge))
+            self.tasks.spawn(self._authorize(exchange, challenge))
         else:
             self.client.not_authorized(exchange, "" if self.heads.gives_authorization else self.credentials.hint)
 

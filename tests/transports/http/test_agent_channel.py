@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.transports.http import agent_channel, agent_input, messages
+from hookproxy.transports.http import agent_channel, agent_lines, messages
 from hookproxy.transports.http.agent_channel import AgentChannel
-from hookproxy.transports.http.kept_streams import MAX_KEPT_LINES, RESUMABLE
+from hookproxy.transports.http.agent_lines import MAX_KEPT_LINES
+from hookproxy.transports.http.agent_stream import RESUMABLE
 from hookproxy.transports.http.responder import HeaderLines, Headers, Responder
 from hookproxy.transports.user_load import UserLoad
 from tests.support.http_agent import Exchange as HttpExchange
@@ -346,7 +347,7 @@ async def test_a_reader_that_stops_and_resumes_elsewhere_does_not_stop_the_sessi
 
 
 async def test_what_comes_before_the_server_reads_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_input, "MAX_UNREAD_LINES", 3)
+    monkeypatch.setattr(agent_lines, "MAX_UNREAD_LINES", 3)
     async with session(starts=False) as (channel, server, agent):
         notification = {"jsonrpc": "2.0", "method": "notifications/progress"}
         statuses = [(await (await agent.post(notification)).head()).status for _ in range(5)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pytest
@@ -79,10 +79,17 @@ def check(
     raw = [(name.encode(), value.encode("latin-1")) for name, value in pairs]
     for written in {body, compact(body)}:
         for known in (lookup, lambda _server, _tool: None):
-            request = method.encode(), target.encode("latin-1"), raw, written, RULES
-            head, found = agent_requests.check_head(*request), agent_requests.check(*request, known)
+            head, found = check_both(method.encode(), target.encode("latin-1"), raw, written, known)
             assert_fast_path_agrees(head, found, known, written)
-    return agent_requests.check(method.encode(), target.encode("latin-1"), raw, body, RULES, lookup)
+    return check_both(method.encode(), target.encode("latin-1"), raw, body, lookup)[1]
+
+
+def check_both(
+    method: bytes, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes, known: Parameters
+) -> tuple[Head | Rejected, Accepted | Rejected]:
+    """What the head says, and what head and body say together."""
+    head = agent_requests.check_head(method, target, headers, body, RULES)
+    return head, head if isinstance(head, Rejected) else agent_requests.check_body(method, head, body, known)
 
 
 def compact(body: bytes) -> bytes:
@@ -664,4 +671,4 @@ def test_a_value_is_decoded_as_the_sdk_decodes_it_or_not_at_all(value: bytes) ->
 def test_nothing_raises(body: bytes, pairs: list[tuple[str, bytes]], target: bytes, method: bytes) -> None:
     headers = [(name.encode(), value) for name, value in pairs]
     usual = [(name.encode(), value.encode()) for name, value in STATELESS.items() if name not in dict(pairs)]
-    agent_requests.check(method, target, [*usual, *headers], body, RULES, lookup)
+    check_both(method, target, [*usual, *headers], body, lookup)

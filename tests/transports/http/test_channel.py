@@ -18,7 +18,7 @@ from hookproxy.network import connection as connection_module
 from hookproxy.network.address import Address
 from hookproxy.transports.http import silence as silence_module
 from hookproxy.transports.http.channel import HttpChannel
-from hookproxy.transports.http.remote import Remote
+from hookproxy.transports.http.pool import Remote
 from tests.support.http_server import Request, Respond, Server, serving
 
 pytestmark = pytest.mark.anyio
@@ -763,7 +763,7 @@ async def test_a_server_with_the_older_transport_only_is_spoken_to_in_it() -> No
         agent.send(call(9))
         await agent.response(9)
         streams.pop().drop()
-        await agent.until(lambda: agent.channel.client.awaits_old_endpoint)
+        await agent.until(lambda: not agent.channel.client.old.endpoint)
         agent.send(call(10))
         await agent.response(10)  # in a new session
         assert [one.target for one in agent.server.of("initialize")] == ["/mcp?a=1", *["/messages?session=1"] * 2]

@@ -443,7 +443,7 @@ def test_an_array_as_the_response_to_one_request_ends_it_with_an_error(body: str
     ended = [one for one in world.delivered if isinstance(one, dict) and one.get("id") == 1]
     assert [list(one) for one in ended] == [["jsonrpc", "id", "error"]]
     assert not exchange.ids
-    assert not world.client._in_flight.has_requests
+    assert world.client._in_flight.awaiting(b"1") is None
 
 
 def test_an_array_is_the_response_to_a_batch() -> None:

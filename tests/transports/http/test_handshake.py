@@ -11,7 +11,6 @@ from hookproxy.transports.http import messages
 from hookproxy.transports.http.exchange import Exchange, Kind
 from hookproxy.transports.http.handshake import Handshake, Phase
 from hookproxy.transports.http.in_flight import InFlight
-from hookproxy.transports.http.refused_credentials import RefusedCredentials
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -25,7 +24,7 @@ class Session:
         self.sent: list[Exchange] = []
         self.failures: list[bytes] = []
         self.reports: list[str] = []
-        self.in_flight = InFlight(self, RefusedCredentials(self.report))
+        self.in_flight = InFlight(self)
         self.handshake = Handshake(self, self.in_flight)
         self.in_flight.on_over = self.handshake.settled
 
@@ -158,5 +157,5 @@ def test_a_failed_exchange_answers_each_of_its_requests() -> None:
     session = Session()
     session.in_flight.fail(session.request(call(1)), "it is over", Progress.NO_RESPONSE)
     assert len(session.failures) == 1
-    assert not session.in_flight.has_requests
+    assert session.in_flight.awaiting(b"1") is None
     assert session.in_flight.exchanges == set()

@@ -23,7 +23,7 @@ def read(reader: RequestReader, data: bytes) -> list[Request]:
     if not reader.ready and (request := reader.repeated(data)) is not None:
         return [request]
     reader.feed(data)
-    requests = [whole.request for whole in reader.ready]
+    requests = list(reader.ready)
     reader.ready.clear()
     return requests
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.transports.http import agent_input, stateless_channel
+from hookproxy.transports.http import agent_lines, stateless_channel
 from hookproxy.transports.http.stateless_channel import StatelessChannel
 from tests.support.http_agent import HttpAgent, Server, agent_of, line
 
@@ -191,7 +191,7 @@ async def test_the_end_answers_all_requests_that_wait_once() -> None:
 
 
 async def test_what_comes_before_the_server_reads_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_input, "MAX_UNREAD_LINES", 3)
+    monkeypatch.setattr(agent_lines, "MAX_UNREAD_LINES", 3)
     async with requests_of_one_user() as (channel, server, agent):
         channel.pause()
         message = {"jsonrpc": "2.0", "method": "notifications/x", "params": request(1)["params"]}

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from hookproxy.shell import read
+from hookproxy.shell import statements
 from hookproxy.shell.words import GLOB, HOLE, SPLIT
 
 
 def words(line: str) -> list[list[str]]:
-    return [[word.text for word in command.words] for command in read.read(line).commands]
+    return [[word.text for word in command.words] for command in statements.read(line).commands]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def words(line: str) -> list[list[str]]:
     ],
 )  # fmt: skip
 def test_a_line_is_read_as_bash_reads_it(line: str, commands: list[list[str]]) -> None:
-    script = read.read(line)
+    script = statements.read(line)
     assert script.unreadable == ""
     assert words(line) == commands
 
@@ -71,7 +71,7 @@ def test_a_line_is_read_as_bash_reads_it(line: str, commands: list[list[str]]) -
     ],
 )  # fmt: skip
 def test_what_may_be_read_otherwise_is_unreadable(line: str) -> None:
-    assert read.read(line).unreadable
+    assert statements.read(line).unreadable
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_may_be_read_otherwise_is_unreadable(line: str) -> None:
 )  # fmt: skip
 def test_what_only_dash_runs_is_read_too(line: str, command: list[str]) -> None:
     assert command in words(line)
-    assert read.read(line).unreadable == ""
+    assert statements.read(line).unreadable == ""
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def test_what_only_dash_runs_is_read_too(line: str, command: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_what_a_command_reads_is_known(line: str, kind: str, text: str) -> None:
-    command = next(command for command in read.read(line).commands if command.words[0].text == "a")
+    command = next(command for command in statements.read(line).commands if command.words[0].text == "a")
     assert (command.input.kind, command.input.text) == (kind, text)
 
 
 def test_files_and_assignments_are_noted() -> None:
-    [command] = read.read("A=b C='d e' f >g 2>>h 3<i").commands
+    [command] = statements.read("A=b C='d e' f >g 2>>h 3<i").commands
     assert [(name, value.text) for name, value in command.assignments] == [("A", "b"), ("C", "d e")]
     assert command.written == ("g", "h", "i")
 

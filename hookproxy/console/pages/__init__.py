@@ -1,1 +1,0 @@
-"""The pages of the console as HTML: pure functions of what they show."""
