@@ -22,7 +22,7 @@ _LABELS: Final = (("warning:", "bold yellow"), ("note:", "cyan"))
 _AFTER_FAILURE: Final = {
     FailureEffect.BLOCK: "the call is refused",
     FailureEffect.WITHHOLD: "the result is withheld",
-    FailureEffect.INFORM_MODEL: "the result passes, and the model is informed",
+    FailureEffect.INFORM_MODEL: "the result passes, and the model is informed that it was not judged",
 }
 _WITHOUT_EFFECT: Final[dict[str, str]] = {
     Event.PRE_TOOL_USE: "the call passes",
@@ -165,8 +165,8 @@ def _rows(entry: HookEntry) -> Iterator[tuple[str, str]]:
         yield "if", entry.only_if
     yield "command", entry.command
     yield "timeout", counted(entry.timeout, "second")
-    waits = f"{_after_failure(entry)}; the failure" if entry.awaited else "nothing waits for it; a failure"
-    yield "failure", f"{waits} is reported on standard error"
+    reported = "; the failure is reported on standard error" * (entry.on_failure is FailureEffect.CONTINUE)
+    yield "failure", (_after_failure(entry) if entry.awaited else "nothing waits for it") + reported
 
 
 def _fires(entry: HookEntry) -> str:

@@ -83,10 +83,11 @@ class Page:
         self.line()
 
     def _painted(self, text: str, style: str) -> str:
-        if not (self._coloured and style and text):
+        words = text.rstrip()
+        if not (self._coloured and style and words):
             return text
-        codes = ";".join(str(_STYLES[word]) for word in style.split())
-        return f"\x1b[{codes}m{text}\x1b[0m"
+        codes = ";".join(str(_STYLES[name]) for name in style.split())
+        return f"\x1b[{codes}m{words}\x1b[0m{text[len(words) :]}"
 
 
 def new_page() -> Page:

@@ -35,7 +35,7 @@ def print_server(page: Page, server: CheckedServer, entries: Sequence[HookEntry]
     ])  # fmt: skip
     _names(page, "unseen", [tool for tool in coverage.tools if tool not in names])
     _names(page, "rules", [tool for tool in coverage.tools if tool in coverage.ruled])
-    _names(page, "no tool", server.idle_rules, ": these rules are about none of this server's tools")
+    _names(page, "no tool", server.idle_rules, ": rules that match no tool of this server")
     _names(page, "other", coverage.left_out, f": {_MAKES_BASH}")
     page.line()
 

@@ -88,7 +88,7 @@ hookproxy they would run twice
 .claude/settings.json (claude)
    6  PreToolUse if mcp__git__*: LONG (600 s; if it fails, the call is refused)
   16  PreToolUse: true false \\x1b[31m\\u202e (600 s; nothing waits for it)
-  27  PostToolUse: true (1.5 s; if it fails, the model is informed)
+  27  PostToolUse: true (1.5 s; if it fails, the result passes, and the model is informed that it was not judged)
   39  PostToolUseFailure: true (600 s; if it fails, the result passes)
   49  SessionEnd: true (1.5 s; if it fails, everything continues)
   56  Stop: cannot fire behind MCP: an MCP server does not see turns, tasks and subagents
@@ -118,7 +118,7 @@ SHOWN: Final = """\
   command  true
            false \\x1b[31m\\u202e
   timeout  600 seconds
-  failure  nothing waits for it; it is reported on standard error
+  failure  nothing waits for it; the failure is reported on standard error
 
 .claude/settings.json:27  hooks.PostToolUse[0].hooks[0]
   dialect  claude
@@ -637,7 +637,7 @@ def test_a_rule_that_names_no_tool_of_the_server_is_shown(beside_server: Path) -
         '[permissions]\ndeny = ["Bahs(rm *)", "git_log(x)"]\nask = ["*_comit"]\n'
     )
     ended = check(beside_server, *WITH_SERVER, *server("git"))
-    assert "  no tool  Bahs(rm *), *_comit: these rules are about none of this server's tools\n" in ended.stdout
+    assert "  no tool  Bahs(rm *), *_comit: rules that match no tool of this server\n" in ended.stdout
     read = json.loads(check(beside_server, *WITH_SERVER, "--json", *server("git")).stdout)
     assert read["server"]["idle_rules"] == ["Bahs(rm *)", "*_comit"]
 
