@@ -110,4 +110,6 @@ async def _serve(address: Address, remote: RemoteOptions, credentials: Credentia
     cwd = working_directory()
     session = Session(id=name, server=name, cwd=cwd, project_dir=cwd)
     hooks = Hooks((), settings, name, os.environ)
-    return await Lifecycle(Proxy(agent, channel, hooks, settings, session, Audit(settings), report), server_end).run()
+    return await Lifecycle(
+        Proxy(agent, channel, hooks, settings, session, Audit(settings), report), server_end
+    ).run_to_end()

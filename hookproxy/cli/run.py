@@ -251,7 +251,7 @@ async def _serve(
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(feed.serve)
-            status = await Lifecycle(proxy, server).run()
+            status = await Lifecycle(proxy, server).run_to_end()
             tasks.cancel_scope.cancel()
         return status
     finally:
@@ -277,7 +277,7 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
         proxy.policy.judges_calls,
     )
     feed = open_feed(run, report, needed=loaded.settings.uses_console)
-    feed.add(proxy)
+    feed.add_session(proxy)
     return feed
 
 

@@ -134,7 +134,7 @@ class HookExecutor:
         several = _SeveralHooks(self, group, hook_runs, listed)
         if applicable is not None:
             return await several.run_stages(applicable, context)
-        return await several.run(hooks, context)
+        return await several.run_in_order(hooks, context)
 
     async def _run_in_background(self, group: Group, hook: MatchedHook, context: EventContext) -> None:
         await self.run_hook(group, hook, context, [])
@@ -250,7 +250,7 @@ class _SeveralHooks:
         self._hook_runs = hook_runs
         self._listed = listed
 
-    async def run(self, hooks: Sequence[MatchedHook], context: EventContext) -> list[HookRun]:
+    async def run_in_order(self, hooks: Sequence[MatchedHook], context: EventContext) -> list[HookRun]:
         """As `HookExecutor.run_group`."""
         group, background = self._group, self._executor.background
         if len({hook.spec.stage for hook in hooks}) > 1:
@@ -314,7 +314,7 @@ class _SeveralHooks:
         finished: dict[int, HookRun] = {}  # by the hook's place in `hooks`
         problems: list[OSError] = []
 
-        async def run(place: int, hook: MatchedHook) -> None:
+        async def run_at(place: int, hook: MatchedHook) -> None:
             try:
                 finished[place] = await self._run_hook(hook, context)
             except OSError as problem:  # too few descriptors or processes; raised when the others have ended
@@ -322,7 +322,7 @@ class _SeveralHooks:
 
         async with anyio.create_task_group() as tasks:
             for place, hook in enumerate(hooks):
-                tasks.start_soon(run, place, hook)
+                tasks.start_soon(run_at, place, hook)
         if problems:
             raise problems[0]
         if not any(hook.one_of_several for hook in hooks):

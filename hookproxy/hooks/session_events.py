@@ -81,20 +81,20 @@ class SessionEvents:
 
     async def _run_start_hooks(self) -> None:
         context = EventContext(Event.SESSION_START, self._context.session, trigger="startup", at=time())
-        try:
-            self._feedback += _feedback_of(await self._context.policy.hooks.run_event_hooks(context))
-        except OSError as problem:  # too few descriptors or processes
-            self._context.report(f"SessionStart hooks could not be run: {problem.strerror}")
+        self.keep_feedback(await self._run_event_hooks(context))
         if self._start_hooks_ended is not None:
             self._start_hooks_ended.set()
 
     async def end_session(self) -> None:
         """Run the SessionEnd hooks. On cancel they are ended with their whole process groups."""
-        context = EventContext(Event.SESSION_END, self._context.session, trigger="other", at=time())
+        await self._run_event_hooks(EventContext(Event.SESSION_END, self._context.session, trigger="other", at=time()))
+
+    async def _run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
         try:
-            await self._context.policy.hooks.run_event_hooks(context)
+            return await self._context.policy.hooks.run_event_hooks(context, only_observers)
         except OSError as problem:  # too few descriptors or processes
-            self._context.report(f"SessionEnd hooks could not be run: {problem.strerror}")
+            self._context.report(f"{context.event} hooks could not be run: {problem.strerror}")
+            return []
 
     def deliver_initialize_response(self, line: bytes, handshake: Handshake) -> None:
         """Note what the server declares, and send the response on, with the feedback of SessionStart hooks."""
@@ -190,16 +190,14 @@ class SessionEvents:
 
     async def _run_hooks(self, context: EventContext, only_observers: bool) -> None:
         try:
-            self.keep_feedback(await self._context.policy.hooks.run_event_hooks(context, only_observers))
-        except OSError as problem:  # too few descriptors or processes
-            self._context.report(f"{context.event} hooks could not be run: {problem.strerror}")
+            self.keep_feedback(await self._run_event_hooks(context, only_observers))
         finally:
             self.running -= 1
             self._context.notify()
 
     def keep_feedback(self, hook_runs: list[HookRun]) -> None:
         """Keep the hooks' feedback for the model until a response can carry it."""
-        self._feedback += _feedback_of(hook_runs)
+        self._feedback += tuple(text for hook_run in hook_runs for text in hook_run.verdict.feedback)
 
     def report_hook_run(self, hook_run: HookRun) -> None:
         """Report a hook's messages for people, and its failure."""
@@ -239,7 +237,3 @@ class SessionEvents:
         """Report why something cannot be written into the audit, once; `problem` is empty if it has been."""
         if problem:
             self.report_once(f"{NOT_WRITTEN}: {problem}")
-
-
-def _feedback_of(hook_runs: list[HookRun]) -> tuple[str, ...]:
-    return tuple(text for hook_run in hook_runs for text in hook_run.verdict.feedback)

@@ -80,7 +80,7 @@ class PreparedHook(Struct):
 _prepared: dict[int, PreparedHook] = {}  # by the hook's identity
 
 
-async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
+async def run_command(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
     """Run a command hook, as `runner.Runner` describes.
 
     Raises OSError if the system has no descriptor, process or memory left: that is not the hook's fault.

@@ -50,7 +50,7 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
     tls = tls_context(None, None, None) if any(url.scheme == "https" for url in urls) else None  # it takes 20 ms
     endpoints = {id(spec): _Endpoint(spec, url, tls) for spec, url in zip(hooks, urls, strict=True)}
 
-    async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
+    async def run_http_hook(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
         return await result_of(endpoints[id(spec)].post(document, env), spec.timeout)
 
     async def aclose() -> None:
@@ -58,7 +58,7 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
             endpoint.close()
         await asyncio.sleep(0)  # the event loop closes them now
 
-    return StatefulRunner(run, aclose)
+    return StatefulRunner(run_http_hook, aclose)
 
 
 class _Endpoint:

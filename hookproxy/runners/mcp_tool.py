@@ -19,11 +19,11 @@ _PLACEHOLDER: Final = re.compile(r"\$\{([^${}]+)\}")
 def runner_for(call_tool: CallTool) -> Runner:
     """The runner that calls tools with `call_tool`."""
 
-    async def run(spec: HookSpec, document: Document, _env: Mapping[str, str]) -> HookResult:
+    async def run_tool_hook(spec: HookSpec, document: Document, _env: Mapping[str, str]) -> HookResult:
         arguments = fill_template(spec.input, bytes(document.stdin))
         return await result_of(call_tool(spec.server, spec.tool, arguments), spec.timeout)
 
-    return run
+    return run_tool_hook
 
 
 def fill_template(template: bytes, document: bytes) -> bytes:

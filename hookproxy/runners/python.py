@@ -63,13 +63,13 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
     threads = Threads()
     coroutines = _Coroutines()
 
-    async def run(spec: HookSpec, document: Document, _env: Mapping[str, str]) -> HookResult:
+    async def run_python_hook(spec: HookSpec, document: Document, _env: Mapping[str, str]) -> HookResult:
         function = functions[spec.cwd, spec.call]
         loop = asyncio.get_running_loop()
         begun = loop.time()
         executor = coroutines if function.is_async else threads
         try:
-            stdout = await executor.run(lambda: _call(function, document.stdin), spec.timeout)
+            stdout = await executor.run_function(lambda: _call(function, document.stdin), spec.timeout)
             result = HookResult(Ended.EXITED, 0, stdout, ms=(loop.time() - begun) * 1000)
         except TimeoutError:
             calls = "call runs" if executor.stuck == 1 else "calls run"
@@ -84,7 +84,7 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
     async def aclose() -> None:
         threads.close()
 
-    return StatefulRunner(run, aclose)
+    return StatefulRunner(run_python_hook, aclose)
 
 
 # --- finding functions ---
@@ -260,7 +260,7 @@ class Threads:
         self.stuck = 0
         """How many threads run a function whose result nobody waits for any more."""
 
-    async def run(self, function: Callable[[], object], seconds: float) -> bytes:
+    async def run_function(self, function: Callable[[], object], seconds: float) -> bytes:
         """Run the function in a thread, and return its result. Raises TimeoutError, TooManyStuck, and what it raises.
 
         After a timeout or a cancel the function runs on, and counts as stuck until it returns.
@@ -405,7 +405,7 @@ class _Coroutines:
         """How many still run although nobody waits for them."""
         return len(self._tasks)
 
-    async def run(self, function: Callable[[], object], seconds: float) -> bytes:
+    async def run_function(self, function: Callable[[], object], seconds: float) -> bytes:
         """Run the coroutine, and return its result. Raises TimeoutError, and what it raises. A cancel cancels it."""
         coroutine = function()
         assert inspect.iscoroutine(coroutine)

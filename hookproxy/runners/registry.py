@@ -12,7 +12,7 @@ from ..model.hooks import HookSpec
 from . import command
 from .runner import CallTool, OpenRunner, Report, Runner, StatefulRunner, no_server
 
-RUNNERS: Final[dict[str, Runner]] = {"command": command.run}
+RUNNERS: Final[dict[str, Runner]] = {"command": command.run_command}
 """Runners that keep nothing between events."""
 
 _STATEFUL: Final = ("warm", "worker", "python", "http")

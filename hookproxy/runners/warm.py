@@ -42,9 +42,9 @@ def open_runner(_hooks: list[HookSpec], report: Report) -> StatefulRunner:
     """As `runner.OpenRunner`. A hook's first run starts a new process; spares end after `warm_max_age` seconds."""
     hooks: dict[int, _WarmHook] = {}
 
-    async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
+    async def run_warm_hook(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
         hook = hooks.get(id(spec)) or hooks.setdefault(id(spec), _WarmHook(spec, report))
-        return await hook.run(document, env)
+        return await hook.run_hook(document, env)
 
     async def aclose() -> None:
         for hook in hooks.values():
@@ -57,7 +57,7 @@ def open_runner(_hooks: list[HookSpec], report: Report) -> StatefulRunner:
         if hook := hooks.get(id(spec)):
             hook.invalidate()
 
-    return StatefulRunner(run, aclose, invalidate)
+    return StatefulRunner(run_warm_hook, aclose, invalidate)
 
 
 class _WarmHook:
@@ -74,18 +74,18 @@ class _WarmHook:
         self.ending: set[asyncio.Future[None]] = set()
         """One future for each spare that was killed and is not reaped yet."""
 
-    async def run(self, document: Document, env: Mapping[str, str]) -> HookResult:
-        """As `command.run`, in a spare process if there is one."""
+    async def run_hook(self, document: Document, env: Mapping[str, str]) -> HookResult:
+        """As `command.run_command`, in a spare process if there is one."""
         if self._unsuitable:
-            return await command.run(self._spec, document, env)
+            return await command.run_command(self._spec, document, env)
         self._running += 1
         self._peak = max(self._peak, self._running)
         try:
             hook = command.prepare(self._spec, document, env)
             spare = self._take_spare(hook)
             if spare is None:
-                return await command.run(self._spec, document, env)
-            return await spare.run(document.stdin)
+                return await command.run_command(self._spec, document, env)
+            return await spare.serve(document.stdin)
         finally:
             self._running -= 1
             if not self._closed:
@@ -176,8 +176,8 @@ class _SpareProcess:
         self._expiry.cancel()
         self._watch.remove_fd(self._fds[3])
 
-    async def run(self, document: bytes | bytearray) -> HookResult:
-        """Write the document to it and wait for its end, as `command.run`."""
+    async def serve(self, document: bytes | bytearray) -> HookResult:
+        """Write the document to it and wait for its end, as `command.run_command`."""
         begun = monotonic()
         written = 0
         with contextlib.suppress(BlockingIOError, BrokenPipeError):  # HookProcess meets them again and handles them

@@ -46,9 +46,9 @@ def open_runner(_hooks: list[HookSpec], report: Report) -> StatefulRunner:
     """As `runner.OpenRunner`. A worker starts with its first document, and again with the first one after its death."""
     workers: dict[int, _Worker] = {}
 
-    async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
+    async def run_worker_hook(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
         worker = workers.get(id(spec)) or workers.setdefault(id(spec), _Worker(spec, report))
-        return await worker.run(document, env)
+        return await worker.run_hook(document, env)
 
     async def aclose() -> None:
         async with anyio.create_task_group() as tasks:
@@ -59,7 +59,7 @@ def open_runner(_hooks: list[HookSpec], report: Report) -> StatefulRunner:
         if worker := workers.get(id(spec)):
             worker.invalidate()
 
-    return StatefulRunner(run, aclose, invalidate)
+    return StatefulRunner(run_worker_hook, aclose, invalidate)
 
 
 class _Worker:
@@ -80,7 +80,7 @@ class _Worker:
         self._earliest_start = 0.0  # on the loop's clock
         self._closed = False
 
-    async def run(self, document: Document, env: Mapping[str, str]) -> HookResult:
+    async def run_hook(self, document: Document, env: Mapping[str, str]) -> HookResult:
         """Run the hook once. The timeout includes the wait for other documents and for the worker's restart.
 
         A timeout ends the worker; so does a cancel, unless the worker is concurrent.

@@ -375,7 +375,7 @@ def without_pkce(found: dict[str, Any]) -> dict[str, Any]:
         ({"edit_metadata": lambda found: found | {"token_endpoint": "javascript:alert(1)"}}, "has no metadata"),
         ({"edit_metadata": lambda found: found | {"issuer": "https://other.example.com"}}, "issuer mismatch"),
         ({"edit_metadata": lambda found: {}}, "has no metadata of an authorization server"),
-        ({"edit_metadata": lambda found: {"status": 500}}, "answers with status 500"),
+        ({"edit_metadata": lambda found: {"status": 500}}, "responds with status 500"),
         ({"edit_metadata": lambda found: {**found, "registration_endpoint": None}}, "does not let programs register"),
         (
             {"edit_metadata": lambda found: found | {"registration_endpoint": f"{found['issuer']}/none"}},
@@ -385,12 +385,12 @@ def without_pkce(found: dict[str, Any]) -> dict[str, Any]:
             {"edit_resource": lambda found: found | {"resource": "https://other.example.com/mcp"}},
             "is about another server: https://other.example.com/mcp",
         ),
-        ({"edit_resource": lambda found: {"status": 503}}, "answers with status 503"),
+        ({"edit_resource": lambda found: {"status": 503}}, "responds with status 503"),
         (
             {"edit_resource": lambda found: found | {"authorization_servers": ["http://auth.example.com"]}},
             "the authorization server does not use https",
         ),
-        ({"token_status": 500}, "the token endpoint answers with status 500"),
+        ({"token_status": 500}, "the token endpoint responds with status 500"),
         ({"edit_token": lambda found: found | {"token_type": "DPoP"}}, "no token of type Bearer"),
         ({"edit_token": lambda found: found | {"access_token": "a\r\nb"}}, "no usable token"),
         (

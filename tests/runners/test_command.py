@@ -43,7 +43,7 @@ def spec(shell: str = "", argv: tuple[str, ...] = (), cwd: str = "", timeout: fl
 
 async def run(hook: HookSpec, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> HookResult:
     with anyio.fail_after(20):
-        return await command.run(hook, Document(stdin, env or {}), dict(os.environ))
+        return await command.run_command(hook, Document(stdin, env or {}), dict(os.environ))
 
 
 def open_fds() -> list[str]:
@@ -163,7 +163,7 @@ async def test_a_hook_that_may_not_ask_for_the_background_is_awaited() -> None:
 
 
 async def test_a_hook_reads_the_document_and_its_output_comes_back() -> None:
-    assert RUNNERS["command"] is command.run
+    assert RUNNERS["command"] is command.run_command
     result = await run(spec("cat; echo oops >&2; exit 2"), b'{"tool_name":"x"}')
     assert (result.ended, result.code) == (Ended.EXITED, 2)
     assert (result.stdout, result.stderr) == (b'{"tool_name":"x"}', b"oops\n")
@@ -408,7 +408,7 @@ async def test_a_hook_sees_its_folder_and_its_variables(tmp_path: Path) -> None:
         env=(("B", "hook's own"),),
     )
     inherited = {"A": "inherited", "B": "inherited", "C": "inherited"}
-    result = await command.run(hook, Document(b"", {"B": "dialect's", "C": "dialect's"}), inherited)
+    result = await command.run_command(hook, Document(b"", {"B": "dialect's", "C": "dialect's"}), inherited)
     lines = set(result.stdout.decode().splitlines())
     assert lines == {"A=inherited", "B=hook's own", "C=dialect's", f"PWD={tmp_path}"}
 
@@ -440,10 +440,10 @@ async def test_a_program_that_vanishes_is_looked_for_again(script: Callable[[str
 async def test_each_run_gets_the_variables_of_its_own_document() -> None:
     hook, inherited = spec('echo "$ONE $TWO"'), {"PATH": os.defpath, "TWO": "2"}
     for own in ({"ONE": "1"}, {"ONE": "1"}, {"ONE": "one"}, {}, {"TWO": "two"}):
-        result = await command.run(hook, Document(b"", own), inherited)
+        result = await command.run_command(hook, Document(b"", own), inherited)
         wanted = {"ONE": "", **inherited, **own}
         assert result.stdout.decode() == f"{wanted['ONE']} {wanted['TWO']}\n"
-    result = await command.run(hook, Document(b"", {}), {**inherited, "TWO": "3"})
+    result = await command.run_command(hook, Document(b"", {}), {**inherited, "TWO": "3"})
     assert result.stdout == b" 3\n"
 
 

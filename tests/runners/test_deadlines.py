@@ -87,7 +87,7 @@ async def test_a_hook_that_has_not_ended_is_still_ended_after_a_stall() -> None:
     begun = time.monotonic()
     stall(lambda: None)
     with anyio.fail_after(20):
-        result = await command.run(spec(shell="sleep 60"), Document(b"", {}), dict(os.environ))
+        result = await command.run_command(spec(shell="sleep 60"), Document(b"", {}), dict(os.environ))
     assert result.ended is Ended.TIMED_OUT
     assert time.monotonic() - begun < 10
 
@@ -189,7 +189,7 @@ async def test_a_python_function_that_returned_during_a_stall_has_returned() -> 
     results: list[bytes] = []
 
     async def keep() -> None:
-        results.append(await threads.run(function, TIMEOUT))
+        results.append(await threads.run_function(function, TIMEOUT))
 
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:

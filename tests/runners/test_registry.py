@@ -42,7 +42,7 @@ def test_only_what_is_configured_is_imported(types: list[object], there: set[str
 async def test_a_command_needs_no_stateful_runner() -> None:
     spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "x", shell="true")
     async with Runners([spec], lambda _spec, _text: None) as runners:
-        assert runners.by_type == RUNNERS == {"command": command.run}
+        assert runners.by_type == RUNNERS == {"command": command.run_command}
 
 
 def test_a_hook_that_cannot_run_is_a_configuration_error() -> None:

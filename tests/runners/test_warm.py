@@ -63,7 +63,7 @@ ENVIRON = dict(os.environ)
 @pytest.fixture
 async def harness() -> AsyncIterator[Harness]:
     true = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "true", argv=("/bin/true",))
-    await command.run(true, Document(b"", {}), {})  # the loop's watch is there from now on
+    await command.run_command(true, Document(b"", {}), {})  # the loop's watch is there from now on
     gc.collect()
     before = sorted(os.listdir("/proc/self/fd"))
     harness = Harness()

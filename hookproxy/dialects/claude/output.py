@@ -15,13 +15,11 @@ from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permi
 from ..dialect import Effect
 from ..shared import claude_envelope as envelope
 from ..shared import output as shared_output
+from ..shared.events import AFTER_CALL
+from ..shared.output import BLOCKS
 
-BLOCKS: Final = 2
-"""The exit code that blocks, whatever is printed."""
-
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
-_BLOCKABLE: Final = (Event.PRE_TOOL_USE, *_AFTER_CALL, *_ELICITATION_EVENTS)
+_BLOCKABLE: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, *_ELICITATION_EVENTS)
 """The events at which exit code 2 blocks. At other events it is a failure."""
 
 
@@ -145,7 +143,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     output = output or _JsonOutput()
     if spec.event is Event.PRE_TOOL_USE:
         verdict = envelope.on_call(output, stderr if blocks else "", blocks)
-    elif spec.event in _AFTER_CALL:
+    elif spec.event in AFTER_CALL:
         verdict = envelope.on_result(spec.event, output, stderr if blocks else "")
     elif spec.event is Event.PERMISSION_REQUEST:
         verdict = envelope.on_request(output)
