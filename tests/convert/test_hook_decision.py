@@ -80,7 +80,8 @@ def test_feedback_that_has_no_place_becomes_a_reason_or_is_reported() -> None:
 
 def test_feedback_before_a_call_is_reported_or_becomes_part_of_the_reason() -> None:
     found, problems = decisions.within(HookDecision(feedback="look"), Can.NOTHING, "gemini")
-    assert (found, problems) == (HookDecision(), ["gemini does not pass on what hooks tell the model before a call: look"])
+    problem = "gemini does not pass on what hooks tell the model before a call: look"
+    assert (found, problems) == (HookDecision(), [problem])
     assert decisions.within(HookDecision(Permission.DENY, "no", feedback="look"), Can.NOTHING, "gemini") == (
         HookDecision(Permission.DENY, "no\n\nlook"),
         [],
