@@ -83,7 +83,6 @@ def _recognises_at_home(members: Mapping[str, object]) -> bool:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its folder and the tools for which its event occurs."""
     return replace(
         hook,
         matcher=_OF_ACTION.get(hook.event_name.partition("_")[2], ""),

@@ -38,7 +38,7 @@ from .agent_side import (
     result_outcome,
     text_outcome,
 )
-from .dialect import Dialect, Effect, HookFile
+from .dialect import Dialect, Effect, HookFile, for_names
 from .shared import input as shared_input
 from .shared import output as shared_output
 from .shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
@@ -130,8 +130,6 @@ class _Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A permission rule in two parts, like the program's type of this name."""
-
     tool_name: str
     rule_content: str | None = None
 
@@ -168,20 +166,18 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     stop_reason: str | None = None
 
 
-FIELDS: Final = {
-    "decision": Effect.DECIDES,
-    "reason": Effect.REASON,
-    "updated_input": Effect.REWRITES,
-    "additional_context": Effect.TELLS_MODEL,
-    "updated_output": Effect.REPLACES,
-    "suppress_output": Effect.HIDES,
-    "status_message": Effect.TELLS_PERSON,
-    "permission_updates": Effect.ALLOWS_FOR_SESSION,
-    "retry": Effect.REPEATS_CALL,
-    "updated_prompt": Effect.NONE,
-    "prevent_continuation": Effect.NONE,
-    "stop_reason": Effect.NONE,
-}
+FIELDS: Final = for_names({
+    Effect.DECIDES: "decision",
+    Effect.REASON: "reason",
+    Effect.REWRITES: "updated_input",
+    Effect.TELLS_MODEL: "additional_context",
+    Effect.REPLACES: "updated_output",
+    Effect.HIDES: "suppress_output",
+    Effect.TELLS_PERSON: "status_message",
+    Effect.ALLOWS_FOR_SESSION: "permission_updates",
+    Effect.REPEATS_CALL: "retry",
+    Effect.NONE: "updated_prompt prevent_continuation stop_reason",
+})  # fmt: skip
 """What each member of the JSON output does here; the last three are about prompts, which no server sees."""
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)

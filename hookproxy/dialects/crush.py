@@ -14,16 +14,7 @@ from ..model.aliases import ToolSpelling, ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookSpec, Order, Permission
 from ..processes import environment
 from .agent_documents import DocumentSigns, Members
-from .agent_side import (
-    AgentEvent,
-    AgentSide,
-    Can,
-    DocumentForm,
-    HookDecision,
-    HookOutput,
-    json_output,
-    session_of,
-)
+from .agent_side import AgentEvent, AgentSide, Can, DocumentForm, HookDecision, HookOutput, json_output, session_of
 from .dialect import Dialect, Effect, HookFile, HookList, UserFiles
 from .shared import decision_json, exit_status, re2_regex
 from .shared import hook_file as shared_hook_file

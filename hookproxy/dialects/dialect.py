@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
@@ -13,6 +13,8 @@ from msgspec.structs import force_setattr
 from ..model.aliases import ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookResult, HookRun, HookSpec, Order, Verdict
 from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
+
+T = TypeVar("T")
 
 TWO_NOTIFICATIONS: Final = {
     "permission_prompt": "permission_prompt",
@@ -22,12 +24,18 @@ TWO_NOTIFICATIONS: Final = {
 """The notifications of systems whose document has one type for all dialogs."""
 
 
-_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+"""What Claude's API refuses in a name."""
 
 
 def claude_tool_name(server: str, tool: str) -> str:
     """The name that Claude Code gives to a server's tool."""
-    return f"mcp__{_NOT_IN_A_NAME.sub('_', server)}__{tool}"
+    return f"mcp__{NOT_IN_A_NAME.sub('_', server)}__{tool}"
+
+
+def for_names(values: Mapping[T, str]) -> dict[str, T]:
+    """Each name with its value, from the names of each value, with blanks between them."""
+    return {name: value for value, names in values.items() for name in names.split()}
 
 
 class Plugin(Struct, frozen=True):
@@ -197,7 +205,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     files: HookFileForm | None = None
     """The form of its hook files. It gives the next four fields, and how files are read and recognised unless those
-    fields say otherwise; None: this dialect says all of it itself."""
+    fields say otherwise. Only an argument: it is None afterwards, so that each field can be replaced."""
     name: str = ""
     events: Mapping[str, Event] = field(default_factory=dict)
     """The events that can occur behind MCP, by the dialect's spelling."""
@@ -288,6 +296,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         files = self.files
         if files is None:
             return
+        force_setattr(self, "files", None)
         force_setattr(self, "name", files.dialect)
         force_setattr(self, "events", files.events)
         force_setattr(self, "unavailable", files.unavailable)

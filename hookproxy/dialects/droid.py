@@ -79,7 +79,6 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with the folders of its project and of its plugin."""
     of_plugin = (("DROID_PLUGIN_ROOT", file.plugin.root),) if file.plugin else ()
     return replace(hook, env=(("FACTORY_PROJECT_DIR", file.project_dir), *of_plugin))
 

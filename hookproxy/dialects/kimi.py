@@ -12,13 +12,13 @@ from ..model.hooks import Document, Event, EventContext, HookSpec, Order
 from ..policy import matchers
 from .agent_documents import DocumentSigns
 from .agent_side import AgentSide, Can, DocumentForm, output_by_status
-from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, WrittenEntry
+from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, WrittenEntry, for_names
 from .shared import claude_envelope as envelope
 from .shared import claude_matchers
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from .shared.events import INSIDE_AGENT, because, by_name
+from .shared.events import INSIDE_AGENT, by_name
 from .shared.hook_file import CANNOT_FIRE, Table
 
 _SESSION: Final = (Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
@@ -67,7 +67,7 @@ def _recognises(members: Mapping[str, object]) -> bool:
 FORMAT: Final = CommandFile(
     dialect="kimi",
     events=by_name(*_CALL, *_SESSION),
-    unavailable=because({INSIDE_AGENT: _NAMES}),
+    unavailable=for_names({INSIDE_AGENT: _NAMES}),
     timeouts=Timeouts(30.0),
     entries=Entries(keys=("event", "matcher", "command", "timeout")),
     matchers=Matchers(

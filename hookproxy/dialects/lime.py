@@ -26,7 +26,7 @@ from ..model.hooks import (
 from ..model.settings import ToolNames
 from .agent_documents import DocumentSigns
 from .agent_side import AgentSide, Can, DocumentForm, result_outcome
-from .dialect import Dialect, Effect, HookFile, UserFiles
+from .dialect import Dialect, Effect, HookFile, UserFiles, for_names
 from .shared import claude_agent_side
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
@@ -141,8 +141,6 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON."""
-
     hookSpecificOutput: _Specific | None = None
     interrupt: bool | None = None
     continues: bool | None = msgspec.field(default=None, name="continue")
@@ -155,20 +153,15 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
         return self.hookSpecificOutput or _NO_SPECIFIC
 
 
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.updatedPermissions": Effect.ALLOWS_FOR_SESSION,
-    "hookSpecificOutput.interrupt": Effect.DENIES_AND_STOPS,
-    "interrupt": Effect.DENIES_AND_STOPS,
-    "continue": Effect.DENIES_AND_STOPS,
-    "decision": Effect.DECIDES,
-    "systemMessage": Effect.TELLS_PERSON,
-    "reason": Effect.REASON,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision",
+    Effect.REASON: "hookSpecificOutput.permissionDecisionReason reason",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.ALLOWS_FOR_SESSION: "hookSpecificOutput.updatedPermissions",
+    Effect.DENIES_AND_STOPS: "hookSpecificOutput.interrupt interrupt continue",
+    Effect.TELLS_PERSON: "systemMessage",
+})  # fmt: skip
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _NO_SPECIFIC: Final = _Specific()
@@ -239,7 +232,6 @@ def _denied(output: _JsonOutput, verdict: Verdict, stderr: str) -> Verdict:
 
 
 def _on_deciding_event(event: Event, output: _JsonOutput) -> Verdict:
-    """The verdict of JSON output about a call that has not run."""
     specific = output.specific
     permission, reason = _permission(output)
     arguments = b"" if permission is Permission.DENY else shared_output.given(specific.updatedInput)
@@ -299,7 +291,6 @@ def _rules(texts: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
 
 
 def _on_other_event(event: Event, output: _JsonOutput) -> Verdict:
-    """The verdict of JSON output on an event that decides nothing."""
     permission, _ = _permission(output)
     note = f"wants to deny a call, but on {event} there is no call to deny" if permission is Permission.DENY else ""
     context = output.specific.additionalContext or ""

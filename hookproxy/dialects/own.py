@@ -54,7 +54,7 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         shell=handler.shell,
         cwd=folder,
         env=tuple((key, entry.table("env").text(key)) for key in entry.table("env").members),
-        timeout=shared_hook_file.read_timeout(entry, event, OWN.default_timeout, plausible=True),
+        timeout=_timeout(entry, event),
         background=entry.flag("async"),
         fails_closed=True,
         withholds=True,
@@ -71,9 +71,16 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
     )
 
 
+def _timeout(entry: Table, event: Event) -> float:
+    """Seconds; of a SessionEnd hook a few, because the agent has disconnected."""
+    if event is not Event.SESSION_END:
+        return entry.plausible_seconds("timeout", OWN.default_timeout)
+    seconds = entry.plausible_seconds("timeout", shared_hook_file.SESSION_END_TIMEOUT)
+    return min(seconds, shared_hook_file.SESSION_END_TIMEOUT_LIMIT)
+
+
 OWN: Final = replace(
     CLAUDE,
-    files=None,
     name="hookproxy",
     described_by="hookproxy's own reference",
     default_timeout=60.0,  # MCP agents commonly give up on a call after a minute: a slower hook would be of no use

@@ -18,14 +18,14 @@ from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, O
 from ..policy import matchers
 from .agent_documents import DocumentSigns, Members
 from .agent_side import AgentSide, Can, DocumentForm, milliseconds, result_outcome, session_of, text_outcome
-from .dialect import Dialect, Effect, HookFile, HookList, UserFiles
+from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, for_names
 from .shared import claude_agent_side, claude_matchers, command_file, handler_types, labels
 from .shared import claude_envelope as envelope
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared import output as shared_output
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from .shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, because, by_name
+from .shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from .shared.handler_types import Handler
 from .shared.hook_file import Table
 from .shared.llm_outcome import llm_outcome
@@ -154,7 +154,7 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
 FORMAT: Final = CommandFile(
     dialect="qwen",
     events=by_name(*_CALL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
-    unavailable=because(
+    unavailable=for_names(
         {
             "an MCP server does not see which calls were made together": "PostToolBatch",
             PROMPTS_UNSEEN: "UserPromptSubmit UserPromptExpansion QueryEnd",

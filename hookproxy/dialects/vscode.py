@@ -26,7 +26,7 @@ from ..model.hooks import (
 )
 from .agent_documents import DocumentSigns
 from .agent_side import AgentSide, Can, DocumentForm, session_of, split_underscored_name
-from .dialect import Dialect, Effect, HookFile, HookList
+from .dialect import Dialect, Effect, HookFile, HookList, for_names
 from .shared import claude_agent_side as envelope
 from .shared import command_file
 from .shared import hook_file as shared_hook_file
@@ -147,7 +147,6 @@ def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its folder and its variables."""
     return replace(hook, cwd=_folder(file, entry.text("cwd")), env=entry.pairs("env"))
 
 
@@ -217,8 +216,6 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON."""
-
     hookEventName: str | None = None
     continues: bool | None = msgspec.field(default=None, name="continue")
     stopReason: str | None = None
@@ -229,18 +226,14 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     hookSpecificOutput: _Specific | None = None
 
 
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "reason": Effect.REASON,
-    "stopReason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "additionalContext": Effect.TELLS_MODEL,
-    "systemMessage": Effect.TELLS_PERSON,
-    "continue": Effect.DENIES_AND_STOPS,
-}
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision",
+    Effect.REASON: "hookSpecificOutput.permissionDecisionReason reason stopReason",
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext additionalContext",
+    Effect.TELLS_PERSON: "systemMessage",
+    Effect.DENIES_AND_STOPS: "continue",
+})  # fmt: skip
 """What each member of the JSON output does here. `decision` is read after a call only."""
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)

@@ -50,7 +50,7 @@ _MICROSECONDS: Final = 1_000_000
 _MILLISECONDS: Final = 1000
 _EVICTS_NOTHING: Final = "noeviction"
 _SCRIPT: Final = re.compile(r" script: [0-9a-f]{40}, on .*", re.DOTALL)  # which of ours it was, in a server's errors
-_LATE: Final = "it does not answer in time"
+_LATE: Final = "it does not respond in time"
 
 Argument = str | bytes | int | float
 
@@ -226,7 +226,7 @@ class Store:
         self._report(
             f"the store at {self._where} cannot be reached: {failure}; {effect}"
             if failure
-            else f"the store at {self._where} answers"
+            else f"the store at {self._where} responds"
         )
 
     def _check_eviction(self, memory: object) -> None:

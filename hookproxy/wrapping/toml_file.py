@@ -94,7 +94,6 @@ def _member(path: str, text: str, key: str, value: object, statement: _Statement
 
 
 def _list_node(path: str, text: str, start: int, end: int, values: list[object]) -> ListNode:
-    """An array of strings."""
     items: list[Leaf] = []
     last, position = start + 1, _skip_blanks(text, start + 1)
     while position < end - 1 and (found := _STRING.match(text, position)):
@@ -224,7 +223,6 @@ def _path(key: str) -> tuple[str, ...]:
 
 
 def _value_end(text: str, at: int) -> int:
-    """The end of the value at this position."""
     if text[at : at + 1] not in ("[", "{"):
         found = _STRING.match(text, at) or _SCALAR.match(text, at)
         return found.end() if found else at

@@ -256,7 +256,6 @@ def _prepend(list_node: ListNode, quoted: Sequence[str]) -> Edit:
 
 
 def _replace(syntax: Syntax, entry: Entry, words: tuple[str, ...], count: int) -> list[Edit]:
-    """The edits that replace hookproxy's present words."""
     quoted = [syntax.quote(word) for word in words]
     command, list_node = entry.command, entry.list_node
     if command is None or list_node is None:

@@ -11,17 +11,17 @@ from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import HookFile, HookList
+from ..dialect import HookFile, HookList, for_names
 from ..shared import claude_matchers, command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
-from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, because, by_name
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import TOOL_EVENTS
 from .output import detach_time
 
-_UNAVAILABLE: Final = because({
+_UNAVAILABLE: Final = for_names({
     PROMPTS_UNSEEN: "UserPromptSubmit UserPromptExpansion",
     "an MCP server does not see turns, tasks and subagents": (
         "Stop StopFailure SubagentStart SubagentStop TaskCreated TaskCompleted TeammateIdle"
@@ -137,8 +137,10 @@ def _read_handler(file: HookFile, name: str, entry: Table) -> Handler | str:
     if reason := _why_impossible(EVENTS[name], entry):
         return reason
     entry.text("statusMessage")
-    if handler := handler_types.http_or_mcp_tool(entry, "allowedEnvVars"):
-        return handler
+    if entry.text("type") == "http":
+        return handler_types.read_http(entry, "allowedEnvVars")
+    if entry.text("type") == "mcp_tool":
+        return handler_types.read_mcp_tool(entry)
     entry.require("command")
     handler, args, folders = command_file.shell_command(entry, "command"), entry.texts("args"), _folder_variables(file)
     if args is None:

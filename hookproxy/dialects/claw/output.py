@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
 from ..shared.output import BLOCKS
 
@@ -60,18 +60,15 @@ def _labelled(label: str, text: str) -> tuple[str, ...]:
 
 # --- claw@current ---
 
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "reason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "systemMessage": Effect.TELLS_PERSON,
-    "continue": Effect.DENIES_AND_STOPS,
-    "hookSpecificOutput.hookEventName": Effect.NONE,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision",
+    Effect.REASON: "hookSpecificOutput.permissionDecisionReason reason",
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.TELLS_PERSON: "systemMessage",
+    Effect.DENIES_AND_STOPS: "continue",
+    Effect.NONE: "hookSpecificOutput.hookEventName",
+})  # fmt: skip
 
 _PERMISSIONS: Final = ("allow", "ask", "deny")
 _NULL: Final = b"null"
@@ -227,7 +224,6 @@ def _parse_members(members: Mapping[str, bytes], stdout: str) -> _ParsedOutput:
 
 
 def _specific(raw: bytes, problems: list[str]) -> Mapping[str, bytes]:
-    """The members of `hookSpecificOutput`."""
     if raw.startswith(b"{"):
         return {key: bytes(value) for key, value in raw_json.fields(raw).items()}
     if raw != _NULL:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
 
 _CONTROL: Final = "HOOK_CONTROL\t"
@@ -35,15 +35,13 @@ class _Control(msgspec.Struct, frozen=True, kw_only=True):
     shouldContinue: msgspec.Raw = shared_output.NO_JSON
 
 
-FIELDS: Final = {
-    "cancel": Effect.DENIES_AND_STOPS,
-    "review": Effect.DECIDES,
-    "errorMessage": Effect.REASON,
-    "context": Effect.TELLS_MODEL,
-    "contextModification": Effect.TELLS_MODEL,
-    "overrideInput": Effect.REWRITES,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DENIES_AND_STOPS: "cancel",
+    Effect.DECIDES: "review",
+    Effect.REASON: "errorMessage",
+    Effect.TELLS_MODEL: "context contextModification",
+    Effect.REWRITES: "overrideInput",
+})  # fmt: skip
 
 _DECODER: Final = msgspec.json.Decoder(_Control)
 _DECIDING: Final = shared_output.deciding_members(
@@ -79,7 +77,6 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
 
 
 def _verdict(event: Event, control: _Control) -> Verdict:
-    """The verdict of what a hook prints."""
     before = event is Event.PRE_TOOL_USE
     context = control.context or control.contextModification or ""
     if control.cancel:

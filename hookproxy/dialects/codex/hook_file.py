@@ -10,11 +10,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
-from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugin
+from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugin, for_names
 from ..shared import claude_matchers, command_file, handler_types, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, because, by_name
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
@@ -144,7 +144,6 @@ def _only_in_rust(pattern: str) -> bool:
 
 
 def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -> list[str]:
-    """What a matcher does otherwise than its author may think."""
     if not _LISTED.fullmatch(pattern) and _only_in_rust(pattern):
         return ["cannot be read here, so the hook runs for every tool"]
     return claude_matchers.never_matches(event, pattern, matches)
@@ -190,7 +189,7 @@ FORMAT: Final = CommandFile(
     events=by_name(
         Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
     ),
-    unavailable=because(
+    unavailable=for_names(
         {
             PROMPTS_UNSEEN: "UserPromptSubmit",
             TURNS_AND_SUBAGENTS_UNSEEN: "Stop SubagentStart SubagentStop Interrupt",

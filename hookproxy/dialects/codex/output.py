@@ -13,7 +13,7 @@ import msgspec
 
 from ...jsonrpc import raw_json
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
 from ..shared.events import BEFORE_CALL
 from ..shared.output import BLOCKS
@@ -38,8 +38,6 @@ class _Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class _Context(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`hookSpecificOutput` with a text for the model."""
-
     hookEventName: _EventName
     additionalContext: str | None = None
 
@@ -88,19 +86,16 @@ class _StartOutput(_Common, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     hookSpecificOutput: _Context | None = None
 
 
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "hookSpecificOutput.decision.behavior": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "hookSpecificOutput.decision.message": Effect.REASON,
-    "reason": Effect.REASON,
-    "stopReason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "continue": Effect.REPLACES,
-    "systemMessage": Effect.TELLS_PERSON,
-}
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision hookSpecificOutput.decision.behavior",
+    Effect.REASON: (
+        "hookSpecificOutput.permissionDecisionReason hookSpecificOutput.decision.message reason stopReason"
+    ),
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.REPLACES: "continue",
+    Effect.TELLS_PERSON: "systemMessage",
+})  # fmt: skip
 """What each member of the output does here. Other members, and reserved ones, are failures."""
 
 _CALL: Final = msgspec.json.Decoder(_CallOutput)

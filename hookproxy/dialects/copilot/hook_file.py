@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from ...model.aliases import ToolSpelling, ToolSpellings, with_claude_names
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import Files, HookFile, HookList, Plugin
+from ..dialect import Files, HookFile, HookList, Plugin, for_names
 from ..shared import command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
-from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, because
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import OBJECT
@@ -61,7 +61,7 @@ _GRANTING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _ALLOW_LOCALHOST: Final = "COPILOT_HOOK_ALLOW_LOCALHOST"
 
 
-_UNAVAILABLE: Final = because({
+_UNAVAILABLE: Final = for_names({
     PROMPTS_UNSEEN: "userPromptSubmitted UserPromptSubmit",
     TURNS_AND_SUBAGENTS_UNSEEN: "agentStop Stop subagentStart SubagentStart subagentStop SubagentStop",
     INSIDE_AGENT: "preCompact PreCompact",
@@ -90,6 +90,8 @@ preMcpToolCall is that of Copilot CLI 1.0.51 and of its SDKs; no document has an
 """
 _CLAUDE_MATCHER_EVENTS: Final = ("PreToolUse", "PermissionRequest")
 """The events with "Claude-format matchers" in the current edition: there, an asterisk matches all."""
+
+
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 
 
@@ -257,7 +259,6 @@ def _http(environ: Mapping[str, str], event: Event, entry: Table) -> Handler:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its folder, its variables and the options of its file."""
     folder = _folder(file.project_dir, entry.text("cwd"))
     env: tuple[tuple[str, str], ...] = ()
     if hook.type == "command":

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import normalize
 from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
 from ..shared.output import BLOCKS, InvalidOutput
 
@@ -38,8 +38,6 @@ class _CallDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """`permissionRequest decision control`."""
-
     behavior: Literal["allow", "deny"] | None = None
     message: str | None = None
     interrupt: bool | None = None
@@ -52,15 +50,11 @@ class _AdditionalContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _ModifiedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool's result in Copilot CLI's format."""
-
     textResultForLlm: str
     resultType: Literal["success", "failure", "denied", "error"] | None = None
 
 
 class _ResultOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """`postToolUse output` of the current edition."""
-
     modifiedResult: _ModifiedResult | None = None
     additionalContext: str | None = None
 
@@ -84,19 +78,16 @@ _RESULT_DECODER: Final = msgspec.json.Decoder(_ResultOutput)
 _META_DECODER: Final = msgspec.json.Decoder(_MetaOutput)
 _PROGRESS_DECODER: Final = msgspec.json.Decoder(_Progress)
 
-FIELDS: Final = {
-    "permissionDecision": Effect.DECIDES,
-    "behavior": Effect.DECIDES,
-    "permissionDecisionReason": Effect.REASON,
-    "message": Effect.REASON,
-    "modifiedArgs": Effect.REWRITES,
-    "additionalContext": Effect.TELLS_MODEL,
-    "interrupt": Effect.DENIES_AND_STOPS,
-    "metaToUse": Effect.REWRITES_META,
-    "decision": Effect.NONE,  # for agentStop and subagentStop, which cannot occur behind MCP
-    "reason": Effect.NONE,
-}
-"""What each member of the output does here."""
+FIELDS: Final = for_names({
+    Effect.DECIDES: "permissionDecision behavior",
+    Effect.REASON: "permissionDecisionReason message",
+    Effect.REWRITES: "modifiedArgs",
+    Effect.TELLS_MODEL: "additionalContext",
+    Effect.DENIES_AND_STOPS: "interrupt",
+    Effect.REWRITES_META: "metaToUse",
+    # `decision`: for agentStop and subagentStop, which cannot occur behind MCP
+    Effect.NONE: "decision reason",
+})  # fmt: skip
 
 _DECIDING_MEMBERS: Final = shared_output.deciding_members(
     FIELDS, {"permissionDecision": ("allow", "deny", "ask"), "behavior": ("allow", "deny")}

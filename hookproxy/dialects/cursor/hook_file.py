@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import Files, HookFile, HookList, Plugin
+from ..dialect import Files, HookFile, HookList, Plugin, for_names
 from ..shared import familiar_call
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts, regular_expression
-from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN, because
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN
 from ..shared.hook_file import Table
 
 BEFORE_SHELL: Final = "beforeShellExecution"
@@ -47,7 +47,7 @@ _EVENTS: Final = {
 _SECOND: Final = frozenset({BEFORE_MCP, BEFORE_SHELL, BEFORE_READ, "postToolUse", "postToolUseFailure"})
 """The events that come after the other event on the same side of a call."""
 
-_UNAVAILABLE: Final = because({
+_UNAVAILABLE: Final = for_names({
     "inline completions never pass through MCP": "beforeTabFileRead afterTabFileEdit",
     PROMPTS_UNSEEN: "beforeSubmitPrompt",
     TURNS_UNSEEN: "afterAgentResponse afterAgentThought stop",

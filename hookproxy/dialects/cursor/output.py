@@ -6,7 +6,6 @@ It never raises: invalid output is a failure or a denial that names what is wron
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
 from ...processes.environment import VARIABLE_LIMIT
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
 from ..shared.output import BLOCKS
 
@@ -32,8 +31,6 @@ _CLAUDE_NAMES: Final = {"preToolUse": "PreToolUse", "postToolUse": "PostToolUse"
 
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
-    """Claude Code's `hookSpecificOutput`."""
-
     hookEventName: str | None = None
     permissionDecision: Literal["allow", "ask", "deny"] | None = None
     permissionDecisionReason: str | None = None
@@ -67,26 +64,17 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
         return self.agent_message or self.agentMessage or ""
 
 
-FIELDS: Final[Mapping[str, Effect]] = {
-    "permission": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "continue": Effect.DECIDES,
-    "agent_message": Effect.REASON,
-    "agentMessage": Effect.REASON,
-    "reason": Effect.REASON,
-    "user_message": Effect.TELLS_PERSON,
-    "userMessage": Effect.TELLS_PERSON,
-    "updated_input": Effect.REWRITES,
-    "updated_mcp_tool_output": Effect.REPLACES,
-    "additional_context": Effect.TELLS_MODEL,
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "env": Effect.SETS_VARIABLES,
-    "followup_message": Effect.NONE,  # of stop and subagentStop, which cannot occur behind MCP
-}
-"""What each member of the output does here."""
+FIELDS: Final = for_names({
+    Effect.DECIDES: "permission decision continue hookSpecificOutput.permissionDecision",
+    Effect.REASON: "agent_message agentMessage reason hookSpecificOutput.permissionDecisionReason",
+    Effect.TELLS_PERSON: "user_message userMessage",
+    Effect.REWRITES: "updated_input hookSpecificOutput.updatedInput",
+    Effect.REPLACES: "updated_mcp_tool_output",
+    Effect.TELLS_MODEL: "additional_context hookSpecificOutput.additionalContext",
+    Effect.SETS_VARIABLES: "env",
+    # `followup_message`: of stop and subagentStop, which cannot occur behind MCP
+    Effect.NONE: "followup_message",
+})  # fmt: skip
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _DECIDING_MEMBERS: Final = shared_output.deciding_members(
@@ -240,7 +228,6 @@ def _before_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
 
 
 def _after_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
-    """The verdict of postToolUse and sessionStart."""
     messages = [output.for_person]
     specific = output.hookSpecificOutput or _NO_SPECIFIC
     context = output.additional_context or specific.additionalContext or ""

@@ -86,7 +86,6 @@ def _before_call(decision: HookDecision) -> dict[str, object]:
 
 
 def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
-    """The hooks of the agent `root`."""
     events: dict[str, list[str]] = {}
     for entry in entries:
         events.setdefault(entry.event_name, []).append(_yaml(entry))

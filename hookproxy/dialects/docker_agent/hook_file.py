@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from ...model.aliases import ToolSpelling, ToolSpellings, with_claude_names
 from ...model.errors import ConfigError
 from ...model.hooks import Event, HookSpec
-from ..dialect import HookFile, HookList
+from ..dialect import HookFile, HookList, for_names
 from ..shared import command_file, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matcher, Timeouts
-from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, because
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN
 from ..shared.handler_types import Handler
 from ..shared.hook_file import CANNOT_FIRE, Table
 from . import output
@@ -62,7 +62,7 @@ LISTS: Final = {
 }
 """The events whose hooks are in a plain list. Those of all others are in groups with a matcher."""
 
-_UNAVAILABLE_EVENTS: Final = because({
+_UNAVAILABLE_EVENTS: Final = for_names({
     PROMPTS_UNSEEN: "user_prompt_submit user_steering_messages_submit user_followup_submit",
     "an MCP server does not see turns, subagents and model calls": (
         "turn_start turn_end before_llm_call after_llm_call stop subagent_stop"

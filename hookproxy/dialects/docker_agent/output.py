@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
 from ..shared.events import AFTER_CALL, BEFORE_CALL
 from ..shared.output import BLOCKS
@@ -50,8 +50,6 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON."""
-
     continues: bool | None = msgspec.field(default=None, name="continue")
     stop_reason: str | None = None
     suppress_output: bool | None = None  # no transcript here shows what a hook prints
@@ -61,19 +59,14 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     hook_specific_output: _Specific | None = None
 
 
-FIELDS: Final[Mapping[str, Effect]] = {
-    "continue": Effect.DENIES_AND_STOPS,
-    "stop_reason": Effect.REASON,
-    "suppress_output": Effect.NONE,
-    "system_message": Effect.TELLS_PERSON,
-    "decision": Effect.DECIDES,
-    "reason": Effect.REASON,
-    "hook_specific_output.hook_event_name": Effect.NONE,
-    "hook_specific_output.permission_decision": Effect.DECIDES,
-    "hook_specific_output.permission_decision_reason": Effect.REASON,
-    "hook_specific_output.updated_input": Effect.REWRITES,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DENIES_AND_STOPS: "continue",
+    Effect.REASON: "stop_reason reason hook_specific_output.permission_decision_reason",
+    Effect.NONE: "suppress_output hook_specific_output.hook_event_name",
+    Effect.TELLS_PERSON: "system_message",
+    Effect.DECIDES: "decision hook_specific_output.permission_decision",
+    Effect.REWRITES: "hook_specific_output.updated_input",
+})  # fmt: skip
 
 CURRENT_FIELDS: Final[Mapping[str, Effect]] = {
     **FIELDS,
@@ -237,7 +230,6 @@ def _on_exit_2(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stderr: 
 
 
 def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_text: str) -> Verdict:
-    """The verdict with exit code 0."""
     stops = output.continues is False and event_name(spec) in rules.stopping
     if spec.event in BEFORE_CALL:
         return _on_call(rules, spec, output, stops)
@@ -260,7 +252,6 @@ def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_te
 
 
 def _on_call(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stops: bool) -> Verdict:
-    """The verdict with exit code 0 about a call that has not run."""
     permission, reason = _permission(output, event_name(spec))
     if output.continues is False:
         other_reason = "" if permission in (Permission.ALLOW, Permission.ASK) else reason

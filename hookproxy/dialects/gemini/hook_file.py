@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import Files, HookFile, HookList, Plugin
+from ..dialect import Files, HookFile, HookList, Plugin, for_names
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from ..shared.events import TURNS_UNSEEN, because
+from ..shared.events import TURNS_UNSEEN
 from ..shared.hook_file import Table
 
 _EVENTS: Final = {
@@ -27,7 +27,7 @@ _EVENTS: Final = {
 }
 """AfterTool also occurs after a result with isError. Of a call without a result, Gemini CLI has no event."""
 
-_UNAVAILABLE: Final = because({
+_UNAVAILABLE: Final = for_names({
     TURNS_UNSEEN: "BeforeAgent AfterAgent",
     "requests to the model never pass through MCP": "BeforeModel AfterModel BeforeToolSelection",
     "the agent compresses its conversation itself, and an MCP server does not see it": "PreCompress",
@@ -125,7 +125,6 @@ def compile_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _matcher_notes(event: Event, pattern: str, _matches: Callable[[str], bool]) -> list[str]:
-    """What a matcher does otherwise than its author may think."""
     pattern = pattern.strip()
     if event in _TRIGGERS:
         never = pattern not in ("", "*", _TRIGGERS[event])

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
 from ..shared.events import AFTER_CALL
 from ..shared.settle import joined_replacements
@@ -43,19 +43,17 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     hookSpecificOutput: _Specific | None = None
 
 
-FIELDS: Final = {
-    "decision": Effect.DECIDES,
-    "reason": Effect.REASON,
-    "stopReason": Effect.REASON,
-    "hookSpecificOutput.tool_input": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "systemMessage": Effect.TELLS_PERSON,
-    "continue": Effect.DENIES_AND_STOPS,
-    "hookSpecificOutput.tailToolCallRequest": Effect.NONE,  # the agent would call another tool by itself
-    "hookSpecificOutput.clearContext": Effect.NONE,  # for the agent's conversation
-    "suppressOutput": Effect.NONE,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DECIDES: "decision",
+    Effect.REASON: "reason stopReason",
+    Effect.REWRITES: "hookSpecificOutput.tool_input",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.TELLS_PERSON: "systemMessage",
+    Effect.DENIES_AND_STOPS: "continue",
+    # `tailToolCallRequest`: the agent would call another tool by itself
+    # `clearContext`: for the agent's conversation
+    Effect.NONE: "hookSpecificOutput.tailToolCallRequest hookSpecificOutput.clearContext suppressOutput",
+})  # fmt: skip
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _TEXT_DECODER: Final = msgspec.json.Decoder(str)
@@ -111,7 +109,6 @@ def _unquoted(printed: bytes) -> bytes:
 
 
 def _of_text(spec: HookSpec, result: HookResult, text: str) -> Verdict:
-    """The verdict on plain text, by the exit status."""
     text = shared_output.truncate(text)
     if result.code == WARNS:
         return Verdict(failure="exited with status 1" + shared_output.explanation(text))
@@ -138,7 +135,6 @@ def _at_least_denied(result: HookResult, verdict: Verdict, text: str) -> Verdict
 
 
 def _of_json(spec: HookSpec, output: _JsonOutput) -> Verdict:
-    """The verdict of JSON output."""
     specific = output.hookSpecificOutput or _NO_SPECIFIC
     permission = shared_output.PERMISSIONS[output.decision] if output.decision else None
     stop, reason = output.continues is False, output.reason or ""

@@ -30,7 +30,6 @@ is not known."""
 
 
 def _read_output(spec: HookSpec, result: HookResult) -> Verdict:
-    """The verdict of a hook run. Never raises."""
     if hook_file.is_of_agent_file(spec):
         size = hook_file.output_size(spec)
         cut = replace(result, stdout=_cut(result.stdout, size), stderr=_cut(result.stderr, size))

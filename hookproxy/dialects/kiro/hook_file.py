@@ -9,11 +9,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
-from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
+from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, for_names
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, because
+from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN
 from ..shared.hook_file import CANNOT_FIRE, Table
 from .matchers import agent_matcher, any_of, regex_matcher
 
@@ -53,14 +53,14 @@ _VERSION_1_EVENTS: Final = {
     "AgentSpawn": Event.SESSION_START,
     "SessionEnd": Event.SESSION_END,
 }
-_VERSION_1_UNAVAILABLE: Final = because({
+_VERSION_1_UNAVAILABLE: Final = for_names({
     PROMPTS_UNSEEN: "UserPromptSubmit",
     TURNS_UNSEEN: "Stop",
     _SPECS_UNSEEN: "PreTaskExec PostTaskExec",
     _FILES_UNSEEN: "PostFileCreate PostFileSave PostFileDelete",
     _MANUAL: "Manual",
 })  # fmt: skip
-_IDE_0_UNAVAILABLE: Final = because({
+_IDE_0_UNAVAILABLE: Final = for_names({
     PROMPTS_UNSEEN: "promptSubmit",
     TURNS_UNSEEN: "agentStop",
     _FILES_UNSEEN: "fileCreated fileEdited fileDeleted",
@@ -149,7 +149,6 @@ AGENT_FILE: Final = CommandFile(
 
 
 def _version_1(file: HookFile, entry: Table) -> HookList:
-    """The hooks of one entry of version 1."""
     source = f"{file.path}: {entry.path}"
     entry.require("trigger", 'write "trigger": "PreToolUse"')
     trigger = entry.text("trigger")
@@ -168,7 +167,6 @@ def _version_1(file: HookFile, entry: Table) -> HookList:
 
 
 def _ide_0(file: HookFile, document: Table) -> HookList:
-    """The hooks of a `.kiro.hook` file."""
     if "enabled" in document.members and not document.flag("enabled"):
         return HookList((), remarks=(f"{file.path}: is not enabled",))
     when, then = document.table("when"), document.table("then")

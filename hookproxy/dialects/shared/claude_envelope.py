@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from . import output as shared_output
 from .events import AFTER_CALL, BEFORE_CALL
 from .output import BLOCKS, NO_JSON
@@ -24,8 +24,6 @@ _AGENT_CHANGES: Final = ("setMode", "addDirectories", "removeDirectories")
 
 
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A permission rule in two parts."""
-
     toolName: str
     ruleContent: str = ""
 
@@ -36,8 +34,6 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _PermissionChange(msgspec.Struct, frozen=True):
-    """An entry of `updatedPermissions`."""
-
     type: str
     behavior: str = ""
     rules: tuple[_Rule, ...] = ()
@@ -221,18 +217,15 @@ class _AnyOutput(Output, frozen=True, kw_only=True):
 
 _DECODER: Final = msgspec.json.Decoder(_AnyOutput)
 _DENYING: Final = ("deny", "block")
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "reason": Effect.REASON,
-    "stopReason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "systemMessage": Effect.TELLS_PERSON,
-    "continue": Effect.DENIES_AND_STOPS,
-    "suppressOutput": Effect.NONE,
-}
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision",
+    Effect.REASON: "hookSpecificOutput.permissionDecisionReason reason stopReason",
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.TELLS_PERSON: "systemMessage",
+    Effect.DENIES_AND_STOPS: "continue",
+    Effect.NONE: "suppressOutput",
+})  # fmt: skip
 """What each member of the output does in a system that has this base alone."""
 
 _DECIDING_MEMBERS: Final = {

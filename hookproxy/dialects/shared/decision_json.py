@@ -38,8 +38,6 @@ class DecisionWords(Struct, frozen=True):
 
 
 class _Specific(Struct, frozen=True, kw_only=True):
-    """`hookSpecificOutput`, as in Claude Code's JSON."""
-
     decision: str | None = None
     permissionDecision: str | None = None
     reason: str | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from ...model.hooks import Event
@@ -22,8 +21,3 @@ INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not s
 def by_name(*events: Event) -> dict[str, Event]:
     """These events under Claude Code's names for them, which other systems have, too."""
     return {event.value: event for event in events}
-
-
-def because(reasons: Mapping[str, str]) -> dict[str, str]:
-    """The reason of each event, from the names of events, with blanks between them, by their reason."""
-    return {name: reason for reason, names in reasons.items() for name in names.split()}

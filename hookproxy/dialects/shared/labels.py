@@ -104,7 +104,6 @@ def _command_words(words: list[str]) -> list[str]:
 
 
 def _label(words: list[str]) -> str:
-    """The label of one command."""
     program = _last_part(words[0])
     if program.startswith("$"):  # most likely an interpreter, for example `$PYTHON guard.py`
         return _label_of_run_program(program, words[1:])
