@@ -453,7 +453,7 @@ def test_a_right_issuer_in_the_redirect_is_accepted(oauth: OAuthServer, capsys: 
         (["http://mcp.example.com/"], "does not use https"),
         (["https://user:secret@mcp.example.com/"], "holds a name or password"),
         (["mcp.example.com"], "is not the address of a server"),
-        (["--list", "https://mcp.example.com/"], "--list takes no address"),
+        (["--list", "https://mcp.example.com/"], "--list does not take an address"),
         (["--port", "70000", "https://mcp.example.com/"], "out of range"),
         (["--timeout", "0", "https://mcp.example.com/"], "out of range"),
         (["--client-credentials", "https://mcp.example.com/"], "needs a secret"),
@@ -571,7 +571,8 @@ def test_logging_out_works_without_the_authorization_server(oauth: OAuthServer, 
     login(capsys, tenant.url)
     assert main(["logout", tenant.url]) == 0
     output = capsys.readouterr().out
-    assert f"logged out of {tenant.url}\n  its tokens may be valid until they end: {dead} cannot be reached" in output
+    problem = f"its tokens may stay valid until they expire: {dead} cannot be reached"
+    assert f"logged out of {tenant.url}\n  {problem}" in output
     assert stored(tenant.url) is None
 
 

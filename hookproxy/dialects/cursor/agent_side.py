@@ -77,7 +77,7 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
     if decision.replacement is not None and event.context.alias is None:
         output["updated_mcp_tool_output"] = _object(decision.replacement)
     elif decision.replacement is not None:
-        messages.append("cursor lets no hook replace the output of its own tools: the model reads it")
+        messages.append("cursor does not let hooks replace the output of its own tools: the model reads it")
     return replace(json_output(output), stderr="\n".join(filter(None, messages)))
 
 
