@@ -53,10 +53,7 @@ _PART: Final = re.compile(
     rf"|{_OTHER_PARTS}",
     re.ASCII,
 )
-_QUOTED_PART: Final = re.compile(
-    rf"(?P<plain>[^\"\\$`\r]+)|(?P<continued>(?<![$\\])\\\n)|{_OTHER_PARTS}",
-    re.ASCII,
-)
+_QUOTED_PART: Final = re.compile(rf"(?P<plain>[^\"\\$`\r]+)|(?P<continued>(?<![$\\])\\\n)|{_OTHER_PARTS}", re.ASCII)
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
 _REDIRECTION: Final = re.compile(
     rf"{_BLANKS}(?:[12]?>&[12]{_END}|<<(?P<tabs>-?)(?![<-])|"
