@@ -18,7 +18,7 @@ from ..model.hooks import Ended, Event, HookRun, Permission, Session, Verdict
 from ..model.principal import Principal
 from ..model.settings import Results, Settings
 from . import os_user
-from .call_record import Record, RefusedMessage, Skipped
+from .call_record import Record, RefusedMessage
 
 if TYPE_CHECKING:
     from ..jsonrpc.redact import Redaction
@@ -33,7 +33,7 @@ TEXT_LIMIT: Final = 64 * 1024
 """Bytes of a hook's input or output, or of a result; of longer ones a digest is kept."""
 
 _LONGEST: Final = 144 * 1024 * 1024  # bytes of arguments in a line; readers accept more (`records.LONGEST`)
-_STDERR_LIMIT: Final = 2000  # bytes kept of the standard error of a hook: the last lines of a traceback
+_STDERR_LIMIT: Final = 2000  # bytes kept of the end of a hook's standard error: the last lines of a traceback
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _NOT_REDACTED: Final = frozenset(
     {
@@ -116,7 +116,10 @@ class Lines:
             "id": msgspec.Raw(record.id),
             **self._arguments(record),
             "hooks": [self._hook(run, record.tool) for run in record.hook_runs] if record.hook_runs else [],
-            "skipped": [_skipped(hook) for hook in record.skipped] if record.skipped else None,
+            "skipped": [
+                {"source": hook.spec.source, "event": hook.spec.event, "command": hook.spec.target, "why": hook.why}
+                for hook in record.skipped
+            ],
             "changed": ["arguments"] * bool(record.final) + ["result"] * record.result_changed,
             **(self._changed_result(record) if record.result_changed else {}),
             "repeats": record.repeats,
@@ -169,7 +172,7 @@ class Lines:
             "feedback": list(verdict.feedback),
             "messages": list(verdict.messages),
             **_texts_or_digests({name: text for name, text in texts.items() if text}, full),
-            **({"stderr": _stderr_end(result.stderr)} if result.stderr else {}),
+            **({"stderr": result.stderr[-_STDERR_LIMIT:].decode(errors="replace")} if result.stderr else {}),
         }
 
 
@@ -261,15 +264,6 @@ def _texts_or_digests(texts: dict[str, bytes | bytearray], full: bool) -> dict[s
         else:
             members[f"{name}_sha256"] = _sha256(text)
     return members
-
-
-def _skipped(hook: Skipped) -> dict[str, object]:
-    return {"source": hook.spec.source, "event": hook.spec.event, "command": hook.spec.target, "why": hook.why}
-
-
-def _stderr_end(stderr: bytes) -> str:
-    """The end of a hook's standard error, which usually has the reason of a failure."""
-    return stderr[-_STDERR_LIMIT:].decode(errors="replace")
 
 
 def _outcome(run: HookRun) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -163,7 +164,7 @@ class Span:
     def end(self, record: Record) -> None:
         """End the span of a finished call, and record its metrics."""
         span, tool = self._span, record.tool[:_LONGEST_NAME]
-        error = self._error_attributes(record)
+        error = _error_attributes(record, self._call)
         for run in record.hook_runs:
             self._add_hook_run(run)
         span.set_attribute("hookproxy.decision", record.decision)
@@ -174,26 +175,6 @@ class Span:
         span.end()
         attributes = {**_operation(self._collector.metric_name(tool)), **error, "hookproxy.decision": record.decision}
         self._collector.calls.record(record.ms / 1000, attributes)
-
-    def _error_attributes(self, record: Record) -> dict[str, str]:
-        """The error attributes of a failed call; empty if it did not fail."""
-        if record.result in _ERROR_RESULTS:
-            return {"error.type": record.result}
-        if record.result != "error":
-            return {}
-        code = self._error_code()
-        return {"error.type": code, "rpc.response.status_code": code} if code else {"error.type": "tool_error"}
-
-    def _error_code(self) -> str:
-        """The code of a JSON-RPC error; empty if the response is not an error."""
-        response = self._call.response
-        if response is None or response.error is None:
-            return ""
-        try:
-            code = bytes(raw_json.fields(response.error)["code"])
-        except (ValueError, KeyError):
-            return _OTHER
-        return code.decode() if raw_json.is_integer(code) and len(code) <= len("-2147483648") else _OTHER
 
     def _add_hook_run(self, run: HookRun) -> None:
         attributes = {
@@ -207,6 +188,21 @@ class Span:
 
 def _histogram(meter: metrics.Meter, name: str, bounds: Sequence[float], what: str) -> metrics.Histogram:
     return meter.create_histogram(name, unit="s", description=what, explicit_bucket_boundaries_advisory=bounds)
+
+
+def _error_attributes(record: Record, call: Call) -> dict[str, str]:
+    """The error attributes of a failed call: its result, or the code of a JSON-RPC error; empty if it did not fail."""
+    if record.result in _ERROR_RESULTS:
+        return {"error.type": record.result}
+    if record.result != "error":
+        return {}
+    if call.response is None or call.response.error is None:
+        return {"error.type": "tool_error"}
+    code = b""
+    with suppress(ValueError, KeyError):
+        code = bytes(raw_json.fields(call.response.error)["code"])
+    shown = code.decode() if raw_json.is_integer(code) and len(code) <= len("-2147483648") else _OTHER
+    return {"error.type": shown, "rpc.response.status_code": shown}
 
 
 def _operation(tool: str) -> dict[str, str]:

@@ -183,7 +183,7 @@ class StoredCredentials:
                 status, body = await self._post(request.url, request.headers, request.body)
             tokens = token_requests.read_response(status, body)
         except TokenRefused as error:
-            why = f"{addresses.shown(login.issuer)} answers {error}"
+            why = f"{addresses.shown(login.issuer)} responds with {error}"
             self._failed(self._ended(request.hide(why)), login)
             return None
         except (TokenUnavailable, OSError) as error:
@@ -255,6 +255,6 @@ def _header(login: StoredLogin | None) -> str | None:
 def _reason(error: Exception, issuer: str) -> str:
     """Why there is no response, without a full stop."""
     if isinstance(error, TimeoutError):
-        return f"{addresses.shown(issuer)} has not answered within {RENEWAL_TIMEOUT:.0f} s"
+        return f"{addresses.shown(issuer)} has not responded within {RENEWAL_TIMEOUT:.0f} s"
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return f"{addresses.shown(issuer)} cannot be used: {text}".rstrip(".")

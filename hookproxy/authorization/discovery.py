@@ -82,7 +82,7 @@ async def _resource_metadata(server: str, named: str | None, fetch: Fetch) -> Pr
     for url in build_protected_resource_metadata_discovery_urls(named, server):
         response = await fetch.get(_METADATA, url)
         if response.status_code >= 500 or response.status_code == 429:
-            raise UserError(f"{addresses.shown(url)} answers with status {response.status_code}", "try again later")
+            raise UserError(f"{addresses.shown(url)} responds with status {response.status_code}", "try again later")
         metadata = await handle_protected_resource_response(response)
         if metadata is None:
             continue
@@ -116,7 +116,7 @@ async def _issuer_metadata(server: str, issuer: str, named: bool, fetch: Fetch) 
         response = await fetch.get("the authorization server", url)
         going_on, metadata = await handle_auth_metadata_response(response)
         if not going_on:
-            raise UserError(f"{addresses.shown(url)} answers with status {response.status_code}", "try again later")
+            raise UserError(f"{addresses.shown(url)} responds with status {response.status_code}", "try again later")
         if metadata is not None:
             same = not named and issuers_match(str(metadata.issuer), issuer)  # with or without the slash at its end
             validate_metadata_issuer(metadata, str(metadata.issuer) if same else issuer)

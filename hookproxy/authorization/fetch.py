@@ -67,7 +67,7 @@ class Fetch:
                 finally:
                     await response.aclose()
         except TimeoutError:
-            raise UserError(f"{shown} has not answered within {_TIMEOUT:.0f} s", "try again later") from None
+            raise UserError(f"{shown} has not responded within {_TIMEOUT:.0f} s", "try again later") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             why = printable(str(error)) or type(error).__name__
             raise UserError(f"{shown} cannot be reached: {why}", "check the address and the network") from None

@@ -105,7 +105,7 @@ class IssuerKeys:
             self._failed(error.message)
             return
         except TimeoutError:
-            self._failed(f"{addresses.shown(self._settings.issuer)} has not answered within {_TIMEOUT:.0f} s")
+            self._failed(f"{addresses.shown(self._settings.issuer)} has not responded within {_TIMEOUT:.0f} s")
             return
         finally:
             self._tried = self._clock()
@@ -132,7 +132,7 @@ class IssuerKeys:
             place = await self._jwks_uri(fetch)
             response = await fetch.get("jwks_uri", place)
         if response.status_code != 200:
-            raise UserError(f"{addresses.shown(place)} answers with status {response.status_code}", _HINT)
+            raise UserError(f"{addresses.shown(place)} responds with status {response.status_code}", _HINT)
         try:
             keys, left_out = read_keys(response.content)
         except ValueError:
@@ -148,7 +148,7 @@ class IssuerKeys:
         for url in _metadata_addresses(issuer):
             response = await fetch.get("the issuer", url)
             if response.status_code >= 500 or response.status_code == 429:
-                raise UserError(f"{addresses.shown(url)} answers with status {response.status_code}", _HINT)
+                raise UserError(f"{addresses.shown(url)} responds with status {response.status_code}", _HINT)
             if response.status_code != 200:
                 continue
             try:

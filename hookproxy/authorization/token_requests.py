@@ -149,7 +149,7 @@ def read_response(status: int, body: bytes) -> Tokens:
     code = members.get("error")
     if status < 500 and status != 429 and isinstance(code, str) and code not in _TEMPORARY:
         raise TokenRefused(error_text(body))
-    raise TokenUnavailable(f"the token endpoint answers with status {status}")
+    raise TokenUnavailable(f"the token endpoint responds with status {status}")
 
 
 def error_text(body: bytes) -> str:

@@ -125,7 +125,7 @@ def _sees_mcp(hook: ConfiguredHook) -> str:
 
 def _aliases(hook: ConfiguredHook) -> list[str]:
     """The names that aliases give to tools, or may give to them."""
-    return [*(one.name for one in hook.settings.aliases if one.name), *_recognised(hook)]
+    return [*(alias.name for alias in hook.settings.aliases if alias.name), *_recognised(hook)]
 
 
 def _recognised(hook: ConfiguredHook) -> Iterable[str]:
@@ -149,7 +149,7 @@ def never_matching_if(hook: ConfiguredHook) -> Iterator[str]:
 
 def alias_remarks(settings: Settings) -> Iterator[Finding]:
     """Remarks about aliases. They name no file, because several files may define aliases."""
-    used = dict.fromkeys(one.preset for one in settings.aliases if one.preset)
+    used = dict.fromkeys(alias.preset for alias in settings.aliases if alias.preset)
     if used:
         from ..policy.presets import PRESETS
 
@@ -159,8 +159,9 @@ def alias_remarks(settings: Settings) -> Iterator[Finding]:
                 text = f"hooks see these tools of {preset.server} under their own names: {', '.join(preset.others)}"
                 yield Finding("", None, "preset", f"preset {name}: {text}")
             yield from (Finding("", None, "preset", f"preset {name}: {note}") for note in preset.notes)
-    tools = {one.tool for one in settings.aliases}
-    for one in settings.aliases:
-        if one.name in tools and one.name != one.tool:
-            text = f"hooks see {one.tool} as {one.name}, which is also another tool's name: hooks for one run for both"
-            yield Finding("", None, f"tools.{one.tool}", text)
+    tools = {alias.tool for alias in settings.aliases}
+    for alias in settings.aliases:
+        if alias.name in tools and alias.name != alias.tool:
+            both = "is also another tool's name: hooks for one run for both"
+            text = f"hooks see {alias.tool} as {alias.name}, which {both}"
+            yield Finding("", None, f"tools.{alias.tool}", text)

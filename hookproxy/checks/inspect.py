@@ -33,6 +33,10 @@ _DIALECT_REMARKS: Final = {
 }
 """Differences from a dialect's document that affect all its hooks."""
 
+_NO_HOOK: Final = (
+    "no hook is configured: name hook files with --hooks or --config, or write a first guard with "
+    "hookproxy init guard --user"
+)
 _CHECKS_BESIDE_TOOLS: Final = ((effective_settings.suspicious_timeout, "timeout"), (commands.problems, ""))
 _CHECKS: Final = (
     (effective_settings.never_matching, "never matches"),
@@ -51,14 +55,14 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     key_lines = KeyLines()
     notes = _each_once(finding(note, key_lines) for note in loaded.notes)
     remarks = _each_once(finding(remark, key_lines) for remark in loaded.remarks)
-    coverage = {id(one.spec): one for one in server.coverage.hooks} if server and server.coverage else {}
+    coverage = {id(of_hook.spec): of_hook for of_hook in server.coverage.hooks} if server and server.coverage else {}
     running = list(_running_entries(loaded, environ, key_lines, notes, coverage))
     of_running = {note for entry in running for note in entry.findings}
     not_running = {
         **{note: _entry_that_cannot_run(note, loaded.groups) for note in notes if note not in of_running},
         **{remark: _entry_that_cannot_run(remark, loaded.groups, is_remark=True) for remark in remarks},
     }
-    file_order = [*(group.source for group in loaded.groups), *(one.file for one in (*notes, *remarks))]
+    file_order = [*(group.source for group in loaded.groups), *(note.file for note in (*notes, *remarks))]
     entries = sorted(
         [*running, *(entry for entry in not_running.values() if entry)],
         key=lambda entry: (file_order.index(entry.file), entry.line or 0),
@@ -69,15 +73,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     rules = settings.rule_count or settings.limits
     audit = settings.audit_file and not settings.audit_default
     if not (loaded.groups or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
-        of_files.append(
-            Finding(
-                "",
-                None,
-                "",
-                "no hook is configured: name hook files with --hooks or --config, or write a first guard with "
-                "hookproxy init guard --user",
-            )
-        )
+        of_files.append(Finding("", None, "", _NO_HOOK))
     return Report(
         loaded.settings,
         tuple(entries),
@@ -119,7 +115,10 @@ def _running_entries(
             line = key_lines.line(group.source, key)
             shown = f"{group.source}:{line}" if line else spec.source
             identity = (group.managed, group.dialect.name, *spec.identity)
-            duplicate = _duplicate_remark(shown, first[identity]) if identity in first else ""
+            duplicate = ""
+            if before := first.get(identity):
+                what = "its file is named twice" if shown == before else f"it is the same hook as {before}"
+                duplicate = f"{what}: where both match, it runs once"
             first.setdefault(identity, shown)
             hook = ConfiguredHook(spec, group, loaded.settings, inherited)
             own_notes = [note for note in notes if concerns(note, group.source, key)]
@@ -136,12 +135,6 @@ def _inherited(group: Group, environ: Mapping[str, str]) -> Mapping[str, str]:
     return environment(environ)
 
 
-def _duplicate_remark(place: str, before: str) -> str:
-    """The remark on a hook that is configured a second time."""
-    what = "its file is named twice" if place == before else f"it is the same hook as {before}"
-    return f"{what}: where both match, it runs once"
-
-
 def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage: HookCoverage | None) -> HookEntry:
     """The entry of the hook at `place`. The text of `place` is a remark on it, unless it is empty."""
     spec = hook.spec
@@ -155,7 +148,11 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
     if coverage is not None and coverage.why_never:
         found.insert(0, f"never runs for this server: {coverage.why_never}")
     about_aliases = effective_settings.matching_only_aliases(hook) if coverage is None else ()
-    remarks = (place.text, _server_remark(spec), *about_aliases)
+    about_server = (
+        f"the tool is called only if its server {spec.server!r} is behind hookproxy, started with --name "
+        f"{shlex.quote(spec.server)}"
+    )
+    remarks = (place.text, about_server if spec.server else "", *about_aliases)
     return HookEntry(
         place.file,
         place.line,
@@ -179,14 +176,6 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
         names=effective_settings.seen_names(hook),
         tools=None if coverage is None else coverage.seen,
     )
-
-
-def _server_remark(spec: HookSpec) -> str:
-    """The remark on a hook that is a tool of a server; empty for other hooks."""
-    if not spec.server:
-        return ""
-    name = shlex.quote(spec.server)
-    return f"the tool is called only if its server {spec.server!r} is behind hookproxy, started with --name {name}"
 
 
 def _event_name(spec: HookSpec, dialect: Dialect, key: str) -> str:

@@ -133,25 +133,24 @@ VERSION: Final = 1
 
 def to_json(report: Report) -> str:
     """One JSON document, in ASCII, because paths may contain bytes that are not UTF-8."""
+    managed, trust = report.managed, report.trust
     document = {
         "v": VERSION,
         "settings": _settings(report.settings),
-        "managed": _managed(report),
-        "trust": report.trust and {"files": list(report.trust.files), "not_covered": report.trust.not_covered},
+        "managed": managed
+        and {
+            "files": list(managed.files),
+            "settings": _with_former_keys(managed.set_by),
+            "only": managed.managed_only,
+        },
+        "trust": trust and {"files": list(trust.files), "not_covered": trust.not_covered},
         "hooks": [_members(entry) for entry in report.entries],
-        "findings": [asdict(one) for one in report.findings],
-        "remarks": [asdict(one) for one in report.remarks],
+        "findings": [asdict(finding) for finding in report.findings],
+        "remarks": [asdict(remark) for remark in report.remarks],
         "server": report.server and _server(report.server, report.entries),
         "starts": report.starts,
     }
     return json.dumps(document, indent=2) + "\n"
-
-
-def _managed(report: Report) -> dict[str, object] | None:
-    managed = report.managed
-    if managed is None:
-        return None
-    return {"files": list(managed.files), "settings": _with_former_keys(managed.set_by), "only": managed.managed_only}
 
 
 def _server(server: CheckedServer, entries: Sequence[HookEntry]) -> dict[str, object]:
@@ -165,18 +164,19 @@ def _server(server: CheckedServer, entries: Sequence[HookEntry]) -> dict[str, ob
         "idle_rules": list(server.idle_rules),
         "tools": coverage
         and [
-            {"tool": tool, "names": [_name(one) for one in names.get(tool, ())], "rules": tool in coverage.ruled}
+            {"tool": tool, "names": [_name(name) for name in names.get(tool, ())], "rules": tool in coverage.ruled}
             for tool in coverage.tools
         ],
     }
 
 
-def _name(one: NameOfTool) -> dict[str, object]:
+def _name(name: NameOfTool) -> dict[str, object]:
+    alias = name.seen.alias
     return {
-        "name": one.seen.name,
-        "why": alias_origin(one.seen.alias),
-        "arguments": dict(one.seen.alias.arguments) if one.seen.alias else {},
-        "hooks": [{"file": entry.file, "line": entry.line, "key": entry.key} for entry in one.hooks],
+        "name": name.seen.name,
+        "why": alias_origin(alias),
+        "arguments": dict(alias.arguments) if alias else {},
+        "hooks": [{"file": entry.file, "line": entry.line, "key": entry.key} for entry in name.hooks],
     }
 
 
@@ -189,14 +189,11 @@ class NameOfTool(Struct):
 
 def names_of_tools(entries: Sequence[HookEntry]) -> dict[str, list[NameOfTool]]:
     """The names under which hooks see each tool. Tools that no hook sees are left out."""
-    found: dict[tuple[str, str], NameOfTool] = {}
+    by_tool: dict[str, dict[str, NameOfTool]] = {}
     for entry in entries:
         for seen in entry.tools or ():
-            found.setdefault((seen.tool, seen.name), NameOfTool(seen, [])).hooks.append(entry)
-    by_tool: dict[str, list[NameOfTool]] = {}
-    for one in found.values():
-        by_tool.setdefault(one.seen.tool, []).append(one)
-    return by_tool
+            by_tool.setdefault(seen.tool, {}).setdefault(seen.name, NameOfTool(seen, [])).hooks.append(entry)
+    return {tool: list(names.values()) for tool, names in by_tool.items()}
 
 
 def alias_origin(alias: Alias | None) -> str:
@@ -216,36 +213,28 @@ def _with_former_keys(members: Mapping[str, object]) -> dict[str, object]:
 def _settings(settings: Settings) -> dict[str, object]:
     members = asdict(settings)
     members["aliases"] = [
-        {"tool": one.tool, "as": one.name or None, "arguments": dict(one.arguments), "preset": one.preset or None}
-        for one in settings.aliases
+        {
+            "tool": alias.tool,
+            "as": alias.name or None,
+            "arguments": dict(alias.arguments),
+            "preset": alias.preset or None,
+        }
+        for alias in settings.aliases
     ]
-    members["limits"] = [asdict(one) for one in settings.limits]
+    members["limits"] = [asdict(limit) for limit in settings.limits]
     members["managed"] = settings.managed and _settings(settings.managed)
     return _with_former_keys(members)
 
 
 def _members(entry: HookEntry) -> dict[str, object]:
-    runs: dict[str, object] = {
-        "matcher": entry.matcher,
-        "if": entry.only_if,
-        "command": entry.command,
-        "timeout": entry.timeout,
-        "on_failure": entry.on_failure,
-        "lets_pass": entry.lets_pass,
-        "awaited": entry.awaited,
-    }
-    return {
-        "file": entry.file,
-        "line": entry.line,
-        "key": entry.key,
+    runs = ("matcher", "if", "command", "timeout", "on_failure", "lets_pass", "awaited")
+    members = {"if" if name == "only_if" else name: value for name, value in asdict(entry).items()}
+    members = {name: members[name] for name in members if name not in ("decides", "label")}
+    return members | {
         "dialect": entry.dialect or None,
         "event": entry.event or None,
-        "event_name": entry.event_name,
-        **(runs if entry.fires else dict.fromkeys(runs)),
-        "fires": entry.fires,
-        "managed": entry.managed,
-        "names": entry.names,
-        "tools": None if entry.tools is None else [{"tool": one.tool, "name": one.name} for one in entry.tools],
-        "findings": [one.text for one in entry.findings],
-        "remarks": [one.text for one in entry.remarks],
+        **({} if entry.fires else dict.fromkeys(runs)),
+        "tools": None if entry.tools is None else [{"tool": tool.tool, "name": tool.name} for tool in entry.tools],
+        "findings": [finding.text for finding in entry.findings],
+        "remarks": [remark.text for remark in entry.remarks],
     }

@@ -172,7 +172,8 @@ class _Conversation:
         if self._bytes > _MAX_BYTES:
             raise _ServerFailed(f"lists its tools in more than {_MAX_BYTES} bytes")
         if "error" in members:
-            raise _ErrorResponse(_cut(raw_json.text(bytes(_members(members["error"]).get("message", b""))) or ""))
+            text = raw_json.text(bytes(_members(members["error"]).get("message", b""))) or ""
+            raise _ErrorResponse(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
         return _members(members.get("result"))
 
     async def _answer(self, members: Mapping[str, msgspec.Raw]) -> None:
@@ -319,7 +320,3 @@ def _members(raw: msgspec.Raw | None) -> Mapping[str, msgspec.Raw]:
 def _name(raw: msgspec.Raw | None) -> str:
     """The member `name` of the server's description; empty if there is none."""
     return raw_json.text(bytes(_members(raw).get("name", b""))) or ""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

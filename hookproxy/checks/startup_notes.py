@@ -62,7 +62,7 @@ def concerns(note: Finding, file: str, key: str) -> bool:
         return False
     group = re.fullmatch(r"(.*\])\.[^.\[\]]+", note.key)  # `hooks.PreToolUse[0].matcher` belongs to a group of hooks
     outer = [note.key, group[1]] if group else [note.key]
-    return _contains(key, note.key) or any(_contains(one, key) for one in outer)
+    return _contains(key, note.key) or any(_contains(outer_key, key) for outer_key in outer)
 
 
 def _contains(key: str, other: str) -> bool:

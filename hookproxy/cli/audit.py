@@ -7,32 +7,24 @@ as it was written; 2 if a file cannot be read.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import select
 import shlex
-import sys
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..audit.records import BadLine, CallRecord, Entry, Line, entry, joined
-from ..model.errors import EXIT_FINDINGS, UserError, printable
-from .common import show, working_directory
+from ..model.errors import EXIT_FINDINGS, UserError
+from .common import show, tell, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..audit.view.files import Filter
     from ..audit.view.verify import FileCheck
 
-_FILTERS: Final = "[--tool GLOB] [--decision D] [--since WHEN] [--session S]"
-USAGE: Final = f"hookproxy audit [FILE] {_FILTERS} [--follow] [--json] [--config FILE]"
-SHOW: Final = "hookproxy audit show CALL [FILE] [--session S] [--json] [--config FILE]"
-STATS: Final = f"hookproxy audit stats [FILE] {_FILTERS} [--json] [--config FILE]"
-VERIFY: Final = "hookproxy audit verify [FILE] [--head HASH] [--key FILE] [--json] [--config FILE]"
 
 _SUBVERBS: Final = ("show", "stats", "verify")
 _CALL: Final = re.compile("[0-9a-f]{4,6}|[0-9a-f]{6}-[0-9]{0,9}")
@@ -60,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     return _list(options)
 
 
-def _names_call(options: argparse.Namespace) -> bool:
+def _names_call(options: Namespace) -> bool:
     """True if the word in the place of the file is the id of a call, with no option that `audit show` lacks."""
     filters = options.tool or options.decision or options.since or options.follow
     return bool(options.file and _CALL.fullmatch(options.file)) and not (os.path.lexists(options.file) or filters)
@@ -92,19 +84,19 @@ def _check_file(word: str) -> None:
 # --- the calls ---
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list(options: Namespace) -> int:
     from ..audit.view import files
 
     record_filter, path = _filter(options), _path(options)
     lines = files.follow(path, _wait) if options.follow else files.read_all(path)
     reader = _RecordReader()
     output = _Output(at_once=options.follow)
-    shown = _json_lines(lines, reader, record_filter) if options.json else _rows(lines, reader, record_filter)
+    shown = (_json_lines if options.json else _rows)(lines, reader, record_filter)
     for text in shown:
         output.write(text)
     output.flush()
     if output.empty:
-        _report("no record matches")
+        tell("no record matches")
     return reader.status
 
 
@@ -116,9 +108,10 @@ def _json_lines(lines: Iterable[tuple[str, Line]], reader: _RecordReader, record
 
 
 def _rows(lines: Iterable[tuple[str, Line]], reader: _RecordReader, record_filter: Filter) -> Iterator[str]:
+    from ..audit.os_user import user
     from ..audit.view import table
 
-    screen, user_and_host, empty = table.screen(), _user_and_host(), True
+    screen, user_and_host, empty = table.screen(), (user(), os.uname().nodename), True
     read = (reader.read(name, line) for name, line in lines)
     for record in joined(record for record in read if record is not None):
         if not record_filter.matches(record):
@@ -141,7 +134,7 @@ class _RecordReader:
         record = entry(line)
         if not isinstance(record, BadLine):
             return record
-        _report(f"{name}:{line.number}: {record.why}")
+        tell(f"{name}:{line.number}: {record.why}")
         self.status = self.status if record.torn else EXIT_FINDINGS
         return None
 
@@ -252,7 +245,7 @@ def _verify(arguments: Sequence[str]) -> int:
     head = (options.head or "").lower()
     if head and not re.fullmatch("[0-9a-f]{64}", head):
         raise UserError(
-            f"--head {options.head!r}: is not a head", "give the 64 characters that `hookproxy audit verify` printed"
+            f"--head {options.head!r} is not a head", "give the 64 characters that `hookproxy audit verify` printed"
         )
     checked = verify(_path(options), head, _key(options.key))
     head_missing = bool(head) and not any(file.found for file in checked)
@@ -262,8 +255,8 @@ def _verify(arguments: Sequence[str]) -> int:
         screen = table.screen()
         for file in checked:
             show("".join(f"{screen.visible(line)}\n" for line in _verification_lines(file)))
-        if unchecked := _unchecked(checked):
-            show(f"{screen.visible(unchecked)}\n")
+        if earlier := checked[0].continues:
+            show(f"{screen.visible(f'earlier file: {earlier} does not exist here, and was not checked')}\n")
         if head_missing:
             show("head: not found: lines were removed from the end, or the whole file was rewritten\n")
     unchained = any(file.lines and not file.chained for file in checked) or not any(file.lines for file in checked)
@@ -309,19 +302,12 @@ def _verification_lines(file: FileCheck) -> Iterator[str]:
     yield f"  head {file.head}"
 
 
-def _unchecked(checked: Sequence[FileCheck]) -> str:
-    first = checked[0]
-    return f"earlier file: {first.continues} does not exist here, and was not checked" if first.continues else ""
-
-
 # --- the command line ---
 
 
 def build_parser() -> Parser:
     """The parser of the command line without a subverb."""
-    parser = _new_parser(
-        "audit", USAGE, "Show the calls in an audit file. See also: audit show, audit stats, audit verify."
-    )
+    parser = _new_parser("audit", "Show the calls in an audit file. See also: audit show, audit stats, audit verify.")
     _add_filter_options(parser)
     parser.add_argument("--follow", action="store_true", help="keep showing new lines, until interrupted")
     parser.add_argument("--json", action="store_true", help="print each record as its line of JSON")
@@ -332,18 +318,16 @@ def subverb_parsers() -> dict[str, Parser]:
     """The parsers of the command lines after the subverbs."""
     one_call = Parser(
         "audit show",
-        SHOW,
         "Print one call whole: the decision, which hooks ran, what each got and printed, why others did not run, and "
         "what was changed. The configuration says how much of it is recorded: audit.arguments, audit.results.",
     )
     one_call.add_argument("call", metavar="CALL", help="the id that `hookproxy audit` shows, or its beginning")
     _add_file_options(one_call)
     one_call.add_argument("--session", metavar="S", help="only this session: its id, or the beginning of it")
-    stats = _new_parser("audit stats", STATS, "Sum up the calls, refusals, rewrites and the running time of hooks.")
+    stats = _new_parser("audit stats", "Sum up the calls, refusals, rewrites and the running time of hooks.")
     _add_filter_options(stats)
     verify = _new_parser(
         "audit verify",
-        VERIFY,
         "Check that the lines of a chained audit file have not been changed. Lines removed from its end are not "
         "noticed: to find them, note the head that this command prints, and pass it with --head later.",
     )
@@ -355,12 +339,12 @@ def subverb_parsers() -> dict[str, Parser]:
         "lines are there as the checkpoint beside the file names",
     )
     for parser in (one_call, stats, verify):
-        parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
+        parser.add_common("--json")
     return {"show": one_call, "stats": stats, "verify": verify}
 
 
-def _new_parser(verb: str, usage: str, description: str) -> Parser:
-    parser = Parser(verb, usage, description)
+def _new_parser(verb: str, description: str) -> Parser:
+    parser = Parser(verb, description)
     _add_file_options(parser)
     return parser
 
@@ -372,9 +356,7 @@ def _add_file_options(parser: Parser) -> None:
         metavar="FILE",
         help="an audit file (default: the one that the configuration names, or else the one in the state folder)",
     )
-    parser.add_argument(
-        "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
-    )
+    parser.add_common("--config")
 
 
 def _add_filter_options(parser: Parser) -> None:
@@ -390,7 +372,7 @@ def _add_filter_options(parser: Parser) -> None:
     parser.add_argument("--session", metavar="S", help="only this session: its id, or the beginning of it")
 
 
-def _filter(options: argparse.Namespace) -> Filter:
+def _filter(options: Namespace) -> Filter:
     from ..audit.view import files
 
     return files.Filter(
@@ -401,7 +383,7 @@ def _filter(options: argparse.Namespace) -> Filter:
     )
 
 
-def _path(options: argparse.Namespace) -> str:
+def _path(options: Namespace) -> str:
     """The audit file. Raises UserError if neither the options nor the configuration name one."""
     if options.file is not None:
         if not getattr(options, "follow", False):  # a followed file may come later
@@ -414,14 +396,3 @@ def _path(options: argparse.Namespace) -> str:
     if not settings.audit_file:
         raise UserError("no audit log is kept", "hookproxy audit FILE, or remove audit.enabled from hookproxy.toml")
     return audit_path(settings.audit_file)
-
-
-def _user_and_host() -> tuple[str, str]:
-    from ..audit.os_user import user
-
-    return user(), os.uname().nodename
-
-
-def _report(text: str) -> None:
-    with contextlib.suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
-        sys.stderr.write(f"hookproxy: {printable(text)}\n")

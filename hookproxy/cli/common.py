@@ -6,7 +6,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..config.load import Loaded
     from .options import Parser
@@ -50,6 +50,27 @@ def show_line(text: str) -> None:
     show(f"{visible(text, encoding)}\n")
 
 
+def tell(*texts: str, prefix: str = "hookproxy: ") -> None:
+    """Write each text that is not empty to standard error, as a line that a terminal can show."""
+    for text in filter(None, texts):
+        try:
+            sys.stderr.write(f"{prefix}{visible(text, sys.stderr.encoding)}\n")
+        except (OSError, AttributeError):  # nobody reads it, or it was closed before we started
+            return
+
+
+def terminal() -> "tuple[int, str, bool]":
+    """The columns of standard output, 0 if it is not a terminal; its encoding; and whether to print colours on it."""
+    if sys.stdout is None:
+        return 0, "ascii", False
+    if not sys.stdout.isatty():
+        return 0, sys.stdout.encoding, False
+    from shutil import get_terminal_size
+
+    coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+    return get_terminal_size().columns, sys.stdout.encoding, coloured
+
+
 def has_terminal() -> bool:
     """True if a person can be shown something, and can answer it."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
@@ -79,28 +100,24 @@ def discard_output() -> None:
     os.close(null_device)
 
 
-def add_hook_options(parser: "Parser") -> None:
-    """Add the options that name files with hooks, `--config FILE` and `--hooks [DIALECT=]FILE`, and `--project DIR`."""
-    parser.add_argument(
-        "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
-    )
-    parser.add_argument(
-        "--hooks",
-        metavar="[DIALECT=]FILE",
-        action="append",
-        default=[],
-        help="a hook file of another system, unchanged, or a plugin's folder; may be given several times",
-    )
-    parser.add_argument(
-        "--project",
-        metavar="DIR",
-        help="the folder in which the hooks of these files run, and which they get as their working directory "
-        "(default: the project that a file belongs to)",
-    )
+def create(texts: "Mapping[str, str]", hint: str, below: str = "") -> "list[str]":
+    """Create these files or none of them, as `create_files` does. Raises UserError; its hint says what else to do."""
+    from ..files.create import create_files
+    from ..model.errors import UserError
+
+    hint = f"nothing was written; {hint}"
+    try:
+        return create_files(texts, below)
+    except FileExistsError as error:
+        raise UserError(f"{error.filename} already exists", hint) from None
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be written: {error.strerror}", hint) from None
+    except ValueError as error:
+        raise UserError(f"the files cannot be written: {error}", hint) from None
 
 
 def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = None) -> "Loaded":
-    """The configuration that the options of `add_hook_options` name; with `hooks`, these files instead of `--hooks`.
+    """The configuration that the options in `HOOK_OPTIONS` name; with `hooks`, these files instead of `--hooks`.
 
     Raises ConfigError.
     """
@@ -111,29 +128,33 @@ def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = N
     return failing_closed(loaded) if getattr(options, "fail_closed", False) else loaded
 
 
-def add_fail_closed_option(parser: "Parser") -> None:
-    """Add `--fail-closed`."""
-    parser.add_argument(
-        "--fail-closed",
-        action="store_true",
-        help="a hook that fails, or gives no clean verdict, refuses the call, whatever its system or its file says",
-    )
-
-
-def add_strict_option(parser: "Parser") -> None:
-    """Add `--strict`."""
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="a warning of hookproxy check stops the start, as with strict = true in hookproxy.toml",
-    )
-
-
 def split_command(arguments: "Sequence[str]") -> "tuple[list[str], list[str]]":
     """Our options, and the server's command line after the first `--`."""
     arguments = list(arguments)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:end], arguments[end + 1 :]
+
+
+def parse_with_command(parser: "Parser", arguments: "Sequence[str]") -> "tuple[Namespace, list[str]]":
+    """Our options, and the command line of a server, without which it cannot have a name. Raises UserError."""
+    words, command = split_command(arguments)
+    options = parser.parse_args(words)
+    if options.name and not command:
+        from ..model.errors import UserError
+
+        raise UserError("--name has no server to name: there is no COMMAND", "write -- COMMAND [ARG...] after it")
+    return options, command
+
+
+def folder_of_runs() -> str:
+    """The folder in which consoles find all runs of this user. Raises UserError if there is none."""
+    from ..live import registry
+    from ..model.errors import UserError
+    from ..trust.sources import state_folder
+
+    if folder := registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~"))):
+        return folder
+    raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
 
 
 def unread_file(config: "str | None", path_read: str, cwd: str) -> str:

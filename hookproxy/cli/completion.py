@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Final
 
 from ..dialects.registry import DIALECTS
 from .common import show
-from .completions.command_line import Value, ValueType, Verb, describe_verb
-from .completions.shells import SHELLS
+from .completions import bash, fish, zsh
+from .completions.command_line import Argument, ValueType, Verb, describe_verb
 from .main import VERBS
 from .options import Parser
 
-USAGE: Final = "hookproxy completion bash|zsh|fish"
+SHELLS: Final[Mapping[str, Callable[[Sequence[Verb], Sequence[str]], str]]] = {
+    "bash": bash.script,
+    "zsh": zsh.script,
+    "fish": fish.script,
+}
+"""For each shell, the function that makes its script from the verbs and the names of the dialects."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = Parser("completion", USAGE, "Print a script with which a shell completes hookproxy's command lines.")
+    parser = Parser("completion", "Print a script with which a shell completes hookproxy's command lines.")
     parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
     return parser
 
@@ -42,7 +47,6 @@ def verbs() -> Iterator[Verb]:
         module = import_module(path)
         build_verb_parser: Callable[[], Parser] = module.build_parser
         subverb_parsers: Callable[[], dict[str, Parser]] = getattr(module, "subverb_parsers", dict)
-        subverbs = {subverb: parser.argparse() for subverb, parser in subverb_parsers().items()}
-        yield describe_verb(name, build_verb_parser().argparse(), subverbs)
-    named = Value(ValueType.CHOICES, tuple(VERBS), "verb", "the verb")
+        yield describe_verb(name, build_verb_parser(), subverb_parsers())
+    named = Argument((), ValueType.CHOICES, tuple(VERBS), "verb", "the verb")
     yield Verb("help", "Show the options of a verb", (), (named,), takes_command=False)

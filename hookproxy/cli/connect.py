@@ -20,7 +20,6 @@ else:
     import _signal as signal  # these and not `signal` and `socket`, which make enumerations: 10 ms
     import _socket as socket
 
-USAGE = "hookproxy connect NAME [--socket PATH | --url URL [--token-file FILE]] [-- COMMAND [ARG...]]"
 DEFAULT_SOCKET = "/run/hookproxy/mcp.sock"  # as `config.gateway_models` has it; compared by a test
 _PIECE = 65_536  # bytes per read: the capacity of a pipe on Linux
 _LONGEST_REPLY = 2048  # bytes: the gateway's is shorter
@@ -46,7 +45,9 @@ def main(arguments: "Sequence[str]") -> int:
         if server:
             _end(server)
     if status:
-        sys.stderr.write(f"hookproxy: {_end_reason(descriptors)}\n")
+        from .common import tell
+
+        tell(_end_reason(descriptors))
     return status
 
 
@@ -67,7 +68,7 @@ def _options(arguments: "list[str]") -> "tuple[str, str, list[str], argparse.Nam
     options = build_parser().parse_args(arguments)
     if not options.url:
         if options.token_file or options.ca or options.allow_http:
-            raise _error("--token-file, --ca and --allow-http are for --url", f"usage: {USAGE}")
+            raise build_parser().wrong("--token-file, --ca and --allow-http are for --url")
         return options.name, options.socket or path, command, None
     if options.socket or command:
         what = "--socket" if options.socket else "a command"
@@ -126,7 +127,7 @@ def _preamble(name: str, command: "Sequence[str]") -> "list[str]":
     except OSError:
         cwd = ""
     if "\n" in name:
-        raise _error("a server's name cannot contain a line end", f"usage: {USAGE}")
+        raise build_parser().wrong("a server's name cannot contain a line break")
     lines = [f"server {name}"] + ([f"cwd {cwd}"] if cwd and "\n" not in cwd else [])
     return lines + (["pipes"] if command else [])
 
@@ -163,8 +164,8 @@ def _read_reply(gateway: "socket.socket") -> "tuple[bytes, Sequence[int]]":
     except OSError:  # it was killed
         pass
     descriptors = [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
-    for one in descriptors:
-        os.set_inheritable(one, False)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
     return reply, descriptors
 
 
@@ -233,9 +234,9 @@ def build_parser() -> "Parser":
 
     parser = Parser(
         "connect",
-        USAGE,
         "Be the server NAME of the gateway for an agent that starts its servers: all bytes are passed on, both ways. "
         "Over HTTP the token is in FILE, in $HOOKPROXY_TOKEN, or a login of hookproxy login.",
+        rest="[-- COMMAND [ARG...]]",
     )
     parser.epilog = (
         "With a command after two dashes, the server runs as you, on your files, and the gateway gets its pipes."

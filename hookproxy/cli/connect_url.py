@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from argparse import Namespace
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -28,8 +29,6 @@ from .common import working_directory
 from .run import move_agent_pipes, new_reporter
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..model.credentials import Credentials
     from ..network.address import Address
     from ..session.proxy import Report
@@ -40,7 +39,7 @@ _PREFIX: Final = "/mcp/"
 _FORM: Final = "write the gateway's address, https://HOST[:PORT]; the token is for --token-file"
 
 
-def main(options: argparse.Namespace) -> int:
+def main(options: Namespace) -> int:
     """Relay between the agent and the gateway until one of them ends. Returns the exit status. Raises UserError."""
     address = _address(options)
     find_proxy(address, os.environ)
@@ -52,7 +51,7 @@ def main(options: argparse.Namespace) -> int:
     )
 
 
-def _address(options: argparse.Namespace) -> Address:
+def _address(options: Namespace) -> Address:
     """The server's address. Raises UserError, about what the user has written."""
     try:
         parse(options.url, allow_http=options.allow_http)
@@ -111,4 +110,6 @@ async def _serve(address: Address, remote: RemoteOptions, credentials: Credentia
     cwd = working_directory()
     session = Session(id=name, server=name, cwd=cwd, project_dir=cwd)
     hooks = Hooks((), settings, name, os.environ)
-    return await Lifecycle(Proxy(agent, channel, hooks, settings, session, Audit(settings), report), server_end).run()
+    return await Lifecycle(
+        Proxy(agent, channel, hooks, settings, session, Audit(settings), report), server_end
+    ).run_to_end()

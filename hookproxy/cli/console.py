@@ -9,11 +9,11 @@ import contextlib
 import html
 import os
 import socket
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 
@@ -22,21 +22,11 @@ from ..console.access import Access
 from ..console.follow import Follower
 from ..console.options import Options
 from ..console.web import Pages, serve
-from ..live import registry
-from ..model.errors import UserError, printable
-from ..trust.sources import state_folder
-from .common import add_hook_options, load_named, show, split_command, working_directory
-from .hook_runtime import redirected_output, run
-from .options import Parser
+from ..model.errors import UserError
+from .common import folder_of_runs, load_named, parse_with_command, show, tell, working_directory
+from .hook_runtime import redirected_output, run_until_done
+from .options import HOOK_OPTIONS, Parser
 from .run import server_name
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = (
-    "hookproxy console [--port N | --socket PATH] [--open] [--audit FILE] [--compare FILE]... [--config FILE] "
-    "[--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] [-- COMMAND [ARG...]]"
-)
 
 _HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 64  # connections that wait to be accepted: one person has few pages open
@@ -45,10 +35,7 @@ _PORTS: Final = 65535
 
 def main(arguments: Sequence[str]) -> int:
     """Serve the pages until a signal. Returns the exit status."""
-    option_words, command = split_command(arguments)
-    options = build_parser().parse_args(option_words)
-    if options.name and not command:
-        raise UserError("--name names no server, because there is no COMMAND", "write -- COMMAND [ARG...] after it")
+    options, command = parse_with_command(build_parser(), arguments)
     if options.open and options.socket is not None:
         raise UserError("--open: a browser cannot open a Unix socket", "leave out --socket, or forward it with ssh -L")
     cwd = working_directory()
@@ -63,11 +50,11 @@ def main(arguments: Sequence[str]) -> int:
         command=command,
         server=options.name or (server_name(command) if command else ""),
     )
-    for each in (console_options.load, *console_options.compared.values()):
-        each()  # a configuration that cannot be read is an error here, not only on a page
+    for load_configuration in (console_options.load, *console_options.compared.values()):
+        load_configuration()  # a configuration that cannot be read is an error here, not only on a page
     listener = _listen(options)
     try:
-        run(partial(_serve, console_options, listener, options.open))
+        run_until_done(partial(_serve, console_options, listener, options.open))
     finally:
         listener.close()
         if options.socket is not None:
@@ -76,16 +63,14 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _listen(options: argparse.Namespace) -> socket.socket:
+def _listen(options: Namespace) -> socket.socket:
     """Listen on the loopback, or at a path that only this account can connect to. Raises UserError."""
     if options.socket is not None:
         from ..transports import unix_socket
 
         return unix_socket.listen(os.path.join(working_directory(), options.socket), 0o600, None)
     if not 0 <= options.port <= _PORTS:
-        raise UserError(
-            f"--port {options.port}: is not a port", f"a number from 1 to {_PORTS}, or none for a free port"
-        )
+        raise UserError(f"--port {options.port} is not a port", f"a number from 1 to {_PORTS}, or none for a free port")
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -116,21 +101,10 @@ async def _serve(options: Options, listener: socket.socket, opens: bool) -> None
                     until_end.enter_context(_opened(address))
             until_end.enter_context(redirected_output())  # from now on, hooks that are tried may print
 
-        follower = Follower(_folder_of_runs(options.environ), _report)
+        follower = Follower(folder_of_runs(), tell)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follower.follow)
             await serve(Pages(options, access, follower.state, follower.answer), listener, started)
-
-
-def _folder_of_runs(environ: Mapping[str, str]) -> str:
-    """Raises UserError if there is none."""
-    if folder := registry.folder_of_runs(environ, state_folder(environ, os.path.expanduser("~"))):
-        return folder
-    raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
-
-
-def _report(text: str) -> None:
-    sys.stderr.write(f"hookproxy: {printable(text)}\n")
 
 
 @contextlib.contextmanager
@@ -142,7 +116,7 @@ def _opened(address: str) -> Iterator[None]:
         file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(address)}">')
         file.flush()
         if not webbrowser.open(f"file://{file.name}"):
-            sys.stderr.write("hookproxy: no browser could be started: open the address yourself\n")
+            tell("no browser could be started: open the address yourself")
         yield
 
 
@@ -150,10 +124,10 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "console",
-        USAGE,
         "Show a local web page with the calls of all runs of this user, the approvals that wait, the audit and the "
         "configuration. It listens on 127.0.0.1 only; whoever has the address that it prints may use it. With the "
         "COMMAND of a server, the policy page can list its tools.",
+        rest="[-- COMMAND [ARG...]]",
     )
     parser.add_argument("--port", metavar="N", type=int, default=0, help="the port (default: a free one)")
     parser.add_argument("--socket", metavar="PATH", help="listen at a Unix socket instead, for ssh -L")
@@ -166,6 +140,6 @@ def build_parser() -> Parser:
         default=[],
         help="a changed hookproxy.toml, which the page may replay recorded calls through; may be given several times",
     )
-    add_hook_options(parser)
+    parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", help="the name of COMMAND's server as hooks see it (default: derived from COMMAND)")
     return parser

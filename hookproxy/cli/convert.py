@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from ..config.hook_files import LoadedHookFile, Use, dialect_named, read_use
@@ -15,29 +16,22 @@ from ..config.load import find_project
 from ..convert.hook_file import Converted, Place, convert
 from ..dialects.agent_side import AgentSide, agent_side, names
 from ..dialects.shared.hook_file import CANNOT_FIRE, suggestion
-from ..model.errors import EXIT_FINDINGS, UserError, printable
+from ..model.errors import EXIT_FINDINGS, UserError
 from ..trust.sources import FileContext, state_folder
 from ..wrapping import files, written
 from ..wrapping.wrap_entry import PROGRAM
 from . import wrap
-from .common import show, working_directory
+from .common import create, show, tell, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Mapping, Sequence
-
-USAGE = (
-    "hookproxy convert FILE --to DIALECT [--from DIALECT] [--project DIR | --user] [--portable] [--fail-closed] "
-    "[--write [--no-try]]"
-)
 
 
 def build_parser() -> Parser:
     """The parser of the command line."""
     parser = Parser(
         "convert",
-        USAGE,
         "Write the hooks of FILE as a hook file of another system. Each hook stays the program that it is: the new "
         "file runs it by `hookproxy hook`, which gives it the document that it was written for. What the other system "
         "cannot say goes to standard error.",
@@ -85,14 +79,15 @@ def main(arguments: Sequence[str]) -> int:
     file_context = FileContext(os.environ, cwd)
     loaded = list(read_use(use, file_context))
     folder = _folder(options, target, cwd, file_context.home)
-    converted = convert([one.group for one in loaded], target, _place(options, loaded, folder, cwd, file_context.home))
-    notes = [*(_left_out(note) for one in loaded for note in (*one.notes, *one.remarks)), *converted.notes]
-    for note in notes:
-        sys.stderr.write(f"{printable(note)}\n")
+    converted = convert(
+        [file.group for file in loaded], target, _place(options, loaded, folder, cwd, file_context.home)
+    )
+    notes = [*(_left_out(note) for file in loaded for note in (*file.notes, *file.remarks)), *converted.notes]
+    tell(*notes, prefix="")
     if not converted.hooks:
-        raise UserError(f"{options.file}: no hook of it can run in {target.name}", "see the notes above")
+        raise UserError(f"{options.file}: none of its hooks can run in {target.name}", "see the notes above")
     if wrap.in_cache() and not options.portable:
-        sys.stderr.write(f"{sys.executable} is in a cache: if it is cleared, the hooks no longer run\n")
+        tell(f"{sys.executable} is in a cache: if it is cleared, the hooks no longer run", prefix="")
     if options.write:
         paths = _paths(converted, target, folder, options.user)
         _write(paths, lambda: None if options.no_try else _try(converted, target, folder))
@@ -107,7 +102,7 @@ def _left_out(note: str) -> str:
     return f"{place} is left out: only hooks of tool calls are converted" if cannot_fire else note
 
 
-def _target(options: argparse.Namespace) -> AgentSide:
+def _target(options: Namespace) -> AgentSide:
     found = agent_side(options.to)
     if found is None:
         expected = f"expected one of {', '.join(names())}"
@@ -119,11 +114,11 @@ def _target(options: argparse.Namespace) -> AgentSide:
     if options.user and options.portable:
         raise UserError("--portable is for a project's file, and --user for your own", "leave out one of them")
     if options.no_try and not options.write:
-        raise UserError("--no-try is for --write", f"usage: {USAGE}")
+        raise build_parser().wrong("--no-try is for --write")
     return found
 
 
-def _folder(options: argparse.Namespace, target: AgentSide, cwd: str, home: str) -> str:
+def _folder(options: Namespace, target: AgentSide, cwd: str, home: str) -> str:
     """The folder to which the paths of the new files are relative."""
     if not options.user:
         return find_project(options.project, cwd) or cwd
@@ -132,8 +127,8 @@ def _folder(options: argparse.Namespace, target: AgentSide, cwd: str, home: str)
     return home
 
 
-def _place(options: argparse.Namespace, loaded: Sequence[LoadedHookFile], folder: str, cwd: str, home: str) -> Place:
-    of_user = all(_is_users_own(one, home) for one in loaded)
+def _place(options: Namespace, loaded: Sequence[LoadedHookFile], folder: str, cwd: str, home: str) -> Place:
+    of_user = all(_is_users_own(file, home) for file in loaded)
     return Place(
         project=("" if not of_user else cwd) if options.user else folder,
         folder=folder,
@@ -188,7 +183,8 @@ def _write(texts: Mapping[str, str], dry_call: Callable[[], None]) -> None:
     dry_call()
     for path in outdated:
         os.unlink(files.replace(files.read(path), texts[path]))  # without a backup: it is our own file
-    folders = files.create({path: text for path, text in texts.items() if path not in existing})
+    new = {path: text for path, text in texts.items() if path not in existing}
+    folders = create(new, "name a folder that is yours")
     wrap.remember(lambda record: record.with_created(texts, folders))
     for path in texts:
         show(f"{path}\n")

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import msgspec
 from msgspec import Struct
-from rich.console import Console
-from rich.rule import Rule
-from rich.text import Text
 
+from ..audit.records import CallRecord, HookRun, read
 from ..demo.received import FOLDER, Received
 from .common import show
+from .layout import Page, new_page
 from .options import Parser
 
 if TYPE_CHECKING:
@@ -49,34 +48,8 @@ _VERDICTS: Final = {
     "trouble": ("failed", "red"),
 }
 
-_MARGIN: Final = " " * 17  # the width of labels: "server received" and two blanks
-
-
-class HookRecord(msgspec.Struct, frozen=True):
-    """One hook's part in a call, as the audit file has it."""
-
-    event: str
-    command: str
-    exit: int
-    ms: float
-    verdict: str
-    reason: str
-    feedback: list[str]
-
-    @property
-    def name(self) -> str:
-        """The name of its script."""
-        return Path(self.command.split()[-1]).name
-
-
-class AuditRecord(msgspec.Struct, frozen=True):
-    """One line of the audit file."""
-
-    id: int | str
-    hooks: list[HookRecord]
-    changed: list[str]
-    decision: str
-    result: str
+_MARGIN: Final = 17  # the width of labels: "server received" and two blanks
+_WIDTH: Final = 80  # columns of a heading, where there is no terminal
 
 
 class DemoCall(Struct, frozen=True):
@@ -84,7 +57,7 @@ class DemoCall(Struct, frozen=True):
 
     tool: str
     arguments: dict[str, object]
-    record: AuditRecord
+    record: CallRecord
     received: Received | None
     """None if the call did not reach the server."""
     result: types.CallToolResult
@@ -116,18 +89,21 @@ def main(arguments: Sequence[str]) -> int:
     build_parser().parse_args(list(arguments))
     with TemporaryDirectory(prefix="hookproxy-demo-") as folder:
         calls = anyio.run(_make_calls, Path(folder))
-    console = Console(highlight=False)
-    with console.capture() as captured:
-        console.print(_introduction())
-        for number, call in enumerate(calls, 1):
-            _show(console, number, call)
-    show(captured.get())  # rich itself would exit with status 1 if nobody reads the output
+    page = new_page()
+    page.line("An agent calls the tools of a server through")
+    page.line(("  hookproxy run --hooks claude=settings.json --fail-closed -- SERVER", "bold"))
+    page.line("The server, the three hooks and their settings.json are in")
+    page.line(f"  {FOLDER}")
+    page.line()
+    for number, call in enumerate(calls, 1):
+        _print_call(page, number, call)
+    show(page.text)
     return 0
 
 
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    return Parser("demo", "hookproxy demo", "Show an agent, a server and three hooks at work.")
+    return Parser("demo", "Show an agent, a server and three hooks at work.")
 
 
 async def _make_calls(folder: Path) -> list[DemoCall]:
@@ -139,10 +115,10 @@ async def _make_calls(folder: Path) -> list[DemoCall]:
     with anyio.fail_after(TIMEOUT):
         async with Client(_server(folder, audit, record_file)) as agent:
             results = [await agent.call_tool(tool, arguments) for tool, arguments in CALLS]
-    records = msgspec.json.Decoder(AuditRecord).decode_lines(audit.read_bytes())
+    records = [record for record in read(str(audit)) if isinstance(record, CallRecord)]
     received = {call.id: call for call in msgspec.json.Decoder(Received).decode_lines(record_file.read_bytes())}
     return [
-        DemoCall(tool, arguments, record, received.get(record.id), result)
+        DemoCall(tool, arguments, record, received.get(msgspec.json.decode(record.id, type=int | str)), result)
         for (tool, arguments), record, result in zip(CALLS, records, results, strict=True)
     ]
 
@@ -166,61 +142,39 @@ def _server(folder: Path, audit: Path, record_file: Path) -> StdioServerParamete
     )
 
 
-def _introduction() -> Text:
-    return Text.assemble(
-        "An agent calls the tools of a server through\n  ",
-        ("hookproxy run --hooks claude=settings.json --fail-closed -- SERVER", "bold"),
-        f"\nThe server, the three hooks and their settings.json are in\n  {FOLDER}\n",
-    )
-
-
-def _show(console: Console, number: int, call: DemoCall) -> None:
+def _print_call(page: Page, number: int, call: DemoCall) -> None:
     """Print the steps of a call in their order."""
     outcome, colour = call.outcome
-    console.print(Rule(f"[bold {colour}]{number}  {outcome}[/]", style=colour, align="left"))
-    for label, text in _rows(call):
-        lines = text.wrap(console, max(console.width - len(_MARGIN), 20))
-        for at, line in enumerate(lines):
-            console.print((label if at == 0 else "").ljust(len(_MARGIN)), style="dim", end="")
-            line.rstrip()
-            console.print(line, soft_wrap=True)
-    console.print()
+    heading = f"{number}  {outcome}"
+    page.line((heading, f"bold {colour}"), (f" {'-' * ((page.width or _WIDTH) - len(heading) - 1)}", colour))
+    for label, text, style in _steps(call):
+        page.row((label.ljust(_MARGIN), "dim"), text, style)
+    page.line()
 
 
-def _rows(call: DemoCall) -> Iterator[tuple[str, Text]]:
-    before = [hook for hook in call.record.hooks if hook.event == "PreToolUse"]
-    after = [hook for hook in call.record.hooks if hook.event != "PreToolUse"]
-    yield "agent sent", _call_text(call.tool, call.arguments, call.arguments)
-    for hook in before:
-        yield hook.name, _hook_text(hook)
-    yield "server received", _received_text(call)
-    for hook in after:
-        yield hook.name, _hook_text(hook)
-    result = "\n".join(call.texts[: -len(call.comments) or None])
-    yield "agent got", Text.assemble(result, ("  (isError)", "red") if call.result.is_error else "")
-    for comment in call.comments:
-        yield "  and", Text(comment, "cyan")
-
-
-def _hook_text(hook: HookRecord) -> Text:
-    """One hook's verdict, with its reason or comments."""
-    verdict, colour = _VERDICTS[hook.verdict]
-    comments = "\n".join(text for text in (hook.reason, *hook.feedback) if text)
-    details = f" ({hook.event}, exit {hook.exit}, {hook.ms:.0f} ms)"
-    return Text.assemble((verdict, colour), (details, "dim"), f": {comments}" if comments else "")
-
-
-def _received_text(call: DemoCall) -> Text:
+def _steps(call: DemoCall) -> Iterator[tuple[str, str, str]]:
+    """Who did what: a label, what was done, and its style."""
+    yield "agent sent", _call_text(call.tool, call.arguments), ""
+    yield from map(_hook_step, (hook for hook in call.record.hooks if hook.event == "PreToolUse"))
     if call.received is None:
-        return Text("nothing", "red")
-    text = _call_text(call.received.tool, call.received.arguments, call.arguments)
-    same = call.received.arguments == call.arguments
-    return text.append("  (unchanged)" if same else "  (rewritten)", "dim" if same else "yellow")
+        yield "server received", "nothing", "red"
+    else:
+        text, same = _call_text(call.received.tool, call.received.arguments), call.received.arguments == call.arguments
+        yield "server received", f"{text}  ({'unchanged' if same else 'rewritten'})", "" if same else "yellow"
+    yield from map(_hook_step, (hook for hook in call.record.hooks if hook.event != "PreToolUse"))
+    result = "\n".join(call.texts[: -len(call.comments) or None])
+    yield "agent got", f"{result}  (isError)" if call.result.is_error else result, "red" * call.result.is_error
+    yield from (("  and", comment, "cyan") for comment in call.comments)
 
 
-def _call_text(tool: str, arguments: dict[str, object], sent: dict[str, object]) -> Text:
-    """A call on one line. Arguments that differ from what the agent sent are highlighted."""
-    text = Text.assemble((tool, "bold"))
-    for name, value in arguments.items():
-        text.append(f"  {name}=").append(json.dumps(value), "" if value == sent.get(name) else "yellow")
-    return text
+def _hook_step(hook: HookRun) -> tuple[str, str, str]:
+    """The name of a hook's script, and its verdict with its reason or comments."""
+    verdict, style = _VERDICTS[hook.verdict]
+    comments = "\n".join(filter(None, (hook.reason, *hook.feedback)))
+    details = f"{verdict} ({hook.event}, exit {hook.exit}, {hook.ms:.0f} ms)"
+    return Path(hook.command.split()[-1]).name, f"{details}: {comments}" if comments else details, style
+
+
+def _call_text(tool: str, arguments: dict[str, object]) -> str:
+    """A call on one line."""
+    return "  ".join((tool, *(f"{name}={json.dumps(value)}" for name, value in arguments.items())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ..checks.inspect import inspect
 from ..checks.report import Finding
@@ -20,7 +20,7 @@ def line(finding: Finding) -> str:
 
 def lines(loaded: Loaded, environ: Mapping[str, str]) -> list[str]:
     """All findings, as `check` shows them."""
-    return [line(one) for one in inspect(loaded, environ).findings]
+    return [line(finding) for finding in inspect(loaded, environ).findings]
 
 
 def stop_if_strict(loaded: Loaded, strict: bool, environ: Mapping[str, str], server: str = "") -> None:
@@ -30,13 +30,9 @@ def stop_if_strict(loaded: Loaded, strict: bool, environ: Mapping[str, str], ser
     """
     if not (strict or loaded.settings.strict):
         return
-    found = [*(line(one) for one in inspect(loaded, environ).findings), *_unreachable(loaded, server)]
+    found = lines(loaded, environ)
+    if server:  # hooks that are tools of another server
+        found += HookGroups(loaded.groups, server).unreachable_server_notes(server)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise UserError(f"strict: {found[0]}{more}", "hookproxy check shows all, with the same options")
-
-
-def _unreachable(loaded: Loaded, server: str) -> Iterator[str]:
-    """The hooks that are tools of another server."""
-    if server:
-        yield from HookGroups(loaded.groups, server).unreachable_server_notes(server)

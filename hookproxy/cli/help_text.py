@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from argparse import SUPPRESS, ArgumentParser, HelpFormatter
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ EXAMPLES: Final = {
 }
 """Two command lines for each verb; each is one that the verb's parser accepts."""
 
-_USAGE_PARTS: Final = re.compile(r"\[(?:[^][]|\[[^]]*\])*\](?:\.\.\.)?|\S+")  # an optional part is not broken
+_USAGE_PARTS: Final = re.compile(
+    r"\[(?:[^][]|\[[^]]*\])*\](?:\.\.\.)?|\S+"
+)  # an optional part is broken only between alternatives
 
 
 class WholeWords(HelpFormatter):
@@ -97,7 +100,8 @@ class WholeWords(HelpFormatter):
         if usage is None:
             return super()._format_usage(usage, actions, groups, prefix)
         lines, first = ["usage:"], True
-        for part in _USAGE_PARTS.findall(usage):
+        parts = (part.replace(" | ", "\n| ").split("\n") for part in _USAGE_PARTS.findall(usage))
+        for part in chain.from_iterable(parts):
             if not first and len(lines[-1]) + 1 + len(part) > self._width:
                 lines.append(" " * len("usage:"))
             lines[-1] += f" {part}"

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..model.errors import UserError
 from .common import split_command
-from .options import Options, Parser
+from .options import Parser
 
 if TYPE_CHECKING:
     from ..convert.run_hook import ForeignHook
     from ..dialects.agent_side import AgentSide, HookOutput
 
-USAGE = (
-    "hookproxy hook --as DIALECT [--for AGENT] [--event EVENT] [--matcher PATTERN] [--if RULE] [--timeout SECONDS] "
-    "[--fail-closed] [--run COMMAND]... [-- COMMAND [ARG...]]"
-)
 
 _OF_ONE_HOOK = {"event": None, "matcher": None, "only_if": None, "timeout": 0.0, "fail_closed": False}
 """The options of one hook only, with their defaults; the systems count for the hooks after it too."""
@@ -32,11 +29,11 @@ def build_parser() -> Parser:
     """The parser of the command line before `--`."""
     parser = Parser(
         "hook",
-        USAGE,
         "Run COMMAND, a hook that was written for one system, as a hook of another system's agent: it gets the "
         "document that it knows, and its output is translated for the agent. One COMMAND is a command line for the "
-        "shell; several words are a program and its arguments. Several hooks run by one start with --run: the options "
+        "shell; several words are a program and its arguments. With --run, one start runs several hooks: the options "
         "before each --run are those of its hook.",
+        rest="[-- COMMAND [ARG...]]",
     )
     parser.add_argument(
         "--as", dest="dialect", metavar="DIALECT", required=True, help="the system that the hook was written for"
@@ -68,8 +65,6 @@ def build_parser() -> Parser:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds < float("inf"):
-        from argparse import ArgumentTypeError
-
         raise ArgumentTypeError("must be more than 0")
     return seconds
 
@@ -81,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
         option = {"only_if": "if"}.get(unused[0], unused[0].replace("_", "-"))
         raise UserError(f"--{option} is after the last hook", "the options of a hook are before its --run")
     if not hooks:
-        raise UserError("there is no hook to run", f"usage: {USAGE}")
+        raise build_parser().wrong("there is no hook to run")
     output = _guarded(hooks, rest.agent)
     with open(1, "wb", closefd=False) as stdout:
         stdout.write(output.stdout)
@@ -90,10 +85,10 @@ def main(arguments: Sequence[str]) -> int:
     return output.status
 
 
-def _described_hooks(arguments: Sequence[str]) -> tuple[list[Options], Options]:
+def _described_hooks(arguments: Sequence[str]) -> tuple[list[Namespace], Namespace]:
     """The hooks of a command line, each with the options before its `--run`, and the options after the last hook."""
     words, command = split_command(arguments)
-    parser, hooks, systems = build_parser(), list[Options](), list[str]()
+    parser, hooks, systems = build_parser(), list[Namespace](), list[str]()
     while True:
         end = next((at for at, word in enumerate(words, 1) if word.partition("=")[0] == "--run"), 0)
         end += words[end - 1 : end] == ["--run"]
@@ -104,19 +99,15 @@ def _described_hooks(arguments: Sequence[str]) -> tuple[list[Options], Options]:
         hooks.append(options)
         words = words[end:]
     if command:
-        options.command = command[0] if len(command) == 1 else _joined(command)
+        import shlex
+
+        options.command = command[0] if len(command) == 1 else shlex.join(command)
         hooks.append(options)
         options = parser.parse_args(systems)
     return hooks, options
 
 
-def _joined(command: Sequence[str]) -> str:
-    import shlex
-
-    return shlex.join(command)
-
-
-def _guarded(hooks: Sequence[Options], agent: str | None) -> HookOutput:
+def _guarded(hooks: Sequence[Namespace], agent: str | None) -> HookOutput:
     """What the agent reads. Whatever goes wrong here refuses the call: the agent would let it pass after a crash."""
     from ..convert.run_hook import recognise_agent
     from ..dialects.agent_side import refuse_by_status
@@ -139,7 +130,7 @@ def _guarded(hooks: Sequence[Options], agent: str | None) -> HookOutput:
         return refuse(f"error: a defect of hookproxy\n{format_exc()}")
 
 
-def _foreign_hook(options: Options) -> ForeignHook:
+def _foreign_hook(options: Namespace) -> ForeignHook:
     """The hook that these options describe. Raises UserError."""
     from ..convert.run_hook import ForeignHook
     from ..dialects.registry import DIALECTS
@@ -160,11 +151,11 @@ def _foreign_hook(options: Options) -> ForeignHook:
 def _run_hooks(hooks: Sequence[ForeignHook], side: AgentSide, document: bytes) -> HookOutput:
     from ..convert.run_hook import run_hooks
     from ..processes import spawn
-    from .hook_runtime import redirected_output, run
+    from .hook_runtime import redirected_output, run_until_done
 
     spawn.start_without_probes()
     with redirected_output():
-        return run(lambda: run_hooks(hooks, side, document, os.environ))
+        return run_until_done(lambda: run_hooks(hooks, side, document, os.environ))
 
 
 def _agent(name: str) -> AgentSide:

@@ -1,34 +1,30 @@
-"""The short output of `check`: what is wrong first, then one entry for each hook. `--verbose` shows each hook whole.
+"""The hooks in the output of `check`: one line for each, below what is wrong; or with `--verbose` each one whole.
 
-A finding that several places share stands there once. On a terminal, lines are wrapped between words.
+In the short list, a finding that several places share stands once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
-
-from rich.text import Text
+from typing import Final
 
 from ..checks.report import FailureEffect, Finding, HookEntry, Report
 from ..dialects.shared.hook_file import CANNOT_FIRE
+from ..model.counts import counted
 from ..model.hooks import Event
 from ..model.settings import SeenNames
-from .layout import print_line, row, short_path, visible
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from .layout import Page, label, short_path
 
 _LONGEST_COMMAND: Final = 100  # characters: with the rest of its entry that is two lines of a narrow terminal
-_LABELS: Final = (("warning", "bold yellow"), ("note", "cyan"))
+_LABELS: Final = (("warning:", "bold yellow"), ("note:", "cyan"))
 _AFTER_FAILURE: Final = {
     FailureEffect.BLOCK: "the call is refused",
     FailureEffect.WITHHOLD: "the result is withheld",
-    FailureEffect.INFORM_MODEL: "the model is informed",
+    FailureEffect.INFORM_MODEL: "the result passes, and the model is informed that it was not judged",
 }
-_CONTINUATIONS: Final[dict[str, str]] = {
+_WITHOUT_EFFECT: Final[dict[str, str]] = {
     Event.PRE_TOOL_USE: "the call passes",
     Event.POST_TOOL_USE: "the result passes",
     Event.POST_TOOL_USE_FAILURE: "the result passes",
@@ -36,8 +32,15 @@ _CONTINUATIONS: Final[dict[str, str]] = {
 }
 """What happens after a failure that has no effect."""
 
+_NAMES: Final = {
+    SeenNames.BOTH: "; once under a tool's own name, once under its familiar one",
+    SeenNames.FAMILIAR: "; under a tool's familiar name if it has one",
+    SeenNames.OWN: "",
+}
+"""Under which names of a tool a hook runs that matches both."""
 
-def print_hooks(console: Console, report: Report, cwd: str) -> None:
+
+def print_hooks(page: Page, report: Report, cwd: str) -> None:
     """Print the findings and remarks, and the hooks of each file."""
     explained = {
         finding
@@ -48,26 +51,27 @@ def print_hooks(console: Console, report: Report, cwd: str) -> None:
     keys = {finding: entry.key for entry in report.entries for finding in (*entry.findings, *entry.remarks)}
     any_finding = False
     for (name, style), findings in zip(_LABELS, (report.findings, report.remarks), strict=True):
-        for text, places in _by_text([one for one in findings if one not in explained], keys, cwd).items():
-            row(console, Text.assemble((f"{name}:", style), " "), f"{places}: {text}" if places else text)
+        shown = [finding for finding in findings if finding not in explained]
+        for text, places in _by_text(shown, keys, cwd).items():
+            page.row((f"{name} ", style), f"{places}: {text}" if places else text)
             any_finding = True
     if any_finding:
-        print_line(console, Text())
+        page.line()
     for file, entries in groupby(report.entries, lambda entry: entry.file):
-        _file(console, file, list(entries), cwd)
+        _file(page, file, list(entries), cwd)
 
 
 def _by_text(findings: Sequence[Finding], keys: Mapping[Finding, str], cwd: str) -> dict[str, str]:
     """The places of each text: files, each with its lines. `keys` has the keys of hooks, by their findings."""
     lines: dict[str, dict[str, Counter[int]]] = {}
-    for one in findings:
-        if one in keys:
-            text = one.text.removeprefix(f"{keys[one]} ")
+    for finding in findings:
+        if finding in keys:
+            text = finding.text.removeprefix(f"{keys[finding]} ")
         else:
-            text = one.text if one.text.startswith(one.key) else f"{one.key}: {one.text}"
-        of_file = lines.setdefault(text, {}).setdefault(short_path(one.file, cwd), Counter())
-        if one.line:
-            of_file[one.line] += 1
+            text = finding.text if finding.text.startswith(finding.key) else f"{finding.key}: {finding.text}"
+        of_file = lines.setdefault(text, {}).setdefault(short_path(finding.file, cwd), Counter())
+        if finding.line:
+            of_file[finding.line] += 1
     return {text: "; ".join(_places(file, of_file) for file, of_file in files.items()) for text, files in lines.items()}
 
 
@@ -77,40 +81,98 @@ def _places(file: str, lines: Counter[int]) -> str:
     return f"{file}:{numbers}" if numbers else file
 
 
-def _file(console: Console, file: str, entries: Sequence[HookEntry], cwd: str) -> None:
+def _file(page: Page, file: str, entries: Sequence[HookEntry], cwd: str) -> None:
     dialects = dict.fromkeys(entry.dialect for entry in entries if entry.dialect)
-    head = Text(visible(short_path(file, cwd), console), "bold")
-    print_line(console, Text.assemble(head, f" ({', '.join(dialects)})" if dialects else ""))
+    page.line((short_path(file, cwd), "bold"), f" ({', '.join(dialects)})" if dialects else "")
     places = [str(entry.line) if entry.line else entry.key for entry in entries]
     width = max(map(len, places))
     for place, entry in zip(places, entries, strict=True):
-        row(console, Text.assemble((f"  {place:>{width}}  ", "dim")), _summary(entry))
-    print_line(console, Text())
+        page.row((f"  {place:>{width}}  ", "dim"), _summary(entry))
+    page.line()
 
 
 def _summary(entry: HookEntry) -> str:
     """One hook: when it runs, what runs, and what else decides."""
-    event = entry.event_name if entry.event in (entry.event_name, "") else f"{entry.event_name} ({entry.event})"
     if not entry.fires:
-        return f"{event}: {_why_never(entry)}"
-    when = " ".join(part for part in (event, entry.matcher, entry.only_if and f"if {entry.only_if}") if part)
-    after = _AFTER_FAILURE.get(entry.on_failure) or _CONTINUATIONS.get(entry.event, "everything continues")
-    after += ", but not after each failure" * (entry.lets_pass and entry.on_failure is not FailureEffect.CONTINUE)
+        texts = (finding.text.removeprefix(f"{entry.key} ") for finding in (*entry.remarks, *entry.findings))
+        why = next((text for text in texts if CANNOT_FIRE in text), "never runs")
+        return f"{_event(entry)}: {why}"
+    when = " ".join(filter(None, (_event(entry), entry.matcher, entry.only_if and f"if {entry.only_if}")))
     notes = [
         f"{entry.timeout:g} s",
-        f"if it fails, {after}" if entry.awaited else "nothing waits for it",
+        f"if it fails, {_after_failure(entry)}" if entry.awaited else "nothing waits for it",
         "once for each name of a tool" if entry.names is SeenNames.BOTH else "",
         "managed" if entry.managed else "",
     ]
-    return f"{when}: {_cut(entry.command)} ({'; '.join(note for note in notes if note)})"
+    command = " ".join(entry.command.split())
+    if len(command) > _LONGEST_COMMAND:
+        command = f"{command[:_LONGEST_COMMAND].rstrip()} …"
+    return f"{when}: {command} ({'; '.join(filter(None, notes))})"
 
 
-def _why_never(entry: HookEntry) -> str:
-    texts = (one.text.removeprefix(f"{entry.key} ") for one in (*entry.remarks, *entry.findings))
-    return next((text for text in texts if CANNOT_FIRE in text), "never runs")
+def _event(entry: HookEntry) -> str:
+    """The event as the file spells it, and as hookproxy does if that is another name."""
+    return entry.event_name if entry.event in (entry.event_name, "") else f"{entry.event_name} ({entry.event})"
 
 
-def _cut(command: str) -> str:
-    """The command on one line, and not more of it than that."""
-    line = " ".join(command.split())
-    return line if len(line) <= _LONGEST_COMMAND else f"{line[:_LONGEST_COMMAND].rstrip()} …"
+def _after_failure(entry: HookEntry) -> str:
+    if entry.on_failure is FailureEffect.CONTINUE:
+        return _WITHOUT_EFFECT.get(entry.event, "everything continues")
+    return _AFTER_FAILURE[entry.on_failure] + ", but not after each failure" * entry.lets_pass
+
+
+# --- each hook whole ---
+
+
+def print_blocks(page: Page, report: Report, cwd: str) -> None:
+    """Print a block for each hook, and one for each file with other findings."""
+    for entry in report.entries:
+        place = f"{entry.file}:{entry.line}" if entry.line else entry.file
+        page.line((short_path(place, cwd), "bold"), f"  {entry.key}")
+        for name, text in _rows(entry):
+            page.row(label(name), text)
+        _findings(page, entry.findings, entry.remarks, f"{entry.key} ")
+    of_hooks = {finding for entry in report.entries for finding in (*entry.findings, *entry.remarks)}
+    findings, remarks = (
+        [finding for finding in every if finding not in of_hooks] for every in (report.findings, report.remarks)
+    )
+    for file in dict.fromkeys(finding.file for finding in (*findings, *remarks)):
+        if file:
+            page.line((short_path(file, cwd), "bold"))
+        of_file, about_file = ([finding for finding in every if finding.file == file] for every in (findings, remarks))
+        _findings(page, of_file, about_file)
+
+
+def _findings(page: Page, findings: Sequence[Finding], remarks: Sequence[Finding], beginning: str = "") -> None:
+    """Print these below what they are about, each without this beginning."""
+    for (name, style), of_label in zip(_LABELS, (findings, remarks), strict=True):
+        for finding in of_label:
+            page.row((f"  {name} ", style), finding.text.removeprefix(beginning))
+    page.line()
+
+
+def _rows(entry: HookEntry) -> Iterator[tuple[str, str]]:
+    """The rows of a hook's block: label and text."""
+    if entry.dialect:
+        yield "dialect", entry.dialect
+    if entry.managed:
+        yield "managed", "runs last, on the final arguments; cannot be switched off"
+    yield "event", _event(entry) + _fires(entry)
+    if not entry.fires:
+        return
+    yield "matcher", (entry.matcher or "all") + (_NAMES[entry.names] if entry.names else "")
+    if entry.only_if:
+        yield "if", entry.only_if
+    yield "command", entry.command
+    yield "timeout", counted(entry.timeout, "second")
+    reported = "; the failure is reported on standard error" * (entry.on_failure is FailureEffect.CONTINUE)
+    yield "failure", (_after_failure(entry) if entry.awaited else "nothing waits for it") + reported
+
+
+def _fires(entry: HookEntry) -> str:
+    """Whether the hook can run, as far as its dialect is known."""
+    if entry.fires:
+        return ", fires behind MCP"
+    if entry.event:
+        return ", but never runs"
+    return ", cannot fire behind MCP" if entry.dialect else ""

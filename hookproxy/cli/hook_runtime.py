@@ -21,7 +21,7 @@ _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 """Signals that would end us and leave hooks running. `anyio.run` handles an interrupt."""
 
 
-def run(action: Callable[[], Awaitable[_Result]]) -> _Result:
+def run_until_done(action: Callable[[], Awaitable[_Result]]) -> _Result:
     """Run the action in an event loop and return its result. Whatever ends us, except KILL, ends its hooks first."""
     import anyio
 

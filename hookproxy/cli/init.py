@@ -9,21 +9,15 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ..model.errors import UserError
-from .common import show, working_directory
+from .common import create, show, working_directory
 from .options import Parser
 from .schema import SCHEMA
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = "hookproxy init [guard|audit|rewrite|lint] [--folder FOLDER | --user] [--fail-closed]"
 
 CONFIG: Final = "hookproxy.toml"
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -31,7 +25,6 @@ _DIRECTIVE: Final = "#:schema "  # names the schema of a TOML file for editors (
 _FAILS_CLOSED: Final = (
     'on_failure = "deny"  # calls are refused when a hook fails, whatever its own system says of that'
 )
-_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "init",
-        USAGE,
         "Write a small working configuration, with its hook. Existing files are not overwritten. "
         + " ".join(f"{name}: {starter.description}." for name, starter in STARTERS.items()),
     )
@@ -106,7 +98,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--fail-closed",
         action="store_true",
-        help="calls are refused when a hook fails, also one of another system's file that is added later",
+        help="refuse calls when a hook fails, including hooks of other systems' files that are added later",
     )
     return parser
 
@@ -125,14 +117,17 @@ def user_config_folder() -> str:
     return os.path.join(folder, "hookproxy")
 
 
-def write_starter(starter: Starter, folder: str, fails_closed: bool = False) -> dict[str, str]:
-    """Write the files of a starter into the folder, or none of them. Returns their texts. Raises UserError."""
+def write_starter(starter: Starter, folder: str, fails_closed: bool = False) -> tuple[dict[str, str], list[str]]:
+    """Write the files of a starter into the folder, the configuration last, or none of them.
+
+    Returns their texts by their paths, and the folders that were made for them. Raises UserError.
+    """
     contents = {name: _content(starter, name) for name in (*starter.hooks, CONFIG)}
     if fails_closed:
         start, table, rest = contents[CONFIG].partition("\n[")
         contents[CONFIG] = f"{start}\n{_FAILS_CLOSED}\n{table}{rest}"
-    _write(folder, contents)
-    return contents
+    paths = {os.path.join(folder, name): text for name, text in contents.items()}
+    return paths, create(paths, "choose another folder with --folder, or move that file", folder)
 
 
 def _content(starter: Starter, name: str) -> str:
@@ -147,60 +142,7 @@ def schema_directive() -> str:
     return f"{_DIRECTIVE}{SCHEMA.as_uri()}\n"
 
 
-def _write(folder: str, contents: dict[str, str]) -> None:
-    """Write all files, the configuration last, or none of them. Raises UserError."""
-    try:
-        os.makedirs(folder, exist_ok=True)
-        with _open_folder(folder) as folder_fd:
-            _refuse_to_overwrite(folder, contents, folder_fd)
-            written: list[str] = []
-            try:
-                for name, text in contents.items():
-                    _create(folder_fd, name, text, written)
-            except BaseException:
-                for name in written:
-                    with suppress(OSError):
-                        os.unlink(name, dir_fd=folder_fd)
-                raise
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        name = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
-        raise UserError(f"cannot write into {folder}{name}: {reason}", "choose another folder with --folder") from None
-
-
-def _refuse_to_overwrite(folder: str, contents: dict[str, str], folder_fd: int) -> None:
-    for name in contents:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            os.lstat(name, dir_fd=folder_fd)
-            hint = "nothing was written; choose another folder with --folder, or move that file"
-            raise UserError(f"{os.path.join(folder, name)} already exists", hint)
-
-
-def _create(folder_fd: int, name: str, text: str, written: list[str]) -> None:
-    """Create a file below the folder, executable if it is a script, and add its name to those written."""
-    folder, _, file = name.rpartition("/")
-    if folder:
-        with suppress(FileExistsError):
-            os.mkdir(folder, dir_fd=folder_fd)
-    with _open_folder(folder or ".", folder_fd) as inner_fd:
-        mode = 0o777 if text.startswith("#!") else 0o666  # the umask removes some of these bits
-        file_fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=inner_fd)
-        written.append(name)
-        with open(file_fd, "w", encoding="utf-8") as stream:
-            stream.write(text)
-
-
-@contextmanager
-def _open_folder(folder: str, parent_fd: int | None = None) -> Iterator[int]:
-    """A descriptor of the folder. Below another folder, a link is not followed: anybody may have made the project."""
-    folder_fd = os.open(folder, _FOLDER_FLAGS | (0 if parent_fd is None else os.O_NOFOLLOW), dir_fd=parent_fd)
-    try:
-        yield folder_fd
-    finally:
-        os.close(folder_fd)
-
-
-def _report(starter: Starter, folder: str, options: argparse.Namespace) -> str:
+def _report(starter: Starter, folder: str, options: Namespace) -> str:
     """The output: what was written, which programs are missing, and the next commands."""
     shown_folder = os.path.relpath(folder, working_directory()) if not options.user else folder
     config = os.path.normpath(os.path.join(shown_folder, CONFIG))

@@ -1,76 +1,133 @@
-"""How verbs format output: for people, labels with text beside them, as wide as the terminal; for programs, JSON."""
+"""How verbs format output: for people, lines with labels, as wide as the terminal; for programs, JSON.
+
+rich would take a third of the time of `check` and `try`: what they print needs only bold and colours.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, TypeAlias
 
 import msgspec
-from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
 
 from ..jsonrpc import normalize, raw_json
 from ..model.aliases import Alias
 from . import common
 
+Part: TypeAlias = tuple[str, str]
+"""A text and its style: words of `_STYLES`, or nothing."""
+
+Rows: TypeAlias = Iterator[tuple[str, str]]
+"""Labels, each with the text beside it."""
+
 MARGIN: Final = 11
 """The columns of a label and the blanks around it."""
 
+_STYLES: Final = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "magenta": 35, "cyan": 36}
 _MIN_TEXT_WIDTH: Final = 30  # columns for the text beside a label, however narrow the terminal is
 _MAX_COMPARED_BYTES: Final = 1_000_000  # to compare more line by line takes seconds, and nobody reads it
 _WORD: Final = re.compile(r"\s*\S+\s*")
 _NON_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 
-def new_console() -> Console:
-    """A console with colours on a terminal, unless NO_COLOR is set. Print inside `capture`, then show the result."""
-    return Console(highlight=False)
+class Page:
+    """Lines for people. Anybody may have written a hook: nothing of a text reaches the terminal raw."""
+
+    def __init__(self, width: int = 0, encoding: str = "utf-8", coloured: bool = False) -> None:
+        self.width: Final = width
+        """The columns of the terminal; 0: there is none, and lines may have any length."""
+        self.encoding: Final = encoding
+        self._coloured = coloured
+        self._lines: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """All lines so far."""
+        return "".join(self._lines)
+
+    def visible(self, text: str) -> str:
+        """The text as this terminal can show it."""
+        return common.visible(text, self.encoding)
+
+    def line(self, *parts: Part | str) -> None:
+        """Add a line, however long it is, without blanks at its end."""
+        texts = [(part, "") if isinstance(part, str) else part for part in parts]
+        end = len(self.visible("".join(text for text, _ in texts)).rstrip())
+        line = ""
+        for text, style in texts:
+            shown = self.visible(text)[:end]
+            end -= len(shown)
+            line += self._painted(shown, style)
+        self._lines.append(f"{line}\n")
+
+    def row(self, before: Part, text: str, style: str = "") -> None:
+        """Add the lines of a text beside a label. On a terminal they are broken between words, to fit its width."""
+        for line in text.strip("\n").split("\n"):
+            shown = self.visible(line)
+            room = max(self.width - len(before[0]), _MIN_TEXT_WIDTH)
+            for piece in wrap(shown, room) if self.width else [shown]:
+                self.line(before, (piece, style))
+                before = (" " * len(before[0]), "")
+
+    def section(self, heading: str, rows: Rows) -> None:
+        """Add a heading, the rows with their labels, and an empty line; nothing if there are no rows."""
+        texts = list(rows)
+        if not texts:
+            return
+        self.line((heading, "bold"))
+        for name, text in texts:
+            self.row(label(name), text)
+        self.line()
+
+    def _painted(self, text: str, style: str) -> str:
+        words = text.rstrip()
+        if not (self._coloured and style and words):
+            return text
+        codes = ";".join(str(_STYLES[name]) for name in style.split())
+        return f"\x1b[{codes}m{words}\x1b[0m{text[len(words) :]}"
 
 
-def row(console: Console, before: Text, text: str, style: str = "") -> None:
-    """Print the text beside a label. On a terminal, the text is wrapped to its width, between words."""
-    for line in text.strip("\n").split("\n"):
-        shown = Text(visible(line, console), style)
-        width = max(console.width - len(before), _MIN_TEXT_WIDTH)
-        for part in wrap(shown, width) if console.is_terminal else [shown]:
-            part.rstrip()
-            print_line(console, before + part)
-            before = Text(" " * len(before))
+def new_page() -> Page:
+    """A page for standard output."""
+    return Page(*common.terminal())
 
 
-def wrap(text: Text, width: int) -> Sequence[Text]:
+def columns(text: str) -> int:
+    """How many columns a text takes: some characters take two, and some none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def wrap(text: str, width: int) -> list[str]:
     """The lines of a text that are at most so wide, broken between words only: a path is copied whole."""
-    cuts, used = [], 0
-    for word in _WORD.finditer(text.plain):
-        if used and used + cell_len(word[0].rstrip()) > width:
-            cuts.append(word.start())
+    lines, used = [""], 0
+    for word in _WORD.findall(text) or [text]:
+        if used and used + columns(word.rstrip()) > width:
+            lines.append("")
             used = 0
-        used += cell_len(word[0])
-    return list(text.divide(cuts))
+        lines[-1] += word
+        used += columns(word)
+    return lines
 
 
-def print_line(console: Console, text: Text) -> None:
-    """Print one line, however long it is, without blanks at its end."""
-    text.rstrip()
-    console.print(text, soft_wrap=True)
-
-
-def label(name: str) -> Text:
+def label(name: str) -> Part:
     """The label of a row."""
-    return Text.assemble((f"  {name}".ljust(MARGIN), "dim"))
+    return f"  {name}".ljust(MARGIN), "dim"
 
 
-def diff(console: Console, name: str, before: bytes, after: bytes) -> None:
-    """Print the differences between two JSON values, line by line."""
+def diff(page: Page, name: str, before: bytes, after: bytes) -> None:
+    """Add the differences between two JSON values, line by line."""
     lines = _diff_lines(before, after)
-    print_line(console, Text.assemble((name, "bold"), "" if lines else ": unchanged"))
+    page.line((name, "bold"), "" if lines else ": unchanged")
     for line in lines:
-        row(console, Text("  "), line, {"-": "red", "+": "green"}.get(line[0], ""))
-    print_line(console, Text())
+        page.row(("  ", ""), line, {"-": "red", "+": "green"}.get(line[0], ""))
+    page.line()
 
 
 def _diff_lines(before: bytes, after: bytes) -> list[str]:
@@ -89,11 +146,6 @@ def _pretty(raw: bytes) -> list[str]:
     with contextlib.suppress(ValueError, RecursionError):  # a value with duplicate keys stays as it is
         raw = msgspec.json.format(normalize.normalize(raw, lenient=True), indent=2)
     return raw.decode(errors="replace").split("\n")
-
-
-def visible(text: str, console: Console) -> str:
-    """The text as this terminal can show it. Anybody may have written a hook: none of its text is printed raw."""
-    return common.visible(text, console.encoding)
 
 
 def short_path(file: str, cwd: str) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import sys
+from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -23,12 +24,9 @@ from .common import has_input, show_line, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..authorization.log_in import LoginOptions
     from ..authorization.redirect import Redirects
 
-USAGE: Final = "hookproxy login [OPTION...] URL | --list"
 _TIMEOUT: Final = 300.0  # seconds: a second factor and a consent page take a minute or two
 _MAX_LINE: Final = 65_536  # bytes of a pasted address
 
@@ -39,10 +37,10 @@ def main(arguments: Sequence[str]) -> int:
     store = open_store()
     if options.list:
         if options.url:
-            raise UserError("--list takes no address", "hookproxy login --list")
+            raise UserError("--list does not take an address", "hookproxy login --list")
         return _list(store)
     if not options.url:
-        raise UserError("no address is named", f"usage: {USAGE}")
+        raise build_parser().wrong("no address is named")
     before = _options_before(options, store)
     if before:
         show_line(f"as before, with: {shlex.join(before)}")
@@ -51,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _options_before(options: argparse.Namespace, store: LoginStore) -> tuple[str, ...]:
+def _options_before(options: Namespace, store: LoginStore) -> tuple[str, ...]:
     """The options of the stored login at this server, if none of this kind are given now."""
     if any(_repeated(options)):
         return ()
@@ -72,7 +70,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "login",
-        USAGE,
         "Log in at a remote server, by OAuth in the browser. hookproxy run uses the stored tokens, and renews them.",
     )
     parser.add_argument(
@@ -82,7 +79,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--no-browser",
         action="store_true",
-        help="print the address to open, and read the address to which it redirects, pasted, from standard input",
+        help="print the address to open; when the login is done, paste the address that the browser shows",
     )
     parser.add_argument(
         "--scope", metavar="SCOPES", help="ask for these scopes, with blanks between them, and no others"
@@ -127,7 +124,7 @@ def _add_client_options(parser: Parser) -> None:
     secret.add_argument("--private-key-env", metavar="NAME", help="the variable with this key")
 
 
-async def _log_in(options: argparse.Namespace, store: LoginStore) -> None:
+async def _log_in(options: Namespace, store: LoginStore) -> None:
     from ..authorization.log_in import log_in  # takes 500 ms: not for --list
 
     login_options = _login_options(options)
@@ -146,7 +143,7 @@ async def _log_in(options: argparse.Namespace, store: LoginStore) -> None:
     _show(store.path(server), login, in_keyring=stored is not None and stored.secrets is None)
 
 
-def _login_options(options: argparse.Namespace) -> LoginOptions:
+def _login_options(options: Namespace) -> LoginOptions:
     from ..authorization.log_in import LoginOptions
 
     key_file, key_variable = options.private_key_file, options.private_key_env
@@ -170,7 +167,7 @@ def _login_options(options: argparse.Namespace) -> LoginOptions:
     )
 
 
-def _repeated(options: argparse.Namespace) -> Iterator[str]:
+def _repeated(options: Namespace) -> Iterator[str]:
     """The options that another login uses again: files by their absolute paths, and nothing secret."""
     for name, value in vars(options).items():
         option = f"--{name.replace('_', '-')}"

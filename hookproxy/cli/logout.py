@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Final
 
 import anyio
 
@@ -17,14 +16,12 @@ from .common import show_line
 from .login import open_store
 from .options import Parser
 
-USAGE: Final = "hookproxy logout [--ca FILE] URL | --all"
-
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the options require. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
     if bool(options.url) is options.all:
-        raise UserError("name one address, or --all", f"usage: {USAGE}")
+        raise build_parser().wrong("name one address, or --all")
     store = open_store()
     if options.all:
         _log_out_everywhere(store, options.ca or "")
@@ -50,9 +47,7 @@ def _log_out_everywhere(store: LoginStore, ca_file: str) -> None:
 
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = Parser(
-        "logout", USAGE, "Remove a login, and tell its authorization server that the tokens are no longer valid."
-    )
+    parser = Parser("logout", "Remove a login, and tell its authorization server that the tokens are no longer valid.")
     parser.add_argument("url", metavar="URL", nargs="?", help="the address of the server")
     parser.add_argument("--all", action="store_true", help="remove all logins")
     parser.add_argument("--ca", metavar="FILE", help="trust the certificates in this file as well")
@@ -75,7 +70,7 @@ async def _log_out(server: str, store: LoginStore, ca_file: str) -> bool:
     except UserError as error:
         why = error.message
     if why:
-        show_line(f"  its tokens may be valid until they end: {why}")
+        show_line(f"  its tokens may stay valid until they expire: {why}")
     return True
 
 

@@ -225,7 +225,7 @@ def _help(words: list[str]) -> str:
 
         near = suggestion(names[1], subverbs) or f"hookproxy help {names[0]}"
         raise UserError(f"there is no verb {' '.join(names[:2])!r}", near)
-    return parser.argparse().format_help()
+    return parser.format_help()
 
 
 def _no_windows() -> Exception:

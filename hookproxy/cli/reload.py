@@ -13,8 +13,6 @@ from . import connect
 from .common import show_line
 from .options import Parser
 
-USAGE: Final = "hookproxy reload [--socket PATH]"
-
 _PIECE: Final = 65_536  # bytes per read: more than the gateway says
 
 
@@ -36,9 +34,9 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "reload",
-        USAGE,
-        "Let a gateway read its configuration again: it is in force for new calls, and no call is lost. What cannot be "
-        "used is refused, and the old configuration stays. Only root and the account of the gateway may do this.",
+        "Let a gateway read its configuration again: it applies to new calls, and no call is lost. A configuration "
+        "that cannot be used is refused, and the old one stays in force. Only root and the account of the gateway may "
+        "do this.",
     )
     parser.add_argument(
         "--socket",

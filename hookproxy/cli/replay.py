@@ -2,30 +2,12 @@
 
 Exit status: 0 every call would be decided as recorded; 1 some would be decided differently; 2 the replay failed, for
 example because no recorded call can be replayed.
-
-`--json` prints one document. New keys may be added to it. No key is removed or changes its meaning without another `v`.
-
-    v            1
-    differences  one object for each call that would be decided differently, in the order of the audit file:
-      line, time, session, server, tool, id   as recorded; lines count from 1
-      before, after   decision ("allow", "deny", "asked-allow", "asked-deny"; "asked": a person would be asked), by and
-                      reason as text, arguments: those the tool runs with; null if it does not run, or if not known
-    status       the exit status
-    replayed     how many calls were replayed
-    differing    how many of these would be decided differently
-    troubled     in how many of these a hook failed
-    digests      how many calls were not replayed because only a digest of their arguments is recorded
-    undecided    how many were not replayed because they ended before they were decided
-    limited      how many were not replayed because a rate limit refused them, which depends on the times of calls
-    unread       how many lines cannot be read, or have a newer format
-    unread_lines the first 1000 of these lines: line, why
-    notes        other things to know about this replay
+`docs/json-output.md` describes the document of `--json`.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -33,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import to_builtins
-from rich.text import Text
 
 from ..audit.records import CallRecord, Entry, read
 from ..audit.view import files
@@ -42,17 +23,14 @@ from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
 from ..trial.run import EVENTS_AFTER
-from .common import add_hook_options, load_named, show, working_directory
-from .hook_runtime import redirected_output, run
-from .layout import as_json, diff, document, label, new_console, print_line, row, visible
-from .options import Parser
+from .common import load_named, show, tell, working_directory
+from .hook_runtime import redirected_output, run_until_done
+from .layout import as_json, diff, document, label, new_page
+from .options import HOOK_OPTIONS, Parser
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-USAGE: Final = (
-    "hookproxy replay AUDIT [--tool GLOB]... [--since WHEN] [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
-)
 VERSION: Final = 1
 """The number of the JSON document's format."""
 
@@ -66,11 +44,10 @@ def main(arguments: Sequence[str]) -> int:
     since = files.since(options.since, files.now()) if options.since is not None else None
     cwd = working_directory()
     loaded = load_named(options, cwd)
-    for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
-        sys.stderr.write(f"hookproxy: {note}\n")
+    tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
     entries = _filtered(read(os.path.join(cwd, options.audit)), options.tool, since)
     output = _JsonOutput() if options.json else _TextOutput()
-    return run(partial(_replay, loaded, entries, output, cwd))
+    return run_until_done(partial(_replay, loaded, entries, output, cwd))
 
 
 async def _replay(loaded: Loaded, entries: Iterable[Entry], output: _TextOutput | _JsonOutput, cwd: str) -> int:
@@ -111,7 +88,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "replay",
-        USAGE,
         "Run recorded calls through the hooks and rules that are configured now, and list every decision that would "
         "differ. Hooks for events before a call run for real, with all their side effects. No call is forwarded, "
         "no person is asked, and nothing is audited. Hooks after a call are not run, because results are not recorded. "
@@ -122,8 +98,7 @@ def build_parser() -> Parser:
         "--tool", metavar="GLOB", action="append", default=[], help="only calls of these tools, for example write_*"
     )
     parser.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
-    add_hook_options(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
+    parser.add_common(*HOOK_OPTIONS, "--json")
     return parser
 
 
@@ -146,26 +121,24 @@ class _TextOutput:
 
     def add(self, result: Difference | UnreadableLine) -> None:
         """Print one block."""
-        console = new_console()
-        with console.capture() as captured:
-            if isinstance(result, UnreadableLine):
-                row(console, label("not read"), f"line {result.line}: {result.why}")
+        page = new_page()
+        if isinstance(result, UnreadableLine):
+            page.row(label("not read"), f"line {result.line}: {result.why}")
+        else:
+            record = result.record
+            rest = f"{record.time}, id {bytes(record.id).decode(errors='replace')}, line {record.line}"
+            page.line((f"{record.tool} of {record.server}", "bold"), f"  {rest}")
+            page.row(label("was"), _decision_text(result.before))
+            page.row(label("now"), _decision_text(result.after), "bold")
+            if result.before.arguments and result.after.arguments:
+                diff(page, "  arguments", result.before.arguments, result.after.arguments)
             else:
-                record = result.record
-                head = f"{record.tool} of {record.server}"
-                rest = f"{record.time}, id {bytes(record.id).decode(errors='replace')}, line {record.line}"
-                print_line(console, Text.assemble((visible(head, console), "bold"), "  ", visible(rest, console)))
-                row(console, label("was"), _decision_text(result.before))
-                row(console, label("now"), _decision_text(result.after), "bold")
-                if result.before.arguments and result.after.arguments:
-                    diff(console, "  arguments", result.before.arguments, result.after.arguments)
-                else:
-                    print_line(console, Text())
-        show(captured.get())
+                page.line()
+        show(page.text)
 
     def end(self, replay: Replay, status: int, notes: Sequence[str]) -> None:
         """Print the notes and the summary."""
-        console, tally = new_console(), replay.tally
+        page, tally = new_page(), replay.tally
         parts = [
             f"{counted(tally.replayed, 'call')} replayed",
             f"{tally.differing or 'none'} would be decided differently",
@@ -175,11 +148,10 @@ class _TextOutput:
             f"{tally.limited} recorded as refused by a rate limit" if tally.limited else "",
             f"{counted(tally.unread, 'line')} not read" if tally.unread else "",
         ]
-        with console.capture() as captured:
-            for note in notes:
-                row(console, label("note"), note)
-            print_line(console, Text(", ".join(part for part in parts if part), "bold red" if status else "bold"))
-        show(captured.get())
+        for note in notes:
+            page.row(label("note"), note)
+        page.line((", ".join(filter(None, parts)), "bold red" if status else "bold"))
+        show(page.text)
 
 
 def _decision_text(judged: Outcome) -> str:

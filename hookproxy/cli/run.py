@@ -7,8 +7,7 @@ import os
 
 from ..processes import guardian, process
 from . import late_tls
-from .common import add_fail_closed_option, add_hook_options, add_strict_option, unread_file, working_directory
-from .options import Parser
+from .common import unread_file, working_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ..session.proxy import OnToolsListed, Proxy
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
+    from .options import Parser
 
     OpenServer = Callable[[argparse.Namespace, Loaded, Callable[[str], None]], tuple[Channel, ServerEnd]]
 else:
@@ -29,14 +29,6 @@ else:
 
 _PIPE_BYTES = 262_144  # for the server's output: long results take a tenth less time; one user's pipes may have 64 MB
 _MAX_NAME_SHOWN = 60  # characters of a server's name in a message
-USAGE = (
-    "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--fail-closed] [--strict] "
-    "[--verbose] -- COMMAND [ARG...]"
-)
-URL_USAGE = (
-    "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--fail-closed] [--strict] "
-    "[--verbose] --url URL [--header 'NAME: VALUE']... [--ca FILE] [--cert FILE [--key FILE]] [--allow-http]"
-)
 
 
 def main(arguments: "Sequence[str]") -> int:
@@ -54,6 +46,8 @@ def main(arguments: "Sequence[str]") -> int:
         raise
 
 
+_FORM = "hookproxy run [OPTION...] -- COMMAND [ARG...]"
+_URL_FORM = "hookproxy run [OPTION...] --url URL"
 _URL_OPTIONS = ("--url", "--header", "--ca", "--cert", "--key", "--allow-http")
 
 
@@ -67,16 +61,16 @@ def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
     if "--" in arguments:
         end = arguments.index("--")
         return arguments[:end], arguments[end + 1 :]
-    parser = build_parser()
-    with_value, flags = parser.options(with_value=True), parser.options(with_value=False)
+    options = build_parser()._option_string_actions
     position = 0
     while position < len(arguments):
-        word = arguments[position]
-        if not word.startswith("-"):
+        name, equals, _ = arguments[position].partition("=")
+        if not name.startswith("-"):
             return arguments[:position], arguments[position:]
-        if word not in flags and word.partition("=")[0] not in with_value:
+        takes_value = name in options and options[name].nargs != 0
+        if name not in options or (equals and not takes_value):
             break
-        position += 2 if word in with_value else 1
+        position += 2 if takes_value and not equals else 1
     return arguments, []
 
 
@@ -87,13 +81,12 @@ def _without_server_process(option_words: "Sequence[str]", command: "Sequence[st
     options = _parse(option_words)
     if not options.url and not command:
         after = f": no command follows {option_words[-1]}" if option_words else ""
-        raise UserError(f"there is no server to start{after}", f"usage: {USAGE}")
+        raise build_parser().wrong(f"there is no server to start{after}")
     if not options.url:
         names = ", ".join(_URL_OPTIONS[1:])
-        raise UserError(f"{names} are for a server at an address, and --url names none", f"usage: {URL_USAGE}")
+        raise UserError(f"{names} are for a server at an address, and --url names none", _URL_FORM)
     if command:
-        hint = f"leave out the command, or --url; usage: {URL_USAGE}"
-        raise UserError(f"--url names a server, and so does the command {command[0]}", hint)
+        raise UserError(f"--url names a server, and so does the command {command[0]}", f"leave out one: {_URL_FORM}")
     from . import run_url
 
     run_url.check(options)
@@ -258,7 +251,7 @@ async def _serve(
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(feed.serve)
-            status = await Lifecycle(proxy, server).run()
+            status = await Lifecycle(proxy, server).run_to_end()
             tasks.cancel_scope.cancel()
         return status
     finally:
@@ -284,7 +277,7 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
         proxy.policy.judges_calls,
     )
     feed = open_feed(run, report, needed=loaded.settings.uses_console)
-    feed.add(proxy)
+    feed.add_session(proxy)
     return feed
 
 
@@ -316,19 +309,20 @@ def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":
 
 def build_parser() -> "Parser":
     """The parser of the options before the two dashes."""
+    from .options import HOOK_OPTIONS, Parser  # argparse, which the server does not wait for
+
     parser = Parser(
         "run",
-        USAGE,
         "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND. "
         "Without the two dashes, COMMAND is the first word that is not an option. "
         "With --url and no COMMAND, the server is reached at its address.",
-        f"the server's command line comes last, after two dashes: {USAGE}",  # the dashes are easily forgotten
+        rest="-- COMMAND [ARG...]",
+        hint=f"the server's command line comes last, after two dashes: {_FORM}",  # the dashes are easily forgotten
     )
-    add_hook_options(parser)
+    parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND or the URL)")
     parser.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
-    add_fail_closed_option(parser)
-    add_strict_option(parser)
+    parser.add_common("--fail-closed", "--strict")
     parser.add_argument(
         "--verbose", action="store_true", help="write a line on standard error for each call that hooks or rules judge"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -14,14 +15,12 @@ from ..network.address import Address, find_proxy, parse
 from ..session.remote_server import RemoteOptions, headers, open_remote_server, with_values_redacted
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..config.load import Loaded
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
 
 
-def check(options: argparse.Namespace) -> None:
+def check(options: Namespace) -> None:
     """Check all that the options say of the server, before anything is read from the agent. Raises UserError."""
     address = _address(options)
     find_proxy(address, os.environ)
@@ -33,7 +32,7 @@ def check(options: argparse.Namespace) -> None:
     options.name = options.name or server_name(address)
 
 
-def _address(options: argparse.Namespace) -> Address:
+def _address(options: Namespace) -> Address:
     """The server's address, with the values of its variables. Raises UserError."""
     return parse(expand("--url", options.url, os.environ), allow_http=options.allow_http)
 
@@ -46,16 +45,14 @@ def server_name(address: Address) -> str:
     return address.host
 
 
-def with_secrets_redacted(loaded: Loaded, options: argparse.Namespace) -> Loaded:
+def with_secrets_redacted(loaded: Loaded, options: Namespace) -> Loaded:
     """Return the configuration so that the audit never contains a header's value, even if the server sends it back."""
     values = [value for _, value in headers(options.header, os.environ)]
     values += [os.environ.get(name, "") for name in REFERENCE.findall(options.url)]
     return replace(loaded, settings=with_values_redacted(loaded.settings, values))
 
 
-def open_server(
-    options: argparse.Namespace, loaded: Loaded, report: Callable[[str], None]
-) -> tuple[Channel, ServerEnd]:
+def open_server(options: Namespace, loaded: Loaded, report: Callable[[str], None]) -> tuple[Channel, ServerEnd]:
     """Open the channel to the server. Nothing is sent yet. Raises UserError."""
     remote = RemoteOptions(headers(options.header, os.environ), options.ca, options.cert, options.key)
     opened = open_remote_server(_address(options), remote, loaded.settings, os.environ, report)

@@ -12,8 +12,6 @@ from typing import Final
 from .common import show
 from .options import Parser
 
-USAGE: Final = "hookproxy schema [--gateway] [--path]"
-
 SCHEMA: Final = Path(__file__).resolve().parents[1] / "hookproxy.schema.json"
 """The installed file."""
 
@@ -31,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = Parser("schema", USAGE, "Print the JSON Schema of hookproxy.toml, or of gateway.toml.")
+    parser = Parser("schema", "Print the JSON Schema of hookproxy.toml, or of gateway.toml.")
     parser.add_argument("--gateway", action="store_true", help="the schema of gateway.toml, for hookproxy serve")
     parser.add_argument(
         "--path", action="store_true", help="print the path of the schema instead, for an editor's settings"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from ..config.gateway import GatewayConfig
 
-USAGE: Final = "hookproxy serve --config FILE [--instance NAME]"
 _UNIX: Final = "unix:"
 
 
@@ -84,7 +83,7 @@ def _named(config: GatewayConfig, instance: str | None) -> GatewayConfig:
     if instance is None:
         return config
     if not re.fullmatch(INSTANCE_NAME, instance):
-        raise UserError(f"--instance {printable(instance)}: no name", "use letters, digits, - and _; at most 32")
+        raise UserError(f"--instance {printable(instance)} is not a name", "use letters, digits, - and _; at most 32")
     return replace(config, gateway=replace(config.gateway, instance=instance))
 
 
@@ -116,7 +115,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "serve",
-        USAGE,
         "Run the gateway: start or reach MCP servers for several people, behind hooks that they cannot go around. "
         "Agents reach it with hookproxy connect, or over HTTP at /mcp/NAME. hookproxy reload puts a changed file into "
         "force; SIGTERM ends it after the calls in flight.",

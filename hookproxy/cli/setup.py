@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from argparse import Namespace
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from ..config.load import Loaded
 from ..model.counts import counted
@@ -28,10 +27,10 @@ from ..wrapping.known_agents import AGENTS_BY_NAME
 from ..wrapping.known_hook_files import FoundHookFile
 from ..wrapping.wrap_entry import FAIL_CLOSED
 from . import wrap
-from .common import add_hook_options, ask, has_terminal, load_named, show, show_line, working_directory
+from .common import ask, has_terminal, load_named, show, show_line, working_directory
 from .init import CONFIG, user_config_folder
-from .layout import alias_text, label, new_console, print_line, row
-from .options import Parser
+from .layout import Rows, alias_text, new_page
+from .options import HOOK_OPTIONS, Parser
 from .setup_guards import (
     STARTER,
     Guards,
@@ -46,14 +45,6 @@ from .setup_guards import (
     write_first_guard,
 )
 from .signals import uninterrupted
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = (
-    "hookproxy setup [AGENT|FILE]... [--yes] [--dry-run] [--fail-closed | --no-fail-closed] [--replace-mcp-remote] "
-    "[--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR]"
-)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -78,7 +69,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "setup",
-        USAGE,
         "Find agents, their servers and hook files, show what would change, and put the hooks in front of the servers. "
         "A person is asked before anything is written.",
     )
@@ -105,7 +95,7 @@ def build_parser() -> Parser:
         help="let each system's document say what its failing hooks mean: most let calls pass",
     )
     wrap.add_mcp_remote_option(parser)
-    add_hook_options(parser)
+    parser.add_common(*HOOK_OPTIONS)
     return parser
 
 
@@ -120,7 +110,7 @@ class Agreed(Struct, frozen=True):
     """True if a file cannot be read or changed."""
 
 
-def _propose(options: argparse.Namespace, asks: bool) -> Agreed | int:
+def _propose(options: Namespace, asks: bool) -> Agreed | int:
     """Show what there is and what would change, and ask. Returns the exit status if nothing is to be written."""
     program = wrap.own_program()
     found = [file for target in options.targets or [None] for file in wrap.find_files(target)]
@@ -163,37 +153,32 @@ def _unchanged() -> int:
 
 
 def _heading(text: str) -> None:
-    console = new_console()
-    with console.capture() as captured:
-        print_line(console, Text(text, "bold"))
-    show(captured.get())
+    page = new_page()
+    page.line((text, "bold"))
+    show(page.text)
 
 
-def _rows(rows: Sequence[tuple[str, str]]) -> None:
-    """Print labelled rows, as wide as the terminal, and an empty line. Nothing in them reaches the terminal raw."""
-    console = new_console()
-    with console.capture() as captured:
-        for name, text in rows:
-            row(console, label(name), text)
-        print_line(console, Text())
-    show(captured.get())
+def _section(heading: str, rows: Rows) -> None:
+    page = new_page()
+    page.section(heading, rows)
+    show(page.text)
 
 
 # --- what guards the servers ---
 
 
-def _guards(options: argparse.Namespace, asks: bool, found: Sequence[AgentFile]) -> Guards | None:
+def _guards(options: Namespace, asks: bool, found: Sequence[AgentFile]) -> Guards | None:
     """Show the hooks that are there, and ask which to use. None: there are none, and the person wants none."""
     home = os.path.expanduser("~")
     loaded = load_named(options, working_directory())
     hook_files, added = _hook_files(options, found)
-    _heading("hooks")
     rows = [("config", short(loaded.path, home))] if loaded.path else []
     rows += [("hooks", f"{item} (--hooks)") for item in options.hooks]
     rows += [("alias", f"{alias.tool} {alias_text(alias)}") for alias in loaded.settings.aliases]
     for file in hook_files:
         rows += _hook_file_rows(file, home)
-    _rows(rows or [("none", "no hook file of a known system was found, and there is no hookproxy.toml")])
+    none = ("none", "no hook file of a known system was found, and there is no hookproxy.toml")
+    _section("hooks", iter(rows or [none]))
     own = [file for file in hook_files if file.hooks and not file.in_project]
     broken = [file.path for file in hook_files if file.error and not file.in_project]
     for path in broken:
@@ -208,7 +193,7 @@ def _guards(options: argparse.Namespace, asks: bool, found: Sequence[AgentFile])
 
 
 def _hook_files(
-    options: argparse.Namespace, found: Sequence[AgentFile]
+    options: Namespace, found: Sequence[AgentFile]
 ) -> tuple[list[FoundHookFile], tuple[FoundHookFile, ...]]:
     """The hook files that no configuration names yet, and those of them that the person's configuration is to name."""
     cwd = working_directory()
@@ -231,7 +216,7 @@ def _project_files(hook_files: Sequence[FoundHookFile], asks: bool) -> tuple[Fou
     return project
 
 
-def _fails_closed(options: argparse.Namespace, asks: bool, guards: Guards) -> bool:
+def _fails_closed(options: Namespace, asks: bool, guards: Guards) -> bool:
     """Whether calls are to be refused when a hook of another system fails. It is asked only where that is a choice."""
     if options.refuses is not None or not guards.follows_documents:
         return options.refuses is not False
@@ -239,7 +224,7 @@ def _fails_closed(options: argparse.Namespace, asks: bool, guards: Guards) -> bo
     return not asks or options.dry_run or ask(question, default=True)
 
 
-def _hook_file_rows(file: FoundHookFile, home: str) -> Iterator[tuple[str, str]]:
+def _hook_file_rows(file: FoundHookFile, home: str) -> Rows:
     name = short(file.path, home)
     if file.error:
         yield "left out", file.error.message
@@ -258,23 +243,21 @@ def _wants(project: Sequence[FoundHookFile], asks: bool) -> bool:
 
 def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
     """Show the names by which hooks that were written for Claude Code's tools see those of known servers."""
-    rows: dict[str, str] = {}
+    rows: dict[str, tuple[str, str]] = {}
     for entry in (entry for file in found for entry in open_entries(file)) if loaded.settings.auto_aliases else ():
         preset = PRESETS.get(preset_for(entry.argv, ""))
         aliases = preset.tools if preset is not None else ()
         names = dict.fromkeys(f"{alias.tool} as {alias.name}" for alias in aliases if alias.name)
         if names:
-            rows[entry.name] = f"{entry.name}: hooks see {', '.join(names)}"
-    if rows:
-        _heading("familiar names")
-        _rows([("alias", text) for text in rows.values()])
+            rows[entry.name] = ("alias", f"{entry.name}: hooks see {', '.join(names)}")
+    _section("familiar names", iter(rows.values()))
 
 
 # --- what changes ---
 
 
 def _plan(
-    options: argparse.Namespace, found: Sequence[AgentFile], guards: Guards, program: wrap.Program
+    options: Namespace, found: Sequence[AgentFile], guards: Guards, program: wrap.Program
 ) -> tuple[list[PlannedFile], list[UserError]]:
     """Plan and show the change of each file. Returns the plans, and the errors of files that cannot be changed."""
     cwd = working_directory()
@@ -285,7 +268,7 @@ def _plan(
     _heading("changes")
     for file in found:
         path = file.config_file.path
-        if file.snapshot is None or not (entries := open_entries(file)):
+        if file.snapshot is None or file.configuration is None or not (entries := open_entries(file)):
             continue
         found_hooks, notes, guarded = hooks_for(file.config_file, guards, path in shared)
         for note in notes:
@@ -296,14 +279,19 @@ def _plan(
         hooks = [*options.hooks, *found_hooks]
         if not guards.starter_folder:
             # raises if wrapped servers would not start
-            load_named(options, cwd, [*hooks, *(one.option for one in guards.added)])
+            load_named(options, cwd, [*hooks, *(hook_file.option for hook_file in guards.added)])
         run_options = wrap.wrap_options(options, guards.loaded, cwd, guards.needs_option(hooks))
         run_options = replace(
             run_options, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None
         )
         try:
             plan = wrap.plan_wrap(
-                file, [entry.name for entry in entries], program, run_options, shared, options.replace_mcp_remote
+                file.configuration,
+                [entry.name for entry in entries],
+                program,
+                run_options,
+                path in shared,
+                options.replace_mcp_remote,
             )
         except UserError as error:
             errors.append(error)

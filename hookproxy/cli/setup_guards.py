@@ -28,7 +28,7 @@ from ..wrapping.syntax_tree import Edit
 from ..wrapping.use_tables import UseTable, inserted_text
 from ..wrapping.written import Written
 from . import wrap
-from .common import working_directory
+from .common import create, working_directory
 from .init import CONFIG, STARTERS, schema_directive, user_config_folder, write_starter
 
 STARTER: Final = STARTERS["guard"]
@@ -94,7 +94,7 @@ def hooks_for(file: ConfigFile, guards: Guards, shared: bool) -> tuple[list[str]
             hooks.append(f"{hook_file.dialect}={os.path.relpath(hook_file.path, working_directory())}")
         else:
             hooks.append(hook_file.option)
-    configured = [(one.path, one.dialect) for one in guards.own]
+    configured = [(hook_file.path, hook_file.dialect) for hook_file in guards.own]
     configured += [(group.source, group.dialect.name) for group in guards.loaded.groups]
     repeated = {path: agent for path, dialect in configured if (agent := _runs_itself(file, dialect))}
     has_others = len(repeated) < len({path for path, _ in configured})
@@ -120,7 +120,7 @@ def needed(own: Iterable[FoundHookFile], found: Sequence[AgentFile]) -> tuple[Fo
     with_servers = [file for file in found if file.has_servers]
     is_done = not any(map(open_entries, found))
     present = [edit_plan.wrapping(entry) for file in found for entry in wrapped_entries(file)] if is_done else []
-    named = {option for one in present if one for option in one.options.hooks}
+    named = {option for wrapping in present if wrapping for option in wrapping.options.hooks}
     return tuple(
         hook_file
         for hook_file in own
@@ -161,7 +161,7 @@ def plan_config(guards: Guards) -> PlannedConfig | None:
     """Plan the `[[use]]` tables for the person's own hook files; None: there are none. Raises UserError."""
     if not guards.added:
         return None
-    tables = [UseTable(one.path, one.dialect, guards.fails_closed) for one in guards.added]
+    tables = [UseTable(hook_file.path, hook_file.dialect, guards.fails_closed) for hook_file in guards.added]
     path = guards.config_path
     snapshot = files.read(path) if os.path.lexists(path) else None
     planned = PlannedConfig(path, "", snapshot)
@@ -179,7 +179,7 @@ def write_config(planned: PlannedConfig) -> None:
     """Write the tables, and record them. Raises UserError; then the file is unchanged."""
     whole, folders = planned.text + planned.inserted, []
     if planned.snapshot is None:
-        folders = files.create({planned.path: whole})
+        folders = create({planned.path: whole}, "name a folder that is yours")
         wrap.report(f"wrote {planned.path}")
     else:
         backup = files.replace(planned.snapshot, whole)
@@ -195,8 +195,6 @@ def write_config(planned: PlannedConfig) -> None:
 
 def write_first_guard(folder: str) -> None:
     """Write the starter, and record it. Raises UserError; then nothing was written."""
-    made = files.missing_folders(os.path.join(folder, "hooks"))
-    texts = write_starter(STARTER, folder)
+    texts, folders = write_starter(STARTER, folder)
     wrap.report(f"wrote {os.path.join(folder, CONFIG)}")
-    paths = {os.path.join(folder, name): text for name, text in texts.items()}
-    wrap.remember(lambda written: written.with_created(paths, made))
+    wrap.remember(lambda written: written.with_created(texts, folders))

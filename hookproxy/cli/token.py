@@ -7,56 +7,46 @@ nothing has changed.
 from __future__ import annotations
 
 import stat
-import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..authorization.token_file import REVOKED, TokenRecord, create_token, read_tokens, revoke_tokens, shown_time
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import UserError, printable
-from .common import show, show_line
+from .common import show, show_line, tell
 from .options import Parser
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = "hookproxy token new|list|revoke --file FILE"
-NEW: Final = "hookproxy token new USER --file FILE [--group GROUP]... [--expires DAYS] [--note TEXT]"
-LIST: Final = "hookproxy token list --file FILE"
-REVOKE: Final = "hookproxy token revoke USER|ID --file FILE"
 
 _HEADER: Final = ("id", "user", "groups", "created", "expires", "note")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the subverb says. Returns the exit status."""
-    subverbs: dict[str, Callable[[argparse.Namespace], None]] = {"new": _new, "list": _list, "revoke": _revoke}
+    subverbs: dict[str, Callable[[Namespace], None]] = {"new": _new, "list": _list, "revoke": _revoke}
     if arguments and arguments[0] in subverbs:
         subverbs[arguments[0]](subverb_parsers()[arguments[0]].parse_args(list(arguments[1:])))
         return 0
     if arguments and not arguments[0].startswith("-"):
-        hint = suggestion(arguments[0], subverbs) or f"usage: {USAGE}"
+        hint = suggestion(arguments[0], subverbs) or f"usage: {build_parser().usage}"
         raise UserError(f"there is no `hookproxy token {arguments[0]}`", hint)
     build_parser().parse_args(list(arguments))
-    raise UserError("new, list or revoke must follow token", f"usage: {USAGE}")
+    raise build_parser().wrong("new, list or revoke must follow token")
 
 
 def build_parser() -> Parser:
     """The parser of the verb alone, for its help."""
     return Parser(
         "token",
-        USAGE,
         "Make, list and revoke the tokens by which a gateway knows its users over HTTP. "
         "See also: token new, token list, token revoke.",
-        hint=f"usage: {USAGE}",
+        rest="new|list|revoke --file FILE",
     )
 
 
 def subverb_parsers() -> dict[str, Parser]:
     """The parsers of the command lines after the subverbs."""
-    new = Parser("token new", NEW, "Make a token for a user, and print it: it is shown only this once.")
+    new = Parser("token new", "Make a token for a user, and print it: it is shown only this once.")
     new.add_argument("user", metavar="USER", help="the user's name, as rules and the audit have it")
     new.add_argument(
         "--group", metavar="GROUP", action="append", default=[], help="a group of the user; may be given several times"
@@ -65,8 +55,8 @@ def subverb_parsers() -> dict[str, Parser]:
         "--expires", metavar="DAYS", type=float, help="days until it expires (default: only when it is revoked)"
     )
     new.add_argument("--note", metavar="TEXT", help="what it is for, for hookproxy token list")
-    listing = Parser("token list", LIST, "Show whose tokens a file has, and until when. It has no token itself.")
-    revoke = Parser("token revoke", REVOKE, "Revoke a token: the gateway refuses it from then on. Its line stays.")
+    listing = Parser("token list", "Show whose tokens a file has, and until when. It has no token itself.")
+    revoke = Parser("token revoke", "Revoke a token: the gateway refuses it from then on. Its line stays.")
     revoke.add_argument("name", metavar="USER|ID", help="all tokens of this user, or the one with this id")
     parsers = {"new": new, "list": listing, "revoke": revoke}
     for parser in parsers.values():
@@ -74,23 +64,23 @@ def subverb_parsers() -> dict[str, Parser]:
     return parsers
 
 
-def _new(options: argparse.Namespace) -> None:
+def _new(options: Namespace) -> None:
     token, record = create_token(
         options.file, options.user, options.group, options.expires, options.note or "", time.time()
     )
     show(f"{token}\n")
     groups = f" in {', '.join(record.groups)}" if record.groups else ""
     until = "until it is revoked" if record.expires is None else f"until {shown_time(record.expires)}"
-    _tell(f"token {record.id} is for {record.user}{groups}, {until}; it is shown only now, and stored nowhere")
+    tell(f"token {record.id} is for {record.user}{groups}, {until}; it is shown only now, and stored nowhere")
 
 
-def _list(options: argparse.Namespace) -> None:
+def _list(options: Namespace) -> None:
     found = read_tokens(options.file)
     if found.mode & stat.S_IROTH:
-        _tell(f"{options.file}: everybody can read who has tokens (chmod o-r {options.file})")
+        tell(f"{options.file}: everybody can read who has tokens (chmod o-r {options.file})")
     rows = [_row(record, time.time()) for record in found.records.values()]
     if not rows:
-        _tell(f"{options.file} has no tokens")
+        tell(f"{options.file} has no tokens")
         return
     widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
     for row in (_HEADER, *rows):
@@ -107,12 +97,6 @@ def _row(record: TokenRecord, now: float) -> tuple[str, ...]:
     return record.id, record.user, groups, shown_time(record.created), expires, printable(record.note)
 
 
-def _revoke(options: argparse.Namespace) -> None:
+def _revoke(options: Namespace) -> None:
     for record in revoke_tokens(options.file, options.name):
         show_line(f"revoked {record.id} of {record.user}")
-
-
-def _tell(text: str) -> None:
-    """Write a line to standard error: standard output has only what programs read."""
-    with suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
-        sys.stderr.write(f"hookproxy: {printable(text)}\n")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Final
 
 from ..live import registry
 from ..model.errors import UserError
-from ..trust.sources import state_folder
+from .common import folder_of_runs
 from .options import Parser
-
-USAGE: Final = "hookproxy top [--server NAME] [--tool NAME] [--agent NAME] [--decision DECISION] [--text WORDS]"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,9 +21,7 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError(
             "top needs a terminal", "hookproxy audit prints calls, hookproxy console shows them in a browser"
         )
-    folder = registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~")))
-    if not folder:
-        raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
+    folder = folder_of_runs()
     registry.prepare_folder(folder)
     Top(folder, CallFilter.from_query({name: value or "" for name, value in vars(options).items()}), place()).run()
     return 0
@@ -36,7 +31,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "top",
-        USAGE,
         "Show the calls of all runs of this user as they happen, in the terminal. Enter opens a call; w opens the "
         "oldest approval that waits, which is answered there: allow once, allow for this session, or deny with a "
         "reason.",

@@ -9,9 +9,7 @@ The store is a file of the user: an agent that may write to it can trust whateve
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -24,10 +22,9 @@ from ..trust import check_unchanged
 from ..trust.check_unchanged import Dependencies
 from ..trust.sources import FileContext, FileSnapshot, store_path
 from ..trust.trust_store import MAX_TEXT_LENGTH, TrustEntry, locked_entries, read_store
-from .common import show, working_directory
+from .common import show, tell, working_directory
 from .options import Parser
 
-USAGE: Final = "hookproxy trust [--dry-run] [--project DIR] [DIALECT=]FILE... | --list | --forget FILE..."
 _NOT_COVERED: Final = "what these files themselves load and run, even from their own folders"
 _INDENT: Final = "    "  # of a file's details
 
@@ -39,11 +36,11 @@ def main(arguments: Sequence[str]) -> int:
     file_context = FileContext(os.environ, cwd, project=find_project(options.project, cwd))
     store = store_path(file_context.environ, file_context.home)
     if options.list and options.files:
-        raise UserError("--list takes no file", f"hookproxy trust --dry-run {' '.join(options.files)}")
+        raise UserError("--list does not take a file", f"hookproxy trust --dry-run {' '.join(options.files)}")
     if options.list:
         return _list(store)
     if not options.files:
-        raise UserError("no file is named", f"usage: {USAGE}")
+        raise build_parser().wrong("no file is named")
     if options.forget:
         return _forget(store, options.files, file_context)
     found = _covered(options.files, file_context)
@@ -81,7 +78,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "trust",
-        USAGE,
         "Show what has changed in a hook file, or in a hookproxy.toml and the hook files that it names, and in the "
         "scripts that these start; and record all of it as trusted, for require_trust.",
     )
@@ -165,8 +161,7 @@ def _text(seen: FileSnapshot) -> str | None:
 def _list(store: str) -> int:
     findings, entries = 0, read_store(store)
     if not entries:
-        with contextlib.suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
-            sys.stderr.write("hookproxy: nothing is trusted yet\n")
+        tell("nothing is trusted yet")
     for path, entry in sorted(entries.items()):
         try:
             seen = check_unchanged.read_for_hashing(path)

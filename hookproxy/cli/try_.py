@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import uuid
+from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
-
-from rich.text import Text
+from typing import Final
 
 from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, make_data_folders
@@ -29,37 +28,16 @@ from ..hooks import failures
 from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
-from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Tool, Verdict
+from ..model.hooks import Ended, Event, HookSpec, Session, Tool, Verdict
 from ..policy.presets import PRESETS
 from ..trial.observe import ObservedRun
 from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
-from ..trial.why_not import SkippedHook
-from . import common, findings
-from .common import (
-    add_fail_closed_option,
-    add_hook_options,
-    add_strict_option,
-    load_named,
-    show,
-    unread_file,
-    working_directory,
-)
-from .hook_runtime import redirected_output, run
-from .layout import alias_text, as_json, diff, document, label, new_console, print_line, row, short_path, visible
-from .options import Parser
-
-if TYPE_CHECKING:
-    import argparse
-
-    from rich.console import Console
-
-
-USAGE: Final = (
-    "hookproxy try TOOL [ARGUMENTS] [--event EVENT] [--result RESULT] "
-    "[--config FILE] [--hooks [DIALECT=]FILE]... [--name SERVER] [--fail-closed] [--strict] "
-    "[--json]"
-)
+from . import findings
+from .common import load_named, show, tell, unread_file, working_directory
+from .hook_runtime import redirected_output, run_until_done
+from .layout import Page, Rows, alias_text, as_json, diff, document, label, new_page, short_path
+from .options import HOOK_OPTIONS, Parser
 
 _TOOL_NAME_NOTE: Final = (
     "TOOL is the server's own name of the tool: to try mcp__git__git_commit, write git_commit --name git"
@@ -78,13 +56,18 @@ def main(arguments: Sequence[str]) -> int:
     cwd = working_directory()
     loaded = load_named(options, cwd)
     findings.stop_if_strict(loaded, options.strict, os.environ)
-    _tell(unread_file(options.config, loaded.path, cwd))
+    tell(unread_file(options.config, loaded.path, cwd))
     _require_policy(loaded)
-    _tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
-    session = _session(options.name, cwd, loaded.project)
-    _tell(_about_tool_name(loaded, attempt.tool, session.server))
+    tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
+    session = Session(
+        os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
+        options.name,
+        cwd,
+        os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
+    ).in_project(loaded.project)
+    tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
-        report = run(partial(try_call, loaded, attempt, event, session, os.environ))
+        report = run_until_done(partial(try_call, loaded, attempt, event, session, os.environ))
     show(json_output(report) if options.json else text_output(report, cwd))
     return report.status
 
@@ -97,13 +80,6 @@ def _require_policy(loaded: Loaded) -> None:
             f"no hook and no rule is configured{f' in {loaded.path}' * bool(loaded.path)}: there is nothing to try",
             "name files with --config FILE or --hooks FILE; hookproxy init guard --user writes a first guard",
         )
-
-
-def _tell(*texts: str) -> None:
-    """Write each text that is not empty to standard error."""
-    for text in texts:
-        if text:
-            sys.stderr.write(f"hookproxy: {common.visible(text, sys.stderr.encoding)}\n")
 
 
 def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
@@ -121,11 +97,6 @@ def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
     return f"no hook, rule or alias is about a tool {tool!r}{hint}"
 
 
-def _session(server: str, cwd: str, project: str) -> Session:
-    name = os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4())
-    return Session(name, server, cwd, os.environ.get("CLAUDE_PROJECT_DIR") or cwd).in_project(project)
-
-
 # --- the command line ---
 
 
@@ -133,7 +104,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "try",
-        USAGE,
         "Try a call on the configured hooks and rules, without a server. Hooks run for real, but no call is forwarded, "
         "no person is asked, and nothing is audited. Exit status: 0 allowed, 1 refused or a person would be asked, "
         "2 not allowed because a hook failed, or the call could not be tried: if no hook is configured, for example.",
@@ -148,11 +118,9 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--event", help="try only this event, such as PostToolUse (default: the whole call)")
     parser.add_argument("--result", help="the CallToolResult of the call, given in the same ways as ARGUMENTS")
-    add_hook_options(parser)
+    parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", metavar="SERVER", default="server", help="the server's name as hooks see it")
-    add_fail_closed_option(parser)
-    add_strict_option(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
+    parser.add_common("--fail-closed", "--strict", "--json")
     return parser
 
 
@@ -181,12 +149,12 @@ def _normalized(name: str) -> str:
     return name.replace("_", "").casefold()
 
 
-def _attempt(options: argparse.Namespace, event: Event | None) -> TrialCall:
+def _attempt(options: Namespace, event: Event | None) -> TrialCall:
     """The call to try. Raises UserError for a tool name, arguments or a result that cannot be used."""
     if not options.tool and event not in SESSION_EVENTS:
-        raise UserError("no tool is named", f"usage: {USAGE}")
+        raise build_parser().wrong("no tool is named")
     tool = options.tool or ""
-    if not _is_utf8(tool):
+    if os.fsencode(tool).decode(errors="replace") != tool:
         raise UserError(f"the tool's name {tool!r} is not UTF-8", "write it in UTF-8, as an agent does")
     if "-" == options.arguments == options.result:
         raise UserError(
@@ -195,13 +163,6 @@ def _attempt(options: argparse.Namespace, event: Event | None) -> TrialCall:
     arguments = json_object("ARGUMENTS", _read("ARGUMENTS", options.arguments))
     result = json_object("--result", _read("--result", options.result)) if options.result is not None else None
     return TrialCall(tool, arguments, _result_for(event, result))
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        return bool(name.encode()) or not name
-    except UnicodeEncodeError:
-        return False
 
 
 def _result_for(event: Event | None, result: bytes | None) -> bytes | None:
@@ -257,65 +218,59 @@ _STYLES: Final = {0: "green", EXIT_FINDINGS: "bold red", EXIT_USER_ERROR: "bold 
 
 def text_output(report: TrialReport, cwd: str) -> str:
     """Every hook, the changes, and last the decision."""
-    console, files = new_console(), KeyLines()
-    with console.capture() as captured:
-        for hook_run in report.trial.observation.runs:
-            _heading(console, report, hook_run.spec, files, cwd)
-            if hook_run.hook_run and _runs_of(report, hook_run.spec) > 1:
-                row(console, label("tool"), f"{hook_run.hook_run.tool_name}; it runs once under each name")
-            _run(console, hook_run)
-        for hook in report.not_run:
-            _heading(console, report, hook.spec, files, cwd)
-            row(console, label("not run"), hook.why)
-            print_line(console, Text())
-        _changes(console, report)
-        _decision(console, report)
-    return captured.get()
+    page, files = new_page(), KeyLines()
+    runs = Counter(id(observed.spec) for observed in report.trial.observation.runs)
+    for observed in report.trial.observation.runs:
+        _heading(page, report, observed.spec, files, cwd)
+        if observed.hook_run and runs[id(observed.spec)] > 1:
+            page.row(label("tool"), f"{observed.hook_run.tool_name}; it runs once under each name")
+        _run(page, observed)
+    for hook in report.not_run:
+        _heading(page, report, hook.spec, files, cwd)
+        page.row(label("not run"), hook.why)
+        page.line()
+    _changes(page, report)
+    _decision(page, report)
+    return page.text
 
 
-def _heading(console: Console, report: TrialReport, spec: HookSpec, files: KeyLines, cwd: str) -> None:
+def _heading(page: Page, report: TrialReport, spec: HookSpec, files: KeyLines, cwd: str) -> None:
     file, key = report.place(spec)
     line = files.line(file, key)
-    place = visible(short_path(f"{file}:{line}" if line else file, cwd), console)
-    print_line(console, Text.assemble((place, "bold"), "  ", visible(key, console)))
-    row(console, label("event"), f"{spec.event}, {spec.dialect}")
-    row(console, label("command"), spec.target or spec.label)
+    page.line((short_path(f"{file}:{line}" if line else file, cwd), "bold"), f"  {key}")
+    page.row(label("event"), f"{spec.event}, {spec.dialect}")
+    page.row(label("command"), spec.target or spec.label)
 
 
-def _runs_of(report: TrialReport, spec: HookSpec) -> int:
-    return sum(one.spec is spec for one in report.trial.observation.runs)
-
-
-def _run(console: Console, observed: ObservedRun) -> None:
-    row(console, label("stdin"), _decoded_start(observed.stdin))
-    if observed.variables:
-        row(console, label("set"), "\n".join(f"{name}={_start(value)}" for name, value in observed.variables.items()))
-    if observed.removed_variables:
-        row(console, label("unset"), ", ".join(observed.removed_variables))
-    if observed.result is not None:
-        _hook_result(console, observed.result)
+def _run(page: Page, observed: ObservedRun) -> None:
+    for name, text in _run_rows(observed):
+        page.row(label(name), text)
     if observed.hook_run is not None:
         verdict = observed.hook_run.verdict
-        row(
-            console,
-            label("verdict"),
-            "\n".join(verdict_lines(verdict)) or "nothing",
-            "yellow" if verdict.failure else "",
-        )
-    print_line(console, Text())
+        text = "\n".join(verdict_lines(verdict)) or "nothing"
+        page.row(label("verdict"), text, "yellow" if verdict.failure else "")
+    page.line()
 
 
-def _hook_result(console: Console, result: HookResult) -> None:
+def _run_rows(observed: ObservedRun) -> Rows:
+    """What a hook got, and what it did."""
+    yield "stdin", _start(observed.stdin)
+    if observed.variables:
+        yield "set", "\n".join(f"{name}={_start(value)}" for name, value in observed.variables.items())
+    if observed.removed_variables:
+        yield "unset", ", ".join(observed.removed_variables)
+    if (result := observed.result) is None:
+        return
     ended = f"exit status {result.code}" if result.ended is Ended.EXITED else result.ended.value
     if result.ended is Ended.SIGNALLED:
         ended = f"ended by signal {result.code}"
     if result.detail:
         ended = f"{ended}: {result.detail}"
     cut = ", and its output over the limit is lost" if result.cut else ""
-    row(console, label("ended"), f"{ended}, after {result.ms:.1f} ms{cut}")
+    yield "ended", f"{ended}, after {result.ms:.1f} ms{cut}"
     for name, output in (("stdout", result.stdout), ("stderr", result.stderr)):
         if output.strip():
-            row(console, label(name), _decoded_start(output))
+            yield name, _start(output)
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
@@ -328,36 +283,36 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
         yield f"reason: {verdict.reason}"
     for name, raw in (("arguments", verdict.arguments), ("_meta", verdict.meta), ("result", verdict.replacement)):
         if raw is not None:
-            yield f"rewrites the {name}: {_decoded_start(raw)}"
+            yield f"rewrites the {name}: {_start(raw)}"
     yield from (text for member, text in _EFFECTS.items() if getattr(verdict, member))
     for reader, texts in (("model", verdict.feedback), ("person", verdict.messages)):
         yield from (f"for the {reader}: {text}" for text in texts)
     yield from (f"allows for the session: {rule}" for rule in verdict.allows)
 
 
-def _changes(console: Console, report: TrialReport) -> None:
+def _changes(page: Page, report: TrialReport) -> None:
     """The arguments before and after, and the result if one was given."""
     trial, attempt = report.trial, report.attempt
     may_run = trial.decision in ("allow", "asked-allow", "asked")
     if may_run and report.event in (None, Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
-        diff(console, "arguments", attempt.arguments, trial.proposed or attempt.arguments)
+        diff(page, "arguments", attempt.arguments, trial.proposed or attempt.arguments)
     if attempt.result is not None and trial.response and trial.decision in ("allow", "asked-allow"):
-        diff(console, "result", attempt.result, trial.response)
+        diff(page, "result", attempt.result, trial.response)
 
 
-def _decision(console: Console, report: TrialReport) -> None:
+def _decision(page: Page, report: TrialReport) -> None:
     trial = report.trial
     call = f"{report.attempt.tool} of {report.server}"
-    print_line(console, Text.assemble(visible(call, console), ": ", (report.decision, _STYLES[report.status])))
+    page.line(f"{call}: ", (report.decision, _STYLES[report.status]))
     if report.alias:
-        row(console, label("alias"), alias_text(report.alias))
+        page.row(label("alias"), alias_text(report.alias))
     for name, text in (*_reasons(report), *_model_output(trial)):
-        row(console, label(name), _start(text))
+        page.row(label(name), _start(text))
     for remark in trial.observation.remarks:
-        row(console, label("note"), _start(remark))
+        page.row(label("note"), _start(remark))
 
 
-def _reasons(report: TrialReport) -> Iterator[tuple[str, str]]:
+def _reasons(report: TrialReport) -> Rows:
     """Rows with the reasons of the decision."""
     trial = report.trial
     if trial.unreadable:
@@ -380,11 +335,11 @@ def _reasons(report: TrialReport) -> Iterator[tuple[str, str]]:
 
 def _failed_guards(trial: TrialResult) -> int:
     """How many hooks that could have refused the call have failed instead."""
-    runs = [one for one in trial.observation.runs if one.hook_run is not None and one.hook_run.verdict.failure]
-    return len({id(one.spec) for one in runs if failures.decides(one.spec)})
+    runs = [run for run in trial.observation.runs if run.hook_run is not None and run.hook_run.verdict.failure]
+    return len({id(run.spec) for run in runs if failures.decides(run.spec)})
 
 
-def _model_output(trial: TrialResult) -> Iterator[tuple[str, str]]:
+def _model_output(trial: TrialResult) -> Rows:
     """Rows with what the model gets in place of a result, or why it does not get the result."""
     comments = trial.observation.comments
     if trial.decision in ("deny", "asked-deny") and trial.response:
@@ -398,12 +353,9 @@ def _model_output(trial: TrialResult) -> Iterator[tuple[str, str]]:
             yield "error", "a hook marks the result as an error"
 
 
-def _decoded_start(raw: bytes) -> str:
-    return _start(_decoded(raw))
-
-
-def _start(text: str) -> str:
+def _start(value: str | bytes) -> str:
     """The text, or the beginning of a long text."""
+    text = value if isinstance(value, str) else _decoded(value)
     rest = len(text) - _MAX_SHOWN
     return f"{text[:_MAX_SHOWN]}\n… {rest} more characters; --json shows the whole text" if rest > 0 else text
 
@@ -417,16 +369,14 @@ def _decoded(raw: bytes) -> str:
 VERSION: Final = 1
 """The version of the document's format."""
 
-_RUN_KEYS: Final = (
-    *("stdin", "variables", "hidden", "ended", "exit", "detail", "ms", "stdout", "stderr", "cut", "verdict"),
-)
-"""The keys that are null for a hook that was not run."""
+_RUN: Final = ("stdin", "variables", "hidden", "ended", "exit", "detail", "ms", "stdout", "stderr", "cut", "verdict")
 
 
 def json_output(report: TrialReport) -> str:
     """The JSON document."""
     trial, attempt = report.trial, report.attempt
     by, reason = report.decided_by
+    final = None if trial.decision in ("deny", "asked-deny") else trial.proposed or attempt.arguments
     return document(
         {
             "v": VERSION,
@@ -440,22 +390,19 @@ def json_output(report: TrialReport) -> str:
             "server": report.server,
             "event": report.event,
             "alias": report.alias and {"as": report.alias.name or None, "arguments": dict(report.alias.arguments)},
-            "arguments": {"before": as_json(attempt.arguments), "after": as_json(_final_arguments(trial, attempt))},
+            "arguments": {"before": as_json(attempt.arguments), "after": as_json(final)},
             "result": {"before": as_json(attempt.result), "after": as_json(trial.response)},
             "hooks": [
                 *(_run_members(observed) for observed in trial.observation.runs),
-                *(_not_run_members(hook) for hook in report.not_run),
+                *(_spec_members(hook.spec, hook.why) for hook in report.not_run),
             ],
             "remarks": trial.observation.remarks,
         }
     )
 
 
-def _final_arguments(trial: TrialResult, attempt: TrialCall) -> bytes | None:
-    return None if trial.decision in ("deny", "asked-deny") else trial.proposed or attempt.arguments
-
-
-def _spec_members(spec: HookSpec) -> dict[str, object]:
+def _spec_members(spec: HookSpec, why_not_run: str | None = None) -> dict[str, object]:
+    """The members that each hook has; the others are null for one that was not run."""
     return {
         "source": spec.source,
         "dialect": spec.dialect,
@@ -466,16 +413,13 @@ def _spec_members(spec: HookSpec) -> dict[str, object]:
         "if": spec.only_if,
         "timeout": spec.timeout,
         "background": spec.background,
+        "absent": why_not_run,
+        **dict.fromkeys(_RUN),
     }
 
 
-def _not_run_members(hook: SkippedHook) -> dict[str, object]:
-    return _spec_members(hook.spec) | {"absent": hook.why} | dict.fromkeys(_RUN_KEYS)
-
-
 def _run_members(observed: ObservedRun) -> dict[str, object]:
-    members = _spec_members(observed.spec) | {"absent": None} | dict.fromkeys(_RUN_KEYS)
-    members |= {
+    members = _spec_members(observed.spec) | {
         "stdin": _decoded(observed.stdin),
         "variables": dict(observed.variables),
         "hidden": list(observed.removed_variables),

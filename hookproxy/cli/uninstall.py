@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import os
 import shlex
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from ..config.load import load
+from ..files.create import remove_empty
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError, uninstall_command
 from ..trust.sources import state_folder
@@ -29,11 +31,6 @@ from .common import ask, has_terminal, show, show_line, working_directory
 from .init import CONFIG, user_config_folder
 from .options import Parser
 from .signals import uninterrupted
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = "hookproxy uninstall [--yes] [--dry-run]"
 
 _NOTHING: Final = "nothing is wrapped, set up or converted\n"
 
@@ -75,7 +72,7 @@ def _by_hand(record: Written, home: str, cwd: str) -> Iterator[UserError]:
             yield UserError(f"{path} stays: {why}", "remove these hooks from it by hand")
 
 
-def _agrees(options: argparse.Namespace, plan: Plan) -> bool:
+def _agrees(options: Namespace, plan: Plan) -> bool:
     """Whether the person wants it. Raises KeyboardInterrupt."""
     try:
         return options.yes or ask(_question(plan))
@@ -88,7 +85,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "uninstall",
-        USAGE,
         "Undo every wrap, setup and convert on this machine, and print what is left to remove: hookproxy itself, its "
         "configuration, what it remembers. A person is asked before anything is changed.",
     )
@@ -111,8 +107,8 @@ def _show_plan(plan: Plan) -> None:
 
 
 def _question(plan: Plan) -> str:
-    changed = counted(len(plan.unwrapped) + sum(one.text is not None for one in plan.restored), "file")
-    removed = sum(one.text is None for one in plan.restored)
+    changed = counted(len(plan.unwrapped) + sum(restored.text is not None for restored in plan.restored), "file")
+    removed = sum(restored.text is None for restored in plan.restored)
     more = f", and remove {counted(removed, 'file')} that hookproxy wrote" if removed else ""
     return f"Restore {changed}{more}?"
 
@@ -159,12 +155,12 @@ def _forget(state: str, undone: Sequence[str]) -> None:
     if not state or not os.path.isdir(state):
         return
     folders = written.read(state).folders
-    files.remove_empty(folders)
+    remove_empty(folders)
     try:
         written.update(state, lambda record: record.without(undone))
     except UserError as error:
         wrap.report_error(error)
-    files.remove_empty([*folders, state])
+    remove_empty([*folders, state])
 
 
 # --- what is left ---

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Final
 
-from ..model.errors import UserError
 from ..wrapping import edit_plan
 from ..wrapping.agent_files import AgentFile, PlannedFile
 from .common import show, show_line
 from .options import Parser
 from .wrap import add_target_options, change_all, list_all, named_files
-
-USAGE: Final = "hookproxy unwrap [AGENT|FILE|--all] [--server NAME]... [--dry-run]"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -26,9 +22,15 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(list(arguments))
     if options.target is None and not options.all:
         if options.server or options.dry_run:
-            raise UserError("no agent and no file is named", f"usage: {USAGE}")
+            raise build_parser().wrong("no agent and no file is named")
         return list_all(_show_commands)
-    return change_all(options, named_files(options), _plan, "unwrapped", _explain)
+    return change_all(
+        options,
+        named_files(options),
+        lambda _path, configuration, names: edit_plan.unwrap(configuration, names),
+        "unwrapped",
+        _explain,
+    )
 
 
 def _show_commands(found: Sequence[AgentFile]) -> None:
@@ -51,17 +53,10 @@ def _explain(planned: PlannedFile) -> list[str]:
     ]
 
 
-def _plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
-    if file.configuration is None:
-        raise ValueError("a file without a configuration cannot be unwrapped")
-    return edit_plan.unwrap(file.configuration, names)
-
-
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "unwrap",
-        USAGE,
         "Remove hookproxy from an agent's configuration again, and show the diff. Other changes made since then stay. "
         "Without AGENT, FILE and --all: list the configurations, and the commands that unwrap them.",
     )

@@ -11,14 +11,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.console import Console
-from rich.text import Text
 
 from ..config.hook_files import NONE_CAN_RUN
 from ..config.load import Loaded
@@ -30,6 +28,7 @@ from ..trust.sources import state_folder
 from ..wrapping import agent_files, edit_plan, files, known_agents, written
 from ..wrapping.agent_files import AgentFile, PlannedFile
 from ..wrapping.diff import unified
+from ..wrapping.edit_plan import Configuration
 from ..wrapping.find_servers import Entry, Kind, NoServers
 from ..wrapping.gateway_entry import Gateway
 from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
@@ -37,16 +36,9 @@ from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import FAIL_CLOSED, PROGRAM, RunOptions
 from ..wrapping.written import Written
 from . import findings
-from .common import add_fail_closed_option, add_hook_options, load_named, show, visible, working_directory
-from .options import Parser
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = (
-    "hookproxy wrap [AGENT|FILE|--all] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... "
-    "[--project DIR] [--fail-closed] [--replace-mcp-remote] [--gateway [SOCKET|URL] [--from-caller]] [--dry-run]"
-)
+from .common import load_named, show, tell, working_directory
+from .layout import new_page
+from .options import HOOK_OPTIONS, Parser
 
 _MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
 _DEFAULT_GATEWAY: Final = "unix:"  # as in gateway.toml, without a path: where `connect` finds it
@@ -59,9 +51,12 @@ def main(arguments: Sequence[str]) -> int:
     """Wrap the servers of the named files, or list the configurations that exist. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
     if options.target is None and not options.all:
-        return _list(options)
+        given = (options.server, options.config, options.hooks, options.dry_run, options.fail_closed)
+        if any(given) or options.gateway is not None:
+            raise build_parser().wrong("no agent and no file is named")
+        return list_all()
     if options.from_caller and options.gateway is None:
-        raise UserError("--from-caller is for --gateway", f"usage: {USAGE}")
+        raise build_parser().wrong("--from-caller is for --gateway")
     if options.gateway is not None:
         return _wrap_for_gateway(options)
     cwd = working_directory()
@@ -73,8 +68,8 @@ def main(arguments: Sequence[str]) -> int:
     found = named_files(options)
     shared = shared_files(found)
 
-    def plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
-        return plan_wrap(file, names, program, run_options, shared, options.replace_mcp_remote)
+    def plan(path: str, configuration: Configuration, names: Sequence[str]) -> edit_plan.Plan:
+        return plan_wrap(configuration, names, program, run_options, path in shared, options.replace_mcp_remote)
 
     def explain(planned: PlannedFile) -> list[str]:
         return [*explain_wrap(planned, program, shared), *_repeated_hooks(planned, loaded)]
@@ -82,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     return change_all(options, found, plan, "wrapped", said_once(explain), _notes(loaded))
 
 
-def _wrap_for_gateway(options: argparse.Namespace) -> int:
+def _wrap_for_gateway(options: Namespace) -> int:
     """Let the named files' servers be reached through the gateway. Returns the exit status. Raises UserError."""
     if options.config or options.hooks or options.project or options.replace_mcp_remote or options.fail_closed:
         hint = "leave out --config, --hooks, --project, --fail-closed and --replace-mcp-remote"
@@ -92,12 +87,9 @@ def _wrap_for_gateway(options: argparse.Namespace) -> int:
     found = named_files(options)
     shared = shared_files(found)
 
-    def plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
-        if file.configuration is None:
-            raise ValueError("a file without a configuration cannot be wrapped")
-        is_shared_file = file.config_file.path in shared
+    def plan(path: str, configuration: Configuration, names: Sequence[str]) -> edit_plan.Plan:
         return edit_plan.wrap_for_gateway(
-            file.configuration, names, lambda entry: program.words(entry, is_shared_file), gateway
+            configuration, names, lambda entry: program.words(entry, path in shared), gateway
         )
 
     return change_all(
@@ -127,7 +119,10 @@ def _gateway(where: str, from_caller: bool) -> Gateway:
 def _notes(loaded: Loaded) -> list[str]:
     """What a person should know, whatever files are wrapped."""
     found = findings.lines(loaded, os.environ) if has_hooks(loaded) else []
-    notes = _first([*found, *(remark for remark in loaded.remarks if remark.endswith(NONE_CAN_RUN))])
+    found += [remark for remark in loaded.remarks if remark.endswith(NONE_CAN_RUN)]
+    notes = found[:_MAX_FINDINGS]
+    if len(found) > _MAX_FINDINGS:
+        notes.append(f"and {len(found) - _MAX_FINDINGS} more: hookproxy check shows all")
     if not has_hooks(loaded):
         notes.append(
             "no hook is configured yet, so wrapped servers run as before: hookproxy init guard --user writes one"
@@ -148,15 +143,13 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "wrap",
-        USAGE,
         "Put hookproxy in front of the servers in an agent's configuration, and show the diff. "
         "Without AGENT, FILE and --all: list the agent configurations on this machine and in the working directory, "
         "and which of their servers are wrapped.",
     )
     add_target_options(parser)
     add_mcp_remote_option(parser)
-    add_hook_options(parser)
-    add_fail_closed_option(parser)
+    parser.add_common(*HOOK_OPTIONS, "--fail-closed")
     parser.add_argument(
         "--gateway",
         metavar="SOCKET|URL",
@@ -197,7 +190,7 @@ def add_target_options(parser: Parser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the diff, and write nothing")
 
 
-def named_files(options: argparse.Namespace) -> list[AgentFile]:
+def named_files(options: Namespace) -> list[AgentFile]:
     """The files that the command line of `wrap` or `unwrap` names. Raises UserError, as `find_files` does."""
     if options.all and options.target is not None:
         raise UserError(f"both --all and {options.target!r} are given", "give one of them")
@@ -291,25 +284,22 @@ def shared_files(found: Sequence[AgentFile]) -> frozenset[str]:
 
 
 def plan_wrap(
-    file: AgentFile,
+    configuration: Configuration,
     names: Sequence[str],
     program: Program,
     run_options: RunOptions,
-    shared: frozenset[str],
+    is_shared_file: bool,
     replace_mcp_remote: bool,
 ) -> edit_plan.Plan:
     """Plan how a file that has servers is wrapped. Raises ConfigError."""
-    if file.configuration is None:
-        raise ValueError("a file without a configuration cannot be wrapped")
-    is_shared_file = file.config_file.path in shared
     if is_shared_file:  # everybody's own configuration is read without --config
         run_options = replace(run_options, fallback=None)
     return edit_plan.wrap(
-        file.configuration, names, lambda entry: program.words(entry, is_shared_file), run_options, replace_mcp_remote
+        configuration, names, lambda entry: program.words(entry, is_shared_file), run_options, replace_mcp_remote
     )
 
 
-def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str, fails_closed: bool) -> RunOptions:
+def wrap_options(options: Namespace, loaded: Loaded, cwd: str, fails_closed: bool) -> RunOptions:
     """The options of the wrapped servers. Paths are absolute: an agent may start servers in any folder."""
     return RunOptions(
         config=None if options.config is None else _absolute(options.config, cwd),
@@ -328,13 +318,6 @@ def has_hooks(loaded: Loaded) -> bool:
     return bool(loaded.groups or settings.rule_count)
 
 
-def _first(lines: list[str]) -> list[str]:
-    """The first findings; the rest are in the output of `check`."""
-    if len(lines) <= _MAX_FINDINGS:
-        return lines
-    return [*lines[:_MAX_FINDINGS], f"and {len(lines) - _MAX_FINDINGS} more: hookproxy check shows all"]
-
-
 def _hook_file(item: str, cwd: str) -> str:
     """`[DIALECT=]FILE` with an absolute path, as `run` reads it."""
     name, equals, file = item.partition("=")
@@ -347,7 +330,13 @@ def _absolute(path: str, cwd: str) -> str:
 
 def explain_wrap(planned: PlannedFile, program: Program, shared: frozenset[str]) -> list[str]:
     """Sentences about the entries of a wrapped file, and about how it names hookproxy, and why."""
-    notes = [f"{entry.key_path} {_why_unchanged(planned.plan, entry)}" for entry in planned.plan.unchanged]
+    reasons = planned.plan.reasons
+    notes = [
+        f"{entry.key_path} is not changed: it {reasons[entry.key_path]}"
+        if entry.key_path in reasons
+        else f"{entry.key_path} is already wrapped: {_wrapping_words(entry)}"
+        for entry in planned.plan.unchanged
+    ]
     notes += planned.plan.notes
     changed = planned.plan.changed
     notes += [
@@ -398,7 +387,7 @@ def _explain_shared(planned: PlannedFile, program: Program) -> list[str]:
 def _option_words(planned: PlannedFile, entry: Entry) -> tuple[str, ...]:
     """The words between the verb and the server's command in the changed file."""
     after = edit_plan.read(planned.snapshot.path, planned.plan.text)
-    wrapped = next(one for one in after.entries if one.key_path == entry.key_path)
+    wrapped = next(candidate for candidate in after.entries if candidate.key_path == entry.key_path)
     wrapping = edit_plan.wrapping(wrapped)
     return wrapping.options.words if wrapping else ()
 
@@ -414,9 +403,9 @@ def _repeated_hooks(planned: PlannedFile, loaded: Loaded) -> list[str]:
 
 
 def change_all(
-    options: argparse.Namespace,
+    options: Namespace,
     found: Sequence[AgentFile],
-    plan: Callable[[AgentFile, Sequence[str]], edit_plan.Plan],
+    plan: Callable[[str, Configuration, Sequence[str]], edit_plan.Plan],
     done: str,
     explain: Callable[[PlannedFile], list[str]],
     notes: Sequence[str] = (),
@@ -490,22 +479,20 @@ def remember(change: Callable[[Written], Written]) -> None:
 
 def show_lines(lines: list[str]) -> None:
     """Print a diff: unchanged into a pipe; on a terminal with colours, and with control characters escaped."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
+    page = new_page()
+    if not page.width:
         text = "\n".join((*lines, ""))
-        show(text.encode(console.encoding, "backslashreplace").decode(console.encoding))
+        show(text.encode(page.encoding, "backslashreplace").decode(page.encoding))
         return
-    with console.capture() as captured:
-        for line in lines:
-            style = "bold" if line.startswith(("--- ", "+++ ")) else _STYLES.get(line[:1], "")
-            console.print(Text(visible(line.removesuffix("\r"), console.encoding), style), soft_wrap=True)
-    show(captured.get())
+    for line in lines:
+        style = "bold" if line.startswith(("--- ", "+++ ")) else _STYLES.get(line[:1], "")
+        page.line((line.removesuffix("\r"), style))
+    show(page.text)
 
 
 def report(text: str) -> None:
     """Write a line to standard error."""
-    with suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
-        sys.stderr.write(f"{visible(text, sys.stderr.encoding)}\n")
+    tell(text, prefix="")
 
 
 def report_error(error: UserError) -> None:
@@ -514,27 +501,12 @@ def report_error(error: UserError) -> None:
     report(f"hint: {error.hint}")
 
 
-def _why_unchanged(plan: edit_plan.Plan, entry: Entry) -> str:
-    """Why an entry was not changed."""
-    if entry.key_path in plan.reasons:
-        return f"is not changed: it {plan.reasons[entry.key_path]}"
-    return f"is already wrapped: {_wrapping_words(entry)}"
-
-
 def _wrapping_words(entry: Entry) -> str:
     """The words before a wrapped server's own command."""
     configuration = edit_plan.wrapping(entry)
     if configuration is None:
         return ""
     return " ".join((*configuration.launcher, configuration.verb, *configuration.options.words))
-
-
-def _list(options: argparse.Namespace) -> int:
-    """List every configuration that exists. Returns the exit status."""
-    given = (options.server, options.config, options.hooks, options.dry_run, options.fail_closed)
-    if any(given) or options.gateway is not None:
-        raise UserError("no agent and no file is named", f"usage: {USAGE}")
-    return list_all()
 
 
 def list_all(after: Callable[[Sequence[AgentFile]], None] = lambda _found: None) -> int:
@@ -558,19 +530,16 @@ def list_files(found: Sequence[AgentFile]) -> int:
     return len(broken)
 
 
-def _show_configuration(config_file: known_agents.ConfigFile, configuration: edit_plan.Configuration) -> None:
-    console = Console(highlight=False)
-    width = max(len(entry.key_path) for entry in configuration.entries)
+def _show_configuration(config_file: known_agents.ConfigFile, configuration: Configuration) -> None:
+    page = new_page()
+    width = max(len(page.visible(entry.key_path)) for entry in configuration.entries)
     why_not = edit_plan.why_not(configuration)
-    with console.capture() as captured:
-        head = Text.assemble((visible(config_file.path, console.encoding), "bold"), f"  {config_file.titles}")
-        console.print(head, soft_wrap=True)
-        for entry in configuration.entries:
-            state, style = _state(entry, why_not.get(entry.key_path, ""))
-            name = visible(entry.key_path, console.encoding).ljust(width)
-            console.print(Text.assemble(f"  {name}  ", (visible(state, console.encoding), style)), soft_wrap=True)
-        console.print()
-    show(captured.get())
+    page.line((config_file.path, "bold"), f"  {config_file.titles}")
+    for entry in configuration.entries:
+        name = page.visible(entry.key_path).ljust(width)
+        page.line(f"  {name}  ", _state(entry, why_not.get(entry.key_path, "")))
+    page.line()
+    show(page.text)
 
 
 def _state(entry: Entry, why_not: str) -> tuple[str, str]:

@@ -83,7 +83,6 @@ _EXAMPLES_OF_PATTERNS: Final = {
 
 
 def _example(key: str, error: ErrorDetails, model: type[BaseModel]) -> str:
-    """A hint with a valid value."""
     if error["type"] == "literal_error":
         choices = re.findall("'([^']*)'", error["ctx"]["expected"])
         near = suggestion(str(error["input"]), choices) if choices else ""

@@ -22,10 +22,10 @@ from ..model.principal import Principal
 from ..model.settings import Settings
 from ..processes import service
 from ..protocol.request_state import SealKey
-from ..trust.managed_files import Ownership, check_programs, read_owned, resolve
+from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
-from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, ServerTable
+from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, ServerTable, UserRules
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile
 from .parse import read_tables, validated
@@ -42,17 +42,6 @@ _CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
 """The folder of systemd's credentials for a service, at the beginning of a path."""
 
 
-class RulesForUsers(Struct, frozen=True):
-    """Permission rules for some people only."""
-
-    users: tuple[str, ...]
-    allow: tuple[str, ...]
-    ask: tuple[str, ...]
-    deny: tuple[str, ...]
-    places: Mapping[str, str]
-    """As `Settings.rule_places`."""
-
-
 class GatewayServer(Struct, frozen=True):
     """A server behind the gateway, and what holds for it."""
 
@@ -63,7 +52,8 @@ class GatewayServer(Struct, frozen=True):
     credentials: Mapping[str, str]
     """The absolute path of the file of each secret, by its name."""
     loaded: Loaded
-    rules_for_users: tuple[RulesForUsers, ...]
+    rules_for_users: tuple[tuple[UserRules, Mapping[str, str]], ...]
+    """Permission rules for some people only, each table with the places of its rules, as `Settings.rule_places`."""
 
     def allows(self, principal: Principal) -> bool:
         """Whether this user may use the server."""
@@ -81,14 +71,14 @@ class GatewayServer(Struct, frozen=True):
     def settings_for(self, principal: Principal) -> Settings:
         """The settings of a session of this user."""
         settings = self.loaded.settings
-        for rules in self.rules_for_users:
+        for rules, places in self.rules_for_users:
             if principal.is_among(rules.users):
                 settings = replace(
                     settings,
-                    allow=settings.allow + rules.allow,
-                    ask=settings.ask + rules.ask,
-                    deny=settings.deny + rules.deny,
-                    rule_places={**rules.places, **settings.rule_places},
+                    allow=(*settings.allow, *rules.allow),
+                    ask=(*settings.ask, *rules.ask),
+                    deny=(*settings.deny, *rules.deny),
+                    rule_places={**places, **settings.rule_places},
                 )
         return settings
 
@@ -117,7 +107,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     tables = read_tables(path, text)
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)
-    check_permission_rules_for_users(file.permissions, path, ())
+    _check_permission_rules_for_users(file.permissions, path, ())
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
@@ -161,15 +151,14 @@ def _named(loaded: Loaded) -> Loaded:
 
 
 def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
-    """The table with the absolute paths of its certificates."""
     paths = {name: os.path.join(folder, one) for name in ("ca", "cert", "key") if (one := getattr(table, name))}
     return replace(table, **paths)
 
 
 def check_folder(path: str) -> None:
     """Raise ConfigError if another account can put something else in the place of this folder; it may be missing."""
-    with suppress(FileNotFoundError):
-        resolve(path, _ownership()).close()
+    with suppress(FileNotFoundError), resolved(path, _ownership()):
+        pass
 
 
 def _read(path: str) -> FileSnapshot:
@@ -309,7 +298,7 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
             raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
     _check_people(table.users or (), path, f"{key}.allow")
     _check_administration(table, path, f"{key}.")
-    check_permission_rules_for_users(table.permissions, path, within)
+    _check_permission_rules_for_users(table.permissions, path, within)
 
 
 def _check_headers(table: ServerTable, where: str, key: str) -> None:
@@ -335,7 +324,7 @@ def _check_people(names: Sequence[str], path: str, key: str) -> None:
             raise ConfigError(path, f"{key}[{number}]: {text!r} is not the name of a user or a group", hint)
 
 
-def check_permission_rules_for_users(table: GatewayPermissions, path: str, within: tuple[str, ...]) -> None:
+def _check_permission_rules_for_users(table: GatewayPermissions, path: str, within: tuple[str, ...]) -> None:
     """Raise ConfigError for the first rule for some people that is invalid."""
     for number, rules in enumerate(table.for_users):
         key = ".".join((*within, f"permissions.for[{number}]"))
@@ -345,10 +334,9 @@ def check_permission_rules_for_users(table: GatewayPermissions, path: str, withi
 
 def _rules_for_users(
     table: GatewayPermissions, path: str, text: str, within: tuple[str, ...]
-) -> Iterator[RulesForUsers]:
-    for number, one in enumerate(table.for_users):
-        places = rule_places(one, path, text, (*within, "permissions", "for", number))
-        yield RulesForUsers(tuple(one.users), tuple(one.allow), tuple(one.ask), tuple(one.deny), places)
+) -> Iterator[tuple[UserRules, Mapping[str, str]]]:
+    for number, rules in enumerate(table.for_users):
+        yield rules, rule_places(rules, path, text, (*within, "permissions", "for", number))
 
 
 def _secret_path(text: str, path: str, key: str, environ: Mapping[str, str]) -> str:

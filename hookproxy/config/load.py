@@ -15,8 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Dialect, Group
-from ..dialects.own import OWN
-from ..dialects.own.hook_file import own_hook
+from ..dialects.own import OWN, own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
 from ..model.settings import ConsoleUse, OnFailure, Results, SeenNames, Settings
@@ -445,6 +444,6 @@ def _own_group(file: ConfigFile, path: str, prefix: str) -> Group:
     hooks = [
         own_hook(keys_set(table), event, f"{path}: {prefix}hooks.{event}[{number}]", folder)
         for event in OWN.events.values()
-        for number, table in enumerate(file.hooks.for_event(event))
+        for number, table in enumerate(getattr(file.hooks, event))
     ]
     return Group(OWN, path, tuple(hooks), OWN.tool_names, match_all_names=True)

@@ -12,7 +12,6 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
 
-from ..model.hooks import Event
 from ..model.settings import MAX_ASK_SECONDS, Delivery, OnAsk, OnFailure, Results, SeenNames, Settings, ToolNames
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
@@ -23,8 +22,12 @@ MAX_CALLS: Final = 100_000  # of a rate limit: the time of each call is kept, in
 OR_ONE_STRING: Final = "or_one_string"
 """In the `extra` of a list of strings: a single string is read as a list of one."""
 
+SAME_PATTERN: Final = "same_pattern"
+"""In the `extra` of a text: its pattern as pydantic and JSON Schema need it, whose `\\s` has no U+001C to U+001F."""
+
 _DEFAULTS: Final = Settings()
 
+_NAME_OF_TOOL: Final = Meta(pattern=r"^(?:[^\s()]|[\x1c-\x1f])+\Z", extra={SAME_PATTERN: r"^[^\s()]+$"})
 _Text = Annotated[str, Meta(min_length=1)]
 
 
@@ -176,11 +179,6 @@ class OwnHooks(Table, frozen=True):
     judged the output; if a hook replaces, hides or withholds it, they are dropped.
     """
 
-    def for_event(self, event: Event) -> list[OwnHook]:
-        """The hooks of one event."""
-        hooks: list[OwnHook] = getattr(self, event)
-        return hooks
-
 
 # --- tools and rules ---
 
@@ -215,7 +213,7 @@ class Calls(Table, frozen=True):
 class ToolTable(Table, frozen=True):
     """`[tools.X]`: the name and the argument names by which hooks of all dialects know the server's tool X."""
 
-    known_as: Annotated[str, Meta(pattern=r"^[^\s()]+\Z")] | None = field(default=None, name="as")
+    known_as: Annotated[str, _NAME_OF_TOOL] | None = field(default=None, name="as")
     """The name that hooks see, so that guards written for that name work unchanged. Rules may use it, too. The tool's
     own names still match.
     """

@@ -35,16 +35,24 @@ def validated(path: str, text: str, tables: dict[str, object], whole: type[File]
     """The tables of the file with this text as values; `whole` stands for all of it. Raises ConfigError as `parse`."""
     try:
         return convert(with_lists(tables), whole)
-    except ValidationError:
-        from .pydantic_models import validate_or_explain
+    except ValidationError as problem:
+        from .pydantic_models import explanation
 
-        return validate_or_explain(path, text, tables, whole)
+        raise explanation(path, text, tables, whole, str(problem)) from None
 
 
 def with_lists(tables: dict[str, object]) -> dict[str, object]:
-    """The tables with a list of one in place of each single string that stands for one."""
-    preset = tables.get("preset")
-    return {**tables, "preset": [preset]} if isinstance(preset, str) else tables
+    """The tables of a file with a list in place of each string that stands for one, also in the tables of servers."""
+    servers = tables.get("servers")
+    if isinstance(servers, dict):
+        with_list = {name: _with_list(table) if isinstance(table, dict) else table for name, table in servers.items()}
+        tables = {**tables, "servers": with_list}
+    return _with_list(tables)
+
+
+def _with_list(table: dict[str, object]) -> dict[str, object]:
+    preset = table.get("preset")
+    return {**table, "preset": [preset]} if isinstance(preset, str) else table
 
 
 def _with_current_keys(path: str, tables: dict[str, object]) -> dict[str, object]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
@@ -19,50 +18,25 @@ from msgspec import NODEFAULT, Meta
 from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
+from ..model.errors import ConfigError
 from .errors import validation_error
-from .models import OR_ONE_STRING, File, Table
+from .models import OR_ONE_STRING, SAME_PATTERN, Table
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def validate_or_explain(path: str, text: str, tables: dict[str, object], whole: type[File]) -> File:
-    """The tables of the file with this text as values; `whole` is the table that stands for all of it.
+def explanation(path: str, text: str, tables: dict[str, object], whole: type[Table], problem: str) -> ConfigError:
+    """The error about a file with this text that `models` refuse, with the line and the key of the first error.
 
-    Raises ConfigError with the line and the key of the first error.
-
-    `models` alone refuses a little more, such as control characters that only Python takes for white space. What is
-    valid here is valid.
+    `problem` is what `models` say; a test holds that both refuse the same, and so it is never needed.
     """
     try:
-        valid = model_of(whole).model_validate(tables)
+        model_of(whole).model_validate(tables)
     except ValidationError as error:
-        raise validation_error(path, text, error.errors(include_url=False)[0], model_of(whole)) from None
-    return whole(**_members(valid, whole))
-
-
-def _members(model: BaseModel, table: type[Table]) -> dict[str, Any]:
-    return {key.name: _plain(getattr(model, key.name), key.type) for key in fields(table)}
-
-
-def _plain(value: object, annotation: object) -> object:
-    """A value of a model as a value of `models`, where it has this annotation."""
-    if isinstance(value, BaseModel):
-        (table,) = _tables_in(annotation)
-        return table(**_members(value, table))
-    if isinstance(value, list):
-        return [_plain(item, annotation) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item, annotation) for key, item in value.items()}
-    return value
-
-
-def _tables_in(annotation: object) -> Iterator[type[Table]]:
-    if isinstance(annotation, type) and issubclass(annotation, Table):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _tables_in(inner)
+        return validation_error(path, text, error.errors(include_url=False)[0], model_of(whole))
+    return ConfigError(path, problem, "`hookproxy schema` shows what keys may be")
 
 
 # --- derivation ---
@@ -128,9 +102,11 @@ def _type(annotation: object) -> object:
 
 
 def _constraint(meta: Meta) -> object:
-    if meta.extra and OR_ONE_STRING in meta.extra:
+    extra = meta.extra or {}
+    if OR_ONE_STRING in extra:
         return BeforeValidator(_as_list, json_schema_input_type=str | list[str])
-    pattern = meta.pattern and meta.pattern.replace(r"\Z", "$")  # the `$` of Rust and JSON Schema is Python's `\Z`
+    # The `$` of Rust and JSON Schema is Python's `\Z`.
+    pattern = extra.get(SAME_PATTERN) or (meta.pattern and meta.pattern.replace(r"\Z", "$"))
     return Field(
         gt=meta.gt, ge=meta.ge, lt=meta.lt, le=meta.le,
         min_length=meta.min_length, max_length=meta.max_length, pattern=pattern,

@@ -160,7 +160,6 @@ def _hint(dialect: Dialect | None, file: HookFile, members: Mapping[str, object]
 
 
 def _reads(name: str, file: HookFile) -> bool:
-    """Whether this dialect reads hooks from the file."""
     dialect = DIALECTS[name]
     if dialect.executables or not file.path.endswith(dialect.suffixes):
         return False
@@ -189,7 +188,6 @@ def _find_hooks(value: object, place: str = "", levels: int = _MOST_LEVELS) -> I
 
 
 def _find_below(name: str, member: object, place: str, levels: int) -> Iterator[str]:
-    """The places of what looks like hooks in a member."""
     has_command = _has_command(member, levels)
     if has_command and _is_event(name):
         yield place

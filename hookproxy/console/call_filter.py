@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import urlencode
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from ..audit.records import CallRecord
 
@@ -22,19 +22,6 @@ DECISIONS: Final = {
 """The values of the filter by decision, each with its name for people."""
 
 NAMES: Final = ("server", "tool", "agent", "decision", "text")
-
-
-class CallFacts(Struct, frozen=True):
-    """What a filter looks at."""
-
-    server: str
-    tool: str
-    agent: str
-    decision: str = ""
-    """As in the audit; empty: not decided yet."""
-    refused: bool = False
-    rewritten: bool = False
-    failed: bool = False
 
 
 class CallFilter(Struct, frozen=True):
@@ -66,36 +53,18 @@ class CallFilter(Struct, frozen=True):
         """The filter as a part of an address."""
         return urlencode(self.members)
 
-    def matches(self, facts: CallFacts, texts: Iterable[str]) -> bool:
-        """True if a call is to be shown; `texts` are where a word is looked for."""
-        if not (_fits(self.server, facts.server) and _fits(self.tool, facts.tool) and _fits(self.agent, facts.agent)):
+    def matches(self, record: CallRecord) -> bool:
+        """True if a call is to be shown; of one that is in flight, the record has what is known of it."""
+        if self == ALL:
+            return True
+        if not (
+            _fits(self.server, record.server) and _fits(self.tool, record.tool) and _fits(self.agent, record.agent)
+        ):
             return False
-        if self.decision and not _decided(self.decision, facts):
+        if self.decision and not _is_decided(self.decision, record):
             return False
         word = self.text.casefold()
-        return not word or any(word in text.casefold() for text in texts)
-
-    def matches_record(self, record: CallRecord) -> bool:
-        """As `matches`, for a record of the audit."""
-        if self == ALL:
-            return True
-        facts = CallFacts(
-            record.server,
-            record.tool,
-            record.agent,
-            record.decision,
-            record.result == "refused",
-            "arguments" in record.changed,
-            record.failed,
-        )
-        return self.matches(facts, _texts(record) if self.text else ())
-
-    def matches_in_flight(self, server: str, tool: str, agent: str, arguments: Raw) -> bool:
-        """As `matches`, for a call that is not decided yet."""
-        if self == ALL:
-            return True
-        facts = CallFacts(server, tool, agent)
-        return self.matches(facts, (tool, server, bytes(arguments).decode(errors="replace")) if self.text else ())
+        return not word or any(word in text.casefold() for text in _texts(record))
 
 
 ALL: Final = CallFilter()
@@ -115,15 +84,15 @@ def _fits(wanted: str, name: str) -> bool:
     return wanted.casefold() in name.casefold()
 
 
-def _decided(wanted: str, facts: CallFacts) -> bool:
+def _is_decided(wanted: str, record: CallRecord) -> bool:
     match wanted:
         case "allowed":
-            return facts.decision.endswith("allow")
+            return record.decision.endswith("allow")
         case "refused":
-            return facts.decision.endswith("deny") or facts.refused
+            return record.decision.endswith("deny") or record.result == "refused"
         case "asked":
-            return facts.decision.startswith("asked")
+            return record.decision.startswith("asked")
         case "rewritten":
-            return facts.rewritten
+            return "arguments" in record.changed
         case _:
-            return facts.failed
+            return record.failed

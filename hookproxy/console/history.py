@@ -50,7 +50,7 @@ class Query(Struct, frozen=True):
             (self.since is not None and at < self.since) or (self.until is not None and at > self.until)
         ):
             return False
-        return self.calls.matches_record(record)
+        return self.calls.matches(record)
 
 
 class View(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What one open page must get of the state: everything at first, then what has changed. Pure.
+"""What one open page must get of the state: everything at first, then what has changed, as a stream of events.
 
 The page asks when it is ready for more, so a slow browser gets fewer and larger changes, and nothing waits in memory.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
+import anyio
 import msgspec
 from msgspec import Struct, field
 
@@ -27,6 +28,9 @@ MOST_ROWS: Final = 200
 """Calls in the list of a page: the browser removes older ones."""
 
 _MOST_IN_FLIGHT: Final = 100  # calls that are listed; all are counted
+_PAUSE: Final = 0.2  # seconds between two events of a page: to a person, that is at once
+_TICK: Final = 1.0  # second after which the times of calls in flight are shown anew
+_SILENCE: Final = 15.0  # seconds after which an event is sent without a change: it finds pages that are gone
 
 
 class PageChange(Struct, omit_defaults=True):
@@ -89,7 +93,7 @@ class LiveView:
     def _new_rows(self) -> list[Markup]:
         """Rows of the newest matching calls that the page has not got yet, the newest last."""
         new = takewhile(lambda call: call.number > self._number, reversed(self._state.ended))
-        matching = (call for call in new if self._calls.matches_record(call.record))
+        matching = (call for call in new if self._calls.matches(call.record))
         rows = [part("ended", call.run, call.record) for call in islice(matching, MOST_ROWS)]
         self._number = self._state.number
         return rows[::-1]
@@ -111,3 +115,38 @@ def settled(approval: Settled | None) -> str:
     if approval is None:
         return words.SETTLED["withdrawn"]
     return f"{words.SETTLED[approval.action]}{f' by {approval.by}' if approval.by else ''}"
+
+
+class ChangeStreams:
+    """The streams of all pages that are open. They end with the console."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._waiting: set[anyio.Event] = set()  # one for each stream that waits for a change
+        self._has_ended = False
+
+    def close(self) -> None:
+        """End all streams."""
+        self._has_ended = True
+        for changed in self._waiting:
+            changed.set()
+
+    async def events(self, view: LiveView) -> AsyncIterator[bytes]:
+        """The events of one page."""
+        while not self._has_ended:
+            yield b"data: " + view.change().encoded + b"\n\n"
+            await anyio.sleep(_PAUSE)
+            if view.is_current and not self._has_ended:
+                await self._next_change(_TICK if view.has_calls_in_flight else _SILENCE)
+
+    async def _next_change(self, most: float) -> None:
+        """Wait for a change of the state, at most so many seconds."""
+        changed = anyio.Event()
+        end = self._state.listen(changed.set)
+        self._waiting.add(changed)
+        try:
+            with anyio.move_on_after(most):
+                await changed.wait()
+        finally:
+            end()
+            self._waiting.remove(changed)

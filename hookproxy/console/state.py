@@ -106,7 +106,8 @@ class State:
         for run in self.runs.values():
             for call in run.calls.values():
                 session = run.session(call.session)
-                if calls.matches_in_flight(session.server, call.tool, session.agent, call.arguments):
+                known = CallRecord(server=session.server, tool=call.tool, agent=session.agent, arguments=call.arguments)
+                if calls.matches(known):
                     yield run, call
 
     @property

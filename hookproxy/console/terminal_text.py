@@ -76,7 +76,7 @@ def read_filter(text: str) -> CallFilter:
 def rows(state: State, calls: CallFilter, now: float) -> Iterator[Row]:
     """The calls that the filter shows: those in flight, then those that have ended, the newest first."""
     flying = sorted(state.in_flight(calls), key=lambda known: known[1].at, reverse=True)
-    ended = (_ended(call) for call in reversed(state.ended) if calls.matches_record(call.record))
+    ended = (_ended(call) for call in reversed(state.ended) if calls.matches(call.record))
     return islice(chain((_in_flight(run, call, now) for run, call in flying), ended), MOST_ROWS)
 
 

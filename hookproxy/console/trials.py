@@ -1,23 +1,25 @@
 """What a page runs: the hooks on a call, recorded calls through a configuration, the server that lists its tools.
 
-One of them at a time: hooks run for real. All of it ends with the console.
+One of them at a time: hooks run for real. All of it ends with the console. Only code that the command line of the
+console names runs: a page chooses one of its configurations, and may add rules.
 """
 
 from __future__ import annotations
 
 import contextlib
 import uuid
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..audit import lines
-from ..audit.records import HookRun
+from ..audit.records import Entry, HookRun
 from ..checks.report import CheckedServer
 from ..checks.server_tools import list_tools
 from ..config.load import Loaded, make_data_folders
@@ -25,12 +27,18 @@ from ..hooks.coverage import coverage
 from ..model.errors import UserError
 from ..model.hooks import Ended, Session
 from ..trial.observe import ObservedRun
+from ..trial.replay import Difference, Replay, Tally
 from ..trial.report import TrialReport, json_object, try_call
 from ..trial.run import TrialCall
-from . import policy, replay
+from . import history, policy
 from .mistakes import Mistake, as_mistakes
 from .options import Options
 
+MOST_CALLS: Final = 2000
+"""Calls in one replay: at 30 ms for a hook that is one minute."""
+
+_REPLAY_SECONDS: Final = 120.0  # until a replay is ended: a person waits for it
+_MOST_SHOWN: Final = 100  # differences on one page
 _Result = TypeVar("_Result")
 
 
@@ -41,6 +49,29 @@ class TypedCall(Struct, frozen=True):
     tool: str = ""
     arguments: str = "{}"
     result: str = ""
+
+
+class TypedReplay(Struct, frozen=True):
+    """What was typed into the form that replays calls."""
+
+    view: history.View
+    configuration: int = 0
+    """The number of the configuration in the list."""
+    rules: str = ""
+    newest: int = 200
+
+
+class Replayed(Struct):
+    """What a replay has found."""
+
+    tally: Tally
+    left_out: bool
+    """There are older calls in the period."""
+    differences: list[Difference] = field(default_factory=list)
+    more: int = 0
+    """Differences beyond those that are shown."""
+    unfinished: bool = False
+    """The time for it was over."""
 
 
 class Trials:
@@ -70,20 +101,31 @@ class Trials:
         async with self._alone():
             return await try_call(loaded, TrialCall(typed.tool, arguments, result), None, session, environ)
 
-    async def replay(self, typed: replay.TypedReplay) -> replay.Replayed:
-        """Run the recorded calls through one of the configurations. Raises UserError."""
+    async def replay(self, typed: TypedReplay) -> Replayed:
+        """Run the newest recorded calls through one of the configurations, one after another. Raises UserError."""
         query, loads = typed.view.query(), [self._options.load, *self._options.compared.values()]
 
-        def read() -> tuple[Loaded, replay.Recorded]:
+        def read() -> tuple[Loaded, list[Entry]]:
             loaded = loads[typed.configuration]()
             with as_mistakes():
                 loaded = policy.with_rules(loaded, typed.rules)
             make_data_folders(loaded)
-            return loaded, replay.newest(self._options.audit_path(), query, typed.newest)
+            entries = history.entries(self._options.audit_path(), query)
+            return loaded, list(deque(entries, typed.newest + 1))
 
-        loaded, recorded = await in_thread(read)
-        async with self._alone():
-            return await replay.replay(loaded, recorded, self._options.environ, self._options.cwd)
+        loaded, entries = await in_thread(read)
+        async with self._alone(), Replay(loaded, self._options.environ, self._options.cwd) as running:
+            replayed = Replayed(running.tally, left_out=len(entries) > typed.newest)
+            with anyio.move_on_after(_REPLAY_SECONDS) as scope:
+                async for result in running.over(entries[-typed.newest :]):
+                    if not isinstance(result, Difference):
+                        continue
+                    if len(replayed.differences) < _MOST_SHOWN:
+                        replayed.differences.append(result)
+                    else:
+                        replayed.more += 1
+            replayed.unfinished = scope.cancelled_caught
+            return replayed
 
     async def checked_server(self, loaded: Loaded) -> CheckedServer:
         """What hooks see of the server that the command line names."""

@@ -20,6 +20,8 @@ INVISIBLE: Final = re.compile(
 
 def visible(text: str) -> str:
     """The text with an escape for each character that fonts do not show or terminals act on. Line feeds stay."""
+    if text.isascii() and text.isprintable():  # nearly all texts
+        return text
     return "\n".join(INVISIBLE.sub(_escape, printable(line)) for line in text.split("\n"))
 
 

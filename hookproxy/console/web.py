@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 import anyio
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
@@ -27,26 +28,23 @@ from ..config.load import Loaded
 from ..live.messages import Action, AnswerTaken, Settled
 from ..model.errors import UserError, printable
 from . import history, policy, trials
-from .access import MAX_FORM_BYTES, Access, Refused
+from .access import MAX_FORM_BYTES, SECURITY_HEADERS, Access, Refused
 from .call_filter import CallFilter
-from .change_stream import ChangeStreams
 from .charts import charts
-from .guard import Guard
-from .html import render
-from .live_view import LiveView, settled
+from .html import prepare, render
+from .live_view import ChangeStreams, LiveView, settled
 from .mistakes import Mistake, http_status
 from .options import Options
 from .policy import Lines
-from .replay import MOST_CALLS, Replayed, TypedReplay
 from .state import State
-from .trials import Trials, TypedCall, in_thread
+from .trials import MOST_CALLS, Replayed, Trials, TypedCall, TypedReplay, in_thread
 from .visible import pretty
 
 if TYPE_CHECKING:
     import socket
     from types import FrameType
 
-    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from ..audit.records import CallRecord, HookRun
     from ..trial.report import TrialReport
@@ -325,6 +323,39 @@ def _call_page(records: Sequence[CallRecord], current: str) -> Response:
     return _html("call.html", f"Call {last.call}", current, records=records, refusal_text=refusal_text, **links)
 
 
+class Guard:
+    """Checks each request, and gives each response the headers that keep a browser from doing what no page needs."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request, or let it pass."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope)
+        try:
+            app = self._app
+            if self._access.check(request.method, scope["path"], request.headers, request.query_params):
+                app = self._first_page()
+        except Refused as refused:
+            app = PlainTextResponse(f"{refused.why}\n", refused.status)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                added = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        await app(scope, receive, send_with_headers)
+
+    def _first_page(self) -> HTMLResponse:
+        response = HTMLResponse(render("first.html", address=f"/{self._access.folder}/"))
+        response.headers["Set-Cookie"] = self._access.set_cookie
+        return response
+
+
 def _whole(text: str, least: int, most: int) -> int:
     """The number, or the nearest that is allowed."""
     return min(max(int(text), least), most) if text.isascii() and text.isdecimal() and len(text) < 10 else least
@@ -393,6 +424,7 @@ async def serve(pages: Pages, listener: socket.socket, started: Callable[[], Awa
         tasks.start_soon(until_exit)
         try:
             await started()
+            await in_thread(prepare)
             await anyio.sleep_forever()
         finally:
             pages.close()

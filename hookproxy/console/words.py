@@ -145,7 +145,8 @@ def clock(at: datetime | None, form: str = "%Y-%m-%d %H:%M:%S") -> Markup:
         local = None
     if local is None:
         return Markup("")
-    return Markup('<time datetime="{}">{}</time>').format(local.isoformat(timespec="milliseconds"), f"{local:{form}}")
+    exact = local.isoformat(timespec="milliseconds")
+    return Markup(f'<time datetime="{exact}">{local:{form}}</time>')
 
 
 def moment(at: float) -> datetime | None:

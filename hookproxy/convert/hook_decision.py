@@ -32,14 +32,14 @@ def before_call(decision: Decision, runs: Sequence[HookRun]) -> HookDecision:
 def after_call(comments: Comments, runs: Sequence[HookRun]) -> HookDecision:
     """What an agent gets for what hooks said about a result."""
     text, replacement = feedback.feedback_text(comments, ()), comments.replacement
-    stop, messages = any(one.verdict.stop for one in runs), _messages(runs)
+    stop, messages = any(run.verdict.stop for run in runs), _messages(runs)
     if comments.withheld or comments.hidden_by:
         text = feedback.withheld_sentence(comments.withheld, ()) if comments.withheld else ""
         text = text or feedback.hidden_sentence(comments)
         return HookDecision(Permission.DENY, text, replacement=raw_json.encode(text), message=messages, stop=stop)
     replacement = None if replacement is None else one_line(replacement)
     if comments.failed:
-        reason = "\n\n".join(one.verdict.reason for one in runs if one.verdict.reason) or text
+        reason = "\n\n".join(run.verdict.reason for run in runs if run.verdict.reason) or text
         text = "" if reason == text else text
         return HookDecision(
             Permission.DENY, reason, feedback=text, replacement=replacement, message=messages, stop=stop
@@ -60,8 +60,8 @@ def permission_request(runs: Sequence[HookRun]) -> HookDecision:
 
 def other_event(runs: Sequence[HookRun]) -> HookDecision:
     """The decision of hooks that decide nothing."""
-    texts = "\n\n".join(text for one in runs for text in one.verdict.feedback)
-    return HookDecision(feedback=texts, message=_messages(runs), stop=any(one.verdict.stop for one in runs))
+    texts = "\n\n".join(text for run in runs for text in run.verdict.feedback)
+    return HookDecision(feedback=texts, message=_messages(runs), stop=any(run.verdict.stop for run in runs))
 
 
 def combined(parts: Sequence[HookDecision]) -> HookDecision:
@@ -95,12 +95,12 @@ def within(decision: HookDecision, can: Can, agent: str) -> tuple[HookDecision, 
     problems: list[str] = []
     if decision.permission is Permission.ASK and Can.ASK not in can:
         reason = f"{decision.reason}\n" if decision.reason else ""
-        problem = f"{agent} lets no hook have the person asked, so the call is refused"
-        decision = HookDecision(Permission.DENY, f"{reason}A person must approve this call, and {problem}.")
+        problem = f"{agent} does not let hooks ask the person, so the call is refused"
+        decision = HookDecision(Permission.DENY, f"{reason}A person must approve this call, but {problem}.")
         problems.append(problem)
     if decision.arguments is not None and decision.permission is not Permission.DENY and Can.REWRITE not in can:
-        problem = f"{agent} lets no hook change the arguments of a call, so the call is refused"
-        decision = HookDecision(Permission.DENY, f"A hook wants other arguments for this call, and {problem}.")
+        problem = f"{agent} does not let hooks change the arguments of a call, so the call is refused"
+        decision = HookDecision(Permission.DENY, f"A hook wants to change the arguments of this call, but {problem}.")
         problems.append(problem)
     if decision.permission is Permission.ALLOW and Can.ALLOW not in can:
         decision = replace(decision, permission=None)
@@ -108,7 +108,7 @@ def within(decision: HookDecision, can: Can, agent: str) -> tuple[HookDecision, 
         if decision.permission is Permission.DENY:
             decision = replace(decision, reason="\n\n".join(filter(None, (decision.reason, decision.feedback))))
         else:
-            problems.append(f"{agent} lets no hook tell the model something before a call: {decision.feedback}")
+            problems.append(f"{agent} does not pass on what hooks tell the model before a call: {decision.feedback}")
         decision = replace(decision, feedback="")
     return decision, problems
 
@@ -120,7 +120,7 @@ def without_removals(decision: HookDecision, arguments: bytes, agent: str) -> Ho
     removed = raw_json.fields(arguments).keys() - raw_json.fields(decision.arguments).keys()
     if not removed:
         return decision
-    reason = f"A hook wants the argument {min(removed)!r} removed, and {agent} lets no hook remove one."
+    reason = f"A hook wants to remove the argument {min(removed)!r}, but {agent} does not let hooks remove arguments."
     return HookDecision(Permission.DENY, reason)
 
 
@@ -130,11 +130,11 @@ def within_after(decision: HookDecision, can: Can, agent: str) -> tuple[HookDeci
     if decision.replacement is not None and Can.REPLACE not in can:
         blocks = Can.BLOCK_AFTER in can
         consequence = "the model is informed" if blocks else "the model reads the tool's own output"
-        problems.append(f"{agent} lets no hook replace the output of a tool: {consequence}")
+        problems.append(f"{agent} does not let hooks replace the output of a tool: {consequence}")
         decision = replace(decision, replacement=None)
         if blocks and decision.permission is not Permission.DENY:
             decision = replace(
-                decision, permission=Permission.DENY, reason="A hook wanted other output than the tool's own."
+                decision, permission=Permission.DENY, reason="A hook wanted to replace the tool's output."
             )
     if decision.permission is Permission.DENY and Can.BLOCK_AFTER not in can:
         texts = (decision.feedback, decision.reason)
@@ -143,10 +143,10 @@ def within_after(decision: HookDecision, can: Can, agent: str) -> tuple[HookDeci
         if Can.BLOCK_AFTER in can:
             decision = replace(decision, permission=Permission.DENY, reason=decision.feedback, feedback="")
         else:
-            problems.append(f"{agent} lets no hook tell the model something after a call: {decision.feedback}")
+            problems.append(f"{agent} does not pass on what hooks tell the model after a call: {decision.feedback}")
             decision = replace(decision, feedback="")
     return decision, problems
 
 
 def _messages(runs: Sequence[HookRun]) -> str:
-    return "\n".join(text for one in runs for text in one.verdict.messages)
+    return "\n".join(text for run in runs for text in run.verdict.messages)

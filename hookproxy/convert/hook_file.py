@@ -153,7 +153,7 @@ def _files(entries: Sequence[WrittenEntry], target: AgentSide, place: Place) -> 
     scripts: dict[str, str] = {}
     if target.script_folder:
         scripts = {
-            f"{target.script_folder}/hookproxy-{number}.sh": one.command for number, one in enumerate(entries, 1)
+            f"{target.script_folder}/hookproxy-{number}.sh": entry.command for number, entry in enumerate(entries, 1)
         }
         entries = [
             replace(one, command=os.path.join(place.folder, placed(path)))
@@ -182,12 +182,12 @@ def _losses(spec: HookSpec, source: Dialect, target: AgentSide) -> Iterator[str]
         yield "on_failure is left out"
     before = spec.event is Event.PRE_TOOL_USE
     if before and Can.ASK not in target.can:
-        yield f"where a hook asks a person, the call is refused: {target.name} lets no hook ask"
+        yield f"where a hook asks a person, the call is refused: {target.name} does not let hooks ask"
     if before and Can.REWRITE not in target.can:
-        yield f"where a hook rewrites arguments, the call is refused: {target.name} lets no hook rewrite them"
+        yield f"where a hook rewrites arguments, the call is refused: {target.name} does not let hooks rewrite them"
     if spec.event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         if Can.REPLACE not in target.can:
-            yield f"no hook can replace the tool's output: {target.name} lets none do so"
+            yield f"hooks cannot replace the tool's output: {target.name} does not let them"
         if not target.can & (Can.TELL_AFTER | Can.BLOCK_AFTER):
             yield f"feedback does not reach the model: {target.name} has no place for it"
 
@@ -285,8 +285,9 @@ def _setup(spec: HookSpec, project: str) -> Iterator[str]:
     """Shell commands that give the hook its own folder and variables. Without its folder it cannot judge: exit 2."""
     if spec.cwd not in ("", project):
         yield f"cd {shlex.quote(spec.cwd)} || exit 2"
-    for name, value in (one for one in spec.env if one[1] != project):  # the project's folder is set for every hook
-        yield f"export {name}={shlex.quote(value)}"
+    for name, value in spec.env:
+        if value != project:  # which is set for every hook
+            yield f"export {name}={shlex.quote(value)}"
 
 
 def _tool_for(spec: HookSpec, source: Dialect) -> str:
@@ -294,7 +295,7 @@ def _tool_for(spec: HookSpec, source: Dialect) -> str:
     side = agent_side(source.name)
     spellings = side.tool_spellings() if side else {}
     for name in HARMLESS:
-        spelled = [one.name for one in spellings.get(name, ())] if spellings else [name]
+        spelled = [spelling.name for spelling in spellings.get(name, ())] if spellings else [name]
         if any(map(spec.matches, spelled)):
             return name
     named = (name for name in matchers.plain_names(spec.matcher) if split_mcp_name(name))
@@ -326,8 +327,8 @@ def _spelled(name: str, source: str, target: AgentSide) -> tuple[str, ...]:
         return (found,) if exact else ()
     side = agent_side(source)
     of_source, of_target = side.tool_spellings() if side else {}, target.tool_spellings()
-    known = [one for one, spellings in of_source.items() if any(each.name == name for each in spellings)]
+    known = [familiar for familiar, of_tool in of_source.items() if name in {spelling.name for spelling in of_tool}]
     known = known if of_source else [name]
     if not of_target:
         return tuple(known)
-    return tuple(spelling.name for one in known for spelling in of_target.get(one, ()))
+    return tuple(spelling.name for familiar in known for spelling in of_target.get(familiar, ()))

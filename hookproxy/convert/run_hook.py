@@ -70,7 +70,7 @@ def recognise_agent(document: bytes) -> AgentSide:
     if side is not None:
         return side
     which = " or ".join(fitting) or "no known agent"
-    raise UserError(f"the document on standard input is of {which}", _NAME_AGENT)
+    raise UserError(f"the document on standard input comes from {which}", _NAME_AGENT)
 
 
 async def run_hooks(
@@ -92,10 +92,10 @@ async def run_hooks(
     runs: list[HookRun] = []
     async with all_hooks.runners, anyio.create_task_group() as tasks:
         all_hooks.open(tasks, lambda _run: None, lambda: None)
-        decision = decisions.combined([await _decide(all_hooks, one, runs) for one in contexts])
+        decision = decisions.combined([await _decide(all_hooks, context, runs) for context in contexts])
     decision, problems = _expressible(decision, side, event.context)
     output = side.write_output(event, decision)
-    failures = [f"{FAILED}{one.spec.label}: {one.verdict.failure}" for one in runs if one.verdict.failure]
+    failures = [f"{FAILED}{run.spec.label}: {run.verdict.failure}" for run in runs if run.verdict.failure]
     return replace(output, stderr="\n".join((*filter(None, [output.stderr]), *notes, *problems, *failures)))
 
 

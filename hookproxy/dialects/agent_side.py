@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Flag, auto
+from functools import partial
 from importlib import import_module
+from typing import Final
 
 import msgspec
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias, ToolSpellings
 from ..model.hooks import Event, EventContext, Outcome, Permission, Session
 from .agent_documents import DocumentSigns, Members
-from .dialect import HookList, WrittenEntry
+from .dialect import HookFileForm, HookList, WrittenEntry
 from .index import DOCUMENTS
 from .registry import DIALECTS, module_name
 
@@ -77,21 +80,88 @@ def refuse_by_status(reason: str) -> HookOutput:
     return HookOutput(stderr=reason, status=2)
 
 
-class AgentSide(Struct, frozen=True):
+def session_of(
+    members: Members,
+    environ: Mapping[str, str],
+    *,
+    ids: tuple[str, ...] = ("session_id",),
+    cwd: str = "cwd",
+    project_variable: str = "",
+) -> Session:
+    """The session of an event: its id is the first of these members that is there, its folder is the member `cwd`.
+
+    Without that member it is the folder of this process. The project is in a variable, or else it is that folder.
+    """
+    folder = members.text(cwd) or environ.get("PWD", "/")
+    return Session(members.text(*ids), "", folder, environ.get(project_variable) or folder)
+
+
+def _server_tool(members: Members, tool_name: str) -> tuple[str, str] | None:
+    """Server and tool of a name as Claude Code composes it, whose document also names the server."""
+    server = members.object("mcp_server").text("name")
+    prefix = f"mcp__{server}__"
+    if server and tool_name.startswith(prefix):
+        return server, tool_name.removeprefix(prefix)
+    return split_mcp_name(tool_name)
+
+
+class DocumentForm(Struct, frozen=True):
+    """Where the documents of one agent have what all of them say. The defaults are Claude Code's."""
+
+    event: tuple[str, ...] = ("hook_event_name",)
+    """The member with the event's name, in its spellings."""
+    event_name: Callable[[str], str] = lambda name: name
+    """The name in `AgentSide.events` for the name in a document."""
+    session: Callable[[Members, Mapping[str, str]], Session] = session_of
+    triggers: Mapping[Event, str] = field(default_factory=dict)
+    """The triggers of events that have a fixed one. Otherwise a member has it."""
+    tool_name: Callable[[Members], str] = lambda members: members.required("tool_name")
+    """The agent's name of the tool, as its dialect spells it. Raises ValueError."""
+    arguments: Callable[[Members], bytes] = lambda members: members.raw("tool_input")
+    server_tool: Callable[[Members, str], tuple[str, str] | None] = _server_tool
+    """Server and tool of the tool that the agent calls by this name; None: it is one of its own."""
+    tool_use_id: str = "tool_use_id"
+    failed: Callable[[Members], bool] = lambda _members: False
+    """Whether a call failed whose event may also be about a successful one."""
+    result: str = "tool_response"
+    error: str = "error"
+    """The members with the result of a call, and with the error of a failed one."""
+    outcome: Callable[[Members, bool], Outcome] | None = None
+    """The outcome of a call, or of one that failed, if it is not in these two."""
+
+
+_CALL_EVENTS: Final = (
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST,
+)  # fmt: skip
+_CONVERTED: Final = (*_CALL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
+
+
+def _read_nothing(_document: bytes, _environ: Mapping[str, str]) -> AgentEvent:
+    raise NotImplementedError
+
+
+def _write_nothing(_entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
+    raise NotImplementedError
+
+
+class AgentSide(Struct, frozen=True, kw_only=True):
     """How an agent gives events to its hooks, and what it reads from them."""
 
-    name: str
+    files: HookFileForm | None = None
+    """The form of its hook files. It gives its name, and its events and how a file is written unless fields say it."""
+    name: str = ""
     """The name of its dialect."""
     file: str
     """Where its hook file is in a project."""
     can: Can
-    read_document: Callable[[bytes, Mapping[str, str]], AgentEvent]
-    """Raises ValueError for a document that it cannot read."""
+    form: DocumentForm = DocumentForm()
+    read_document: Callable[[bytes, Mapping[str, str]], AgentEvent] = _read_nothing
+    """Raises ValueError for a document that it cannot read. By default it is `read_document` for the `form`."""
     write_output: Callable[[AgentEvent, HookDecision], HookOutput]
     """`HookDecision` has nothing that is beyond `can`."""
-    write_hook_file: Callable[[Sequence[WrittenEntry]], Mapping[str, str]]
+    write_hook_file: Callable[[Sequence[WrittenEntry]], Mapping[str, str]] = _write_nothing
     """The texts of the hook files, by their paths in the project."""
-    events: Mapping[str, Event]
+    events: Mapping[str, Event] = field(default_factory=dict)
     """Its names of events. Several may stand for one: then a hook of that event is one for each."""
     documents: DocumentSigns = DocumentSigns()
     """How its documents are recognised where the agent is not named."""
@@ -124,6 +194,19 @@ class AgentSide(Struct, frozen=True):
     harmless_arguments: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """For its own tools whose arguments have no familiar form: those of a call that changes as good as nothing."""
 
+    def __post_init__(self) -> None:
+        """Take what `files` and `form` say."""
+        if self.read_document is _read_nothing:
+            force_setattr(self, "read_document", partial(read_document, self))
+        if self.files is None:
+            return
+        force_setattr(self, "name", self.files.dialect)
+        if not self.events:
+            events = {name: event for name, event in self.files.events.items() if event in _CONVERTED}
+            force_setattr(self, "events", events)
+        if self.write_hook_file is _write_nothing:
+            force_setattr(self, "write_hook_file", partial(self.files.write, self.file))
+
     def tool_spellings(self) -> ToolSpellings:
         """The agent's own tools that do what Claude Code's tools do."""
         return self.own_tools or DIALECTS[self.name].tool_spellings
@@ -135,7 +218,7 @@ class AgentSide(Struct, frozen=True):
 
 def event_names(side: AgentSide, event: Event) -> tuple[str, ...]:
     """The agent's names of an event; none if it has no such event."""
-    names = tuple(name for name, each in side.events.items() if each is event)
+    names = tuple(name for name, known in side.events.items() if known is event)
     return (*names, side.also[event]) if event in side.also else names
 
 
@@ -177,6 +260,38 @@ def agent_side(name: str) -> AgentSide | None:
 # --- reading documents ---
 
 
+def read_document(side: AgentSide, document: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of the agent, as its `form` says. Raises ValueError."""
+    form, members = side.form, Members(document)
+    name = form.event_name(members.required(*form.event))
+    event = event_of(side, name)
+    session = form.session(members, environ)
+    if event not in _CALL_EVENTS:
+        trigger = form.triggers.get(event) or members.text("source", "reason", "notification_type")
+        return AgentEvent(name, EventContext(event, session, trigger=trigger, message=members.text("message")))
+    tool_name = form.tool_name(members)
+    arguments = arguments_of(form.arguments(members))
+    if server_tool := form.server_tool(members, tool_name):
+        server, tool = server_tool
+        session = replace(session, server=server)
+        context = EventContext(event, session, tool=tool, arguments=arguments)
+    else:
+        context = EventContext(event, session, tool=tool_name, arguments=arguments, alias=_own_alias(side, tool_name))
+    if event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
+        failed = event is Event.POST_TOOL_USE_FAILURE or form.failed(members)
+        outcome = (form.outcome or partial(_outcome, form))(members, failed)
+        event = Event.POST_TOOL_USE_FAILURE if failed else event
+        context = replace(context, event=event, outcome=outcome)
+    return AgentEvent(name, replace(context, tool_use_id=members.text(form.tool_use_id)))
+
+
+def _outcome(form: DocumentForm, members: Members, failed: bool) -> Outcome:
+    duration = milliseconds(members.raw("duration_ms"))
+    if failed:
+        return text_outcome(members.text(form.error) or "the tool failed", failed=True, duration_ms=duration)
+    return result_outcome(members.raw(form.result, b'""'), duration_ms=duration)
+
+
 def arguments_of(raw: bytes) -> bytes:
     """A call's arguments: an object, or a string with an object as JSON. Raises ValueError."""
     if raw.startswith(b'"'):
@@ -184,36 +299,6 @@ def arguments_of(raw: bytes) -> bytes:
     raw = raw or b"{}"
     raw_json.fields(raw)
     return raw
-
-
-def call_context(
-    side: AgentSide, event: Event, session: Session, name: str, server_tool: tuple[str, str] | None, arguments: bytes
-) -> EventContext:
-    """The context of an event about a call of the tool that the agent calls `name`.
-
-    `server_tool` names the MCP server and its tool; None: it is a tool of the agent's own.
-    """
-    if server_tool is not None:
-        server, tool = server_tool
-        session = Session(session.id, server, session.cwd, session.project_dir)
-        return EventContext(event, session, tool=tool, arguments=arguments)
-    return EventContext(event, session, tool=name, arguments=arguments, alias=_own_alias(side, name))
-
-
-def session_of(
-    members: Members,
-    environ: Mapping[str, str],
-    *,
-    ids: tuple[str, ...] = ("session_id",),
-    cwd: str = "cwd",
-    project_variable: str = "",
-) -> Session:
-    """The session of an event: its id is the first of these members that is there, its folder is the member `cwd`.
-
-    Without that member it is the folder of this process. The project is in a variable, or else it is that folder.
-    """
-    folder = members.text(cwd) or environ.get("PWD", "/")
-    return Session(members.text(*ids), "", folder, environ.get(project_variable) or folder)
 
 
 def is_own_tool(side: AgentSide, name: str) -> bool:
@@ -247,10 +332,10 @@ def edit_context(context: EventContext, edits: Sequence[bytes], renamed: Mapping
     members = raw_json.fields(context.arguments)
     texts: dict[str, object] = {}
     for key in ("old_string", "new_string"):
-        texts[key] = "\n".join(filter(None, (Members(one).text(key) for one in edits)))
-    arguments = {**members, "edits": [msgspec.Raw(one) for one in edits], **texts}
+        texts[key] = "\n".join(filter(None, (Members(edit).text(key) for edit in edits)))
+    arguments = {**members, "edits": [msgspec.Raw(edit) for edit in edits], **texts}
     alias = Alias(context.tool, "Edit", renamed, alternatives=(Alias(context.tool, "MultiEdit", renamed),))
-    return structs.replace(context, arguments=raw_json.encode(arguments), alias=alias)
+    return replace(context, arguments=raw_json.encode(arguments), alias=alias)
 
 
 def text_outcome(text: str, *, failed: bool = False, duration_ms: int = 0) -> Outcome:

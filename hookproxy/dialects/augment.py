@@ -12,27 +12,23 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.aliases import ToolSpelling, ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookSpec, Order, Permission, Session
-from ..model.settings import ToolNames
 from ..policy import matchers
 from .agent_documents import DocumentSigns, Members
 from .agent_side import (
     AgentEvent,
     AgentSide,
     Can,
+    DocumentForm,
     HookDecision,
     HookOutput,
-    arguments_of,
-    call_context,
     edit_context,
-    event_of,
     is_own_tool,
     json_output,
+    read_document,
     refuse_by_status,
-    result_outcome,
-    text_outcome,
 )
 from .dialect import Dialect, Effect, HookFile, UserFiles
-from .shared import command_file, decision_json, exit_status
+from .shared import decision_json, exit_status
 from .shared import input as shared_input
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from .shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
@@ -151,20 +147,14 @@ read_output: Final = partial(exit_status.read_output, _RULES)
 
 
 DIALECT: Final = Dialect(
-    name=FORMAT.dialect,
+    files=FORMAT,
     described_by="Augment's page on hooks, docs.augmentcode.com/cli/hooks, as of 2026",
-    events=FORMAT.events,
-    unavailable=FORMAT.unavailable,
     output_fields=FIELDS,
     order=Order.SERIAL,
-    default_timeout=FORMAT.timeouts.default,
-    tool_names=ToolNames.MCP,
-    read_hook_file=partial(command_file.read_hook_file, FORMAT),
     write_input=write_input,
     read_output=read_output,
     mcp_tool_name=lambda server, tool: f"{tool}_{server}",
     tool_spellings=TOOL_SPELLINGS,
-    recognises=partial(command_file.fits, FORMAT),
     shape_of="claude",
     folders=(".augment",),
     variables=("AUGMENT_CONVERSATION_ID", "AUGMENT_HOOK_EVENT", "AUGMENT_PROJECT_DIR", "AUGMENT_TOOL_NAME"),
@@ -173,35 +163,24 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = ".augment/settings.json"
 _EDITOR: Final = "str-replace-editor"
 _TEXT: Final = re.compile(r"(?:old|new)_str(\w*)")
-_SESSION: Final = {Event.SESSION_START: "startup", Event.SESSION_END: "other"}
 
 
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    """The event in a document of Augment. Raises ValueError."""
-    members = Members(raw)
-    name = members.required("hook_event_name")
-    event = event_of(AGENT_SIDE, name)
+def _session(members: Members, environ: Mapping[str, str]) -> Session:
     roots = raw_json.items(members.raw("workspace_roots", b"[]"))
     project = (raw_json.text(bytes(roots[0])) if roots else "") or environ.get("AUGMENT_PROJECT_DIR", "")
     project = project or environ.get("PWD", "/")
-    session = Session(members.text("conversation_id"), "", project, project)
-    if event in _SESSION:
-        return AgentEvent(name, EventContext(event, session, trigger=_SESSION[event]))
-    tool_name = members.required("tool_name")
-    arguments = arguments_of(members.raw("tool_input"))
-    server_tool = _server_tool(members, tool_name)
-    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
-    if server_tool is None and tool_name == _EDITOR:
-        context = edit_context(context, _edits(arguments), {"file_path": "path"})
-    if event is not Event.POST_TOOL_USE:
-        return AgentEvent(name, context)
-    if error := members.text("tool_error"):
-        outcome = text_outcome(error, failed=True)
-        return AgentEvent(name, replace(context, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome))
-    return AgentEvent(name, replace(context, outcome=result_outcome(members.raw("tool_output", b'""'))))
+    return Session(members.text("conversation_id"), "", project, project)
+
+
+def _read_document(document: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event; guards of an edit see all texts of it. Raises ValueError."""
+    event = read_document(AGENT_SIDE, document, environ)
+    context = event.context
+    if context.alias is None or context.tool != _EDITOR:
+        return event
+    return replace(event, context=edit_context(context, _edits(context.arguments), {"file_path": "path"}))
 
 
 def _edits(arguments: bytes) -> list[bytes]:
@@ -243,14 +222,20 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="augment",
+    files=FORMAT,
     documents=DocumentSigns(has=("conversation_id",), lacks=("cursor_version",)),
-    file=_FILE,
+    form=DocumentForm(
+        session=_session,
+        triggers={Event.SESSION_START: "startup", Event.SESSION_END: "other"},
+        server_tool=_server_tool,
+        failed=lambda members: bool(members.text("tool_error")),
+        result="tool_output",
+        error="tool_error",
+    ),
+    file=".augment/settings.json",
     can=Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
-    events=FORMAT.events,
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
     script_folder=".augment/hooks",
     own_tool_members={"is_mcp_tool": False, "mcp_metadata": None},

@@ -29,7 +29,7 @@ from .agent_side import (
     result_outcome,
     text_outcome,
 )
-from .dialect import Dialect, HookFile, HookList, UserFiles
+from .dialect import Dialect, HookFile, UserFiles
 from .shared import command_file, exit_status, familiar_call
 from .shared import input as shared_input
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
@@ -37,19 +37,13 @@ from .shared.events import PROMPTS_UNSEEN
 from .shared.handler_types import Handler
 from .shared.hook_file import Table
 
-NAME: Final = "cascade"
-
-TIMEOUT: Final = 60.0
-"""Seconds. The page has no timeout. This is as long as MCP agents commonly wait for a call: a hook that times out lets
-the call go on, so a shorter one would let calls pass whose guard is only slow."""
-
 RUN_COMMAND: Final = "Cascade: run_command"
 READ_CODE: Final = "Cascade: read_code"
 WRITE_CODE: Final = "Cascade: write_code"
 """The names of the actions of which Cascade has events. No server's tool has such a name: a hook for commands must not
 run for a tool that is only called `run_command`."""
 
-TOOL_SPELLINGS: Final[ToolSpellings] = {
+_TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Bash": (ToolSpelling(RUN_COMMAND, {"command": "command_line"}),),
     "Read": (ToolSpelling(READ_CODE),),
     "LS": (ToolSpelling(READ_CODE, {"path": "file_path"}),),  # "may be a directory path"
@@ -59,9 +53,9 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
 }
 
 _OF_ACTION: Final = {"run_command": RUN_COMMAND, "read_code": READ_CODE, "write_code": WRITE_CODE}
-ACTIONS: Final = frozenset(_OF_ACTION.values())
+_ACTIONS: Final = frozenset(_OF_ACTION.values())
 
-EVENTS: Final = {
+_EVENTS: Final = {
     f"{when}_{what}": event
     for what in ("mcp_tool_use", *_OF_ACTION)
     for when, event in (("pre", Event.PRE_TOOL_USE), ("post", Event.POST_TOOL_USE))
@@ -69,43 +63,32 @@ EVENTS: Final = {
 """Those after a call occur after success only, as the page says of post_mcp_tool_use and post_read_code."""
 
 _TURNS_UNSEEN: Final = "an MCP server does not see the agent's responses"
-UNAVAILABLE_EVENTS: Final = {
-    "pre_user_prompt": PROMPTS_UNSEEN,
-    "post_cascade_response": _TURNS_UNSEEN,
-    "post_cascade_response_with_transcript": _TURNS_UNSEEN,
-    "post_setup_worktree": "the agent makes worktrees itself, and an MCP server does not see it",
-}
-"""The page's other events, each with the reason why it cannot occur behind MCP."""
 
-SHOWS_OUTPUT: Final = "show_output"
+_SHOWS_OUTPUT: Final = "show_output"
 """The trait of hooks whose output people see."""
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a hooks.json. Raises ConfigError."""
-    return command_file.read_hook_file(FORMAT, file)
-
-
-def recognises(members: Mapping[str, object]) -> bool:
-    """Whether there are lists of flat objects under Cascade's event names, which nobody else has."""
+def _recognises(members: Mapping[str, object]) -> bool:
+    """Whether there are only Cascade's event names, which nobody else has."""
     events = members.get("hooks")
-    return isinstance(events, dict) and bool(events) and events.keys() <= EVENTS.keys() | UNAVAILABLE_EVENTS.keys()
+    return (
+        isinstance(events, dict) and bool(events) and events.keys() <= FORMAT.events.keys() | FORMAT.unavailable.keys()
+    )
 
 
-def recognises_at_home(members: Mapping[str, object]) -> bool:
+def _recognises_at_home(members: Mapping[str, object]) -> bool:
     """The same in Cascade's own folder, where another event beside these is a mistake, or one of another version."""
     events = members.get("hooks")
-    return isinstance(events, dict) and not events.keys().isdisjoint(EVENTS.keys() | UNAVAILABLE_EVENTS.keys())
+    return isinstance(events, dict) and not events.keys().isdisjoint(FORMAT.events.keys() | FORMAT.unavailable.keys())
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its folder and the tools for which its event occurs."""
     return replace(
         hook,
         matcher=_OF_ACTION.get(hook.event_name.partition("_")[2], ""),
         matches=_tools_of(hook.event_name),
         cwd=os.path.normpath(os.path.join(file.project_dir, entry.text("working_directory"))),
-        traits=frozenset((SHOWS_OUTPUT,) if entry.flag("show_output") else ()),
+        traits=frozenset((_SHOWS_OUTPUT,) if entry.flag("show_output") else ()),
     )
 
 
@@ -118,14 +101,21 @@ def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
 def _tools_of(event_name: str) -> Callable[[str], bool]:
     """There are no matchers: the event itself says for which tools a hook runs."""
     action = _OF_ACTION.get(event_name.partition("_")[2])
-    return (lambda name: name not in ACTIONS) if action is None else (lambda name: name == action)
+    return (lambda name: name not in _ACTIONS) if action is None else (lambda name: name == action)
 
 
 FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(default=TIMEOUT, keys=()),
+    dialect="cascade",
+    events=_EVENTS,
+    unavailable={
+        "pre_user_prompt": PROMPTS_UNSEEN,
+        "post_cascade_response": _TURNS_UNSEEN,
+        "post_cascade_response_with_transcript": _TURNS_UNSEEN,
+        "post_setup_worktree": "the agent makes worktrees itself, and an MCP server does not see it",
+    },
+    # The page has no timeout. This is as long as MCP agents commonly wait for a call: a hook that times out lets the
+    # call go on, so a shorter one would let calls pass whose guard is only slow.
+    timeouts=Timeouts(default=60.0, keys=()),
     entries=Entries(
         keys=("command", "powershell", "show_output", "working_directory"),
         read_handler=_read_handler,
@@ -174,28 +164,19 @@ def _tool_info(event_name: str, context: EventContext) -> dict[str, object]:
 
 _RULES: Final = exit_status.ExitStatusRules(
     comments=True,  # "The Cascade agent will see the error message from stderr"
-    shows=lambda spec: SHOWS_OUTPUT in spec.traits,
+    shows=lambda spec: _SHOWS_OUTPUT in spec.traits,
 )
 
-read_output: Final = partial(exit_status.read_output, _RULES)
-"""The verdict of a hook run. Never raises."""
-
-
 DIALECT: Final = Dialect(
-    name=NAME,
+    files=FORMAT,
     described_by="Windsurf's page on Cascade hooks, docs.devin.ai/desktop/cascade/hooks, as of summer 2026",
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    output_fields={},
     order=Order.SERIAL,
-    default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hook_file=read_hook_file,
     write_input=write_input,
-    read_output=read_output,
-    tool_spellings=TOOL_SPELLINGS,
-    recognises=recognises,
-    recognises_at_home=recognises_at_home,
+    read_output=partial(exit_status.read_output, _RULES),
+    tool_spellings=_TOOL_SPELLINGS,
+    recognises=_recognises,
+    recognises_at_home=_recognises_at_home,
     folders=(".windsurf", ".codeium/windsurf", ".codeium"),
     agents=("windsurf-client",),
     constant_environment=True,
@@ -204,7 +185,6 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = ".windsurf/hooks.json"
 _OWN_TOOLS: Final = {
     "run_command": ("Bash", {"command": "command_line"}),
     "read_code": ("Read", {}),
@@ -239,8 +219,8 @@ def _edit_alias(tool: str, info: Members) -> Alias:
     """An edit, which may also be a write: `pre_write_code` does not say, but a new file has no old text."""
     edit, several = Alias(tool, "Edit"), Alias(tool, "MultiEdit")
     write = Alias(tool, "Write", {"content": "new_string"})
-    edits = [Members(bytes(one)) for one in raw_json.items(info.raw("edits", b"[]"))]
-    is_new = not any(one.text("old_string") for one in edits)
+    edits = [Members(bytes(edit)) for edit in raw_json.items(info.raw("edits", b"[]"))]
+    is_new = not any(edit.text("old_string") for edit in edits)
     return replace(write, alternatives=(edit, several)) if is_new else replace(edit, alternatives=(several, write))
 
 
@@ -249,26 +229,20 @@ def _own_arguments(info: Members) -> bytes:
     texts: dict[str, object] = {key: info.text(key) for key in ("command_line", "cwd", "file_path") if key in info}
     if "edits" in info:
         texts["edits"] = msgspec.Raw(info.raw("edits"))
-    edits = [Members(bytes(one)) for one in raw_json.items(info.raw("edits", b"[]"))]
+    edits = [Members(bytes(edit)) for edit in raw_json.items(info.raw("edits", b"[]"))]
     for key in ("old_string", "new_string"):
         if edits:
-            texts[key] = "\n".join(one.text(key) for one in edits)
+            texts[key] = "\n".join(edit.text(key) for edit in edits)
     return raw_json.encode(texts)
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="cascade",
+    files=FORMAT,
     documents=DocumentSigns(has=("agent_action_name",)),
-    file=_FILE,
+    file=".windsurf/hooks.json",
     can=Can.NOTHING,
     read_document=_read_document,
     write_output=output_by_status,
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
-    events={
-        f"{when}_{what}": event
-        for when, event in (("pre", Event.PRE_TOOL_USE), ("post", Event.POST_TOOL_USE))
-        for what in ("mcp_tool_use", *_OWN_TOOLS)
-    },
     has_matchers=False,
     user_folder=(".windsurf/", ".codeium/windsurf/"),
 )

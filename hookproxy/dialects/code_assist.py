@@ -6,9 +6,6 @@ observe.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from functools import partial
 from typing import Final, Literal
 
 import msgspec
@@ -24,35 +21,30 @@ from ..model.hooks import (
     HookResult,
     HookSpec,
     Order,
+    Outcome,
     Permission,
     Verdict,
 )
 from ..model.settings import ToolNames
-from ..policy import matchers
 from .agent_documents import DocumentSigns, Members
 from .agent_side import (
     AgentEvent,
     AgentSide,
     Can,
+    DocumentForm,
     HookDecision,
     HookOutput,
-    arguments_of,
-    call_context,
-    event_of,
     json_output,
     result_outcome,
-    session_of,
-    split_mcp_name,
     text_outcome,
 )
-from .dialect import Dialect, Effect, HookFile, HookList
-from .shared import command_file, labels
-from .shared import hook_file as shared_hook_file
+from .dialect import Dialect, Effect, HookFile, for_names
 from .shared import input as shared_input
 from .shared import output as shared_output
-from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, by_name
+from .shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
+from .shared.events import AFTER_CALL, BEFORE_CALL, COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, by_name
 from .shared.hook_file import Table
+from .shared.output import BLOCKS
 
 TOOLS: Final[ToolSpellings] = {
     **{
@@ -66,114 +58,45 @@ TOOLS: Final[ToolSpellings] = {
 TOOL_SPELLINGS: Final = with_claude_names({**TOOLS, "MultiEdit": TOOLS["Edit"]})
 
 
-NAME: Final = "code-assist"
-
-TIMEOUT: Final = 30.0
-"""Seconds for an entry without a timeout: the document has no default, and this is the program's."""
-
 _MAX_RETRIES: Final = 1
 """Enough for chance failures; a hook that always prints `retry` costs one more call."""
 
-UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "Stop": "an MCP server does not see when the agent's loop completes",
-    "SubagentStart": SUBAGENTS_UNSEEN,
-    "FileChanged": "the agent watches files, not the server",
-    "CwdChanged": "the agent's working directory is its own, and an MCP server does not see it",
-    "PreCompact": COMPACTION_UNSEEN,
-    "PostCompact": COMPACTION_UNSEEN,
-}
-"""The document's other events, each with the reason why it cannot occur behind MCP."""
-
-_KEYS: Final = ("command", "timeout", "name")
-_FOREIGN_KEYS: Final = frozenset({"type", "hooks", "bash", "powershell", "matcher"})
-"""Keys that show that an entry is another system's."""
-
-AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
 """The document's tool-related events."""
 
-EVENTS: Final = by_name(
-    *TOOL_EVENTS, Event.SESSION_START, Event.NOTIFICATION, Event.ELICITATION, Event.ELICITATION_RESULT
-)
 
-
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a settings file. Raises ConfigError."""
-    settings = shared_hook_file.read_json(file.path, file.text)
-    if "hooks" not in settings.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    table = settings.table("hooks")
-    return shared_hook_file.read_events(
-        table,
-        EVENTS,
-        UNAVAILABLE_EVENTS,
-        lambda name: shared_hook_file.merge(_entry(file, EVENTS[name], entry) for entry in table.tables(name)),
-    )
-
-
-def recognises(members: Mapping[str, object]) -> bool:
-    """Whether the file has flat objects with a `command` under code-assist's event names, and at least one of them."""
-    events = members.get("hooks")
-    if not isinstance(events, dict) or "version" in members:
-        return False
-    entries = [entry for entries in events.values() if isinstance(entries, list) for entry in entries]
-    return (
-        bool(entries)
-        and all(name in EVENTS or name in UNAVAILABLE_EVENTS for name in events)
-        and all(isinstance(entries, list) for entries in events.values())
-        and all(isinstance(entry, dict) and "command" in entry and _FOREIGN_KEYS.isdisjoint(entry) for entry in entries)
-    )
-
-
-def _entry(file: HookFile, event: Event, entry: Table) -> HookList:
-    """The hook of one entry, and notes on it."""
-    hook = _hook(file, event, entry)
-    return HookList((hook,), tuple(f"{hook.source}: {note}" for note in _notes(entry, hook)))
-
-
-def _hook(file: HookFile, event: Event, entry: Table) -> HookSpec:
-    entry.require("command", 'write {"command": "…", "timeout": 5000, "name": "…"}')
-    command, name = entry.text("command"), entry.text("name")
-    if not command.strip():
-        raise entry.error("command", "is empty", "write a command, or remove the entry")
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    """The hook; each entry runs, as documented, even if another has the same command."""
     retries = file.options.get("max_retries")
-    return HookSpec(
-        dialect=NAME,
-        source=f"{file.path}: {entry.path}",
-        event=event,
-        label=name.strip() or labels.command_label(command),
-        shell=command,
-        cwd=file.project_dir,
-        timeout=entry.milliseconds("timeout", TIMEOUT),
-        traits=frozenset({entry.path}),  # each entry runs, as documented, even if another has the same command
-        max_retries=retries if isinstance(retries, int) else _MAX_RETRIES,
-    )
-
-
-def _notes(entry: Table, hook: HookSpec) -> list[str]:
-    """Notes on a hook that runs, but not as its author may expect."""
-    notes = [f"{key} is unknown and ignored{f': {hint}' if hint else ''}" for key, hint in _unknown_keys(entry).items()]
-    notes += shared_hook_file.milliseconds_notes("timeout", hook.timeout)
-    return notes
-
-
-def _unknown_keys(entry: Table) -> dict[str, str]:
-    hints = entry.unknown(_KEYS)
-    if "matcher" in hints:
-        hints["matcher"] = "the hook runs for all tools, and can read the tool's name from tool_name"
-    return hints
+    max_retries = retries if isinstance(retries, int) else _MAX_RETRIES
+    return replace(hook, traits=frozenset({entry.path}), max_retries=max_retries)
 
 
 FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(TIMEOUT, milliseconds=True),
-    entries=Entries(_KEYS),
-    matchers=Matchers(key=""),
+    dialect="code-assist",
+    events=by_name(*TOOL_EVENTS, Event.SESSION_START, Event.NOTIFICATION, Event.ELICITATION, Event.ELICITATION_RESULT),
+    unavailable={
+        "UserPromptSubmit": PROMPTS_UNSEEN,
+        "Stop": "an MCP server does not see when the agent's loop completes",
+        "SubagentStart": SUBAGENTS_UNSEEN,
+        "FileChanged": "the agent watches files, not the server",
+        "CwdChanged": "the agent's working directory is its own, and an MCP server does not see it",
+        "PreCompact": COMPACTION_UNSEEN,
+        "PostCompact": COMPACTION_UNSEEN,
+    },
+    timeouts=Timeouts(30.0, milliseconds=True),  # the document has no default, and this is the program's
+    entries=Entries(
+        keys=("command", "timeout", "name"),
+        strict=True,
+        foreign_keys=frozenset({"type", "hooks", "bash", "powershell", "matcher"}),
+        label_key="name",
+        finish=_finish,
+        key_hints={"matcher": "the hook runs for all tools, and can read the tool's name from tool_name"},
+        null_is_absent=False,
+    ),
+    matchers=Matchers(read=lambda _name, _entry: Matcher(), key=""),
+    comments=False,
 )
-"""How such a file is written."""
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
@@ -199,16 +122,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     return Document(stdin=shared_input.json_line(document), env={})
 
 
-BLOCKS: Final = 2
-"""The exit code that denies. The document has blocking errors but names no code: all other systems have this one."""
-
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-_MAX_RULES: Final = 1000  # each is compiled: a hook that prints very many must not delay all calls
-_MAX_UPDATE_BYTES: Final = 100_000  # the same for updates without a rule
-
-_NO_JSON: Final = msgspec.Raw(b"")
-_ABSENT: Final = (b"", b"null")
+_MAX_UPDATE_BYTES: Final = 100_000  # very many updates must not delay all calls
 
 
 class _Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -216,8 +130,6 @@ class _Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A permission rule in two parts, like the program's type of this name."""
-
     tool_name: str
     rule_content: str | None = None
 
@@ -242,38 +154,36 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
 
     decision: Literal["approve", "deny", "block"] | msgspec.UnsetType = msgspec.UNSET
     reason: str | None = None
-    updated_input: msgspec.Raw = _NO_JSON
+    updated_input: msgspec.Raw = shared_output.NO_JSON
     suppress_output: bool | None = None
     updated_output: str | None = None
     status_message: str | None = None
     additional_context: str | _Empty | None = None
-    permission_updates: msgspec.Raw = _NO_JSON  # a list; the document does not describe its items
+    permission_updates: msgspec.Raw = shared_output.NO_JSON  # a list; the document does not describe its items
     retry: bool | None = None
     updated_prompt: str | None = None
     prevent_continuation: bool | None = None
     stop_reason: str | None = None
 
 
-FIELDS: Final = {
-    "decision": Effect.DECIDES,
-    "reason": Effect.REASON,
-    "updated_input": Effect.REWRITES,
-    "additional_context": Effect.TELLS_MODEL,
-    "updated_output": Effect.REPLACES,
-    "suppress_output": Effect.HIDES,
-    "status_message": Effect.TELLS_PERSON,
-    "permission_updates": Effect.ALLOWS_FOR_SESSION,
-    "retry": Effect.REPEATS_CALL,
-    "updated_prompt": Effect.NONE,
-    "prevent_continuation": Effect.NONE,
-    "stop_reason": Effect.NONE,
-}
+FIELDS: Final = for_names({
+    Effect.DECIDES: "decision",
+    Effect.REASON: "reason",
+    Effect.REWRITES: "updated_input",
+    Effect.TELLS_MODEL: "additional_context",
+    Effect.REPLACES: "updated_output",
+    Effect.HIDES: "suppress_output",
+    Effect.TELLS_PERSON: "status_message",
+    Effect.ALLOWS_FOR_SESSION: "permission_updates",
+    Effect.REPEATS_CALL: "retry",
+    Effect.NONE: "updated_prompt prevent_continuation stop_reason",
+})  # fmt: skip
 """What each member of the JSON output does here; the last three are about prompts, which no server sees."""
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _UPDATE: Final = msgspec.json.Decoder(str | _Update)
 _DENYING: Final = ("deny", "block")
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {"decision": _DENYING, "reason": shared_output.ANY_TEXT}
+_DECIDING_MEMBERS: Final = shared_output.deciding_members(FIELDS, {"decision": _DENYING})
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -324,12 +234,12 @@ def _verdict_of(event: Event, output: _JsonOutput, other_reason: str, *, blocks:
         return _denial(event, verdict, reason, error)
     if error:
         return replace(verdict, failure=error)
-    if event in _BEFORE_CALL and output.decision == "approve":
+    if event in BEFORE_CALL and output.decision == "approve":
         verdict = replace(verdict, permission=Permission.ALLOW, reason=reason)
     return replace(
         verdict,
         arguments=arguments,
-        retry=event in _AFTER_CALL and output.retry is True,
+        retry=event in AFTER_CALL and output.retry is True,
         allows=allows,
     )
 
@@ -337,19 +247,19 @@ def _verdict_of(event: Event, output: _JsonOutput, other_reason: str, *, blocks:
 def _without_decision(event: Event, output: _JsonOutput) -> Verdict:
     """What counts whether or not the hook denies: texts, and what the model must not see."""
     context = output.additional_context if isinstance(output.additional_context, str) else ""
-    tool_output = output.updated_output if event in _AFTER_CALL else None
+    tool_output = output.updated_output if event in AFTER_CALL else None
     return Verdict(
         feedback=shared_output.nonempty(context),
         messages=shared_output.nonempty(output.status_message or "", _no_effect(event, output)),
         replacement=None if tool_output is None else msgspec.json.encode(tool_output),
-        hides=event in _AFTER_CALL and output.suppress_output is True,
+        hides=event in AFTER_CALL and output.suppress_output is True,
     )
 
 
 def _denial(event: Event, verdict: Verdict, reason: str, error: str) -> Verdict:
     """A blocking error: before a call it denies; after a call the result counts as failed and the model reads why."""
-    if event in (*_BEFORE_CALL, *_AFTER_CALL):
-        feedback = (reason,) if reason and event in _AFTER_CALL else ()  # before the call, the refusal has the reason
+    if event in (*BEFORE_CALL, *AFTER_CALL):
+        feedback = (reason,) if reason and event in AFTER_CALL else ()  # before the call, the refusal has the reason
         return replace(
             verdict,
             permission=Permission.DENY,
@@ -365,10 +275,10 @@ def _denial(event: Event, verdict: Verdict, reason: str, error: str) -> Verdict:
 def _no_effect(event: Event, output: _JsonOutput) -> str:
     """The message on members that have no effect on this event; empty: there are none."""
     members = {
-        "updated_input": bytes(output.updated_input) not in _ABSENT and event is not Event.PRE_TOOL_USE,
-        "suppress_output": output.suppress_output and event not in _AFTER_CALL,
-        "updated_output": output.updated_output is not None and event not in _AFTER_CALL,
-        "retry": output.retry and event not in _AFTER_CALL,
+        "updated_input": bool(shared_output.given(output.updated_input)) and event is not Event.PRE_TOOL_USE,
+        "suppress_output": output.suppress_output and event not in AFTER_CALL,
+        "updated_output": output.updated_output is not None and event not in AFTER_CALL,
+        "retry": output.retry and event not in AFTER_CALL,
         "updated_prompt": output.updated_prompt is not None,
         "prevent_continuation": output.prevent_continuation,
     }
@@ -378,8 +288,8 @@ def _no_effect(event: Event, output: _JsonOutput) -> str:
 
 def _rewrite(output: _JsonOutput) -> tuple[bytes | None, str]:
     """`updated_input` as the hook spelled it, if it is there, and what is wrong with it."""
-    spelled = shared_output.one_line(output.updated_input)
-    if spelled in _ABSENT:
+    spelled = shared_output.given(output.updated_input)
+    if not spelled:
         return None, ""
     if not spelled.startswith(b"{"):
         return None, "gave an updated_input that is not an object"
@@ -392,27 +302,18 @@ def _rewrite(output: _JsonOutput) -> tuple[bytes | None, str]:
 
 def _allowed(updates: msgspec.Raw) -> tuple[tuple[str, ...], str, str]:
     """The rules of `permission_updates`, what is wrong with them (then no rules), and a message on ignored ones."""
-    if bytes(updates) in _ABSENT:
+    text = shared_output.given(updates)
+    if not text:
         return (), "", ""
-    if bytes(updates)[:1] != b"[":
+    if not text.startswith(b"["):
         return (), "gave permission_updates that are not a list", ""
-    size = len(bytes(updates))
-    if size > _MAX_UPDATE_BYTES:
-        return (), f"gave {size} bytes of permission_updates, more than {_MAX_UPDATE_BYTES}", ""
+    if len(text) > _MAX_UPDATE_BYTES:
+        return (), f"gave {len(text)} bytes of permission_updates, more than {_MAX_UPDATE_BYTES}", ""
     read = [(item, _rules_of(item)) for item in raw_json.items(updates)]
-    rules = [rule for _, found in read for rule in found]
-    if len(rules) > _MAX_RULES:
-        return (), f"gave {len(rules)} permission rules, more than {_MAX_RULES}", ""
-    for rule in rules:
-        try:
-            matchers.allow_rule(rule)
-        except (re.error, ValueError, OverflowError, RecursionError):
-            return (
-                (),
-                f"gave an invalid permission rule: {shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)}",
-                "",
-            )
-    return tuple(rules), "", _ignored([item for item, found in read if not found])
+    rules = [rule for _, of_item in read for rule in of_item]
+    if error := shared_output.rules_error(rules):
+        return (), error, ""
+    return tuple(rules), "", _ignored([item for item, of_item in read if not of_item])
 
 
 def _rules_of(update: msgspec.Raw) -> list[str]:
@@ -437,19 +338,15 @@ def _ignored(updates: list[msgspec.Raw]) -> str:
 
 
 DIALECT: Final = Dialect(
-    name=NAME,
+    files=FORMAT,
     described_by="code-assist's hooks page, abhinaavramesh.github.io/code-assist/guide/hooks, as of April 2026",
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
     output_fields=FIELDS,
     order=Order.SERIAL,
-    default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hook_file=read_hook_file,
     write_input=write_input,
     read_output=read_output,
     tool_spellings=TOOL_SPELLINGS,
-    recognises=recognises,
+    recognises=lambda members: "version" not in members and FORMAT.fits(members),
     options=("max_retries",),
     folders=(".claude",),  # its page on configuration has .claude/settings.json, also in the home folder
     agents=("code-assist",),
@@ -457,31 +354,20 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = ".claude/settings.json"
 _DECISIONS: Final = {Permission.ALLOW: "approve", Permission.DENY: "deny"}
 
 
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    """The event in a document of code-assist, which after a failure does not show the arguments. Raises ValueError."""
-    members = Members(raw)
-    name = members.required("hook_event")
-    event = event_of(AGENT_SIDE, name)
-    session = session_of(members, environ)
-    if event in (Event.SESSION_START, Event.NOTIFICATION):
-        trigger = "startup" if event is Event.SESSION_START else ""
-        return AgentEvent(name, EventContext(event, session, trigger=trigger))
-    tool_name = members.required("tool_name")
-    arguments = members.raw("tool_input")
-    if event is Event.POST_TOOL_USE_FAILURE and arguments == b"null":
-        arguments = b"{}"
-    server_tool = split_mcp_name(tool_name)
-    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments_of(arguments))
+def _arguments(members: Members) -> bytes:
+    """The arguments, which are not shown after a failure."""
+    raw = members.raw("tool_input")
+    return b"{}" if raw == b"null" and members.text("hook_event") == "PostToolUseFailure" else raw
+
+
+def _outcome(members: Members, failed: bool) -> Outcome:
+    if failed:
+        return text_outcome(members.text("tool_output") or "the tool failed", failed=True)
     output = members.raw("tool_output", b'""')
-    if event is Event.POST_TOOL_USE:
-        context = replace(context, outcome=result_outcome(b'""' if output == b"null" else output))
-    if event is Event.POST_TOOL_USE_FAILURE:
-        context = replace(context, outcome=text_outcome(members.text("tool_output") or "the tool failed", failed=True))
-    return AgentEvent(name, replace(context, tool_use_id=members.text("tool_use_id")))
+    return result_outcome(b'""' if output == b"null" else output)
 
 
 def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
@@ -513,21 +399,14 @@ def _refuse(reason: str) -> HookOutput:
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="code-assist",
+    files=FORMAT,
     documents=DocumentSigns(has=("hook_event",)),
-    file=_FILE,
-    can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE,
-    read_document=_read_document,
-    write_output=_write_output,
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
-    events=by_name(
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.POST_TOOL_USE_FAILURE,
-        Event.PERMISSION_REQUEST,
-        Event.SESSION_START,
-        Event.NOTIFICATION,
+    form=DocumentForm(
+        event=("hook_event",), triggers={Event.SESSION_START: "startup"}, arguments=_arguments, outcome=_outcome
     ),
+    file=".claude/settings.json",
+    can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE,
+    write_output=_write_output,
     refuse=_refuse,
     has_matchers=False,
     own_tools={known: (*of_tool, ToolSpelling(known)) for known, of_tool in TOOLS.items()},

@@ -12,23 +12,11 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.aliases import ToolSpelling, ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookSpec, Order, Permission
-from ..model.settings import ToolNames
 from ..processes import environment
 from .agent_documents import DocumentSigns, Members
-from .agent_side import (
-    AgentEvent,
-    AgentSide,
-    Can,
-    HookDecision,
-    HookOutput,
-    arguments_of,
-    call_context,
-    event_of,
-    json_output,
-    session_of,
-)
+from .agent_side import AgentEvent, AgentSide, Can, DocumentForm, HookDecision, HookOutput, json_output, session_of
 from .dialect import Dialect, Effect, HookFile, HookList, UserFiles
-from .shared import command_file, decision_json, exit_status, re2_regex
+from .shared import decision_json, exit_status, re2_regex
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
@@ -48,37 +36,31 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
 }
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a crush.json. Raises ConfigError."""
+def _read_hook_file(file: HookFile) -> HookList:
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
     if "hooks" not in document.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+        return FORMAT.read_hooks(file, document)
     table = document.table("hooks")
     members = {_event_name(name): entries for name, entries in table.members.items()}
     if len(members) < len(table.members):
         raise document.error("hooks", "has one event in two spellings", "write each event once")
-    return command_file.read_events(FORMAT, file, replace(table, members=members))
+    return FORMAT.read_events(file, replace(table, members=members))
 
 
-def recognises(members: Mapping[str, object]) -> bool:
+def _recognises(members: Mapping[str, object]) -> bool:
     """Whether there are flat entries under Crush's event names, and something else that only Crush has."""
-    if not recognises_at_home(members):
+    hooks = members.get("hooks")
+    if not _recognises_at_home(members) or not isinstance(hooks, dict):
         return False
-    hooks = members["hooks"]
-    entries = [entry for found in hooks.values() for entry in found] if isinstance(hooks, dict) else []
+    entries = [entry for listed in hooks.values() for entry in listed]
     return "crush" in str(members.get("$schema", "")) or any("matcher" in entry for entry in entries)
 
 
-def recognises_at_home(members: Mapping[str, object]) -> bool:
-    """Whether there are flat entries under Crush's event names."""
+def _recognises_at_home(members: Mapping[str, object]) -> bool:
     hooks = members.get("hooks")
     if not isinstance(hooks, dict) or "version" in members:
         return False
-    renamed = {_event_name(name): entries for name, entries in hooks.items()}
-    if not command_file.fits(FORMAT, {"hooks": renamed}):
-        return False
-    keys = {key for entries in renamed.values() for entry in entries for key in entry}
-    return keys.isdisjoint(("hooks", "type", "bash"))
+    return FORMAT.fits({"hooks": {_event_name(name): entries for name, entries in hooks.items()}})
 
 
 def _event_name(name: str) -> str:
@@ -91,7 +73,11 @@ FORMAT: Final = CommandFile(
     events=by_name(Event.PRE_TOOL_USE),
     unavailable={"PreCompact": COMPACTION_UNSEEN},
     timeouts=Timeouts(30.0),
-    entries=Entries(keys=("name", "matcher", "command", "timeout"), label_key="name"),
+    entries=Entries(
+        keys=("name", "matcher", "command", "timeout"),
+        label_key="name",
+        foreign_keys=frozenset(("hooks", "type", "bash")),
+    ),
     matchers=Matchers(
         notes=lambda _event, pattern, _matches: [re2_regex.UNREADABLE] * re2_regex.only_elsewhere(pattern),
         compile=re2_regex.unanchored_or_all,
@@ -142,26 +128,19 @@ _RULES: Final = exit_status.ExitStatusRules(
     stops=lambda code: code == HALTS,
     read_json=lambda spec, result: None if result.code else decision_json.read(_WORDS, spec, result),
 )
-read_output: Final = partial(exit_status.read_output, _RULES)
-"""The verdict of a hook run. Never raises."""
-
 
 DIALECT: Final = Dialect(
-    name=FORMAT.dialect,
+    files=FORMAT,
     described_by="the page on hooks in charmbracelet/crush, docs/hooks/README.md, as of 2026",
-    events=FORMAT.events,
-    unavailable=FORMAT.unavailable,
     output_fields=FIELDS,
     order=Order.PIPELINE,  # at once in Crush, which merges all rewrites: so each must start from those before it
-    default_timeout=FORMAT.timeouts.default,
-    tool_names=ToolNames.MCP,
-    read_hook_file=read_hook_file,
+    read_hook_file=_read_hook_file,
     write_input=write_input,
-    read_output=read_output,
+    read_output=partial(exit_status.read_output, _RULES),
     mcp_tool_name=lambda server, tool: f"mcp_{server}_{tool}",
     tool_spellings=TOOL_SPELLINGS,
-    recognises=recognises,
-    recognises_at_home=recognises_at_home,
+    recognises=_recognises,
+    recognises_at_home=_recognises_at_home,
     folders=(".config/crush",),
     own_files=("crush.json", ".crush.json"),
     agents=("crush",),
@@ -180,26 +159,13 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = "crush.json"
-_MCP: Final = "mcp_"
-_DECISIONS: Final = {Permission.ALLOW: "allow", Permission.DENY: "deny"}
-
-
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    """The event in a document of Crush. Raises ValueError."""
-    members = Members(raw)
-    name = members.required("event")
-    session = session_of(members, environ, project_variable="CRUSH_PROJECT_DIR")
-    tool_name = members.required("tool_name")
-    server_tool = ("", tool_name.removeprefix(_MCP)) if tool_name.startswith(_MCP) else None
-    arguments = arguments_of(members.raw("tool_input"))
-    event = event_of(AGENT_SIDE, name)
-    return AgentEvent(name, call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments))
+def _server_tool(_members: Members, name: str) -> tuple[str, str] | None:
+    return ("", name.removeprefix("mcp_")) if name.startswith("mcp_") else None
 
 
 def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
     permission = Permission.ALLOW if decision.permission is None and decision.arguments else decision.permission
-    output: dict[str, object] = {"decision": _DECISIONS[permission]} if permission in _DECISIONS else {}
+    output: dict[str, object] = {"decision": permission.name.lower()} if permission else {}
     if permission is Permission.DENY:
         output["reason"] = decision.reason or "denied by a hook"
     elif decision.arguments is not None:
@@ -212,14 +178,16 @@ def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="crush",
+    files=FORMAT,
     documents=DocumentSigns(has=("event", "cwd"), lacks=("hook_event_name",)),
-    file=_FILE,
+    form=DocumentForm(
+        event=("event",),
+        session=partial(session_of, project_variable="CRUSH_PROJECT_DIR"),
+        server_tool=_server_tool,
+    ),
+    file="crush.json",
     can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE,
-    read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
-    events=FORMAT.events,
     merges=True,
     user_folder=("", ".config/crush/"),
 )

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from ..model.aliases import ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookResult, HookRun, HookSpec, Order, Verdict
 from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
+
+T = TypeVar("T")
 
 TWO_NOTIFICATIONS: Final = {
     "permission_prompt": "permission_prompt",
@@ -21,12 +24,18 @@ TWO_NOTIFICATIONS: Final = {
 """The notifications of systems whose document has one type for all dialogs."""
 
 
-_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+"""What Claude's API refuses in a name."""
 
 
 def claude_tool_name(server: str, tool: str) -> str:
     """The name that Claude Code gives to a server's tool."""
-    return f"mcp__{_NOT_IN_A_NAME.sub('_', server)}__{tool}"
+    return f"mcp__{NOT_IN_A_NAME.sub('_', server)}__{tool}"
+
+
+def for_names(values: Mapping[T, str]) -> dict[str, T]:
+    """Each name with its value, from the names of each value, with blanks between them."""
+    return {name: value for value, names in values.items() for name in names.split()}
 
 
 class Plugin(Struct, frozen=True):
@@ -154,23 +163,63 @@ class Effect(StrEnum):
     NONE = "accepted, without effect"
 
 
-class Dialect(Struct, frozen=True):
+class HookFileForm(Protocol):
+    """What `Dialect` takes from the description of its hook files, a `CommandFile` of `shared.command_file`."""
+
+    @property
+    def dialect(self) -> str:
+        """The name of the dialect."""
+
+    @property
+    def events(self) -> Mapping[str, Event]:
+        """As `Dialect.events`."""
+
+    @property
+    def unavailable(self) -> Mapping[str, str]:
+        """As `Dialect.unavailable`."""
+
+    @property
+    def default_timeout(self) -> float:
+        """Seconds."""
+
+    def read(self, file: HookFile) -> HookList:
+        """As `Dialect.read_hook_file`."""
+
+    def fits(self, members: Mapping[str, object]) -> bool:
+        """Whether a file with these members has this form."""
+
+    def write(self, path: str, entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
+        """The text of a file with these entries, by its path."""
+
+
+def _read_nothing(file: HookFile) -> HookList:
+    raise NotImplementedError(file.path)
+
+
+def _recognise_nothing(_members: Mapping[str, object]) -> bool:
+    return False
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
     """How one hook system spells hooks, events and verdicts. `described_by` names the document that it follows."""
 
-    name: str
-    described_by: str
-    events: Mapping[str, Event]
+    files: HookFileForm | None = None
+    """The form of its hook files. It gives the next four fields, and how files are read and recognised unless those
+    fields say otherwise. Only an argument: it is None afterwards, so that each field can be replaced."""
+    name: str = ""
+    events: Mapping[str, Event] = field(default_factory=dict)
     """The events that can occur behind MCP, by the dialect's spelling."""
-    unavailable: Mapping[str, str]
+    unavailable: Mapping[str, str] = field(default_factory=dict)
     """The document's other events, each with the reason why it cannot occur behind MCP."""
-    output_fields: Mapping[str, Effect]
+    default_timeout: float = 0.0
+    """Seconds."""
+    described_by: str
+    output_fields: Mapping[str, Effect] = field(default_factory=dict)
     """The members of a hook's output that the document names, and what each does here. `a.b` is member `b` of `a`."""
     order: Order
-    default_timeout: float
-    """Seconds."""
-    tool_names: ToolNames
+    tool_names: ToolNames = ToolNames.MCP
     """Which name its hooks see if the configuration does not set it."""
-    read_hook_file: Callable[[HookFile], HookList]
+    read_hook_file: Callable[[HookFile], HookList] = _read_nothing
     """Raises ConfigError, which names file and key."""
     write_input: Callable[[HookSpec, EventContext], Document]
     """The document and the variables that a hook gets for an event."""
@@ -191,7 +240,7 @@ class Dialect(Struct, frozen=True):
     Raises ValueError if they cannot be brought back into it."""
     real_output: Callable[[EventContext, bytes], bytes] = lambda _context, replacement: replacement
     """A hook's `Verdict.replacement` in the form of the tool's own result, if `write_input` gives results another."""
-    recognises: Callable[[Mapping[str, object]], bool] = lambda _members: False
+    recognises: Callable[[Mapping[str, object]], bool] = _recognise_nothing
     """Whether a parsed hook file with these members has this dialect's shape. If several dialects recognise a file,
     the person must name one. Never raises."""
     recognises_at_home: Callable[[Mapping[str, object]], bool] | None = None
@@ -241,6 +290,21 @@ class Dialect(Struct, frozen=True):
     """`write_input` gives the same variables for each event, so a process may be started before there is an event."""
     variables: tuple[str, ...] = ()
     """Names of the identity variables that it sets. Hooks of other dialects do not inherit them."""
+
+    def __post_init__(self) -> None:
+        """Take what `files` says."""
+        files = self.files
+        if files is None:
+            return
+        force_setattr(self, "files", None)
+        force_setattr(self, "name", files.dialect)
+        force_setattr(self, "events", files.events)
+        force_setattr(self, "unavailable", files.unavailable)
+        force_setattr(self, "default_timeout", files.default_timeout)
+        if self.read_hook_file is _read_nothing:
+            force_setattr(self, "read_hook_file", files.read)
+        if self.recognises is _recognise_nothing:
+            force_setattr(self, "recognises", files.fits)
 
     def spellings(self, spec: HookSpec) -> ToolSpellings:
         """How this hook knows the tools of its system, the most usual name of each first."""

@@ -12,34 +12,17 @@ from msgspec.structs import replace
 
 from ..model.aliases import ToolSpelling
 from ..model.hooks import Document, Event, EventContext, HookSpec, Order
-from ..model.settings import ToolNames
 from ..policy import matchers
 from .agent_documents import DocumentSigns
-from .agent_side import AgentEvent, AgentSide, Can
+from .agent_side import AgentSide, Can, DocumentForm, session_of
 from .dialect import Dialect, Files, FolderContent, FoundFile, HookFile, HookList, Plugin, UserFiles
-from .shared import claude_agent_side, claude_matchers, command_file
+from .shared import claude_agent_side, claude_matchers
 from .shared import claude_envelope as envelope
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from .shared.hook_file import Table
-
-NAME: Final = "droid"
-
-TIMEOUT: Final = 60.0
-"""Seconds, as documented."""
-
-EVENTS: Final = by_name(
-    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.NOTIFICATION, Event.SESSION_START, Event.SESSION_END
-)
-UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
-    "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
-    "PreCompact": COMPACTION_UNSEEN,
-}
-"""Droid's other events, and why they cannot occur behind MCP."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]*")
 """A matcher that is one name is compared exactly. Any other is a regular expression, which may match anywhere: whether
@@ -51,28 +34,26 @@ _LOCAL: Final = "settings.local.json"
 """Its own scope, beside the others."""
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a file. Raises ConfigError."""
+def _read_hook_file(file: HookFile) -> HookList:
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
     if document.flag("hooksDisabled"):
         return HookList((), remarks=(f"{file.path}: hooksDisabled is true, {shared_hook_file.SWITCHED_OFF}",))
-    if "hooks" in document.members:
-        return command_file.read_events(FORMAT, file, document.table("hooks"))
-    if os.path.basename(file.path).startswith("settings.") or not document.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    return command_file.read_events(FORMAT, file, document)
+    is_settings = os.path.basename(file.path).startswith("settings.")
+    if "hooks" in document.members or is_settings or not document.members:
+        return FORMAT.read_hooks(file, document)
+    return FORMAT.read_events(file, document)
 
 
-def recognises(members: Mapping[str, object]) -> bool:
+def _recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Droid's event names, in `hooks` or at the top."""
     hooks = members.get("hooks", members)
     if not isinstance(hooks, Mapping) or "version" in members:
         return False
-    groups = {name: each for name, each in hooks.items() if not shared_hook_file.is_comment(name)}
-    return command_file.fits(FORMAT, {"hooks": groups}, or_none=True)
+    groups = {name: listed for name, listed in hooks.items() if not shared_hook_file.is_comment(name)}
+    return FORMAT.fits({"hooks": groups}, or_none=True)
 
 
-def read_folder(path: str, files: Files) -> FolderContent | None:
+def _read_folder(path: str, files: Files) -> FolderContent | None:
     """The hook file of a `.factory` folder. None for other folders."""
     if os.path.basename(path) != ".factory":
         return None
@@ -81,7 +62,7 @@ def read_folder(path: str, files: Files) -> FolderContent | None:
     return FolderContent(tuple(map(FoundFile, (*found[:1], *local)))) if found or local else None
 
 
-def find_plugin(path: str, _files: Files) -> Plugin | None:
+def _find_plugin(path: str, _files: Files) -> Plugin | None:
     """The plugin of `ROOT/hooks/hooks.json`; in a `.factory` folder, this is a project's own file."""
     root, inner = os.path.split(os.path.dirname(path))
     is_plugins = inner == "hooks" and os.path.basename(root) != ".factory"
@@ -98,16 +79,20 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with the folders of its project and of its plugin."""
     of_plugin = (("DROID_PLUGIN_ROOT", file.plugin.root),) if file.plugin else ()
     return replace(hook, env=(("FACTORY_PROJECT_DIR", file.project_dir), *of_plugin))
 
 
 FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(TIMEOUT),
+    dialect="droid",
+    events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.NOTIFICATION, Event.SESSION_START, Event.SESSION_END),
+    unavailable={
+        "UserPromptSubmit": PROMPTS_UNSEEN,
+        "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
+        "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+        "PreCompact": COMPACTION_UNSEEN,
+    },
+    timeouts=Timeouts(60.0),
     entries=Entries(keys=("type", "command", "timeout"), grouped=True, bash=True, finish=_finish, typed=True),
     matchers=Matchers(
         compile=lambda pattern: claude_matchers.either_spelling(_matcher(pattern)),
@@ -142,34 +127,24 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     return Document(shared_input.json_line(document), {"FACTORY_PROJECT_DIR": session.project_dir})
 
 
-FIELDS: Final = envelope.FIELDS
-"""What each member of the JSON output does here."""
-
-read_output = partial(envelope.read_output, envelope.Rules(checks_event=True, merges=True))
-
-
 DIALECT: Final = Dialect(
-    name=NAME,
+    files=FORMAT,
     described_by="Factory's hooks reference, docs.factory.ai/harness/hooks, as of June 2026",
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    output_fields=FIELDS,
+    output_fields=envelope.FIELDS,
     order=Order.PARALLEL,
-    default_timeout=TIMEOUT,
-    tool_names=ToolNames.MCP,
-    read_hook_file=read_hook_file,
+    read_hook_file=_read_hook_file,
     write_input=write_input,
-    read_output=read_output,
+    read_output=partial(envelope.read_output, envelope.Rules(checks_event=True, merges=True)),
     tool_spellings={
         "Bash": (ToolSpelling("Execute"), ToolSpelling("Bash")),
         "Write": (ToolSpelling("Create"), ToolSpelling("Write")),
         "WebFetch": (ToolSpelling("FetchUrl"), ToolSpelling("WebFetch")),
     },
-    recognises=recognises,
+    recognises=_recognises,
     shape_of="claude",
     folders=(".factory", ".factory/hooks"),
-    find_plugin=find_plugin,
-    read_folder=read_folder,
+    find_plugin=_find_plugin,
+    read_folder=_read_folder,
     constant_environment=True,
     variables=("FACTORY_PROJECT_DIR", "DROID_PLUGIN_ROOT"),
     user_files=(UserFiles(".factory", "hooks.json"), UserFiles(".factory", "settings.json")),
@@ -177,21 +152,12 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = ".factory/hooks.json"
-
-
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    return claude_agent_side.read_document(AGENT_SIDE, "FACTORY_PROJECT_DIR", raw, environ)
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="droid",
+    files=FORMAT,
     documents=DocumentSigns(values={"permission_mode": ("off", "spec", "auto-low", "auto-medium", "auto-high")}),
-    file=_FILE,
+    form=DocumentForm(session=partial(session_of, project_variable="FACTORY_PROJECT_DIR")),
+    file=".factory/hooks.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.BLOCK_AFTER,
-    read_document=_read_document,
     write_output=partial(claude_agent_side.write_output, replacement=""),
-    write_hook_file=lambda entries: command_file.json_file(_FILE, command_file.written_events(FORMAT, entries)),
-    events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
     merges=True,
 )

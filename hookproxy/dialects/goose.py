@@ -4,40 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from ..model.aliases import ToolSpelling, ToolSpellings
-from ..model.hooks import (
-    NO_VERDICT,
-    Document,
-    Event,
-    EventContext,
-    HookResult,
-    HookSpec,
-    Order,
-    Permission,
-    Verdict,
-)
-from ..model.settings import ToolNames
+from ..model.hooks import NO_VERDICT, Document, Event, EventContext, HookResult, HookSpec, Order, Permission, Verdict
 from .agent_documents import DocumentSigns, Members
-from .agent_side import (
-    AgentEvent,
-    AgentSide,
-    Can,
-    arguments_of,
-    call_context,
-    event_of,
-    is_own_tool,
-    output_by_status,
-    session_of,
-    text_outcome,
-)
+from .agent_side import AgentSide, Can, DocumentForm, is_own_tool, output_by_status, session_of, text_outcome
 from .dialect import Dialect, Effect, Files, HookFile, Plugin, UserFiles
-from .shared import command_file, decision_json, exit_status, re2_regex
+from .shared import decision_json, exit_status, re2_regex
 from .shared import input as shared_input
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from .shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
@@ -113,7 +90,6 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     return Document(stdin=shared_input.json_line(members), env={})
 
 
-FIELDS: Final = {"decision": Effect.DECIDES, "reason": Effect.REASON}
 _WORDS: Final = decision_json.DecisionWords(denies=("block",), allows=("allow",))
 
 
@@ -131,25 +107,15 @@ def _decision(spec: HookSpec, result: HookResult) -> Verdict | None:
     return Verdict(failure="printed something other than a decision, so it made none")
 
 
-read_output: Final = partial(exit_status.read_output, exit_status.ExitStatusRules(read_json=_decision))
-"""The verdict of a hook run. Never raises."""
-
-
 DIALECT: Final = Dialect(
-    name=FORMAT.dialect,
+    files=FORMAT,
     described_by="the page on hooks in block/goose, documentation/docs/guides/context-engineering/hooks.md, as of 2026",
-    events=FORMAT.events,
-    unavailable=FORMAT.unavailable,
-    output_fields=FIELDS,
+    output_fields={"decision": Effect.DECIDES, "reason": Effect.REASON},
     order=Order.SERIAL,
-    default_timeout=FORMAT.timeouts.default,
-    tool_names=ToolNames.MCP,
-    read_hook_file=partial(command_file.read_hook_file, FORMAT),
     write_input=write_input,
-    read_output=read_output,
+    read_output=partial(exit_status.read_output, exit_status.ExitStatusRules(read_json=_decision)),
     mcp_tool_name=mcp_tool_name,
     tool_spellings=TOOL_SPELLINGS,
-    recognises=partial(command_file.fits, FORMAT),
     shape_of="claude",
     folders=(".agents/plugins/*/hooks",),
     find_plugin=find_plugin,
@@ -160,36 +126,23 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = ".agents/plugins/hookproxy/hooks/hooks.json"
-_SESSION: Final = {Event.SESSION_START: "startup", Event.SESSION_END: "other"}
-
-
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    """The event in a document of Goose, which gives no result of a call. Raises ValueError."""
-    members = Members(raw)
-    name = members.required("event")
-    event = event_of(AGENT_SIDE, name)
-    session = session_of(members, environ, cwd="working_dir")
-    if event in _SESSION:
-        return AgentEvent(name, EventContext(event, session, trigger=_SESSION[event]))
-    tool_name = members.required("tool_name")
-    server, _, tool = tool_name.partition("__")
-    server_tool = None if is_own_tool(AGENT_SIDE, tool_name) or not tool else (server, tool)
-    arguments = arguments_of(members.raw("tool_input"))
-    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
-    if event is not Event.PRE_TOOL_USE:
-        failed = event is Event.POST_TOOL_USE_FAILURE
-        context = replace(context, outcome=text_outcome("the tool failed" if failed else "", failed=failed))
-    return AgentEvent(name, replace(context, tool_use_id=members.text("tool_call_id")))
+def _server_tool(_members: Members, name: str) -> tuple[str, str] | None:
+    server, _, tool = name.partition("__")
+    return None if is_own_tool(AGENT_SIDE, name) or not tool else (server, tool)
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="goose",
+    files=FORMAT,
     documents=DocumentSigns(has=("matcher_context",)),
-    file=_FILE,
+    form=DocumentForm(
+        event=("event",),
+        session=partial(session_of, cwd="working_dir"),
+        triggers={Event.SESSION_START: "startup", Event.SESSION_END: "other"},
+        server_tool=_server_tool,
+        tool_use_id="tool_call_id",
+        outcome=lambda _members, failed: text_outcome("the tool failed" if failed else "", failed=failed),
+    ),
+    file=".agents/plugins/hookproxy/hooks/hooks.json",
     can=Can.NOTHING,
-    read_document=_read_document,
     write_output=output_by_status,
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
-    events=FORMAT.events,
 )

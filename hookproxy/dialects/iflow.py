@@ -13,13 +13,11 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.aliases import ToolSpelling, ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookSpec, Order
-from ..model.settings import ToolNames
 from ..policy import matchers
 from ..processes import environment
-from .agent_side import AgentEvent, AgentSide, Can, output_by_status
+from .agent_side import AgentEvent, AgentSide, Can, DocumentForm, output_by_status, read_document, session_of
 from .dialect import Dialect, HookFile, UserFiles
-from .shared import claude_agent_side as envelope
-from .shared import claude_matchers, command_file, exit_status
+from .shared import claude_matchers, exit_status
 from .shared import input as shared_input
 from .shared.command_file import NO_TIMEOUT, CommandFile, Entries, Matchers, Timeouts
 from .shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
@@ -125,25 +123,15 @@ _RULES: Final = exit_status.ExitStatusRules(
     denies=lambda code: code != 0,  # "Non-zero return code blocks tool execution"
     shows=lambda _spec: True,  # "Standard output is displayed to user"
 )
-read_output: Final = partial(exit_status.read_output, _RULES)
-"""The verdict of a hook run. Never raises."""
-
 
 DIALECT: Final = Dialect(
-    name=FORMAT.dialect,
+    files=FORMAT,
     described_by="iFlow CLI's page on hooks, platform.iflow.cn/en/cli/examples/hooks, as of 2026",
-    events=FORMAT.events,
-    unavailable=FORMAT.unavailable,
-    output_fields={},
     order=Order.TOGETHER,
-    default_timeout=FORMAT.timeouts.default,
-    tool_names=ToolNames.MCP,
-    read_hook_file=partial(command_file.read_hook_file, FORMAT),
     write_input=write_input,
-    read_output=read_output,
+    read_output=partial(exit_status.read_output, _RULES),
     closed_by_field=False,
     tool_spellings=TOOL_SPELLINGS,
-    recognises=partial(command_file.fits, FORMAT),
     shape_of="claude",
     folders=(".iflow",),
     variables=(
@@ -163,7 +151,6 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = ".iflow/settings.json"
 _VARIABLES: Final = {
     "session_id": "IFLOW_SESSION_ID",
     "cwd": "IFLOW_CWD",
@@ -181,19 +168,18 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     """The event in a document of iFlow CLI and in its variables. Raises ValueError."""
     from_variables = {member: environ[name] for member, name in _VARIABLES.items() if name in environ}
     members = {**from_variables, **raw_json.fields(raw.strip() or b"{}")}
-    event = envelope.read_document(AGENT_SIDE, "IFLOW_CWD", raw_json.encode(members), environ)
+    event = read_document(AGENT_SIDE, raw_json.encode(members), environ)
     if event.context.tool and "tool_input" not in members:
         raise ValueError("neither the document nor IFLOW_TOOL_ARGS has the arguments of the call")
     return event
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="iflow",
-    file=_FILE,
+    files=FORMAT,
+    form=DocumentForm(session=partial(session_of, project_variable="IFLOW_CWD")),
+    file=".iflow/settings.json",
     can=Can.NOTHING,
     read_document=_read_document,
     write_output=output_by_status,
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
-    events=FORMAT.events,
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
 )

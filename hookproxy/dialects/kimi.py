@@ -7,17 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from msgspec.structs import replace
-
 from ..model.aliases import ToolSpelling, ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookSpec, Order
-from ..model.settings import ToolNames
 from ..policy import matchers
-from .agent_documents import DocumentSigns, Members
-from .agent_side import AgentEvent, AgentSide, Can, output_by_status, result_outcome
-from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, WrittenEntry
-from .shared import claude_agent_side, claude_matchers, command_file
+from .agent_documents import DocumentSigns
+from .agent_side import AgentSide, Can, DocumentForm, output_by_status
+from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, WrittenEntry, for_names
 from .shared import claude_envelope as envelope
+from .shared import claude_matchers
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
@@ -44,8 +41,7 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
 """The own tools of Kimi Code, and of the older Kimi CLI where it calls them otherwise."""
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a configuration. Raises ConfigError."""
+def _read_hook_file(file: HookFile) -> HookList:
     document = shared_hook_file.read_document(file.path, file.text)
     for entry in document.tables("hooks"):
         if foreign := next((key for key in entry.members if key not in FORMAT.entries.keys), ""):
@@ -59,19 +55,19 @@ def _entry(file: HookFile, entry: Table) -> HookList:
     name = entry.choice("event", (*FORMAT.events, *FORMAT.unavailable), "")
     if name in FORMAT.unavailable:
         return HookList((), remarks=(f"{file.path}: {entry.path} ({name}) {CANNOT_FIRE}: {INSIDE_AGENT}",))
-    return command_file.read_entry(FORMAT, file, name, entry, entry)
+    return FORMAT.read_entry(file, name, entry, entry)
 
 
-def recognises(members: Mapping[str, object]) -> bool:
+def _recognises(members: Mapping[str, object]) -> bool:
     """Whether there is a list of hooks that name their events, and at least one."""
     hooks = members.get("hooks")
-    return isinstance(hooks, list) and bool(hooks) and all(isinstance(one, dict) and "event" in one for one in hooks)
+    return isinstance(hooks, list) and bool(hooks) and all(isinstance(hook, dict) and "event" in hook for hook in hooks)
 
 
 FORMAT: Final = CommandFile(
     dialect="kimi",
     events=by_name(*_CALL, *_SESSION),
-    unavailable=dict.fromkeys(_NAMES.split(" "), INSIDE_AGENT),
+    unavailable=for_names({INSIDE_AGENT: _NAMES}),
     timeouts=Timeouts(30.0),
     entries=Entries(keys=("event", "matcher", "command", "timeout")),
     matchers=Matchers(
@@ -103,27 +99,19 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     return Document(shared_input.json_line(document), {})
 
 
-FIELDS = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-}
-read_output = partial(envelope.read_output, envelope.Rules(denies_only=True))
-
-
 DIALECT: Final = Dialect(
-    name=FORMAT.dialect,
+    files=FORMAT,
     described_by="the source of Kimi Code, packages/agent-core-v2, and its hooks page, as of 2026",
-    events=FORMAT.events,
-    unavailable=FORMAT.unavailable,
-    output_fields=FIELDS,
+    output_fields={
+        "hookSpecificOutput.permissionDecision": Effect.DECIDES,
+        "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
+    },
     order=Order.PARALLEL,
-    default_timeout=FORMAT.timeouts.default,
-    tool_names=ToolNames.MCP,
-    read_hook_file=read_hook_file,
+    read_hook_file=_read_hook_file,
     write_input=write_input,
-    read_output=read_output,
+    read_output=partial(envelope.read_output, envelope.Rules(denies_only=True)),
     tool_spellings=TOOL_SPELLINGS,
-    recognises=recognises,
+    recognises=_recognises,
     folders=(".kimi-code",),
     suffixes=(".toml",),
     agents=("kimi-code",),
@@ -135,32 +123,21 @@ DIALECT: Final = Dialect(
 _FILE: Final = ".kimi-code/config.toml"
 
 
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    event = claude_agent_side.read_document(AGENT_SIDE, "", raw, environ)
-    members = Members(raw)
-    context = replace(event.context, tool_use_id=members.text("tool_call_id"))
-    if context.event is Event.POST_TOOL_USE:
-        context = replace(context, outcome=result_outcome(members.raw("tool_output", b'""')))
-    return AgentEvent(event.name, context)
-
-
 def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
     """Tables of TOML, whose strings JSON spells as well."""
-    tables = [
-        {"event": name, **hook}
-        for name, hooks in command_file.written_events(FORMAT, entries).items()
-        for hook in hooks
-    ]
+    names = list(dict.fromkeys(entry.event_name for entry in entries))
+    by_event = sorted(entries, key=lambda entry: names.index(entry.event_name))
+    tables = [{"event": entry.event_name, **FORMAT.written(entry)} for entry in by_event]
     lines = ("".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items()) for table in tables)
-    return {_FILE: "\n".join(f"[[hooks]]\n{one}" for one in lines)}
+    return {_FILE: "\n".join(f"[[hooks]]\n{table}" for table in lines)}
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="kimi",
+    files=FORMAT,
     documents=DocumentSigns(has=("client_type",)),
+    form=DocumentForm(tool_use_id="tool_call_id", result="tool_output"),
     file=_FILE,
     can=Can.NOTHING,
-    read_document=_read_document,
     write_output=output_by_status,
     write_hook_file=_write_hook_file,
     events=by_name(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Final, Literal
 
@@ -24,33 +24,23 @@ from ..model.hooks import (
     Verdict,
 )
 from ..model.settings import ToolNames
-from ..policy import matchers
-from .agent_documents import DocumentSigns, Members
-from .agent_side import AgentEvent, AgentSide, Can, result_outcome
-from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, WrittenEntry
-from .shared import claude_agent_side as envelope
+from .agent_documents import DocumentSigns
+from .agent_side import AgentSide, Can, DocumentForm, result_outcome
+from .dialect import Dialect, Effect, HookFile, UserFiles, for_names
+from .shared import claude_agent_side
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
-from .shared import labels
 from .shared import output as shared_output
-from .shared.command_file import json_file
-from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, by_name
+from .shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
+from .shared.events import AFTER_CALL, BEFORE_CALL, COMPACTION_UNSEEN, PROMPTS_UNSEEN, by_name
 from .shared.hook_file import Table
+from .shared.output import BLOCKS
 
 TOOLS: Final[ToolSpellings] = {"Bash": (ToolSpelling("bash"),)}
 
 TOOL_SPELLINGS: Final = with_claude_names({**TOOLS, "Write": (ToolSpelling("write_file"),)})
 """The page names both, "e.g. bash, write_file", and no arguments: these are Claude Code's."""
 
-
-NAME: Final = "lime"
-
-TIMEOUT: Final = 60.0
-"""Seconds for a hook about a call. The document has a timeout for each event, and gives no numbers.
-
-This is as long as MCP agents commonly wait for a call. A hook that times out lets the call go on, so a shorter timeout
-would let calls pass whose guard is only slow, and no agent waits for the verdict of a hook that runs longer.
-"""
 
 _TIMEOUTS: Final = {
     Event.SESSION_START: 10.0,  # `initialize` waits for these hooks, and some agents wait no longer for a server
@@ -60,73 +50,35 @@ _TIMEOUTS: Final = {
     Event.NOTIFICATION: 10.0,
 }
 
-AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
 """The document's tool events: their hooks get the tool and its input."""
 
-EVENTS: Final = by_name(*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
 
-UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "PreCompact": COMPACTION_UNSEEN,
-    "PostCompact": COMPACTION_UNSEEN,
-}
-"""Lime's other events, each with the reason why it cannot occur behind MCP."""
+def _finish(file: HookFile, _entry: Table, hook: HookSpec) -> HookSpec:
+    background = hook.event in AFTER_CALL and file.options.get("await_post") is not True
+    return replace(hook, timeout=_TIMEOUTS.get(hook.event, hook.timeout), background=background)
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a settings file, JSON or TOML. Raises ConfigError."""
-    settings = shared_hook_file.read_document(file.path, file.text)
-    if "hooks" not in settings.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    table = settings.table("hooks")
-    return shared_hook_file.read_events(
-        table,
-        EVENTS,
-        UNAVAILABLE_EVENTS,
-        lambda name: HookList(
-            tuple(
-                _hook(file, f"hooks.{name}[{at}]", EVENTS[name], command)
-                for at, command in enumerate(_commands(table, name))
-            )
-        ),
-    )
-
-
-def recognises(members: Mapping[str, object]) -> bool:
-    """Whether the file has lists of command strings under Lime's event names, and at least one command."""
-    events = members.get("hooks")
-    if not isinstance(events, dict) or not all(name in EVENTS or name in UNAVAILABLE_EVENTS for name in events):
-        return False
-    lists = list(events.values())
-    return any(lists) and all(
-        isinstance(commands, list) and all(isinstance(command, str) for command in commands) for commands in lists
-    )
-
-
-def _commands(table: Table, name: str) -> tuple[str, ...]:
-    listed = table.members[name]
-    if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
-        hint = f'write "{name}": ["./hook.sh"]; a hook for some tools only can check HOOK_TOOL_NAME'
-        raise table.error(name, "must be a list of commands, not of objects", hint)
-    commands = table.texts(name) or ()
-    for at, command in enumerate(commands):
-        if not command.strip():
-            raise table.error(f"{name}[{at}]", "is empty", "write a command, or remove the entry")
-    return commands
-
-
-def _hook(file: HookFile, place: str, event: Event, command: str) -> HookSpec:
-    return HookSpec(
-        dialect=NAME,
-        source=f"{file.path}: {place}",
-        event=event,
-        label=labels.command_label(command),
-        shell=command,
-        cwd=file.project_dir,
-        timeout=_TIMEOUTS.get(event, TIMEOUT),
-        background=event in AFTER_CALL and file.options.get("await_post") is not True,
-    )
+FORMAT: Final = CommandFile(
+    dialect="lime",
+    events=by_name(*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION),
+    unavailable={
+        "UserPromptSubmit": PROMPTS_UNSEEN,
+        "PreCompact": COMPACTION_UNSEEN,
+        "PostCompact": COMPACTION_UNSEEN,
+    },
+    # The document has a timeout for each event, and gives no numbers. This is as long as MCP agents commonly wait for a
+    # call: a hook that times out lets the call go on, so a shorter one would let calls pass whose guard is only slow.
+    timeouts=Timeouts(default=60.0, keys=()),
+    entries=Entries(
+        keys=("command",),
+        only_strings='write ["./hook.sh"]; a hook for some tools only can check HOOK_TOOL_NAME',
+        strict=True,
+        finish=_finish,
+    ),
+    matchers=Matchers(read=lambda _name, _entry: Matcher(), key=""),
+    comments=False,
+)
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
@@ -177,30 +129,18 @@ def _event_details(context: EventContext) -> dict[str, object]:
             return {}
 
 
-DENIES: Final = 2
-"""The exit code that denies, "even with no stdout"."""
-
-_DECIDING: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-"""The events that have a call to deny; on others, exit code 2 is a failure like any other."""
-
-_NO_JSON: Final = msgspec.Raw(b"")
-_PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny": Permission.DENY}
-
-
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
     """`hookSpecificOutput`. Types are strict, null counts as absent, other members (`hookEventName`) are ignored."""
 
     permissionDecision: Literal["allow", "deny", "ask"] | None = None
     permissionDecisionReason: str | None = None
     additionalContext: str | None = None
-    updatedInput: msgspec.Raw = _NO_JSON
+    updatedInput: msgspec.Raw = shared_output.NO_JSON
     updatedPermissions: tuple[str, ...] | None = None
     interrupt: bool | None = None
 
 
 class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON."""
-
     hookSpecificOutput: _Specific | None = None
     interrupt: bool | None = None
     continues: bool | None = msgspec.field(default=None, name="continue")
@@ -213,32 +153,21 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
         return self.hookSpecificOutput or _NO_SPECIFIC
 
 
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.updatedPermissions": Effect.ALLOWS_FOR_SESSION,
-    "hookSpecificOutput.interrupt": Effect.DENIES_AND_STOPS,
-    "interrupt": Effect.DENIES_AND_STOPS,
-    "continue": Effect.DENIES_AND_STOPS,
-    "decision": Effect.DECIDES,
-    "systemMessage": Effect.TELLS_PERSON,
-    "reason": Effect.REASON,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision",
+    Effect.REASON: "hookSpecificOutput.permissionDecisionReason reason",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.ALLOWS_FOR_SESSION: "hookSpecificOutput.updatedPermissions",
+    Effect.DENIES_AND_STOPS: "hookSpecificOutput.interrupt interrupt continue",
+    Effect.TELLS_PERSON: "systemMessage",
+})  # fmt: skip
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _NO_SPECIFIC: Final = _Specific()
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
-    "hookSpecificOutput.permissionDecision": ("allow", "deny", "ask"),
-    "hookSpecificOutput.permissionDecisionReason": shared_output.ANY_TEXT,
-    "hookSpecificOutput.interrupt": (True, False),
-    "interrupt": (True, False),
-    "continue": (True, False),
-    "decision": ("block",),
-    "reason": shared_output.ANY_TEXT,
-}
+_DECIDING_MEMBERS: Final = shared_output.deciding_members(
+    FIELDS, {"hookSpecificOutput.permissionDecision": ("allow", "deny", "ask"), "decision": ("block",)}
+)
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -250,7 +179,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.describe_end(spec, result))
     stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
-    denies = result.code == DENIES and spec.event in _DECIDING
+    denies = result.code == BLOCKS and spec.event in BEFORE_CALL
     if result.code and not denies:
         return Verdict(
             failure=shared_output.exit_failure(result.code, stderr),
@@ -265,7 +194,9 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         return replace(verdict, reason=shared_output.truncate(stdout)) if denies and not verdict.reason else verdict
     if output is None:
         return _plain_text(stdout, stderr, denies)
-    verdict = _on_deciding_event(spec.event, output) if spec.event in _DECIDING else _on_other_event(spec.event, output)
+    verdict = (
+        _on_deciding_event(spec.event, output) if spec.event in BEFORE_CALL else _on_other_event(spec.event, output)
+    )
     return _denied(output, verdict, stderr) if denies else verdict
 
 
@@ -301,12 +232,9 @@ def _denied(output: _JsonOutput, verdict: Verdict, stderr: str) -> Verdict:
 
 
 def _on_deciding_event(event: Event, output: _JsonOutput) -> Verdict:
-    """The verdict of JSON output about a call that has not run."""
     specific = output.specific
     permission, reason = _permission(output)
-    arguments = shared_output.one_line(specific.updatedInput)
-    if permission is Permission.DENY or arguments == b"null":
-        arguments = b""
+    arguments = b"" if permission is Permission.DENY else shared_output.given(specific.updatedInput)
     failure = _rewrite_error(event, arguments)
     if permission is Permission.ASK and event is Event.PERMISSION_REQUEST:
         permission = None  # a person is asked anyway
@@ -328,7 +256,7 @@ def _on_deciding_event(event: Event, output: _JsonOutput) -> Verdict:
 def _permission(output: _JsonOutput) -> tuple[Permission | None, str]:
     """What the JSON output wants for the call, and the reason that belongs to it."""
     specific = output.specific
-    permission = _PERMISSIONS[specific.permissionDecision] if specific.permissionDecision else None
+    permission = shared_output.PERMISSIONS[specific.permissionDecision] if specific.permissionDecision else None
     general_reason = output.reason or ""
     specific_reason = specific.permissionDecisionReason or general_reason
     denied = _stops(output) or output.decision == "block"
@@ -354,11 +282,8 @@ def _rules(texts: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
     rules: dict[str, None] = {}
     invalid = []
     for rule in texts:
-        try:
-            matchers.allow_rule(rule)
-        except (ValueError, OverflowError, RecursionError):
-            quoted = shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)
-            invalid.append(f"gave an invalid permission rule: {quoted}")
+        if error := shared_output.rule_error(rule):
+            invalid.append(error)
             continue
         name, bracket, rest = rule.partition("(")
         rules |= dict.fromkeys((rule, name.lower() + bracket + rest))
@@ -366,7 +291,6 @@ def _rules(texts: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
 
 
 def _on_other_event(event: Event, output: _JsonOutput) -> Verdict:
-    """The verdict of JSON output on an event that decides nothing."""
     permission, _ = _permission(output)
     note = f"wants to deny a call, but on {event} there is no call to deny" if permission is Permission.DENY else ""
     context = output.specific.additionalContext or ""
@@ -386,19 +310,14 @@ def _is_object(stdout: str) -> bool:
 
 
 DIALECT: Final = Dialect(
-    name=NAME,
+    files=FORMAT,
     described_by="Lime's hooks page, lime-docs.pages.dev/config/hooks, as of 2026",
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
     output_fields=FIELDS,
     order=Order.SERIAL,
-    default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hook_file=read_hook_file,
     write_input=write_input,
     read_output=read_output,
     tool_spellings=TOOL_SPELLINGS,
-    recognises=recognises,
     options=("await_post",),
     folders=(".lime",),
     suffixes=(".json", ".toml"),
@@ -409,43 +328,13 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = ".lime/settings.json"
-
-
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    event = envelope.read_document(AGENT_SIDE, "", raw, environ)
-    if event.context.event not in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
-        return event
-    failed = event.context.event is Event.POST_TOOL_USE_FAILURE
-    outcome = result_outcome(Members(raw).raw("tool_output", b'""'), failed=failed)
-    return AgentEvent(event.name, replace(event.context, outcome=outcome))
-
-
-def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
-    """Lists of command lines by event."""
-    events: dict[str, list[str]] = {}
-    for entry in entries:
-        events.setdefault(entry.event_name, []).append(entry.command)
-    return json_file(_FILE, {"hooks": events})
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="lime",
+    files=FORMAT,
     documents=DocumentSigns(has=("event", "hook_event_name")),
-    file=_FILE,
+    form=DocumentForm(outcome=lambda members, failed: result_outcome(members.raw("tool_output", b'""'), failed=failed)),
+    file=".lime/settings.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE,
-    read_document=_read_document,
-    write_output=partial(envelope.write_output, replacement=""),
-    write_hook_file=_write_hook_file,
-    events=by_name(
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.POST_TOOL_USE_FAILURE,
-        Event.PERMISSION_REQUEST,
-        Event.SESSION_START,
-        Event.SESSION_END,
-        Event.NOTIFICATION,
-    ),
+    write_output=partial(claude_agent_side.write_output, replacement=""),
     has_matchers=False,
     own_tools=TOOLS,
 )

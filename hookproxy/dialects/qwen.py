@@ -10,17 +10,15 @@ from functools import partial
 from typing import Final
 
 import msgspec
-from msgspec import structs
 from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.aliases import ToolSpelling
 from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Outcome, Permission, Verdict
-from ..model.settings import ToolNames
 from ..policy import matchers
 from .agent_documents import DocumentSigns, Members
-from .agent_side import AgentEvent, AgentSide, Can
-from .dialect import Dialect, Effect, HookFile, HookList, UserFiles
+from .agent_side import AgentSide, Can, DocumentForm, milliseconds, result_outcome, session_of, text_outcome
+from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, for_names
 from .shared import claude_agent_side, claude_matchers, command_file, handler_types, labels
 from .shared import claude_envelope as envelope
 from .shared import hook_file as shared_hook_file
@@ -33,12 +31,7 @@ from .shared.hook_file import Table
 from .shared.llm_outcome import llm_outcome
 from .shared.output import BLOCKS
 
-NAME: Final = "qwen"
-
 PROJECT_VARIABLES: Final = ("QWEN_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
-
-TIMEOUT: Final = 60.0
-"""Seconds for commands."""
 
 _HTTP_TIMEOUT: Final = 600.0
 """Seconds for HTTP hooks."""
@@ -46,41 +39,13 @@ _HTTP_TIMEOUT: Final = 600.0
 _MILLISECONDS: Final = 1000.0
 """A timeout of this or more is in milliseconds: older versions knew no other unit, and newer ones read it so."""
 
-EVENTS: Final = by_name(
+_CALL_EVENTS: Final = (
     Event.PRE_TOOL_USE,
     Event.POST_TOOL_USE,
     Event.POST_TOOL_USE_FAILURE,
     Event.PERMISSION_REQUEST,
     Event.PERMISSION_DENIED,
-    Event.SESSION_START,
-    Event.SESSION_END,
-    Event.NOTIFICATION,
 )
-_TURNS_UNSEEN: Final = "an MCP server does not see turns, tasks and subagents"
-UNAVAILABLE_EVENTS: Final = {
-    "PostToolBatch": "an MCP server does not see which calls were made together",
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "UserPromptExpansion": PROMPTS_UNSEEN,
-    "QueryEnd": PROMPTS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
-    "StopFailure": _TURNS_UNSEEN,
-    "SubagentStart": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "TodoCreated": _TURNS_UNSEEN,
-    "TodoCompleted": _TURNS_UNSEEN,
-    "TeammateIdle": _TURNS_UNSEEN,
-    "PreCompact": INSIDE_AGENT,
-    "PostCompact": INSIDE_AGENT,
-    "SessionDelete": INSIDE_AGENT,
-    "MessageDisplay": INSIDE_AGENT,
-    "InstructionsLoaded": INSIDE_AGENT,
-    "ConfigChange": INSIDE_AGENT,
-    "CwdChanged": INSIDE_AGENT,
-    "FileChanged": INSIDE_AGENT,
-    "WorktreeCreate": INSIDE_AGENT,
-}
-"""Qwen Code's other events, and why they cannot occur behind MCP."""
-
 FAMILIAR_TOOLS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "Bash": ("run_shell_command", {"run_in_background": "is_background"}),
     "Read": ("read_file", {}),
@@ -122,17 +87,11 @@ def mcp_tool_name(server: str, tool: str) -> str:
     return f"mcp__{_REPLACED.sub('_', server)}__{_REPLACED.sub('_', tool)}"
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a settings file, which may have comments. Raises ConfigError."""
+def _read_hook_file(file: HookFile) -> HookList:
     settings = shared_hook_file.read_document(file.path, file.text, comments=True)
     if settings.flag("disableAllHooks"):
         return HookList((), remarks=(f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
-    return command_file.read_hooks(FORMAT, file, settings)
-
-
-def recognises(members: Mapping[str, object]) -> bool:
-    """Whether there are matcher groups under Qwen Code's event names, or no events yet."""
-    return "version" not in members and command_file.fits(FORMAT, members, or_none=True)
+    return FORMAT.read_hooks(file, settings)
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
@@ -193,10 +152,22 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
 
 
 FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(default=TIMEOUT, milliseconds_from=_MILLISECONDS),
+    dialect="qwen",
+    events=by_name(*_CALL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
+    unavailable=for_names(
+        {
+            "an MCP server does not see which calls were made together": "PostToolBatch",
+            PROMPTS_UNSEEN: "UserPromptSubmit UserPromptExpansion QueryEnd",
+            "an MCP server does not see turns, tasks and subagents": (
+                "Stop StopFailure SubagentStart SubagentStop TodoCreated TodoCompleted TeammateIdle"
+            ),
+            INSIDE_AGENT: (
+                "PreCompact PostCompact SessionDelete MessageDisplay InstructionsLoaded ConfigChange CwdChanged"
+                " FileChanged WorktreeCreate"
+            ),
+        }
+    ),
+    timeouts=Timeouts(default=60.0, milliseconds_from=_MILLISECONDS),
     entries=Entries(
         keys=_KEYS,
         grouped=True,
@@ -213,15 +184,6 @@ FORMAT: Final = CommandFile(
         notes=_matcher_notes,
         write="|".join,
     ),
-)
-
-
-_CALL_EVENTS = (
-    Event.PRE_TOOL_USE,
-    Event.POST_TOOL_USE,
-    Event.POST_TOOL_USE_FAILURE,
-    Event.PERMISSION_REQUEST,
-    Event.PERMISSION_DENIED,
 )
 
 
@@ -280,9 +242,6 @@ def _session_event(context: EventContext) -> dict[str, object]:
     return {"source" if context.event is Event.SESSION_START else "reason": context.trigger}
 
 
-FIELDS: Final = {**envelope.FIELDS, "hookSpecificOutput.tool_input": Effect.NONE}
-"""What each member of the JSON output does here."""
-
 TOOL_INPUT_IGNORED: Final = (
     "gave hookSpecificOutput.tool_input, which is not read: to rewrite arguments, give hookSpecificOutput.updatedInput"
 )
@@ -338,21 +297,17 @@ def _members(result: HookResult, name: str = "") -> dict[str, bytes]:
 
 
 DIALECT: Final = Dialect(
-    name=NAME,
+    files=FORMAT,
     described_by="the source of Qwen Code, packages/core/src/hooks, and its hooks page, as of autumn 2026",
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    output_fields=FIELDS,
+    output_fields={**envelope.FIELDS, "hookSpecificOutput.tool_input": Effect.NONE},
     order=Order.TOGETHER,
-    default_timeout=TIMEOUT,
-    tool_names=ToolNames.MCP,
-    read_hook_file=read_hook_file,
+    read_hook_file=_read_hook_file,
     write_input=write_input,
     read_output=read_output,
     hook_identity=lambda spec: (spec.label, *spec.identity),
     mcp_tool_name=mcp_tool_name,
     tool_spellings={known: (ToolSpelling(name, arguments),) for known, (name, arguments) in FAMILIAR_TOOLS.items()},
-    recognises=recognises,
+    recognises=lambda members: "version" not in members and FORMAT.fits(members, or_none=True),
     shape_of="claude",
     folders=(".qwen",),
     agents=("qwen-cli-mcp-client*",),
@@ -363,33 +318,20 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = ".qwen/settings.json"
-
-
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    event = claude_agent_side.read_document(AGENT_SIDE, "QWEN_PROJECT_DIR", raw, environ)
-    response = Members(raw).object("tool_response")
-    if event.context.event is not Event.POST_TOOL_USE or "llmContent" not in response:
-        return event
-    duration = event.context.outcome.duration_ms if event.context.outcome else 0
-    return structs.replace(event, context=structs.replace(event.context, outcome=llm_outcome(response, duration)))
+def _outcome(members: Members, failed: bool) -> Outcome:
+    duration, response = milliseconds(members.raw("duration_ms")), members.object("tool_response")
+    if failed:
+        return text_outcome(members.text("error") or "the tool failed", failed=True, duration_ms=duration)
+    if "llmContent" in response:
+        return llm_outcome(response, duration)
+    return result_outcome(members.raw("tool_response", b'""'), duration_ms=duration)
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="qwen",
+    files=FORMAT,
     documents=DocumentSigns(has=("timestamp", "permission_mode")),
-    file=_FILE,
+    form=DocumentForm(session=partial(session_of, project_variable="QWEN_PROJECT_DIR"), outcome=_outcome),
+    file=".qwen/settings.json",
     can=Can.ALLOW | Can.ASK | Can.TELL_BEFORE | Can.TELL_AFTER,
-    read_document=_read_document,
     write_output=partial(claude_agent_side.write_output, replacement=""),
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
-    events=by_name(
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.POST_TOOL_USE_FAILURE,
-        Event.PERMISSION_REQUEST,
-        Event.SESSION_START,
-        Event.SESSION_END,
-        Event.NOTIFICATION,
-    ),
 )

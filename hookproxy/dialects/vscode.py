@@ -24,35 +24,19 @@ from ..model.hooks import (
     Permission,
     Verdict,
 )
-from ..model.settings import ToolNames
-from .agent_documents import DocumentSigns, Members
-from .agent_side import (
-    AgentEvent,
-    AgentSide,
-    Can,
-    arguments_of,
-    call_context,
-    event_of,
-    result_outcome,
-    session_of,
-    split_underscored_name,
-)
-from .dialect import Dialect, Effect, HookFile, HookList
+from .agent_documents import DocumentSigns
+from .agent_side import AgentSide, Can, DocumentForm, session_of, split_underscored_name
+from .dialect import Dialect, Effect, HookFile, HookList, for_names
 from .shared import claude_agent_side as envelope
 from .shared import command_file
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared import output as shared_output
 from .shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
-from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN, by_name
+from .shared.events import AFTER_CALL, COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN, by_name
 from .shared.handler_types import Handler
 from .shared.hook_file import Table
-from .shared.output import AFTER_CALL
-
-NAME: Final = "vscode"
-
-TIMEOUT: Final = 30.0
-"""Seconds, as documented."""
+from .shared.output import BLOCKS
 
 _BOTH_SPELLINGS: Final = {
     "SessionStart": "sessionStart",
@@ -79,7 +63,7 @@ _REASONS: Final = {
     "Stop": TURNS_UNSEEN,
 }
 _OTHER_TARGET: Final = "VS Code leaves this event to its Copilot agent: the dialect copilot has it"
-UNAVAILABLE_EVENTS: Final = {
+_UNAVAILABLE: Final = {
     **{name: reason for known, reason in _REASONS.items() for name in (known, _BOTH_SPELLINGS[known])},
     **dict.fromkeys(("SessionEnd", "sessionEnd", "ErrorOccurred", "errorOccurred"), _OTHER_TARGET),
 }
@@ -117,18 +101,17 @@ def mcp_tool_name(server: str, tool: str) -> str:
     return f"mcp_{label}_{tool}".replace(".", "_")[:_LONGEST_NAME]
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a file. Raises ConfigError."""
+def _read_hook_file(file: HookFile) -> HookList:
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
     if document.members.get("disableAllHooks") is True:
         return HookList((), remarks=(f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
-    return command_file.read_hooks(FORMAT, file, document)
+    return FORMAT.read_hooks(file, document)
 
 
-def recognises(members: Mapping[str, object]) -> bool:
+def _recognises(members: Mapping[str, object]) -> bool:
     """Whether there are flat entries under VS Code's event names, and no version, which Copilot's files have."""
     events = members.get("hooks")
-    if not isinstance(events, dict) or "version" in members or not events.keys() <= {*EVENTS, *UNAVAILABLE_EVENTS}:
+    if not _recognises_at_home(members) or not isinstance(events, dict):
         return False
     lists = list(events.values())
     return any(lists) and all(
@@ -137,10 +120,10 @@ def recognises(members: Mapping[str, object]) -> bool:
     )
 
 
-def recognises_at_home(members: Mapping[str, object]) -> bool:
+def _recognises_at_home(members: Mapping[str, object]) -> bool:
     """The same in its own folders, where files with Claude Code's groups are VS Code's, too."""
     events = members.get("hooks")
-    return isinstance(events, dict) and "version" not in members and events.keys() <= {*EVENTS, *UNAVAILABLE_EVENTS}
+    return isinstance(events, dict) and "version" not in members and events.keys() <= {*EVENTS, *_UNAVAILABLE}
 
 
 def _has_command(entry: dict[str, object]) -> bool:
@@ -164,7 +147,6 @@ def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its folder and its variables."""
     return replace(hook, cwd=_folder(file, entry.text("cwd")), env=entry.pairs("env"))
 
 
@@ -176,10 +158,10 @@ def _folder(file: HookFile, cwd: str) -> str:
 
 
 FORMAT: Final = CommandFile(
-    dialect=NAME,
+    dialect="vscode",
     events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(default=TIMEOUT, keys=("timeout", "timeoutSec"), skips_odd="VS Code"),
+    unavailable=_UNAVAILABLE,
+    timeouts=Timeouts(default=30.0, keys=("timeout", "timeoutSec"), skips_odd="VS Code"),
     entries=Entries(
         keys=(*_COMMANDS, *_ELSEWHERE, "type", "cwd", "env", "timeout", "timeoutSec", "matcher"),
         only_misspelt_keys=True,
@@ -215,18 +197,12 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     return Document(shared_input.json_line(document | {"tool_use_id": context.tool_use_id}), {})
 
 
-BLOCKS: Final = 2
-"""The exit status that denies a call, or rejects its result; standard error is the reason."""
-
 _NO_REASON: Final = "an unexpected error occurred"
 _NO_BLOCK_REASON: Final = "Hook blocked tool result"
 """VS Code's own reasons where a hook gives none: with the exit status, and as JSON."""
 
 _BLOCKED: Final = "The PostToolUse hook blocked this tool result. Reason: "
 """What VS Code puts before the reason of a hook that blocks a result. The result itself stays (`appendHookContext`)."""
-
-_NO_JSON: Final = msgspec.Raw(b"")
-_PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny": Permission.DENY}
 
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,13 +211,11 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
     hookEventName: str | None = None
     permissionDecision: Literal["allow", "deny", "ask"] | None = None
     permissionDecisionReason: str | None = None
-    updatedInput: msgspec.Raw = _NO_JSON
+    updatedInput: msgspec.Raw = shared_output.NO_JSON
     additionalContext: str | None = None
 
 
 class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON."""
-
     hookEventName: str | None = None
     continues: bool | None = msgspec.field(default=None, name="continue")
     stopReason: str | None = None
@@ -252,30 +226,21 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     hookSpecificOutput: _Specific | None = None
 
 
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "reason": Effect.REASON,
-    "stopReason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "additionalContext": Effect.TELLS_MODEL,
-    "systemMessage": Effect.TELLS_PERSON,
-    "continue": Effect.DENIES_AND_STOPS,
-}
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision",
+    Effect.REASON: "hookSpecificOutput.permissionDecisionReason reason stopReason",
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext additionalContext",
+    Effect.TELLS_PERSON: "systemMessage",
+    Effect.DENIES_AND_STOPS: "continue",
+})  # fmt: skip
 """What each member of the JSON output does here. `decision` is read after a call only."""
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _NO_SPECIFIC: Final = _Specific()
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
-    "continue": (True, False),
-    "stopReason": shared_output.ANY_TEXT,
-    "decision": ("block",),
-    "reason": shared_output.ANY_TEXT,
-    "hookSpecificOutput.permissionDecision": tuple(_PERMISSIONS),
-    "hookSpecificOutput.permissionDecisionReason": shared_output.ANY_TEXT,
-}
+_DECIDING_MEMBERS: Final = shared_output.deciding_members(
+    FIELDS, {"decision": ("block",), "hookSpecificOutput.permissionDecision": ("allow", "ask", "deny")}
+)
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -287,18 +252,11 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
         return _rejected(spec, stderr)
     if result.code:
         return Verdict(failure=shared_output.exit_failure(result.code, stderr))
-    try:
-        output = shared_output.parse_json_object(result.stdout, _DECODER)
-    except shared_output.InvalidOutput as error:
-        kept = shared_output.keep_deciding_members(result, _DECIDING_MEMBERS)
-        deciding = shared_output.parse_json_object(kept.stdout, _DECODER)
-        return shared_output.invalid_output_verdict(_of_json(spec, deciding) if deciding else Verdict(), str(error))
-    if output is not None:
-        return _of_json(spec, output)
-    text = shared_output.decode(result.stdout)
-    if text.startswith("{"):  # the lost part may have denied
-        return Verdict(failure=shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
-    return Verdict(messages=("printed plain text, which VS Code ignores",)) if text else NO_VERDICT
+    verdict = shared_output.read_json(result, _DECODER, _DECIDING_MEMBERS, partial(_of_json, spec))
+    if verdict is not None:
+        return verdict
+    has_text = shared_output.decode(result.stdout)
+    return Verdict(messages=("printed plain text, which VS Code ignores",)) if has_text else NO_VERDICT
 
 
 def _rejected(spec: HookSpec, stderr: str) -> Verdict:
@@ -353,10 +311,10 @@ def _objection(output: _JsonOutput, stop_reason: str) -> str:
 
 
 def _before_call(verdict: Verdict, specific: _Specific) -> Verdict:
-    permission = _PERMISSIONS[specific.permissionDecision] if specific.permissionDecision else None
+    permission = shared_output.PERMISSIONS[specific.permissionDecision] if specific.permissionDecision else None
     reason = shared_output.truncate(specific.permissionDecisionReason or verdict.reason)
-    arguments = shared_output.one_line(specific.updatedInput)
-    if permission is Permission.DENY or arguments in (b"", b"null"):
+    arguments = shared_output.given(specific.updatedInput)
+    if permission is Permission.DENY or not arguments:
         return replace(verdict, permission=permission, reason=reason)
     if not arguments.startswith(b"{"):
         return Verdict(failure="gave an updatedInput that is not an object")
@@ -364,56 +322,36 @@ def _before_call(verdict: Verdict, specific: _Specific) -> Verdict:
 
 
 DIALECT: Final = Dialect(
-    name=NAME,
+    files=FORMAT,
     described_by="VS Code's source and its reference of local agent hooks, code.visualstudio.com, as of autumn 2026",
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
     output_fields=FIELDS,
     order=Order.UNTIL_STOPPED,
-    default_timeout=TIMEOUT,
-    tool_names=ToolNames.MCP,
-    read_hook_file=read_hook_file,
+    read_hook_file=_read_hook_file,
     write_input=write_input,
     read_output=read_output,
     hook_identity=lambda spec: (spec.source,),
     after_results_only=True,
     mcp_tool_name=mcp_tool_name,
     tool_spellings=TOOL_SPELLINGS,
-    recognises=recognises,
-    recognises_at_home=recognises_at_home,
+    recognises=_recognises,
+    recognises_at_home=_recognises_at_home,
     folders=(".github/hooks", ".copilot/hooks"),
     agents=("Visual Studio Code",),
     constant_environment=True,
 )
 
 
-_FILE: Final = ".github/hooks/hookproxy.json"
-
-
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    """The event in a document with members in snake_case. Raises ValueError."""
-    members = Members(raw)
-    name = members.required("hook_event_name", "hookEventName")
-    event = event_of(AGENT_SIDE, name)
-    session = session_of(members, environ, ids=("session_id", "sessionId"))
-    if event is Event.SESSION_START:
-        return AgentEvent(name, EventContext(event, session, trigger=members.text("source")))
-    tool_name = members.required("tool_name")
-    arguments = arguments_of(members.raw("tool_input"))
-    context = call_context(AGENT_SIDE, event, session, tool_name, split_underscored_name(tool_name), arguments)
-    if event is Event.POST_TOOL_USE:
-        context = replace(context, outcome=result_outcome(members.raw("tool_response", b'""')))
-    return AgentEvent(name, replace(context, tool_use_id=members.text("tool_use_id")))
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="vscode",
+    files=FORMAT,
     documents=DocumentSigns(has=("timestamp", "tool_use_id"), lacks=("permission_mode",)),
-    file=_FILE,
+    form=DocumentForm(
+        event=("hook_event_name", "hookEventName"),
+        session=partial(session_of, ids=("session_id", "sessionId")),
+        server_tool=lambda _members, name: split_underscored_name(name),
+    ),
+    file=".github/hooks/hookproxy.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.BLOCK_AFTER,
-    read_document=_read_document,
     write_output=partial(envelope.write_output, replacement=""),
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START),
     has_matchers=False,
     user_folder=(".github/", ".copilot/"),

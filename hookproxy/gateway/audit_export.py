@@ -142,13 +142,13 @@ class AuditExport:
             with anyio.fail_after(_SECONDS):  # the client's own limit begins anew with each byte of a response
                 response = await client.post(self._table.url, content=body, headers=self._headers)
         except TimeoutError:
-            raise _NotSent(f"it does not answer within {_SECONDS:g} s") from None
+            raise _NotSent(f"it does not respond within {_SECONDS:g} s") from None
         except httpx2.HTTPError as error:
             raise _NotSent(printable(str(error)) or type(error).__name__) from None
         if response.status_code in _REFUSED:
-            raise _NotSent(f"it answers with {response.status_code}", for_good=True)
+            raise _NotSent(f"it responds with {response.status_code}", for_good=True)
         if not response.is_success:
-            raise _NotSent(f"it answers with {response.status_code}")
+            raise _NotSent(f"it responds with {response.status_code}")
         refused, why = _rejected(response.content)
         if refused:
             self._report(f"the collector has refused {refused} lines of the audit: {why}")

@@ -102,26 +102,17 @@ _Key = str | tuple[Principal, str]
 """The id of a session; or user and server, for all stateless requests of one user to one server."""
 
 
-class _HttpSession:
+class _HttpSession(Struct, eq=False):
     """A session over HTTP, or all stateless requests of one user to one server."""
 
-    __slots__ = ("channel", "key", "load", "sender", "server_name", "session")
-
-    def __init__(
-        self, key: _Key, session: GatewaySession, channel: AgentChannel | StatelessChannel, load: UserLoad
-    ) -> None:
-        """`load` is the user's."""
-        self.key = key
-        self.session = session
-        self.channel = channel
-        self.load = load
-        self.server_name = session.server.name
-        self.sender = session.identity.principal
-        """To whom it belongs. Other tokens of the user may have other groups, for which other rules hold."""
+    key: _Key
+    session: GatewaySession
+    channel: AgentChannel | StatelessChannel
+    load: UserLoad  # of the user
 
     def belongs_to(self, sender: Principal, server: str) -> bool:
-        """For all others it does not exist."""
-        return self.sender == sender and self.server_name == server
+        """For all others it does not exist. Other tokens of the user may have other groups, and so other rules."""
+        return self.session.identity.principal == sender and self.session.server.name == server
 
     @property
     def idle_seconds(self) -> float:
@@ -467,10 +458,10 @@ class HttpAgents:
             if why:
                 opened.channel.fail(why)
             opened.channel.close()
-            user = self._users[opened.sender.id]
-            user.sessions -= 1
-            if not user.sessions:
-                del self._users[opened.sender.id]
+            user_id = opened.session.identity.principal.id
+            self._users[user_id].sessions -= 1
+            if not self._users[user_id].sessions:
+                del self._users[user_id]
 
     def _end_unused(self, session: _HttpSession) -> None:
         self._forget(session)

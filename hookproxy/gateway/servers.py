@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
+from msgspec import Struct, field
 
 from ..model.counts import counted
 from ..model.errors import UserError
@@ -152,20 +153,18 @@ class _NotedProcess:
         self._process.signal(number)
 
 
-class _SharedProcess:
+class _SharedProcess(Struct, eq=False):
     """A process that several sessions use."""
 
-    def __init__(self, definition: GatewayServer, server: SharedServer, process: ServerProcess) -> None:
-        self.definition = definition
-        self.server = server
-        self._process = process
-        self._changes = anyio.Event()
-        self.has_ended = False
-        self.ended_by_itself = False
-        self._is_ending = False
+    definition: GatewayServer
+    server: SharedServer
+    _process: ServerProcess
+    _changes: anyio.Event = field(default_factory=anyio.Event)
+    _is_ending: bool = False
+    has_ended: bool = False
+    ended_by_itself: bool = False
 
     def start(self) -> None:
-        """Start to read from it."""
         self.server.on_left = lambda: self._changes.set()
         self.server.start(lambda: None)
 

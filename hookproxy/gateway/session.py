@@ -121,21 +121,21 @@ class GatewaySession(Struct, eq=False, weakref=True):
             self._proxy.relay.connect_calls(agent)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
-            self._feed.add(self._proxy, principal.name)
+            self._feed.add_session(self._proxy, principal.name)
         self._proxy.calls.limit(self._open_calls)
         waiting = _Waiting(agent)
         self._load.keepers.add(waiting)
         if isinstance(channel, SessionChannel):
             channel.takes = self._load.takes
         try:
-            status = await self._lifecycle.run()
+            status = await self._lifecycle.run_to_end()
             if how_it_ended := self._lifecycle.server_end:
                 self.end_reason = how_it_ended
                 self.report(how_it_ended)
             return status
         finally:
             if self._feed is not None:
-                self._feed.remove(self._proxy)
+                self._feed.remove_session(self._proxy)
             self._proxy.calls.unlimit()
             self._load.keepers.discard(waiting)
             self._has_ended = True
@@ -167,7 +167,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         if server is None or server.starts_differently(self.server):
             self.end_reason = _NO_LONGER_THERE
             self.report(_NO_LONGER_THERE)
-            self._lifecycle.end(signal.SIGTERM)
+            self._lifecycle.end_by_signal(signal.SIGTERM)
             return
         self.server = server
         self._proxy.change_policy(*self._policy(server, policy))
@@ -185,7 +185,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
             await proxy.changes.until(lambda: self._has_ended or not (proxy.router.pending or proxy.has_open_calls))
         if not self._has_ended:
             self.end_reason = _DRAINING
-            self._lifecycle.end(signal.SIGTERM)
+            self._lifecycle.end_by_signal(signal.SIGTERM)
             await self._end.until(lambda: self._has_ended)
 
 

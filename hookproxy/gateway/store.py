@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ..model.errors import UserError, not_installed
 from ..model.settings import Limit, Per
@@ -50,7 +50,7 @@ _MICROSECONDS: Final = 1_000_000
 _MILLISECONDS: Final = 1000
 _EVICTS_NOTHING: Final = "noeviction"
 _SCRIPT: Final = re.compile(r" script: [0-9a-f]{40}, on .*", re.DOTALL)  # which of ours it was, in a server's errors
-_LATE: Final = "it does not answer in time"
+_LATE: Final = "it does not respond in time"
 
 Argument = str | bytes | int | float
 
@@ -120,17 +120,16 @@ Close = Callable[[], Awaitable[None]]
 """Closes the connections; the next commands open a new one."""
 
 
-class _Command:
+class _Command(Struct, eq=False):
     """A command that waits for its response."""
 
-    def __init__(self, words: Sequence[Argument]) -> None:
-        self.words = words
-        self.has_response = anyio.Event()
-        self.response: object = None
-        self.failure = ""
-        """Why there is no response, in a few words."""
-        self.is_wanted = True
-        """Somebody waits for it: else it is not sent, and counts nothing."""
+    words: Sequence[Argument]
+    has_response: anyio.Event = field(default_factory=anyio.Event)
+    response: object = None
+    failure: str = ""
+    """Why there is no response, in a few words."""
+    is_wanted: bool = True
+    """Somebody waits for it: else it is not sent, and counts nothing."""
 
 
 class _Reach(Enum):
@@ -227,7 +226,7 @@ class Store:
         self._report(
             f"the store at {self._where} cannot be reached: {failure}; {effect}"
             if failure
-            else f"the store at {self._where} answers"
+            else f"the store at {self._where} responds"
         )
 
     def _check_eviction(self, memory: object) -> None:

@@ -27,11 +27,7 @@ _MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: th
 
 
 def layers(
-    whole: HookGroups,
-    settings: Settings,
-    server: str,
-    familiar: FamiliarTools,
-    shared: Shared = NOTHING_SHARED,
+    whole: HookGroups, settings: Settings, server: str, familiar: FamiliarTools, shared: Shared = NOTHING_SHARED
 ) -> tuple[Permissions, ...]:
     """The layers that evaluate a call one after another; the managed one comes last, on the final arguments.
 

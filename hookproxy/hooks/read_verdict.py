@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..dialects.dialect import Dialect, Effect, Group
+from ..dialects.dialect import Effect, Group
 from ..model.hooks import Event, HookResult, HookSpec, Permission, Verdict
 from ..model.settings import OnFailure, Settings
 from ..policy import decide
@@ -38,7 +38,7 @@ def read_verdict(
     failure = ""
     if input_cut and spec.event in decide.BEFORE_CALL and layer.on_cut_input is OnFailure.DENY:
         failure = _INPUT_CUT
-    elif result.cut and _may_edit(group.dialect, spec.event):
+    elif result.cut and any(map(group.dialect.has_effect, _EDITS.get(spec.event, ()))):
         failure = f"{result.detail or _OUTPUT_CUT}, so what it decided is not known"
     denies = verdict.permission is Permission.DENY and spec.event not in _AFTER_CALL
     if not failure or denies or verdict.stop or verdict.hides:
@@ -66,8 +66,3 @@ def _if_clean(group: Group, spec: HookSpec, result: HookResult, settings: Settin
 
     failure = clean_verdict.doubt(group.dialect, spec, result, verdict)
     return Verdict(failure=failure, messages=verdict.messages) if failure else verdict
-
-
-def _may_edit(dialect: Dialect, event: Event) -> bool:
-    """The dialect's hooks may edit what the event is about."""
-    return any(map(dialect.has_effect, _EDITS.get(event, ())))

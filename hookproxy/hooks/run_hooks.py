@@ -86,7 +86,7 @@ class HookExecutor:
         self.variables: dict[tuple[str, str], dict[str, str]] = {}
         """What SessionStart hooks have set for the later hooks of their system, by the system and its managed file."""
         self._report: ReportHookRun = lambda _hook_run: None
-        self.background = BackgroundHooks(self._run_in_background)
+        self.background = BackgroundHooks(lambda group, hook, context: self.run_hook(group, hook, context, []))
         specs = [spec for group in groups for spec in group.hooks]
         with trust.importing() if trust else nullcontext():
             self.runners = Runners(specs, self._report_message, self._call_tool)
@@ -135,9 +135,6 @@ class HookExecutor:
         if applicable is not None:
             return await several.run_stages(applicable, context)
         return await several.run_in_order(hooks, context)
-
-    async def _run_in_background(self, group: Group, hook: MatchedHook, context: EventContext) -> None:
-        await self.run_hook(group, hook, context, [])
 
     async def run_hook(
         self,
@@ -385,18 +382,12 @@ def _in_file_order(ended: list[HookRun], hooks: Sequence[MatchedHook], *, last_e
     """
     if last_ended_counts:
         rewriting = [
-            hook_run for hook_run in ended if hook_run.verdict.arguments is not None and not hook_run.verdict.failure
+            at for at, run in enumerate(ended) if run.verdict.arguments is not None and not run.verdict.failure
         ]
-        undone = rewriting[:-1]
-        ended = [
-            _without_rewrite(hook_run) if any(hook_run is other for other in undone) else hook_run for hook_run in ended
-        ]
+        for at in rewriting[:-1]:
+            ended[at] = replace(ended[at], verdict=replace(ended[at].verdict, arguments=None))
     specs = [hook.spec for hook in hooks]
     return sorted(ended, key=lambda hook_run: specs.index(hook_run.spec))
-
-
-def _without_rewrite(hook_run: HookRun) -> HookRun:
-    return replace(hook_run, verdict=replace(hook_run.verdict, arguments=None))
 
 
 def _document(group: Group, spec: HookSpec, context: EventContext) -> Document:

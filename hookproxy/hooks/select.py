@@ -99,12 +99,13 @@ class SelectedHooks(Struct, frozen=True):
         """
         if not self.conditional:
             return self.hooks
-        applicable = (self._if_applicable(hook, context) if _has_condition(hook.spec) else hook for hook in self.hooks)
-        return [
-            hook
-            for hook in applicable
-            if hook is not None and not (hook.if_it_differs and _sees_the_same(hook, context))
-        ]
+        hooks: list[MatchedHook] = []
+        for matched in self.hooks:
+            hook = self._if_applicable(matched, context) if _has_condition(matched.spec) else matched
+            if hook is not None:
+                sees_the_same = hook.if_it_differs and hook.context(context).arguments == context.arguments
+                hooks += () if sees_the_same else (hook,)
+        return hooks
 
     def names_in_rules(self, hook: MatchedHook) -> tuple[str, ...]:
         """The names that the hook's `if` may name: the one that it sees, and the own ones unless it runs under them."""
@@ -136,11 +137,7 @@ class HookGroups:
     """All hook groups of one run, for the server of this name; its tools may have aliases."""
 
     def __init__(
-        self,
-        groups: Sequence[Group],
-        server: str,
-        aliases: Iterable[Alias] = (),
-        familiar: FamiliarTools | None = None,
+        self, groups: Sequence[Group], server: str, aliases: Iterable[Alias] = (), familiar: FamiliarTools | None = None
     ) -> None:
         """`aliases` are configured. `familiar` has those of all other tools; None: they have none."""
         self._groups = groups
@@ -378,11 +375,6 @@ class HookGroups:
             if hooks:
                 conditional = any(hook.if_it_differs or _has_condition(hook.spec) for hook in hooks)
                 yield SelectedHooks(group, tuple(hooks), conditional, names)
-
-
-def _sees_the_same(hook: MatchedHook, context: EventContext) -> bool:
-    """Whether the call's arguments are the same under the hook's alias. Raises Unreadable, DuplicateKeys."""
-    return hook.context(context).arguments == context.arguments
 
 
 def _has_condition(spec: HookSpec) -> bool:

@@ -13,12 +13,7 @@ from ..model.hooks import Event, HookSpec
 from . import bounded_cache
 from .select import HookGroups
 
-_EVENTS: Final = (
-    Event.PRE_TOOL_USE,
-    Event.PERMISSION_REQUEST,
-    Event.POST_TOOL_USE,
-    Event.POST_TOOL_USE_FAILURE,
-)
+_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _MAX_LISTED: Final = 50  # hooks in one record: more are a large collection, and a line must stay short
 _REFUSED_BY_HOOK: Final = ("denied", "hook failed", "hook failed closed")
 _ENDED: Final = "the call had ended before"

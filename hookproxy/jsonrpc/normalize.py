@@ -24,9 +24,9 @@ _OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
 def normalize(raw: bytes, lenient: bool = False) -> bytes:
-    """Return the same value without needless escapes and duplicate keys; numbers keep their spelling.
+    """Return the value without needless escapes; numbers keep their spelling. Raises Unreadable, DuplicateKeys.
 
-    With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, DuplicateKeys.
+    With `lenient`, half surrogate pairs become U+FFFD instead of an error.
     """
     raw_json.check_utf8(raw)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class NotReady(Exception):  # it is no failure: the value takes some time
+class NotReady(Exception):  # not a failure: the value takes some time
     """The value must be read or refreshed first."""
 
 
@@ -22,9 +22,8 @@ class Credentials(Protocol):
     async def value(self) -> str | None:
         """Return the header's value now, refreshed if needed; None: the request is sent without one.
 
-        It is called before a request if `value_now` is not ready. On cancel, a refresh that
-        has begun is completed or has no effect: a refresh token must not be lost. May raise OSError or ValueError:
-        the request is then not sent, and its error gives the text of the exception.
+        On cancel, a refresh that has begun is completed or has no effect: a refresh token must not be lost. Raises
+        OSError, ValueError: the request is then not sent, and its error gives the text of the exception.
         """
 
     async def refused(self, status: int, challenge: str, used: str | None) -> str | None:

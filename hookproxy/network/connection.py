@@ -2,6 +2,11 @@
 
 What two readers could frame differently is an error, and the connection is closed: a response must not be taken for the
 response to another request.
+
+It is busy with a `_handler` from a request to the end of its response, which is in its head first (`_in_head`), then in
+its body. What comes is parsed, unless it is a whole response with the head of the one before (`_known`), or the rest of
+a long body (`_unparsed` bytes), which is passed on as it is. `_end` gives the connection back to its owner; `_break`
+closes it.
 """
 
 # ruff: noqa: D102  # methods without a docstring are described by asyncio.Protocol

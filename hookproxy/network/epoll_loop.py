@@ -49,8 +49,9 @@ class DirectSelector(_Selector):
 
     def __init__(self) -> None:
         super().__init__()
-        self._epoll: _Epoll = vars(self)["_selector"]  # the standard library's own, as is the table of its keys
-        self._keys: dict[int, SelectorKey] = vars(self)["_fd_to_key"]
+        # Both are the standard library's own. (`vars` would make a dictionary of all attributes, which is slower.)
+        self._epoll: _Epoll = getattr(self, "_selector")  # noqa: B009
+        self._keys: dict[int, SelectorKey] = getattr(self, "_fd_to_key")  # noqa: B009
         self._direct: dict[int, Callable[[], None]] = {}
         self.woken = False
         """Something was scheduled in the loop since the last wait began."""
@@ -122,7 +123,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self.direct = DirectSelector()
         super().__init__(self.direct)
-        self._soon: deque[asyncio.Handle] = vars(self)["_ready"]  # asyncio's own queue
+        self._soon: deque[asyncio.Handle] = getattr(self, "_ready")  # noqa: B009  # asyncio's own queue
 
     time = staticmethod(monotonic)
     """As asyncio's, which calls the same, without a call in between."""

@@ -112,14 +112,7 @@ def command_aliases(
         renamed["command"] = commands[0]
     for own in commands or words[:1]:
         yield Alias(
-            tool,
-            "Bash",
-            renamed,
-            automatic=True,
-            needed=frozenset({own}),
-            line="command",
-            parts=parts,
-            guessed=guessed,
+            tool, "Bash", renamed, automatic=True, needed=frozenset({own}), line="command", parts=parts, guessed=guessed
         )
 
 

@@ -43,10 +43,7 @@ def may_be_command(tool: str) -> bool:
 
 
 def familiar_aliases(
-    tool: str,
-    arguments: Mapping[str, str],
-    annotations: bytes = b"",
-    required: Collection[str] | None = None,
+    tool: str, arguments: Mapping[str, str], annotations: bytes = b"", required: Collection[str] | None = None
 ) -> tuple[Alias, ...]:
     """Return the aliases that fit a tool with these arguments (JSON type by name), the most specific first.
 

@@ -19,13 +19,7 @@ from .matchers import Rule
 from .rules import parsed
 
 HINT: Final = 'write a glob that matches names of tools, such as tool = "search_*"'
-SECONDS: Final = {
-    Per.SECOND: 1.0,
-    Per.MINUTE: 60.0,
-    Per.HOUR: 3600.0,
-    Per.DAY: 86_400.0,
-    Per.SESSION: math.inf,
-}
+SECONDS: Final = {Per.SECOND: 1.0, Per.MINUTE: 60.0, Per.HOUR: 3600.0, Per.DAY: 86_400.0, Per.SESSION: math.inf}
 """The length of each period."""
 
 _MANY_WINDOWS: Final = 1000  # shared windows of 1.3 KB, before it is looked for some that can be forgotten
@@ -43,10 +37,7 @@ class RateLimits:
     """All rate limits of one run, and the calls that they have counted."""
 
     def __init__(
-        self,
-        limits: Sequence[Limit],
-        clock: Callable[[], float] = monotonic,
-        window_of: WindowOf | None = None,
+        self, limits: Sequence[Limit], clock: Callable[[], float] = monotonic, window_of: WindowOf | None = None
     ) -> None:
         """`clock` returns seconds and never goes back; `window_of` gives windows that several runs share.
 

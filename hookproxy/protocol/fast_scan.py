@@ -87,8 +87,9 @@ def unjudged_calls(block: bytes, judged: Mapping[str, bool]) -> list[bytes] | No
     calls = _decode_lines(_CALLS, block)
     if calls is None or len(_ENCODER.encode_lines(calls)) != len(block):
         return None
-    if any(judged.get(name, True) for name in {call.params.name for call in calls}):
-        return None
+    for name in {call.params.name for call in calls}:
+        if judged.get(name, True):
+            return None
     ids = [bytes(call.id) for call in calls]
     return ids if are_plain_integers(ids) else None
 
@@ -254,7 +255,7 @@ class Envelope:
         self._nesting = Nesting(1)
         self._end = b""
 
-    def add(self, piece: bytes) -> int:
+    def add_piece(self, piece: bytes) -> int:
         """Add the next bytes; return how many of them are content, as is an end that is too long to be clear."""
         if len(self._end) > _MAX_END_BYTES:
             return len(piece)
@@ -280,7 +281,7 @@ def clear_id(line: bytes) -> bytes | None:
     """Return the same as `Envelope.clear_id` for a whole line."""
     envelope = Envelope(line[:END_BYTES])
     for at in range(0, len(line), PIECE_BYTES):
-        envelope.add(line[at : at + PIECE_BYTES])
+        envelope.add_piece(line[at : at + PIECE_BYTES])
     return envelope.clear_id()
 
 

@@ -25,6 +25,9 @@ MALFORMED: Final = -32600  # JSON-RPC's code for JSON that is not a valid reques
 NO_METHOD: Final = -32601  # JSON-RPC's code for a method that the receiver does not have
 BAD_PARAMS: Final = -32602  # JSON-RPC's code for parameters that make no sense to the receiver
 
+REASON_OF_PERSON: Final = "The user says: {}"
+"""What a person who denied a call says to the model."""
+
 FixedError = tuple[int, str]
 """Code and message of an error that is always the same."""
 
@@ -59,16 +62,10 @@ _KNOWN_OF_CALL: Final = {
     Progress.ANSWERED: "The tool was run and the server has answered, but the output is withheld. "
     "Calling the tool again would run it again.",
 }
-_KNOWN_OF_TASK_REQUEST: Final = {
-    Progress.NOT_SENT: "The request about a task was not sent to the server.",
-    Progress.NO_RESPONSE: "The request about a task was sent to the server, and there is no response.",
-    Progress.ANSWERED: "The server has answered the request about a task, but the response is withheld.",
-}
-
 _KNOWN_OF_REQUEST: Final = {
-    Progress.NOT_SENT: "The request was not sent to the server.",
-    Progress.NO_RESPONSE: "The request was sent to the server, and there is no response.",
-    Progress.ANSWERED: "The server has answered the request, but the response is withheld.",
+    Progress.NOT_SENT: "The request{} was not sent to the server.",
+    Progress.NO_RESPONSE: "The request{} was sent to the server, and there is no response.",
+    Progress.ANSWERED: "The server has answered the request{}, but the response is withheld.",
 }
 
 _MAX_CHARACTERS: Final = 1_000_000
@@ -231,8 +228,8 @@ def message_too_long(size: int, limit: int) -> str:
 
 def ended_early(progress: Progress, why: str, *, task_request: bool = False) -> str:
     """Return what the model, people and the audit read of a call that ends early; `why` has no full stop."""
-    known = _KNOWN_OF_TASK_REQUEST if task_request else _KNOWN_OF_CALL
-    return f"{why}. {known[progress]}"
+    known = _KNOWN_OF_REQUEST[progress].format(" about a task") if task_request else _KNOWN_OF_CALL[progress]
+    return f"{why}. {known}"
 
 
 def too_many_calls(most: int) -> str:
@@ -249,7 +246,7 @@ def remote_failure(
     empty. With the progress NOT_SENT, the server has not acted on the request.
     """
     if refusal is None:
-        known = (_KNOWN_OF_CALL if is_call else _KNOWN_OF_REQUEST)[progress]
+        known = _KNOWN_OF_CALL[progress] if is_call else _KNOWN_OF_REQUEST[progress].format("")
     elif is_call:
         known = "The tool was not run." if progress is Progress.NOT_SENT else "The call may have had an effect."
     else:
@@ -384,11 +381,6 @@ def _failure(raw_id: bytes, text: str, stateless: bool, task: bool) -> bytes:
     if task:
         return error_response(raw_id, REFUSED, text)
     return response_edits.failed_result(raw_id, text, stateless)
-
-
-def reason_of_person(reason: str) -> str:
-    """What a person who denied a call says to the model."""
-    return f"The user says: {reason}"
 
 
 def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each cause

@@ -2,9 +2,9 @@
 
 With `[hooks] notifications = "hold"`, everything that could show a person or a model the text of a call whose result
 post hooks may replace waits: progress of the call, log messages, and what is said of its task (law 1). A log message
-names no call, so it waits for all of them that are at the server. The states of a notification: it waits for one or
-more calls; each call ends, with output that passes or not; then it passes, unless it waited for one whose output does
-not. A response about a task cannot wait: `mcp_task` takes the text out of it.
+names no call, so it waits for all of them that are at the server. When the calls that it waits for have ended, a
+notification passes, unless the output of one does not. A response about a task cannot wait: `mcp_task` takes the text
+out of it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,16 @@ from . import calls
 from .calls import Call, Progress, id_key
 from .tasks import Tasks, TaskStage, may_become_a_task
 
-_WITHOUT_TEXT: Final = frozenset(
-    b'"notifications/%b"' % name
-    for name in (
-        b"cancelled",
-        b"elicitation/complete",
-        b"prompts/list_changed",
-        b"resources/list_changed",
-        b"resources/updated",
-        b"tools/list_changed",
-    )
+_NAMES_WITHOUT_TEXT: Final = (
+    *(b"cancelled", b"elicitation/complete", b"resources/updated"),
+    *(b"prompts/list_changed", b"resources/list_changed", b"tools/list_changed"),
 )
+_WITHOUT_TEXT: Final = frozenset(b'"notifications/%b"' % name for name in _NAMES_WITHOUT_TEXT)
 """Notifications of MCP that carry no text of a tool. All others may."""
 
 _NOTIFICATION: Final = b'"notifications/'
 _NO_TOKEN: Final = (b"n", b"t", b"f", b"[", b"{", b"")
-"""How values begin that are no token: it is not known what an agent takes them for."""
+"""How values begin that are not tokens: it is not known what an agent takes them for."""
 _PROGRESS: Final = b'"notifications/progress"'
 _TASK: Final = b'"notifications/tasks'
 

@@ -12,8 +12,8 @@ from enum import Enum, auto
 from itertools import repeat
 from typing import Final
 
-from . import calls, fast_scan
-from .calls import Call, Phase, Progress
+from . import fast_scan
+from .calls import Call, Phase, Progress, id_key, new_id
 
 _MAX_CANCELLED: Final = 1024  # cancelled requests that are remembered: agents cancel a few at a time
 _MAX_BARRED_BYTES: Final = 8 * 1024 * 1024  # of memory for barred ids: some 50,000 cancelled calls in one session
@@ -134,14 +134,14 @@ class InFlight(dict[bytes, RequestKind]):
         """Settle all responses among these if each ends a request of kind OTHER. False: nothing was settled."""
         if len(heads) == 1:  # by far the most frequent, and twice as fast
             (head,) = heads
-            return not head.method and self._settle(calls.id_key(bytes(head.id))) if head.id else bool(head.method)
+            return not head.method and self._settle(id_key(bytes(head.id))) if head.id else bool(head.method)
         keys: list[bytes] = []
         for head in heads:
             if head.id and not head.method:
                 keys.append(bytes(head.id))
             elif head.id or not head.method:  # with neither, it may be a response without an id
                 return False
-        return not keys or self._settle_each(keys if fast_scan.are_plain_integers(keys) else [*map(calls.id_key, keys)])
+        return not keys or self._settle_each(keys if fast_scan.are_plain_integers(keys) else [*map(id_key, keys)])
 
     def settle_simple(self, key: bytes) -> bool:
         """Settle a request of kind OTHER if the table is simple. False: nothing was settled."""
@@ -211,8 +211,7 @@ class InFlight(dict[bytes, RequestKind]):
 class JudgedCalls(dict[bytes, Call]):
     """The judged calls by the key of their id, until their response has left; a repeated one also by its `sent_key`.
 
-    What must hold: a call in the table is not cancelled, and a cancelled one that the server has is barred in
-    `requests`.
+    What must hold: none of them is cancelled, and a cancelled one that the server has is barred in `requests`.
     """
 
     def __init__(self, requests: InFlight) -> None:
@@ -264,8 +263,8 @@ class JudgedCalls(dict[bytes, Call]):
             return False
         if call.sent_id:
             del self[call.sent_key]
-        call.phase, call.sent_id, call.response_line, call.response = Phase.HELD, calls.new_id(), b"", None
-        call.sent_key = calls.id_key(call.sent_id)
+        call.phase, call.sent_id, call.response_line, call.response = Phase.HELD, new_id(), b"", None
+        call.sent_key = id_key(call.sent_id)
         self[call.sent_key] = call
         return True
 

@@ -40,10 +40,9 @@ MAX_REPORTS: Final = 100  # different sentences: some of them contain a method, 
 class Multiplexer:
     """The clients of one server process: what each of them awaits, and where each line goes.
 
-    `one_owner` says that all clients belong to one principal, so that a message of the server that names no request
-    may go to several of them. If it is False, such a message goes to a client only while no other client has a request
-    that the server may still be working on, because it could contain another person's data. `report` gets a sentence,
-    without a full stop, about what is dropped; each sentence comes once.
+    `one_owner`: all clients belong to one principal, so a message of the server that names no request may go to several
+    of them. Else it goes to a client only while the server cannot be working for another one, whose data it might
+    contain. `report` gets a sentence, without a full stop, about what is dropped; each sentence comes once.
     """
 
     def __init__(self, one_owner: bool, report: Callable[[str], None]) -> None:
@@ -58,10 +57,9 @@ class Multiplexer:
         # are in no other table.
 
     def attach(self, owner: str = "") -> int:
-        """Return the number of a new client. A number is never used again.
+        """Return the number, never used again, of a new client. Its tasks are its own, and end with it.
 
-        A client has its tasks alone, and they end with it. Clients with the same `owner` have theirs together, and
-        these do not end: over HTTP each request of the stateless era may be a client of its own.
+        Clients of one `owner` share theirs, which do not end: over HTTP each stateless request may be a client.
         """
         self._note_passed()
         shared = self._shared
@@ -75,10 +73,9 @@ class Multiplexer:
         return any(request.kind is not Kind.LISTEN for request in self._in_flight.of(client).values())
 
     def detach(self, client: int) -> list[Send]:
-        """Forget a client; return lines for the server.
+        """Forget a client; return lines for the server, which end all that it does for this client alone.
 
-        They cancel the client's requests in flight and its tasks, end subscriptions that no other client has, lower
-        the log level if no other client wants as much, and answer the server's requests that are still open.
+        They cancel requests and tasks, end subscriptions, lower the log level, and answer the server's open requests.
         """
         self._note_passed()
         who = self._shared.clients.pop(client, None)
@@ -137,7 +134,7 @@ class Multiplexer:
         passed, self._passed = self._passed, {}
         for number, (client, raw_id, name) in passed.items():
             self._shared.clients[client] = Client(client, self._shared.tasks.attach(name), is_open=True)
-            self._in_flight.add(client, raw_id, raw_id, Kind.STATELESS, int(number))
+            self._in_flight.add_request(client, raw_id, raw_id, Kind.STATELESS, int(number))
 
     def _report(self, sentence: str) -> None:
         if sentence not in self._reported and len(self._reported) < MAX_REPORTS:

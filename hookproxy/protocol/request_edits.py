@@ -19,10 +19,9 @@ _PROTOCOL_LABELS: Final = frozenset({"modelcontextprotocol", "mcp"})
 def line_for_server(
     call: Call, arguments: bytes | None, waiting: CallRound | None = None, meta: bytes | None = None
 ) -> bytes:
-    """Return the agent's line with these arguments and this `_meta`, and without hookproxy's request state.
+    """Return the agent's line with these arguments and this `_meta` (None: the agent's; else as in `meta_for_server`).
 
-    `arguments`, `meta`: None means the agent's; any other `meta` is as in `meta_for_server`. `waiting`: the round that
-    the request state has brought back; None: there is none. A request state that only looks like hookproxy's never
+    `waiting` is the round that the request state has brought back. A state that only looks like hookproxy's never
     reaches a server, but the server's state in it does.
     """
     if arguments is None and meta is None and not call.has_own_state:
@@ -46,11 +45,9 @@ def line_for_server(
 
 
 def meta_for_server(members: Members, chosen: bytes) -> bytes:
-    """Return the `_meta` that a hook has chosen, with the protocol's own members as the agent sent them.
+    """Return the `_meta` that a hook has chosen (an object or `null`); empty: none. Raises Unreadable, DuplicateKeys.
 
-    `chosen` is an object, or `null` for none. Empty: there is to be no `_meta`. The agent's progress notifications and
-    the era of the protocol depend on those members, so a hook can neither change nor remove them, nor add any.
-    Raises Unreadable, DuplicateKeys.
+    The protocol's own members stay as the agent sent them: its progress notifications and the era depend on them.
     """
     kept = {name: value for name, value in members.items() if _is_of_protocol(name)}
     others = {} if chosen == b"null" else raw_json.fields(chosen)

@@ -124,8 +124,8 @@ def with_error_withheld(line: bytes, text: str) -> bytes:
 def with_replacement(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | None) -> DeliveredResponse:
     """Replace the tool's whole result by a hook's output, because any member of the result may hold tool output.
 
-    An agent that knows an outputSchema rejects a success without structuredContent that fits. Where the replacement
-    has none, and none can be made of it, the result is marked as failed. Raises Unreadable, DuplicateKeys.
+    Where it needs structuredContent, because agents know an outputSchema, and none can be made of it, the result is
+    marked as failed. Raises Unreadable, DuplicateKeys.
     """
     spans = raw_json.members(line)
     span = spans["result"]
@@ -298,7 +298,7 @@ def _with_feedback_on_error(line: bytes, text: str) -> DeliveredResponse:
 
 
 def _feedback_member(raw: bytes, text: str) -> Edit | None:
-    """Return the edit that puts the text into an object; None: `raw` is no object, is ambiguous, or has the member."""
+    """Return the edit that puts the text into an object; None: `raw` is not one, is ambiguous, or has the member."""
     try:
         spans = raw_json.members(raw)
     except raw_json.AMBIGUOUS:

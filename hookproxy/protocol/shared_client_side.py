@@ -148,7 +148,7 @@ class ClientSide:
 
     def forward(self, who: Client, message: Message, edit: tuple[Span, bytes] | None = None, uri: str = "") -> Send:
         """Note a request and return it under its number. `edit` is one more change; `uri` of a subscription."""
-        request = self._in_flight.add(who.number, message.id, calls.id_key(message.id), _kind(message))
+        request = self._in_flight.add_request(who.number, message.id, calls.id_key(message.id), _kind(message))
         number = b"%d" % request.number
         edits = [(message.id_span, number)]
         if PROGRESS_TOKEN in message.meta:
@@ -172,12 +172,12 @@ class ClientSide:
             limits = f"{MAX_SUBSCRIPTIONS} resources, and {MAX_URI_CHARACTERS} characters in each address"
             return [refused(who.number, message.line, message.id, f"The limit of subscriptions is {limits}.")]
         if uri:
-            subscriptions.add(who.number, uri)  # an update may come before the response
+            subscriptions.subscribe(who.number, uri)  # an update may come before the response
         return [self.forward(who, message, uri=uri)]
 
     def _unsubscribe(self, who: Client, message: Message) -> list[Send]:
         uri, subscriptions = message.text_param("uri"), self._shared.subscriptions
-        subscriptions.remove(who.number, uri)
+        subscriptions.unsubscribe(who.number, uri)
         if uri in subscriptions.by_uri:  # other clients have it
             return [Send(who.number, b'{"jsonrpc":"2.0","id":%b,"result":{}}\n' % message.id)]
         return [self.forward(who, message)]

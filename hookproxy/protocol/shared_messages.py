@@ -24,20 +24,8 @@ RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 
 _ENVELOPE: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _READ_PARAMS: Final = frozenset(
-    {
-        "_meta",
-        "capabilities",
-        "elicitationId",
-        "level",
-        "mode",
-        "notifications",
-        "progressToken",
-        "protocolVersion",
-        "requestId",
-        "task",
-        "taskId",
-        "uri",
-    }
+    {"_meta", "capabilities", "elicitationId", "level", "mode", "notifications"}
+    | {"progressToken", "protocolVersion", "requestId", "task", "taskId", "uri"}
 )
 """Members of `params` that are read here."""
 _PLAIN_PARAMS: Final = _READ_PARAMS | {"name", "arguments", "cursor", "requestState", "inputResponses", "clientInfo"}
@@ -53,12 +41,11 @@ _NONE: Final[Mapping[str, Span]] = {}
 
 
 class Send(Struct, frozen=True):
-    """One line, and who gets it."""
+    """One line, with its end, and who gets it."""
 
     to: int
     """The number of a client; 0: the server."""
     line: bytes
-    """It ends with a line end."""
     refused: tuple[str, bytes, bytes] | None = None
     """Of a refusal: what `Refuses.on_refused` is called with."""
 

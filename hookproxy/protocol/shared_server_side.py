@@ -96,7 +96,7 @@ class ServerSide:
                 self._note_tasks(who, request, message)
             self._note_elicitations(who, message.line)
             if request.kind is Kind.SUBSCRIBE and message.is_error:
-                self._shared.subscriptions.remove(who.number, request.uri)
+                self._shared.subscriptions.unsubscribe(who.number, request.uri)
         if request.kind is Kind.INITIALIZE:
             sends += self._shared.handshake.answered(message, self._forward)
         return sends
@@ -144,7 +144,7 @@ class ServerSide:
         token = calls.id_key(message.in_meta(PROGRESS_TOKEN)) if PROGRESS_TOKEN in message.meta else b""
         if asked.counts.get(who.number, 0) >= MAX_ASKED or max(len(key), len(token)) > shared_messages.MAX_ID_BYTES:
             return Send(SERVER, feedback.error(message.id, feedback.CLIENT_IS_BUSY))
-        asked.add(key, ServerRequest(who.number, message.id, token))
+        asked.add_request(key, ServerRequest(who.number, message.id, token))
         self._note_elicitations(who, message.line)
         return Send(who.number, message.line)
 

@@ -67,8 +67,8 @@ _NONE: Final[Mapping[bytes, Request]] = {}
 class InFlight(Struct):
     """The requests that the server has, by their numbers: in flight, cancelled, or our own. No number is used twice.
 
-        add ──▶ in flight ──cancel──▶ cancelled        add_own ──▶ own
-                    └────────take────────┴────────────────take──────┘──▶ gone
+        add_request ──▶ in flight ──cancel──▶ cancelled        add_own ──▶ own
+                            └────────take────────┴────────────────take──────┘──▶ gone
 
     What must hold: a request in flight is in the table of its client too, by the key of its id, until the client
     leaves. `busy` counts, for each client, the requests on which the server may be working: those in flight and those
@@ -87,7 +87,7 @@ class InFlight(Struct):
         """The client's requests in flight, by the keys of their ids."""
         return self.by_client.get(client, _NONE)
 
-    def add(self, client: int, raw_id: bytes, key: bytes, kind: Kind, number: int = 0) -> Request:
+    def add_request(self, client: int, raw_id: bytes, key: bytes, kind: Kind, number: int = 0) -> Request:
         """Note a request, and give it a number if it has none."""
         if not number:
             number = self.last_number = self.last_number + 1
@@ -180,7 +180,7 @@ class ServerRequests(Struct):
     by_key: dict[bytes, ServerRequest] = {}
     counts: dict[int, int] = {}
 
-    def add(self, key: bytes, request: ServerRequest) -> None:
+    def add_request(self, key: bytes, request: ServerRequest) -> None:
         """Note a request that goes to its client."""
         self.by_key[key] = request
         self.counts[request.client] = self.counts.get(request.client, 0) + 1
@@ -208,12 +208,12 @@ class Subscriptions(Struct):
     by_client: dict[int, set[str]] = {}
     by_uri: dict[str, set[int]] = {}
 
-    def add(self, client: int, uri: str) -> None:
+    def subscribe(self, client: int, uri: str) -> None:
         """Note a subscription."""
         self.by_client.setdefault(client, set()).add(uri)
         self.by_uri.setdefault(uri, set()).add(client)
 
-    def remove(self, client: int, uri: str) -> bool:
+    def unsubscribe(self, client: int, uri: str) -> bool:
         """End a client's subscription. True: it had it, and no other client has it."""
         uris = self.by_client.get(client, set())
         if uri not in uris:
@@ -229,7 +229,7 @@ class Subscriptions(Struct):
 
     def leave(self, client: int) -> list[str]:
         """Forget a client; return the resources to which nobody subscribes any more."""
-        return [uri for uri in sorted(self.by_client.get(client, ())) if self.remove(client, uri)]
+        return [uri for uri in sorted(self.by_client.get(client, ())) if self.unsubscribe(client, uri)]
 
     def subscribers(self, uri: str, *, with_parts: bool) -> list[int]:
         """The clients that subscribe to a resource; `with_parts`: or to one that it is a part of."""

@@ -464,17 +464,11 @@ def _span(line: bytes, place: tuple[str, ...]) -> raw_json.Span:
 def outcome_digest(reading: ParsedResponse) -> bytes:
     """Return a digest of the output that hooks get: a different output has a different digest."""
     outcome = reading.outcome
-    parts = (
-        outcome.content,
-        outcome.structured,
-        outcome.whole,
-        outcome.error.encode(errors="replace"),
-        b"%d%d" % (reading.failed, outcome.has_result),
-    )
+    error, flags = outcome.error.encode(errors="replace"), b"%d%d" % (reading.failed, outcome.has_result)
     import hashlib  # 2 ms, for runs with tasks only
 
     summary = hashlib.sha256()
-    for part in parts:
+    for part in (outcome.content, outcome.structured, outcome.whole, error, flags):
         summary.update(b"%d:" % len(part))
         summary.update(part)
     return summary.digest()

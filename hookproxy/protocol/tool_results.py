@@ -41,8 +41,8 @@ class ParsedResponse(Struct, frozen=True):
 def read(call: Call, max_depth: int = 0, *, observed: bool = True) -> ParsedResponse:
     """Read a call's response. Raises Unreadable, DuplicateKeys: the agent might read it differently than hooks do.
 
-    With `max_depth`, hooks judge the response, and it is unreadable if more brackets than this are open at once.
-    If it is not `observed`, no hook gets the outcome, and only the members of the result are read, not their values.
+    With `max_depth`, hooks judge the response, and it must not be deeper. Unless it is `observed`, no hook gets the
+    outcome, and only the members of the result are read, not their values.
     """
     if call.response is None:
         raise raw_json.Unreadable("two readers may read it differently")
@@ -115,17 +115,12 @@ def _outcome(members: Members, content: bytes, blocks: Sequence[Members] | None,
     if more or (structured and not repeated):
         whole = more if other else normalize.normalize_output(raw_json.encode(members))
     return Outcome(
-        content=content,
-        structured=structured,
-        repeats_structured=repeated,
-        more=more,
-        whole=whole,
-        has_result=True,
+        content=content, structured=structured, repeats_structured=repeated, more=more, whole=whole, has_result=True
     )
 
 
 def _is_unknown(name: str, raw: msgspec.Raw) -> bool:
-    """True for a member that is no part of a tool's result in MCP, or has a value that it cannot have there."""
+    """True for a member that a tool's result does not have in MCP, or whose value it cannot have there."""
     if name == "isError":
         return bytes(raw) not in (b"true", b"false")
     if name == "resultType":
@@ -162,9 +157,7 @@ def error_text(error: msgspec.Raw) -> str:
 def joined_text(content: bytes) -> str:
     """Return the texts of all content blocks, joined by line ends."""
     try:
-        texts = [
-            raw_json.text(bytes(raw_json.fields(bytes(block)).get("text", b""))) for block in raw_json.items(content)
-        ]
+        texts = [raw_json.text(raw_json.fields(block).get("text", b"")) for block in raw_json.items(content)]
     except raw_json.Unreadable:
         return ""
-    return "\n".join(text for text in texts if text)
+    return "\n".join(filter(None, texts))

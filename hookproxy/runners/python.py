@@ -275,7 +275,8 @@ class Threads:
         thread = self._idle.pop() if self._idle else _Thread(self._finished, self._wake_fds[1])
         watch.add_run(run)
         self._running += 1
-        thread.start(run)
+        run.thread = thread
+        thread.runs.put(run)
         try:
             return await run.result
         except asyncio.CancelledError:
@@ -293,7 +294,7 @@ class Threads:
             run = self._finished.popleft()
             self._running -= 1
             if self._closed:
-                run.thread.end()
+                run.thread.runs.put(None)
             else:
                 self._idle.append(run.thread)
             if run.result.done():
@@ -307,7 +308,7 @@ class Threads:
         """End the idle threads; others end when their functions return, or with the process."""
         self._closed = True
         for thread in self._idle:
-            thread.end()
+            thread.runs.put(None)
         for thread in self._idle:
             thread.join(_JOIN_LIMIT)
         self._idle.clear()
@@ -360,31 +361,18 @@ class _Run:
             self.result.set_exception(TimeoutError())
 
 
-class _Thread:
-    """A thread that executes one run after another."""
+class _Thread(threading.Thread):
+    """A thread that executes one run after another; None ends it."""
 
     def __init__(self, finished: deque[_Run], wake_fd: int) -> None:
-        self._runs: SimpleQueue[_Run | None] = SimpleQueue()
+        super().__init__(name="runs a Python hook", daemon=True)
+        self.runs: SimpleQueue[_Run | None] = SimpleQueue()
         self._finished = finished
         self._wake_fd = wake_fd
-        self._thread = threading.Thread(target=self._work, name="runs a Python hook", daemon=True)
-        self._thread.start()
+        self.start()
 
-    def start(self, run: _Run) -> None:
-        """Execute the run. The thread must be idle."""
-        run.thread = self
-        self._runs.put(run)
-
-    def end(self) -> None:
-        """End the thread once it is idle."""
-        self._runs.put(None)
-
-    def join(self, seconds: float) -> None:
-        """Wait until it has ended, for so many seconds at most."""
-        self._thread.join(seconds)
-
-    def _work(self) -> None:
-        while (run := self._runs.get()) is not None:
+    def run(self) -> None:
+        while (run := self.runs.get()) is not None:
             run.call()
             self._finished.append(run)
             del run  # it refers to a document

@@ -100,24 +100,9 @@ class HookProcess:
     """The process of one run of a hook; lives in callbacks of the event loop until the process is reaped."""
 
     __slots__ = (
-        "_begun",
-        "_code",
-        "_deadline",
-        "_detaches",
-        "_done",
-        "_err",
-        "_exit",
-        "_input",
-        "_limit",
-        "_out",
-        "_outputs",
-        "_phase",
-        "_pid",
-        "_unwritten",
-        "_watch",
-        "detached",
-        "due",
-    )
+        "_begun", "_code", "_deadline", "_detaches", "_done", "_err", "_exit", "_input", "_limit", "_out", "_outputs",
+        "_phase", "_pid", "_unwritten", "_watch", "detached", "due",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -20,15 +20,7 @@ import msgspec
 from ..jsonrpc import raw_json
 from ..model.hooks import Document, Ended, HookResult, HookSpec
 from ..processes.loop_callbacks import WRITABLE
-from ..processes.process import (
-    OUTPUT_LIMIT,
-    PIPE_SIZE,
-    REAP_LIMIT,
-    has_ended,
-    output_limit,
-    reap,
-    signal_group,
-)
+from ..processes.process import OUTPUT_LIMIT, PIPE_SIZE, REAP_LIMIT, has_ended, output_limit, reap, signal_group
 from . import command
 from .event_watch import EventWatch, TimeLimit, get_watch
 from .runner import HookFailed, OutputTooLong, Report, StatefulRunner

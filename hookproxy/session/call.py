@@ -129,9 +129,9 @@ def _start_elicitation_result_hooks(context: CallContext) -> None:
 
 
 async def _request_approval(context: CallContext, proceed: Proceed) -> Decision | Responded:
-    """Ask a person to approve the call, or decide as the configuration says. Returns the decision.
+    """Ask a person to approve the call, or decide as the configuration says.
 
-    Or, for a stateless call, an `input_required` response: the agent asks the person and sends the call again.
+    Returns the decision; or, for a stateless call, the response with which the agent asks, and then sends it again.
     """
     call, policy, services, request = context.call, context.policy, context.services, proceed.approval_request
     settings, approvals = policy.settings, services.approvals
@@ -160,7 +160,7 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
     context.record.reason = result.reason
     decision = await _apply_approval(context, proceed, result.approval)
     if result.reason and isinstance(decision, Refuse):
-        return replace(decision, feedback=(*decision.feedback, feedback.reason_of_person(result.reason)))
+        return replace(decision, feedback=(*decision.feedback, feedback.REASON_OF_PERSON.format(result.reason)))
     return decision
 
 

@@ -52,13 +52,13 @@ class Lifecycle:
         self._agent_was_first = False
         self._server_ended = False
 
-    async def run(self) -> int:
+    async def run_to_end(self) -> int:
         """Relay until one side ends; return the exit status, 128+n for a signal. On cancel the server is killed."""
         try:
             await self._relay_until_end()
         finally:
             with anyio.CancelScope(shield=True):  # it is bounded by itself
-                self._proxy.session_events.report_unwritten(await self._proxy.aclose())
+                self._proxy.session_events.report_unwritten(await self._proxy.calls.aclose())
         return self._status if self._status >= 0 else 128 - self._status
 
     async def _relay_until_end(self) -> None:
@@ -98,9 +98,9 @@ class Lifecycle:
     async def _forward_signals(self) -> None:
         with anyio.open_signal_receiver(*_FORWARDED_SIGNALS) as signals:
             async for number in signals:
-                self.end(number)
+                self.end_by_signal(number)
 
-    def end(self, number: int) -> None:
+    def end_by_signal(self, number: int) -> None:
         """End the run as on this signal, which the server gets too."""
         self._signal = self._signal or number
         self._signal_server(number)
@@ -132,7 +132,7 @@ class Lifecycle:
         await settle()  # a signal to our whole group also ends the server: then the signal is the reason
         async with anyio.create_task_group() as session_end:
             if not self._must_not_wait:
-                proxy.calls.end(proxy.calls.approvals.waiting_calls, _UNANSWERED)
+                proxy.calls.end_calls(proxy.calls.approvals.waiting_calls, _UNANSWERED)
                 await self._within(HOOKS_AT_END_SECONDS, lambda: not proxy.has_undecided or self._must_not_wait)
             if self._signal or not (self._server_ended or self._exited):  # else handle_server_exit ends them
                 proxy.calls.end_unforwarded(self._why_ended())

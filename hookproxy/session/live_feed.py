@@ -84,7 +84,7 @@ _MOST_CONSOLES: Final = 8
 _TOO_LATE: Final = "This call no longer waits for approval: somebody has answered, its time is over, or it has ended."
 
 
-def show_all(proxy: Proxy) -> None:
+def _show_all(proxy: Proxy) -> None:
     """Let the records of calls have what hooks get, and how calls end: without a console, few need that."""
     proxy.policy.hooks.keep_inputs()
     proxy.policy.audit.needs_results = True
@@ -128,18 +128,9 @@ class LiveSession:
             since = waits[0].since if waits else at
             arguments = Raw(record.arguments) if len(record.arguments) <= _LONGEST_ARGUMENTS else NOTHING
             rewritten = Raw(record.final) if 0 < len(record.final) <= _LONGEST_ARGUMENTS else NOTHING
+            size, alias, waits_for = len(record.arguments), record.alias, tuple(waits)
             yield CallInFlight(
-                name,
-                session,
-                at,
-                record.tool,
-                stage,
-                since,
-                arguments,
-                len(record.arguments),
-                rewritten,
-                record.alias,
-                tuple(waits),
+                name, session, at, record.tool, stage, since, arguments, size, rewritten, alias, waits_for
             )
 
     def _running_hooks(self, now: float) -> dict[str, list[RunningHook]]:
@@ -152,7 +143,7 @@ class LiveSession:
         return running
 
 
-def size(record: Record) -> int:
+def _size(record: Record) -> int:
     """Bytes of the long texts of a record."""
     texts = len(record.arguments) + len(record.final) + len(record.result_before) + len(record.result_after)
     return texts + sum(len(run.input) + len(run.result.stdout) + len(run.result.stderr) for run in record.hook_runs)
@@ -187,10 +178,10 @@ class Console:
     def note_ended(self, session: LiveSession, record: Record) -> None:
         """A call has ended. If too many wait, the oldest ones are only counted."""
         self._ended.append((session, record))
-        self._ended_bytes += size(record)
+        self._ended_bytes += _size(record)
         while len(self._ended) > _MOST_WAITING or self._ended_bytes > _MOST_BYTES_WAITING:
             _, oldest = self._ended.popleft()
-            self._ended_bytes -= size(oldest)
+            self._ended_bytes -= _size(oldest)
             if oldest.call in self._known_calls:
                 self._gone.append(oldest.call)
 
@@ -243,7 +234,7 @@ class Console:
         length = 0
         while self._ended and length < _LINE_BYTES:
             session, record = self._ended.popleft()
-            self._ended_bytes -= size(record)
+            self._ended_bytes -= _size(record)
             line = session.line(record)
             if line is None:
                 gone.append(record.call)
@@ -315,7 +306,8 @@ class Console:
 
     async def _answer(self, answer: Answer) -> None:
         place = answer.place[:200] or "a console"
-        self._responses.append(await self._feed.answer(answer, f"{self._who}, at {place}"))
+        taken = await self._feed.answer(answer, f"{self._who}, at {place}")
+        self._responses.append(taken)  # looked up only now: a tick may have taken the list meanwhile
 
 
 class _Waiting(Struct):
@@ -374,7 +366,7 @@ class LiveFeed:
 
     # --- what happens ---
 
-    def add(self, proxy: Proxy, user: str = "") -> None:
+    def add_session(self, proxy: Proxy, user: str = "") -> None:
         """A session begins."""
         self._sessions[proxy.session.id] = LiveSession(proxy, user)
         if self.can_ask:
@@ -387,9 +379,9 @@ class LiveFeed:
         session = self._sessions[proxy.session.id]
         proxy.policy.audit.on_ended = lambda record: self._ended(session, record)
         if self._consoles:
-            show_all(proxy)
+            _show_all(proxy)
 
-    def remove(self, proxy: Proxy) -> None:
+    def remove_session(self, proxy: Proxy) -> None:
         """A session has ended."""
         self._sessions.pop(proxy.session.id, None)
 
@@ -522,7 +514,7 @@ class LiveFeed:
     async def _serve_console(self, console: Console) -> None:
         self._consoles.add(console)
         for session in self._sessions.values():
-            show_all(session.proxy)
+            _show_all(session.proxy)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(console.read, tasks.cancel_scope)

@@ -130,12 +130,12 @@ class RunningCalls:
     def limit(self, open_calls: OpenCalls) -> None:
         """Refuse calls while the user has as many as may be; `open_calls` counts those of this session from now on."""
         self._open_calls = open_calls
-        open_calls.add(self._running)
+        open_calls.add_session(self._running)
 
     def unlimit(self) -> None:
         """The session has ended: its calls count no longer."""
         if self._open_calls is not None:
-            self._open_calls.remove(self._running)
+            self._open_calls.remove_session(self._running)
 
     def begin(self, call: Call) -> None:
         """Run a call, or refuse it because the user has too many."""
@@ -145,7 +145,7 @@ class RunningCalls:
             self._start(call)
 
     def _start(self, call: Call) -> None:
-        self._backpressure.add(call)
+        self._backpressure.add_call(call)
         self._pool.start(call)
 
     def _refuse_further(self, call: Call, most: int) -> None:
@@ -186,7 +186,7 @@ class RunningCalls:
             self._mcp_tasks.close(call)
             if call.holds_notifications and call.key not in self._router.calls:  # else its response will follow
                 self.release_notifications(call)
-            self._backpressure.remove(call)
+            self._backpressure.remove_call(call)
             if call.stopped_by is not None:  # calls have responded in most cases
                 self.respond(call, refusal(call, call.stopped_by))
             elif call.ended_because:
@@ -215,13 +215,13 @@ class RunningCalls:
 
     def end_unforwarded(self, why: str) -> None:
         """End all calls that have not been forwarded; `why` is a sentence without a full stop."""
-        self.end([call for call in self._running if call.phase is Phase.HELD], why)
+        self.end_calls([call for call in self._running if call.phase is Phase.HELD], why)
 
     def end_all(self, why: str) -> None:
         """End all calls: what its hooks have not allowed by now does not pass. `why` as in `end_unforwarded`."""
-        self.end(list(self._running), why)
+        self.end_calls(list(self._running), why)
 
-    def end(self, running: Sequence[Call], why: str) -> None:
+    def end_calls(self, running: Sequence[Call], why: str) -> None:
         """End these calls; `why` as in `end_unforwarded`."""
         for call in running:
             call.ended_because = call.ended_because or why
@@ -267,7 +267,7 @@ class RunningCalls:
 
     def release_backpressure(self, call: Call) -> None:
         """As in CallServices."""
-        self._backpressure.remove(call)
+        self._backpressure.remove_call(call)
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """As in CallServices."""
@@ -280,7 +280,7 @@ class RunningCalls:
                 await anyio.sleep_forever()
             return Ending.INTERRUPTED
         self._relay.to_server(line)
-        self._backpressure.remove(call)
+        self._backpressure.remove_call(call)
         await self._running[call].wait()
         if call.phase is Phase.CANCELLED:
             return Ending.INTERRUPTED
@@ -356,7 +356,7 @@ class Backpressure:
         self._bytes = 0
         self._full = False
 
-    def add(self, call: Call) -> None:
+    def add_call(self, call: Call) -> None:
         """The call begins to wait."""
         self._calls.add(call)
         self._bytes += len(call.line)
@@ -364,7 +364,7 @@ class Backpressure:
             self._full = True
             self._pause(True)
 
-    def remove(self, call: Call) -> None:
+    def remove_call(self, call: Call) -> None:
         """The call waits no longer. May be called again for the same call."""
         if call in self._calls:
             self._calls.remove(call)
@@ -395,10 +395,10 @@ class OpenCalls:
         """No further one may begin."""
         return sum(map(len, self._sessions)) >= self._most()
 
-    def add(self, calls: Sized) -> None:
+    def add_session(self, calls: Sized) -> None:
         """Count the calls of one more session, as many as it has at the time."""
         self._sessions.append(calls)
 
-    def remove(self, calls: Sized) -> None:
+    def remove_session(self, calls: Sized) -> None:
         """The session has ended."""
         self._sessions = [others for others in self._sessions if others is not calls]

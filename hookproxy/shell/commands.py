@@ -85,14 +85,10 @@ def says_all(line: str) -> bool:
     if read_line.unreadable:
         return False
     own = {command.words for command in read(line).commands}
-    if any(words and words[0].text == "git" and _writes(words) for words in own):
-        return False
+    for words in own:
+        if words and words[0].text == "git" and any(word.text.startswith("--output") for word in words):
+            return False  # `git diff` and its kin write a file
     return own.issuperset(read_line.commands) or any(map(runs_command, own))
-
-
-def _writes(words: Sequence[Word]) -> bool:
-    """True if `git diff` and its kin write a file."""
-    return any(word.text.startswith("--output") for word in words)
 
 
 class _Collector:

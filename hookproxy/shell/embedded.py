@@ -189,22 +189,21 @@ def _of_strings(masked: str, strings: list[str]) -> Iterator[Started]:
 
 def _unescaped(string: str) -> str:
     body = re.sub(r"^[rbuRBU]{0,2}('''|\"\"\"|'|\"|`)(.*)\1$", r"\2", string, flags=re.DOTALL)
-    return re.sub(
-        r"\\(?:x([0-9A-Fa-f]{2})|u\{?([0-9A-Fa-f]{2,5})\}?|([0-7]{1,3})|(n)|[tvfr]|(.))",
-        lambda part: (
-            chr(min(int(part[1] or part[2], 16), 0x10FFFF))
-            if part[1] or part[2]
-            else chr(int(part[3], 8) & 0xFF)
-            if part[3]
-            else "\n"
-            if part[4]
-            else ""
-            if part[5] == "\n"
-            else part[5] or " "
-        ),
-        body,
-        flags=re.DOTALL,
-    )
+    return _ESCAPE.sub(_character, body)
+
+
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u\{?([0-9A-Fa-f]{2,5})\}?|([0-7]{1,3})|(n)|[tvfr]|(.))", re.DOTALL)
+
+
+def _character(escape: re.Match[str]) -> str:
+    hexadecimal, octal, is_newline, other = escape[1] or escape[2], escape[3], escape[4], escape[5]
+    if hexadecimal:
+        return chr(min(int(hexadecimal, 16), 0x10FFFF))
+    if octal:
+        return chr(int(octal, 8) & 0xFF)
+    if is_newline:
+        return "\n"
+    return "" if other == "\n" else other or " "
 
 
 # --- make, ssh, docker, gdb ---

@@ -31,10 +31,7 @@ class Expansions:
     """Reads the expansions of one text. `read_group` and `read_text` read the commands inside of them."""
 
     def __init__(
-        self,
-        source: Source,
-        read_group: Callable[[Node, Input, int], None],
-        read_text: Callable[[str, int], None],
+        self, source: Source, read_group: Callable[[Node, Input, int], None], read_text: Callable[[str, int], None]
     ) -> None:
         self._source: Final = source
         self._read_group: Final = read_group

@@ -49,18 +49,15 @@ _BRACED: Final = re.compile(rf"[ \t]{_BLANKS}([{_CHARACTERS}=*?-]*\{{[{_CHARACTE
 """A word with braces, and nothing else that is not plain."""
 _PART: Final = re.compile(
     rf"(?P<plain>(?:[{_CHARACTERS}=-]|\{{\}}|(?<=[\w/])[~^#]|(?<![^\s=])~(?=/))+)|(?P<pattern>[*?])"
-    r"|'(?P<single>[^'\r]*)'|\"(?P<double>[^\"\\$`\r]*)\"|`(?P<backquoted>[^`\\\n\r<]*)`|(?P<process>[<>]\()"
+    r"|'(?P<single>[^'\r]*)'|\"(?P<double>[^\"\\$`\r]*)\""
     rf"|{_OTHER_PARTS}",
     re.ASCII,
 )
-_QUOTED_PART: Final = re.compile(
-    rf"(?P<plain>[^\"\\$`\r]+)|`(?P<backquoted>[^`\\\n\r<\"]*)`|(?P<continued>(?<![$\\])\\\n)|{_OTHER_PARTS}",
-    re.ASCII,
-)
+_QUOTED_PART: Final = re.compile(rf"(?P<plain>[^\"\\$`\r]+)|(?P<continued>(?<![$\\])\\\n)|{_OTHER_PARTS}", re.ASCII)
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
 _REDIRECTION: Final = re.compile(
     rf"{_BLANKS}(?:[12]?>&[12]{_END}|<<(?P<tabs>-?)(?![<-])|"
-    rf"(?:[12]?(?P<output>>>|>\||>(?!&))|(?P<input><<<|<(?![<&>(]))){_BLANKS}(?=[^\s<>&;|()]|[<>]\())"
+    rf"(?:[12]?(?P<output>>>|>\||>(?!&))|(?P<input><<<|<(?![<&>(]))){_BLANKS}(?=[^\s<>&;|()]))"
 )
 _REST_OF_LINE: Final = re.compile(r"[^'\"\\`()<#{}\[\]!\n\r]*(?=\n)")
 """What may follow a here-document's delimiter: nothing that could go on behind the end of the line."""
@@ -343,12 +340,10 @@ class _PlainReader:
             self._at = name.end()
             value = self._word()
             assignments.append((name[1], Word("", "") if value is None else Word(value.text, value.source)))
-            blanks = self._at
-            while line.startswith((" ", "\t"), blanks):
-                blanks += 1
-            if blanks == self._at:
+            blanks = _TO_WORD.match(line, self._at)
+            if blanks is None:
                 return None
-            self._at = blanks
+            self._at = blanks.end()
         return self._word()
 
     @staticmethod
@@ -462,12 +457,6 @@ class _PlainReader:
                     continue
                 case "substitution":
                     text = self._substitution(part.start())
-                case "process" if texts:
-                    raise _NotPlain
-                case "process":
-                    text = self._substitution(part.start(), Input("pipe") if text == ">(" else INHERITED)
-                case "backquoted":
-                    self._read_inside(part["backquoted"])
                 case _:  # a variable
                     pass
             texts.append(SPLIT if not in_quotes or "@" in text else HOLE)
@@ -476,9 +465,9 @@ class _PlainReader:
             raise _NotPlain
         return bare
 
-    def _substitution(self, start: int, input_: Input = INHERITED) -> str:
+    def _substitution(self, start: int) -> str:
         """Read from behind `$(` to behind its end: its text without here-documents."""
-        self.read_list(input_, (")",))
+        self.read_list(INHERITED, (")",))
         line, at, text = self._line, start, ""
         for end_of_line, end in self._bodies.items():
             if at <= end_of_line < self._at:

@@ -87,11 +87,10 @@ class Grammar:
         )
         """Words are of interest that are neither options nor operands."""
         of_rest = (program.anywhere, program.bundles, program.lists, program.shell, program.suffixes)
-        self._only_options: Final = (
-            program.runs == "nothing" and program.reads in ("", "text") and not any(of_rest) and "--" not in starting
-        )
+        self._only_options: Final = program.runs == "nothing" and program.reads in ("", "text") and not any(of_rest)
         """Nothing is started but by options, by words with a prefix, by assignments and by what is read."""
-        self._first_only: Final = self._only_options and not (program.permutes or program.reads or program.prefixes)
+        behind_operands = (program.permutes, program.reads, program.prefixes, "--" in starting)
+        self._first_only: Final = self._only_options and not any(behind_operands)
         """Nothing is of interest behind an operand; at most, a subcommand has a table of its own."""
 
     def of_option(self, option: str) -> frozenset[str]:

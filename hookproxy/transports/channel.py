@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from ..protocol.fast_scan import ReadCall
 
 READ_SIZE: Final = 65536  # bytes per read: the capacity of a pipe on Linux
 DRAIN_LIMIT: Final = 1024 * 1024  # bytes that `drain` reads at most: the largest pipe without privileges
 HIGH_WATER: Final = 256 * 1024  # bytes queued for a slow peer at which its counterpart is paused
 LOW_WATER: Final = 64 * 1024  # bytes queued at which reading resumes: one pipe, so that the peer never waits for us
+
+OnBytes = Callable[[bytes], None]
+OnEnd = Callable[[], None]
+OnFull = Callable[[bool], None]
 
 
 class Passage(Protocol):
@@ -75,14 +81,11 @@ class Refuses(Protocol):
     """Called with each one before the refusal is sent: why, the id to which the refusal responds, and its line."""
 
 
-class EndSignal:
+class EndSignal(Struct, eq=False):
     """Tells one listener that something has ended: an event would need a task that waits, which takes kilobytes."""
 
-    __slots__ = ("_listener", "is_set")
-
-    def __init__(self) -> None:
-        self.is_set = False
-        self._listener: Callable[[], object] | None = None
+    is_set: bool = False
+    _listener: Callable[[], object] | None = None
 
     def set(self) -> None:
         """It has ended. Further calls do nothing."""
@@ -101,13 +104,7 @@ class EndSignal:
 class Channel(Protocol):
     """One peer's pair of byte streams. Everything happens in the event loop's own thread, and nothing blocks."""
 
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
+    def start(self, on_bytes: OnBytes, on_end: OnEnd, on_full: OnFull, on_gone: OnEnd) -> None:
         """Begin to read: `on_bytes` gets each piece in the loop's own callback, `on_end` is called once at the end.
 
         `on_full(True)` means that the peer does not read what is written, `on_full(False)` that it reads again.

@@ -147,7 +147,7 @@ class StreamedLine:
     def add(self, part: bytes, hold: bool = False) -> bytes:
         """Add the line's next bytes; return those that are forwarded now: none with `hold`."""
         self._last = (self._last + part[-END_BYTES:])[-END_BYTES:]
-        ready = len(part) if self._envelope is None else self._envelope.add(part)
+        ready = len(part) if self._envelope is None else self._envelope.add_piece(part)
         if ready == len(part) and not (hold or self._kept):
             return part
         if hold or not ready:

@@ -21,7 +21,7 @@ import anyio
 
 from ..processes import platforms
 from ..processes.loop_callbacks import READABLE, WRITABLE
-from .channel import DRAIN_LIMIT, HIGH_WATER, LOW_WATER, READ_SIZE, Channel
+from .channel import DRAIN_LIMIT, HIGH_WATER, LOW_WATER, READ_SIZE, Channel, OnBytes, OnEnd, OnFull
 from .event_loop import direct_callbacks
 
 
@@ -109,13 +109,7 @@ class Pipe:
         self.queued = 0
         self.gone = False
 
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
+    def start(self, on_bytes: OnBytes, on_end: OnEnd, on_full: OnFull, on_gone: OnEnd) -> None:
         self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
         with contextlib.suppress(PermissionError):  # a file: it is always writable, and never hangs up
             self._direct.add_direct(self._sink, 0, self._writable)

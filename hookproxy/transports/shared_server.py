@@ -15,7 +15,7 @@ from typing import Final
 from ..protocol import feedback
 from ..protocol.fast_scan import END_BYTES, request_id, response_id
 from ..protocol.multiplex import SERVER, Multiplexer, Send
-from .channel import Channel, EndSignal
+from .channel import Channel, EndSignal, OnBytes, OnEnd, OnFull
 from .lines import Lines, split_lines
 from .user_load import LONG_BYTES
 
@@ -161,13 +161,7 @@ class SessionChannel:
         self.takes: Callable[[int], bool] = lambda _size: True
         """Whether a long message may wait for the agent."""
 
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
+    def start(self, on_bytes: OnBytes, on_end: OnEnd, on_full: OnFull, on_gone: OnEnd) -> None:
         self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
         self._started = True
         if self._server_is_full:

@@ -6,7 +6,10 @@ Law: what one user does not read takes no memory without a limit, whatever the s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from .http.responder import Responder
 
 LONG_BYTES: Final = 256 * 1024
 """Of a message that is counted before it is sent. Shorter ones are many, and their number is limited by `max_requests`
@@ -26,14 +29,6 @@ class Keeper(Protocol):
         """Keep nothing of what was sent."""
 
 
-class Unread(Protocol):
-    """A response to an agent that does not read."""
-
-    @property
-    def unsent(self) -> Callable[[], int]:
-        """Says how many bytes the agent has not taken yet."""
-
-
 class UserLoad:
     """What one user has open, in all sessions together."""
 
@@ -45,7 +40,7 @@ class UserLoad:
         """`most` says how many bytes may wait for the user's agents. `report` gets lines for people."""
         self._most = most
         self._report = report
-        self._unread: dict[Unread, Callable[[], int]] = {}  # bytes that wait for agents that do not read
+        self._unread: dict[Responder, Callable[[], int]] = {}  # bytes that wait for agents that do not read
         self.requests = 0
         """How many are in flight."""
         self.keepers: set[Keeper] = set()
@@ -55,7 +50,7 @@ class UserLoad:
         """Something waits for an agent that does not read."""
         return bool(self._unread)
 
-    def note_full(self, responder: Unread, *, full: bool) -> None:
+    def note_full(self, responder: Responder, *, full: bool) -> None:
         """An agent does not read, or reads again, or is gone: as Responder.on_full says it."""
         if full:
             self._unread[responder] = responder.unsent

@@ -38,15 +38,15 @@ class LastRecordAudit(Audit):
         self.record: Record | None = None
 
     def write(self, record: Record) -> str:
-        """As in Audit."""
         self.record = record
         return ""
 
 
 class TrialServices:
-    """What a call needs from a proxy. `result` is its result; None: the trial ends where the call would be forwarded.
+    """What a call needs from a proxy: the methods are those of CallServices, and say only what differs in a trial.
 
-    `tasks` ends when all hooks are done.
+    `result` is the result of the call; None: the trial ends where it would be forwarded. `tasks` ends when all hooks
+    are done.
     """
 
     def __init__(
@@ -77,59 +77,48 @@ class TrialServices:
         self._result = result
 
     def agent(self) -> str:
-        """As in CallServices: the agent is unknown."""
-        return ""
+        return ""  # it is unknown
 
     def tool(self, name: str) -> Tool | None:
-        """As in CallServices: no tools have been listed."""
         return self._router.tools.get(name)
 
     def may_have_feedback(self) -> bool:
-        """As in CallServices."""
         return False
 
     async def take_feedback(self) -> tuple[str, ...]:
-        """As in CallServices: no session has begun."""
-        return ()
+        return ()  # no session has begun
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
-        """As in CallServices."""
         if self._result is None or not self._router.calls.release(call):
             return Ending.INTERRUPTED
         self._router.from_server(response(call.sent_id or call.id, self._result))
         return raw_json.with_member(call.response_line, "id", call.id) if call.sent_id else call.response_line
 
     def release_notifications(self, call: Call) -> None:
-        """As in CallServices: there is no server that would send any."""
+        pass  # there is no server that would send any
 
     def forward_without_waiting(self, call: Call, line: bytes) -> bool:
-        """As in CallServices: every response is shown."""
-        return False
+        return False  # every response is shown
 
     def release_backpressure(self, call: Call) -> None:
-        """As in CallServices: nothing waits."""
+        pass  # nothing waits
 
     def respond(self, call: Call, line: bytes) -> None:
-        """As in CallServices."""
         self.response = line
 
     def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
-        """As in CallServices: there are no other calls."""
         self.remarks.append(f"{refuse.by} would also deny all other calls that wait for their hooks")
 
     def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
-        """As in CallServices: the result will be the same."""
         return raw_json.with_member(line, "id", call.sent_id) if self._router.calls.prepare_retry(call) else None
 
     def follow_tasks(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
-        """As in CallServices: there is no task to follow."""
         self.remarks.append("the result creates a task; hooks would run for the result of the task")
         return line
 
     def start_hooks(self, event_context: EventContext) -> None:
-        """As in CallServices. `tasks` waits for the hooks."""
         if event_context.event is Event.NOTIFICATION:
             self.approval_message = event_context.message
         self._tasks.start_soon(self._occur, replace(event_context, at=time()))
@@ -141,26 +130,22 @@ class TrialServices:
             self.report(f"{event_context.event} hooks could not be run: {problem.strerror}")
 
     def start_elicitation_hooks(self, seen: ElicitationSeen, only_observers: bool = False) -> None:
-        """As in CallServices: elicitations are not tried."""
+        pass  # elicitations are not tried
 
     async def answer_elicitations(self, result: Members) -> dict[str, ElicitationResponse] | None:
-        """As in CallServices: elicitations are not tried."""
         return None
 
     def report(self, text: str) -> None:
-        """As in CallServices."""
         self.remarks.append(text)
 
     def report_of_tool(self, tool: str, text: str) -> None:
-        """As in CallServices."""
         if (remark := f"{tool}: {text}") not in self.remarks:
             self.remarks.append(remark)
 
     def report_unwritten(self, problem: str) -> None:
-        """As in CallServices: nothing is written."""
+        pass  # nothing is written
 
     def why_lost(self) -> str:
-        """As in CallServices."""
         raise AssertionError("there is no server that could end")
 
 

@@ -71,33 +71,31 @@ class _ObservingExecutor(HookExecutor):
         applicable: Callable[[EventContext], Sequence[MatchedHook]] | None = None,
     ) -> list[HookRun]:
         if applicable is None:  # else each stage comes here with its own hooks
-            self.note(GroupRun(group, event_context, tuple(one.spec for one in hooks)))
+            self.note(GroupRun(group, event_context, tuple(hook.spec for hook in hooks)))
         return await super().run_group(group, hooks, event_context, hook_runs, listed, applicable)
 
 
 class ObservedHooks(Hooks):
-    """All hooks of one configuration; `observation` is filled in while they run."""
+    """All hooks of one configuration, as Hooks runs them; `observation` is filled in meanwhile."""
 
     observation: Observation
 
-    def note(self, one: HookRun) -> None:
-        """Record an evaluated run. To be given to `begin` as its `report`."""
-        for run in reversed(self.observation.runs):
-            if run.result is one.result:
-                run.hook_run = one
+    def note(self, hook_run: HookRun) -> None:
+        """Record an evaluated run. To be given to `open` as its `report`."""
+        for observed in reversed(self.observation.runs):
+            if observed.result is hook_run.result:
+                observed.hook_run = hook_run
                 return
-        texts = (*one.verdict.messages, one.verdict.failure)
-        self.observation.remarks += [f"{one.spec.label}: {text}" for text in texts if text]
+        texts = (*hook_run.verdict.messages, hook_run.verdict.failure)
+        self.observation.remarks += [f"{hook_run.spec.label}: {text}" for text in texts if text]
 
     async def run_pre_hooks(
         self, event_context: EventContext, listed: Tool | None, hook_runs: list[HookRun]
     ) -> Evaluation:
-        """As in Hooks."""
         self.observation.evaluation = await super().run_pre_hooks(event_context, listed, hook_runs)
         return self.observation.evaluation
 
     async def run_post_hooks(self, event_context: EventContext, hook_runs: list[HookRun]) -> Comments:
-        """As in Hooks."""
         self.observation.after.append(event_context)
         self.observation.comments = await super().run_post_hooks(event_context, hook_runs)
         return self.observation.comments
@@ -105,23 +103,20 @@ class ObservedHooks(Hooks):
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         self.observation = Observation()
         executor = _ObservingExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
-        executor.note = self._note_group_run
+        executor.note = lambda group_run: self.observation.group_runs.append(group_run)
         for handler, runner in executor.runners.by_type.items():
             executor.runners.by_type[handler] = self._observed_runner(runner)
         return executor
 
-    def _note_group_run(self, one: GroupRun) -> None:
-        self.observation.group_runs.append(one)
-
     def _observed_runner(self, runner: Runner) -> Runner:
-        async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
+        async def run_observed(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
             removed_variables = tuple(sorted(self.environ.keys() - env.keys()))
-            one = ObservedRun(spec, bytes(document.stdin), _variables(spec, document, env), removed_variables)
-            self.observation.runs.append(one)
-            one.result = await runner(spec, document, env)
-            return one.result
+            observed = ObservedRun(spec, bytes(document.stdin), _variables(spec, document, env), removed_variables)
+            self.observation.runs.append(observed)
+            observed.result = await runner(spec, document, env)
+            return observed.result
 
-        return run
+        return run_observed
 
 
 def _variables(spec: HookSpec, document: Document, inherited: Mapping[str, str]) -> Mapping[str, str]:

@@ -95,7 +95,7 @@ class TrialReport(Struct, frozen=True):
     def place(self, spec: HookSpec) -> tuple[str, str]:
         """The file and the key of a hook."""
         for group in self.groups:
-            if any(each is spec for each in group.hooks):
+            if any(hook is spec for hook in group.hooks):
                 return group.source, spec.source.removeprefix(f"{group.source}: ")
         return "", spec.source
 

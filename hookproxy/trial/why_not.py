@@ -64,9 +64,9 @@ class _HookContext(Struct, frozen=True):
     def group_run(self) -> GroupRun | None:
         """The last time that hooks of its group were run for its event."""
         found = [
-            one
-            for one in self.trial.observation.group_runs
-            if one.group is self.group and one.event_context.event is self.spec.event
+            group_run
+            for group_run in self.trial.observation.group_runs
+            if group_run.group is self.group and group_run.event_context.event is self.spec.event
         ]
         return found[-1] if found else None
 
@@ -105,17 +105,17 @@ def _not_matching(context: _HookContext) -> str:
     names = groups.match_values(context.group, context.event_context)
     if not any(map(spec.matches, names)):
         return f"{spec.matched_by} does not match {' or '.join(map(repr, names))}"
-    selected = [one.spec for each in groups.select_for(context.event_context) for one in each.hooks]
-    if any(one is spec for one in selected):
+    selected = [hook.spec for selection in groups.select_for(context.event_context) for hook in selection.hooks]
+    if any(hook is spec for hook in selected):
         return ""
-    same = [one for one in selected if one.identity == spec.identity and one.dialect == spec.dialect]
+    same = [hook for hook in selected if hook.identity == spec.identity and hook.dialect == spec.dialect]
     return f"it is the same hook as {same[0].source}, which runs once" if same else "another hook runs in its place"
 
 
 def _not_run(context: _HookContext, group_run: GroupRun) -> str:
     """Hooks of its group were run, but not this one."""
     spec = context.spec
-    if any(one is spec for one in group_run.hooks):
+    if any(hook is spec for hook in group_run.hooks):
         return "an earlier hook of its file refused the call"
     if spec.event is Event.PERMISSION_REQUEST and not _needs_person(context.trial) and not spec.every_call:
         return _NO_APPROVAL

@@ -70,14 +70,14 @@ def dependencies(layer: Layer, groups: Sequence[Group], file_context: FileContex
     if layer.source:
         found.files[layer.source] = layer.source
         prompter_files = scripts.files_of_command(layer.settings.prompter, os.path.dirname(layer.source), environ)
-        found.prompter_files = (layer.source, *_add(found, layer.source, prompter_files))
+        found.prompter_files = (layer.source, *_add_files(found, layer.source, prompter_files))
     for group in groups:
         if group.managed:
             continue
         name = layer.by_option.get(group.source) or layer.source or group.source
         found.files.setdefault(group.source, name)
         for spec in group.hooks:
-            paths = _add(found, name, scripts.files_of_hook(spec, environ))
+            paths = _add_files(found, name, scripts.files_of_hook(spec, environ))
             found.by_hook[id(spec)] = (group.source, *paths)
     for path in file_context.files_read:
         found.files.setdefault(path, layer.by_option.get(path) or layer.source or path)
@@ -85,7 +85,7 @@ def dependencies(layer: Layer, groups: Sequence[Group], file_context: FileContex
     return found
 
 
-def _add(found: Dependencies, name: str, files: scripts.CommandFiles) -> list[str]:
+def _add_files(found: Dependencies, name: str, files: scripts.CommandFiles) -> list[str]:
     """Add the files of one command to `found`, and return their paths."""
     paths = [path for path in files.all if not _belongs_to_system(path)]
     for path in paths:

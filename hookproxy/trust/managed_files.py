@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from msgspec import Struct
@@ -90,7 +90,8 @@ def _files(folder: str) -> Iterator[str]:
 def _exists(path: str) -> bool:
     """Whether the path exists, as a file of any kind. Raises ConfigError if its folder does not belong to root."""
     try:
-        resolved = resolve(path)
+        with resolved(path):
+            return True
     except FileNotFoundError:
         if os.path.lexists(path):  # a file system that is not mounted must not look like an absent file
             raise ConfigError(
@@ -99,17 +100,12 @@ def _exists(path: str) -> bool:
         return False
     except OSError as error:
         raise _unreadable(path, error) from None
-    resolved.close()
-    return True
 
 
 def _list_folder(folder: str) -> list[str]:
     try:
-        resolved = resolve(folder)
-        try:
-            opened = os.open(resolved.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=resolved.folder)
-        finally:
-            resolved.close()
+        with resolved(folder) as (parent, name):
+            opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
         try:
             ROOT_ONLY.check(folder, os.fstat(opened))
             return os.listdir(opened)
@@ -173,16 +169,14 @@ def read_root_owned(path: str) -> FileSnapshot:
 
 def read_owned(path: str, ownership: Ownership) -> FileSnapshot:
     """Read a file that nobody else can change. Raises OSError, ConfigError."""
-    resolved = resolve(path, ownership)
-    try:
-        opened = os.open(resolved.name, _FILE, dir_fd=resolved.folder)
-    except PermissionError as error:
-        if ownership is ROOT_ONLY:
-            raise _unreadable(path, error) from None
-        hint = f"{ownership.owner} must be able to read it: chgrp {ownership.owner} {path}; chmod 640 {path}"
-        raise ConfigError(path, f"cannot be read: {error.strerror}", hint) from None
-    finally:
-        resolved.close()
+    with resolved(path, ownership) as (folder, name):
+        try:
+            opened = os.open(name, _FILE, dir_fd=folder)
+        except PermissionError as error:
+            if ownership is ROOT_ONLY:
+                raise _unreadable(path, error) from None
+            hint = f"{ownership.owner} must be able to read it: chgrp {ownership.owner} {path}; chmod 640 {path}"
+            raise ConfigError(path, f"cannot be read: {error.strerror}", hint) from None
     try:
         state = os.fstat(opened)
         ownership.check(path, state)
@@ -196,22 +190,12 @@ def read_owned(path: str, ownership: Ownership) -> FileSnapshot:
         os.close(opened)
 
 
-class OpenedPath(Struct):
-    """The end of a path with every link followed: an open folder, and the name of the file in it."""
+@contextmanager
+def resolved(path: str, ownership: Ownership = ROOT_ONLY) -> Iterator[tuple[int, str]]:
+    """The end of a path with every link followed: a folder, open until the block ends, and the name of the file in it.
 
-    folder: int
-    name: str
-    state: os.stat_result
-
-    def close(self) -> None:
-        """Close the folder."""
-        os.close(self.folder)
-
-
-def resolve(path: str, ownership: Ownership = ROOT_ONLY) -> OpenedPath:
-    """Follow a path from / on. Everything on the way, and the file at its end, must belong to the owner.
-
-    Raises OSError, ConfigError that names the fix, and ValueError for an invalid path. The caller closes the result.
+    Everything on the way from / on, and the file itself, must belong to the owner. Raises OSError, ConfigError that
+    names the fix, and ValueError for an invalid path.
     """
     folder_fd = os.open("/", _FOLDER)
     folder_path, links = "/", 0
@@ -234,12 +218,12 @@ def resolve(path: str, ownership: Ownership = ROOT_ONLY) -> OpenedPath:
                 continue
             ownership.check(full_path, state)
             if not parts:
-                return OpenedPath(folder_fd, name, state)
+                break
             folder_fd, folder_path = _enter_folder(folder_fd, name), full_path
             ownership.check(folder_path, os.fstat(folder_fd))
-    except BaseException:
+        yield folder_fd, name
+    finally:
         os.close(folder_fd)
-        raise
 
 
 def _enter_folder(folder_fd: int, name: str) -> int:
@@ -271,8 +255,9 @@ def check_programs(layer: Layer, environ: Mapping[str, str], ownership: Ownershi
 
 def _check_program(path: str, source: str, ownership: Ownership) -> None:
     try:
-        with suppress(FileNotFoundError, NotADirectoryError):  # only the owner can create it: the folder is the owner's
-            resolve(path, ownership).close()
+        # Only the owner can create a missing one: the folder is the owner's.
+        with suppress(FileNotFoundError, NotADirectoryError), resolved(path, ownership):
+            pass
         if ownership.sticky_folders:  # where everybody can put a missing program, or a module beside a script
             _check_folder_of(path, replace(ownership, sticky_folders=False))
     except ConfigError as problem:

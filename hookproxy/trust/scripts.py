@@ -234,7 +234,6 @@ class _CommandContext:
             self.files.named += sorted(found - {script})
 
     def _add_script(self, word: str) -> None:
-        """Add a program or script that is named by its path."""
         if "$" in word or "`" in word:
             self.files.unresolved_programs.append(f"{word}, which only a shell can expand")
             self.files.not_covered.append(self.files.unresolved_programs[-1])
@@ -292,7 +291,6 @@ def _commands(line: str) -> Iterator[list[str]]:
 
 
 def _tokens(line: str) -> list[str]:
-    """The words and operators of a command line."""
     lexer = shlex.shlex(line.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""

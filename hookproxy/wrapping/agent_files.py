@@ -95,7 +95,7 @@ def short(path: str, home: str) -> str:
 
 
 def plan_all(
-    found: Sequence[AgentFile], names: Sequence[str], plan: Callable[[AgentFile, Sequence[str]], Plan]
+    found: Sequence[AgentFile], names: Sequence[str], plan: Callable[[str, Configuration, Sequence[str]], Plan]
 ) -> tuple[list[PlannedFile], list[UserError]]:
     """Plan the change of each file that has servers; `names` select servers, each in at least one of the files.
 
@@ -109,10 +109,12 @@ def plan_all(
     planned: list[PlannedFile] = []
     for file in usable:
         wanted = [name for name in names if len(usable) == 1 or name in _server_names(file)]
-        if file.snapshot is None or (names and not wanted):
+        if file.snapshot is None or file.configuration is None or (names and not wanted):
             continue
         try:
-            planned.append(PlannedFile(file.config_file, file.snapshot, plan(file, wanted)))
+            planned.append(
+                PlannedFile(file.config_file, file.snapshot, plan(file.config_file.path, file.configuration, wanted))
+            )
         except UserError as error:
             errors.append(error)
     return planned, errors

@@ -10,7 +10,6 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -25,7 +24,6 @@ MAX_BYTES: Final = 16 * 2**20
 BACKUP: Final = ".hookproxy-backup"
 """The ending of the backup's name. The backup is the file before the last change."""
 
-_NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -101,48 +99,6 @@ def replace(snapshot: Snapshot, text: str) -> str:
             f"nothing was changed; {folder} must be writable, and the file must belong to you",
         ) from None
     return snapshot.real + BACKUP
-
-
-def create(texts: Mapping[str, str]) -> list[str]:
-    """Create these files, by their absolute paths, or none of them. Returns the folders that were made for them.
-
-    One that begins with `#!` is executable. Raises UserError, for a file that exists too: nothing is overwritten.
-    """
-    created: list[str] = []
-    folders: list[str] = []
-    path = ""
-    try:
-        for path, text in texts.items():
-            for folder in missing_folders(os.path.dirname(path)):
-                os.mkdir(folder)
-                folders.append(folder)
-            mode = 0o777 if text.startswith("#!") else 0o666  # the umask removes some of these bits
-            fd = os.open(path, _NEW_FILE_FLAGS, mode)
-            created.append(path)
-            with open(fd, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-    except BaseException as error:
-        for name in created:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-        remove_empty(folders)
-        if isinstance(error, OSError):
-            hint = "nothing was written; name a folder that is yours"
-            raise UserError(f"{path} cannot be written: {error.strerror}", hint) from None
-        raise
-    return folders
-
-
-def missing_folders(folder: str) -> list[str]:
-    """The folder and those above it that do not exist, the outer ones first."""
-    return [] if os.path.isdir(folder) else [*missing_folders(os.path.dirname(folder)), folder]
-
-
-def remove_empty(folders: Sequence[str]) -> None:
-    """Remove those of the folders that are empty, the inner ones first."""
-    for folder in sorted(folders, key=len, reverse=True):
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)
 
 
 def _swap_files(folder_fd: int, name: str, snapshot: Snapshot, text: str) -> None:

@@ -162,7 +162,7 @@ def quote(word: str) -> str:
     return json.dumps(word, ensure_ascii=False)
 
 
-def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
+def insert_member(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
     """Insert a member after another one, with the same layout."""
     at = mapping.members.index(after)
     begin = _past_comma(text, mapping, at)
@@ -180,7 +180,7 @@ def _past_comma(text: str, mapping: MappingNode, at: int) -> int:
     return text.index(_COMMA, previous) + 1
 
 
-def drop(_text: str, mapping: MappingNode, member: Member) -> Edit:
+def remove_member(_text: str, mapping: MappingNode, member: Member) -> Edit:
     """Remove a member, with the comma that it needed."""
     return without_member(mapping, member)
 
@@ -195,4 +195,6 @@ def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
     return Layout(mapping.start, mapping.end, parts, separator)
 
 
-JSON: Final = Syntax("JSON", (".json", ".jsonc", ".json5"), read, quote, add, drop, layout, ": ", quotes_keys=True)
+JSON: Final = Syntax(
+    "JSON", (".json", ".jsonc", ".json5"), read, quote, insert_member, remove_member, layout, ": ", quotes_keys=True
+)

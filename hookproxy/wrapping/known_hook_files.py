@@ -70,7 +70,13 @@ def _starts_hookproxy(path: str) -> bool:
 def _paths(environ: Mapping[str, str], home: str, cwd: str) -> Iterator[tuple[str, str, bool]]:
     """The existing files, each once, with their dialects, and whether they belong to the project."""
     seen: set[str] = set()
-    for path, dialect, in_project in (*_user_paths(environ, home), *_project_paths(cwd)):
+    of_project = [
+        (path, dialect.name, True)
+        for dialect in DIALECTS.values()
+        for files in dialect.project_files
+        for path in _matching(cwd, files)
+    ]
+    for path, dialect, in_project in (*_user_paths(environ, home), *of_project):
         real = os.path.realpath(path)
         if real not in seen:
             seen.add(real)
@@ -88,12 +94,6 @@ def _user_paths(environ: Mapping[str, str], home: str) -> Iterator[tuple[str, st
                 yield from ((path, dialect.name, False) for path in _matching(folder, place.files) if folder)
             elif any(os.path.isfile(os.path.join(folder, name)) for name in place.whole_with):
                 yield folder, dialect.name, False
-
-
-def _project_paths(cwd: str) -> Iterator[tuple[str, str, bool]]:
-    for dialect in DIALECTS.values():
-        for files in dialect.project_files:
-            yield from ((path, dialect.name, True) for path in _matching(cwd, files))
 
 
 def _matching(folder: str, files: str) -> list[str]:

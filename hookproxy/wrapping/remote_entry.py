@@ -123,11 +123,11 @@ def of_mcp_remote(entry: Entry, syntax: str) -> Remote | None:
     for name, value in called.headers:
         references = _AGENT_REFERENCE.findall(value)
         if references and all(REFERENCE.fullmatch(reference) for reference in references) and options.is_scheme(value):
-            options.add(name, options.own_references(value))
+            options.add_header(name, options.own_references(value))
         elif references and syntax != "JSON":  # only agents with JSON replace references in `env`
             raise NotTranslatable("mixes a secret with a reference in a header: move the whole value into its env")
         else:
-            options.add_hidden(name, value)
+            options.add_hidden_header(name, value)
     removed = frozenset({entry.args_key} & entry.values.keys())
     return options.remote(entry.command.key, removed, [])
 
@@ -177,22 +177,22 @@ class _Options:
     def add_headers(self, key: str, value: object) -> None:
         """Add the headers under one of HEADER_KEYS."""
         if key == "bearer_token_env_var":
-            self.add("Authorization", f"Bearer {self.variable(key, value)}")
+            self.add_header("Authorization", f"Bearer {self.variable(key, value)}")
             return
         if not isinstance(value, dict):
             raise NotTranslatable(f"has {key} that are not a table of names and values")
         for name, text in value.items():
             if key == "env_http_headers":
-                self.add(name, self.variable(f"{key}.{name}", text))
+                self.add_header(name, self.variable(f"{key}.{name}", text))
             elif not isinstance(text, str):
                 raise NotTranslatable(f"has a header {name} that is not a string")
             elif self.has_goose_reference(text):
                 text = self.own_goose_references(text)
                 if not (self.is_scheme(text) and self.known.issuperset(REFERENCE.findall(text))):
                     raise NotTranslatable(f"mixes a secret with a reference in the header {name}")
-                self.add(name, text)
+                self.add_header(name, text)
             else:
-                self.add_hidden(name, text)
+                self.add_hidden_header(name, text)
 
     def variable(self, key: str, name: object) -> str:
         """A reference to a variable of the agent's own environment."""
@@ -225,20 +225,20 @@ class _Options:
         """True if there is no secret beside the references."""
         return bool(_SCHEME_ONLY.fullmatch(REFERENCE.sub("", text)))
 
-    def add(self, name: str, value: str) -> None:
+    def add_header(self, name: str, value: str) -> None:
         """Add a header with a value that may be on a command line."""
         if not _HEADER_NAME.fullmatch(name) or name.lower() in _FIXED_HEADERS:
             raise NotTranslatable(f"has a header with the name {name!r}")
         self.options += ["--header", f"{name}: {value}"]
 
-    def add_hidden(self, name: str, value: str) -> None:
+    def add_hidden_header(self, name: str, value: str) -> None:
         """Add a header whose value goes into a variable; one that hookproxy sets itself is left out."""
         if name.lower() in _OWN_HEADERS or name.lower().startswith("mcp-"):
             self.notes.append(f"the header {name} is left out: hookproxy sets it itself")
             return
         if not (value.isascii() and value.isprintable() and value.strip()):
             raise NotTranslatable(f"has a header {name} that is empty, or has characters that a header cannot contain")
-        self.add(name, self.hidden(f"{HEADER_VARIABLE}{re.sub(r'[^A-Z0-9]', '_', name.upper())}", value))
+        self.add_header(name, self.hidden(f"{HEADER_VARIABLE}{re.sub(r'[^A-Z0-9]', '_', name.upper())}", value))
 
     def hidden(self, variable: str, value: str) -> str:
         """A reference to a new variable with this value."""

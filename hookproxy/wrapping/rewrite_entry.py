@@ -78,7 +78,6 @@ def _can_be_left_out(own: str, kept: str, name: str, value: str) -> bool:
 
 
 def _command(syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> list[str]:
-    """The keys of the command and its arguments."""
     program, *arguments = map(syntax.quote, words)
     if entry.shape.command_is_list:
         return [syntax.pair(entry.shape.command, f"[{', '.join((program, *arguments))}]")]

@@ -110,10 +110,10 @@ class Syntax(Struct, frozen=True):
     """(path, text): parses the text. Raises ConfigError that names the path and the line, also for duplicate keys."""
     quote: Callable[[str], str]
     """(string): the string as an item of a list."""
-    add: Callable[[str, MappingNode, Member, str, str], Edit]
+    insert_member: Callable[[str, MappingNode, Member, str, str], Edit]
     """(text, mapping, after, key, value): inserts a key with its spelled value after a member of the mapping."""
-    drop: Callable[[str, MappingNode, Member], Edit]
-    """(text, mapping, member): removes the member from the mapping. This undoes `add` exactly."""
+    remove_member: Callable[[str, MappingNode, Member], Edit]
+    """(text, mapping, member): removes the member from the mapping. This undoes `insert_member` exactly."""
     layout: Callable[[str, str, MappingNode], Layout | None]
     """(text, name, mapping): how the entry of a server is laid out; None if it cannot be rewritten."""
     assignment: str

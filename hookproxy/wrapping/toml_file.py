@@ -94,7 +94,6 @@ def _member(path: str, text: str, key: str, value: object, statement: _Statement
 
 
 def _list_node(path: str, text: str, start: int, end: int, values: list[object]) -> ListNode:
-    """An array of strings."""
     items: list[Leaf] = []
     last, position = start + 1, _skip_blanks(text, start + 1)
     while position < end - 1 and (found := _STRING.match(text, position)):
@@ -114,7 +113,7 @@ def _skip_blanks(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
+def insert_member(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
     """Insert a line after that of another key; in an inline table, insert an entry."""
     start = text.rfind("\n", 0, after.start) + 1
     statement = _STATEMENT.fullmatch(text, start, after.value.start)
@@ -125,7 +124,7 @@ def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) ->
     return Edit(end, end, f"{line_break(text, end)}{before}{key}{between}{value}")
 
 
-def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
+def remove_member(text: str, mapping: MappingNode, member: Member) -> Edit:
     """Remove a line; in an inline table, remove an entry."""
     start = text.rfind("\n", 0, member.start) + 1
     if _STATEMENT.fullmatch(text, start, member.value.start):
@@ -224,7 +223,6 @@ def _path(key: str) -> tuple[str, ...]:
 
 
 def _value_end(text: str, at: int) -> int:
-    """The end of the value at this position."""
     if text[at : at + 1] not in ("[", "{"):
         found = _STRING.match(text, at) or _SCALAR.match(text, at)
         return found.end() if found else at
@@ -243,4 +241,4 @@ def _value_end(text: str, at: int) -> int:
     return at
 
 
-TOML: Final = Syntax("TOML", (".toml",), read, quoted, add, drop, layout, " = ")
+TOML: Final = Syntax("TOML", (".toml",), read, quoted, insert_member, remove_member, layout, " = ")

@@ -140,13 +140,7 @@ def needless_backup(path: str) -> str:
     try:
         text = files.read(backup).text
         now = files.read(real).text if os.path.lexists(real) else ""
-        if text == now or _unwrapped(real, text) == now:
-            return backup
+        is_needless = text == now or edit_plan.unwrap(edit_plan.read(real, text), []).text == now
+        return backup if is_needless else ""
     except UserError:
         return ""
-    return ""
-
-
-def _unwrapped(path: str, text: str) -> str:
-    """The text without hookproxy's words. Raises UserError."""
-    return edit_plan.unwrap(edit_plan.read(path, text), []).text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from ..processes.short_command import exit_status
@@ -22,24 +23,12 @@ def is_shared(path: str, environ: Mapping[str, str]) -> bool:
     If git is not installed or cannot tell, the file counts as shared. The repository may be anybody's: of its settings,
     the one that names a program to run is switched off.
     """
-    real = os.path.realpath(path)
-    folder = os.path.dirname(real)
-    if not _in_work_tree(folder):
+    real = Path(path).resolve()
+    if not any(os.path.lexists(folder / ".git") for folder in real.parents):  # in linked work trees it is a file
         return False
     git = shutil.which("git", path=environ.get("PATH"))
     if git is None or not os.path.isabs(git):
         return True
-    argv = (git, "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--", real)
+    argv = (git, "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--", str(real))
     variables = {name: value for name, value in environ.items() if not name.startswith("GIT_")}
-    return exit_status(argv, folder, variables, SECONDS) != _IGNORED
-
-
-def _in_work_tree(folder: str) -> bool:
-    """True if the folder or one above it has an entry `.git`: a folder, or in linked work trees a file."""
-    while True:
-        if os.path.lexists(os.path.join(folder, ".git")):
-            return True
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return False
-        folder = parent
+    return exit_status(argv, str(real.parent), variables, SECONDS) != _IGNORED

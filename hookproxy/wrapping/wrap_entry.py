@@ -243,7 +243,7 @@ def _insert(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> 
     quoted = [*quoted[1:], text[command.value.start : command.value.end]]
     if list_node is not None:
         return [new_command, _prepend(list_node, quoted)]
-    new_args = syntax.add(text, entry.parent, command, entry.args_key, f"[{', '.join(quoted)}]")
+    new_args = syntax.insert_member(text, entry.parent, command, entry.args_key, f"[{', '.join(quoted)}]")
     return [new_command, new_args]
 
 
@@ -256,7 +256,6 @@ def _prepend(list_node: ListNode, quoted: Sequence[str]) -> Edit:
 
 
 def _replace(syntax: Syntax, entry: Entry, words: tuple[str, ...], count: int) -> list[Edit]:
-    """The edits that replace hookproxy's present words."""
     quoted = [syntax.quote(word) for word in words]
     command, list_node = entry.command, entry.list_node
     if command is None or list_node is None:
@@ -285,5 +284,5 @@ def unwrap(text: str, syntax: Syntax, entry: Entry) -> list[Edit]:
     if present.count < len(list_node.items):
         return [*edits, Edit(list_node.starts[0], list_node.starts[present.count], "")]
     if present.added_list and entry.args is not None:
-        return [*edits, syntax.drop(text, entry.parent, entry.args)]
+        return [*edits, syntax.remove_member(text, entry.parent, entry.args)]
     return [*edits, *([list_node.clear] if list_node.clear else [])]

@@ -15,10 +15,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..files.create import missing_folders
 from ..files.folder_lock import lock_folder
 from ..files.replace import replace_file
 from ..model.errors import ConfigError, UserError, file_hint
-from .files import missing_folders
 
 FILE = "written.json"
 """Its name in the state folder."""

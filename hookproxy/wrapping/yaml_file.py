@@ -159,7 +159,7 @@ class _Reader:
         return leaves
 
 
-def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
+def insert_member(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
     """Insert a line after that of another key; in braces, insert an entry."""
     before = text[text.rfind("\n", 0, after.start) + 1 : after.start]
     if text.startswith("{", mapping.start) or before.strip():
@@ -168,7 +168,7 @@ def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) ->
     return Edit(end, end, f"{line_break(text, end)}{before}{key}: {value}")
 
 
-def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
+def remove_member(text: str, mapping: MappingNode, member: Member) -> Edit:
     """Remove a line; in braces, remove an entry."""
     if text.startswith("{", mapping.start):
         return without_member(mapping, member)
@@ -193,4 +193,4 @@ def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
     return Layout(parts[0].start, parts[-1].end, tuple(parts), line_break(text, parts[0].start) + indent)
 
 
-YAML: Final = Syntax("YAML", (".yaml", ".yml"), read, quoted, add, drop, layout, ": ")
+YAML: Final = Syntax("YAML", (".yaml", ".yml"), read, quoted, insert_member, remove_member, layout, ": ")

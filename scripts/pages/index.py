@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import textwrap
 from importlib import import_module, util
 from pathlib import Path
 from pkgutil import iter_modules
@@ -22,7 +23,7 @@ from typing import Final
 
 def index() -> str:
     """The text of the file."""
-    modules = [import_module(f"{dialects.__name__}.{one.name}") for one in iter_modules(dialects.__path__)]
+    modules = [import_module(f"{dialects.__name__}.{info.name}") for info in iter_modules(dialects.__path__)]
     found = {module.DIALECT.name: module for module in modules if hasattr(module, "DIALECT")}
     names = [
         name for name, module in found.items() for name in (name, f"{name}@current")[: 1 + hasattr(module, "CURRENT")]
@@ -32,13 +33,20 @@ def index() -> str:
     variables = sorted({variable for module in found.values() for variable in module.DIALECT.variables})
     signs_type = "Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[str, tuple[str, ...]]]]"
     text = (
-        f"NAMES: Final = {tuple(names)}\n"
+        f"NAMES: Final = (\n{_words(names)}\n)  # fmt: skip\n"
         f'"""All dialects."""\n\nDOCUMENTS: Final[{signs_type}] = {signs}\n'
         f'"""By the names of the dialects that have an agent: the `DocumentSigns` of its documents."""\n\n'
-        f'VARIABLES: Final = frozenset({variables})\n"""The identity variables of all dialects."""\n'
+        f"VARIABLES: Final = frozenset((\n{_words(variables)}\n))  # fmt: skip\n"
+        f'"""The identity variables of all dialects."""\n'
     )
     format_command = (sys.executable, "-m", "ruff", "format", "--stdin-filename", str(Path(__file__)), "-")
     return subprocess.run(format_command, input=HEAD + text, capture_output=True, text=True, check=True).stdout
+
+
+def _words(words: list[str]) -> str:
+    """Strings with commas, as many on each line as fit."""
+    text = ", ".join(f'"{word}"' for word in words)
+    return textwrap.fill(text, 118, break_on_hyphens=False, initial_indent="    ", subsequent_indent="    ")
 
 
 def _agent_side(module: ModuleType) -> AgentSide | None:

@@ -18,7 +18,7 @@ def picture() -> str:
     shown = subprocess.run(
         command, capture_output=True, text=True, check=True, timeout=60, env=os.environ | {"COLUMNS": "80"}
     ).stdout
-    scene = re.split(r"(?m)^\d  \w+ ─*\n", shown)[3].strip("\n")
+    scene = re.split(r"(?m)^\d  \w+ -*\n", shown)[3].strip("\n")
     lines = ["hookproxy demo", "", *_without_times(scene)]
     texts = "\n".join(_line(number, line) for number, line in enumerate(lines))
     width, height = round(COLUMNS * COLUMN), 2 * MARGIN + LINE * len(lines)

@@ -26,9 +26,9 @@ def verbs() -> str:
 
 def _parsers(verb: str, path: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     module = import_module(path)
-    yield verb, module.build_parser().argparse()
+    yield verb, module.build_parser()
     for part, parser in getattr(module, "subverb_parsers", dict)().items():
-        yield f"{verb} {part}", parser.argparse()
+        yield f"{verb} {part}", parser
 
 
 def _section(name: str, parser: argparse.ArgumentParser) -> str:

@@ -43,6 +43,7 @@ def test_torn_lines_have_one_hash_together(tmp_path: Path) -> None:
 def test_without_a_whole_line_there_is_no_previous_hash(tmp_path: Path) -> None:
     assert tail(tmp_path / "file", b"") == Tail()
     assert tail(tmp_path / "file", b"nonsense\n") == Tail("", digest(b"nonsense"))
+    assert tail(tmp_path / "file", b"of\ntwo\npieces\n") == Tail("", digest(b"of\ntwo\npieces"))
 
 
 def test_a_file_without_lines_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +192,7 @@ def refusal(path: str) -> tuple[int | None, str | None, str]:
     return raised.value.errno, raised.value.strerror, raised.value.filename
 
 
-@pytest.mark.parametrize("key", [KEY, b"x" * 4095])
+@pytest.mark.parametrize("key", [KEY, b"x" * 4095, b" " + KEY + b"\t", b"X" + KEY + b"X"])
 def test_a_key_is_read_without_line_feeds_around_it(key: bytes, tmp_path: Path) -> None:
     before = os.listdir("/dev/fd")
     assert hash_chain.read_key(key_file(tmp_path, key + b"\n")) == key
@@ -208,7 +209,7 @@ def test_a_key_that_is_too_short_is_refused(content: bytes, tmp_path: Path) -> N
     path = key_file(tmp_path, content)
     number, text, file = refusal(path)
     assert (number, file) == (errno.EINVAL, path)
-    assert text == "has fewer than 32 bytes: it is no key"
+    assert text == "has fewer than 32 bytes: it is not a key"
 
 
 @pytest.mark.parametrize("mode", [0o601, 0o602, 0o604, 0o610, 0o620, 0o640])

@@ -275,7 +275,7 @@ async def test_an_authorization_server_that_fails_is_reported_and_no_login_is_as
     await store.write(login := tenant.login(), keyring=False)
     run = credentials(tenant, store)
     assert await run.refused(401, "", header(login)) is None
-    assert f"{tenant.issuer} cannot be used: the token endpoint answers with status {status}" in run.hint
+    assert f"{tenant.issuer} cannot be used: the token endpoint responds with status {status}" in run.hint
     assert "A login is not needed" in run.hint
     assert "hookproxy login" not in run.hint
     assert await run.refused(401, "", header(login)) is None  # at once: calls do not wait for it one after another
@@ -331,7 +331,7 @@ async def test_a_silent_authorization_server_ends_the_wait(
 
     run = StoredCredentials(tenant.url, store, silent, {})
     assert await run.refused(401, "", header(login)) is None
-    assert f"{tenant.issuer} has not answered within 0 s" in run.hint
+    assert f"{tenant.issuer} has not responded within 0 s" in run.hint
 
 
 async def test_a_cancelled_call_does_not_lose_the_refresh_token(oauth: OAuthServer, store: LoginStore) -> None:

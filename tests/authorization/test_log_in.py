@@ -375,7 +375,7 @@ def without_pkce(found: dict[str, Any]) -> dict[str, Any]:
         ({"edit_metadata": lambda found: found | {"token_endpoint": "javascript:alert(1)"}}, "has no metadata"),
         ({"edit_metadata": lambda found: found | {"issuer": "https://other.example.com"}}, "issuer mismatch"),
         ({"edit_metadata": lambda found: {}}, "has no metadata of an authorization server"),
-        ({"edit_metadata": lambda found: {"status": 500}}, "answers with status 500"),
+        ({"edit_metadata": lambda found: {"status": 500}}, "responds with status 500"),
         ({"edit_metadata": lambda found: {**found, "registration_endpoint": None}}, "does not let programs register"),
         (
             {"edit_metadata": lambda found: found | {"registration_endpoint": f"{found['issuer']}/none"}},
@@ -385,12 +385,12 @@ def without_pkce(found: dict[str, Any]) -> dict[str, Any]:
             {"edit_resource": lambda found: found | {"resource": "https://other.example.com/mcp"}},
             "is about another server: https://other.example.com/mcp",
         ),
-        ({"edit_resource": lambda found: {"status": 503}}, "answers with status 503"),
+        ({"edit_resource": lambda found: {"status": 503}}, "responds with status 503"),
         (
             {"edit_resource": lambda found: found | {"authorization_servers": ["http://auth.example.com"]}},
             "the authorization server does not use https",
         ),
-        ({"token_status": 500}, "the token endpoint answers with status 500"),
+        ({"token_status": 500}, "the token endpoint responds with status 500"),
         ({"edit_token": lambda found: found | {"token_type": "DPoP"}}, "no token of type Bearer"),
         ({"edit_token": lambda found: found | {"access_token": "a\r\nb"}}, "no usable token"),
         (
@@ -453,7 +453,7 @@ def test_a_right_issuer_in_the_redirect_is_accepted(oauth: OAuthServer, capsys: 
         (["http://mcp.example.com/"], "does not use https"),
         (["https://user:secret@mcp.example.com/"], "holds a name or password"),
         (["mcp.example.com"], "is not the address of a server"),
-        (["--list", "https://mcp.example.com/"], "--list takes no address"),
+        (["--list", "https://mcp.example.com/"], "--list does not take an address"),
         (["--port", "70000", "https://mcp.example.com/"], "out of range"),
         (["--timeout", "0", "https://mcp.example.com/"], "out of range"),
         (["--client-credentials", "https://mcp.example.com/"], "needs a secret"),
@@ -571,7 +571,8 @@ def test_logging_out_works_without_the_authorization_server(oauth: OAuthServer, 
     login(capsys, tenant.url)
     assert main(["logout", tenant.url]) == 0
     output = capsys.readouterr().out
-    assert f"logged out of {tenant.url}\n  its tokens may be valid until they end: {dead} cannot be reached" in output
+    problem = f"its tokens may stay valid until they expire: {dead} cannot be reached"
+    assert f"logged out of {tenant.url}\n  {problem}" in output
     assert stored(tenant.url) is None
 
 

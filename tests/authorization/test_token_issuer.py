@@ -169,7 +169,7 @@ async def test_known_keys_go_on_while_the_issuer_is_away_and_unknown_ones_say_so
     rig.later(3600)
     assert await rig.user(rig.token(exp=rig.time + 60)) == "alice"
     rig.later(20)
-    with pytest.raises(IssuerUnavailable, match="answers with status 503"):
+    with pytest.raises(IssuerUnavailable, match="responds with status 503"):
         await rig.issuer.check(rig.token(SigningKey("two"), exp=rig.time + 60))
     assert len(rig.reports) == 1
     rig.tenant.keys_status = 200
@@ -210,8 +210,8 @@ async def test_while_an_attempt_runs_known_keys_are_used_without_waiting(make: C
         ({"edit_metadata": lambda found: found | {"jwks_uri": "http://mcp.example.com/keys"}}, "does not use https"),
         ({"edit_metadata": lambda found: found | {"jwks_uri": "file:///etc/passwd"}}, "is not a usable address"),
         ({"edit_metadata": lambda found: found | {"jwks_uri": "https://169.254.169.254/"}}, "is in a private network"),
-        ({"edit_metadata": lambda found: found | {"status": 500}}, "answers with status 500"),
-        ({"keys_status": 404}, "answers with status 404"),
+        ({"edit_metadata": lambda found: found | {"status": 500}}, "responds with status 500"),
+        ({"keys_status": 404}, "responds with status 404"),
     ],
 )
 async def test_an_issuer_that_cannot_be_used_is_named_with_its_reason(

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.cli.check import USAGE, main
+from hookproxy.cli.check import build_parser, main
 from hookproxy.model.errors import UserError
 from tests.support import terminal
 
@@ -88,7 +88,7 @@ hookproxy they would run twice
 .claude/settings.json (claude)
    6  PreToolUse if mcp__git__*: LONG (600 s; if it fails, the call is refused)
   16  PreToolUse: true false \\x1b[31m\\u202e (600 s; nothing waits for it)
-  27  PostToolUse: true (1.5 s; if it fails, the model is informed)
+  27  PostToolUse: true (1.5 s; if it fails, the result passes, and the model is informed that it was not judged)
   39  PostToolUseFailure: true (600 s; if it fails, the result passes)
   49  SessionEnd: true (1.5 s; if it fails, everything continues)
   56  Stop: cannot fire behind MCP: an MCP server does not see turns, tasks and subagents
@@ -118,7 +118,7 @@ SHOWN: Final = """\
   command  true
            false \\x1b[31m\\u202e
   timeout  600 seconds
-  failure  nothing waits for it; it is reported on standard error
+  failure  nothing waits for it; the failure is reported on standard error
 
 .claude/settings.json:27  hooks.PostToolUse[0].hooks[0]
   dialect  claude
@@ -333,7 +333,7 @@ def test_a_configuration_that_stops_run_is_the_same_error_with_status_2(
 def test_an_unknown_argument_is_an_error_with_the_usage(arguments: list[str]) -> None:
     with pytest.raises(UserError, match=arguments[0].partition("=")[0]) as error:
         main(arguments)
-    assert (error.value.status, error.value.hint) == (2, f"usage: {USAGE}")
+    assert (error.value.status, error.value.hint) == (2, f"usage: {build_parser().usage}")
 
 
 def test_a_missing_file_is_an_error_with_the_similar_one_of_its_folder(clean: Path) -> None:
@@ -376,7 +376,7 @@ def test_hooks_with_a_file_of_our_own_format_says_config(tmp_path: Path, text: s
 def test_help_names_every_option_and_status(tmp_path: Path) -> None:
     ended = check(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert USAGE in " ".join(ended.stdout.split())
+    assert build_parser().usage in " ".join(ended.stdout.split())
     assert all(
         word in " ".join(ended.stdout.split())
         for word in ("--config", "--hooks", "--json", "--strict", "0 clean (notes do not count), 1 warnings, 2")
@@ -637,7 +637,7 @@ def test_a_rule_that_names_no_tool_of_the_server_is_shown(beside_server: Path) -
         '[permissions]\ndeny = ["Bahs(rm *)", "git_log(x)"]\nask = ["*_comit"]\n'
     )
     ended = check(beside_server, *WITH_SERVER, *server("git"))
-    assert "  no tool  Bahs(rm *), *_comit: rules that are about no tool of this server\n" in ended.stdout
+    assert "  no tool  Bahs(rm *), *_comit: rules that match no tool of this server\n" in ended.stdout
     read = json.loads(check(beside_server, *WITH_SERVER, "--json", *server("git")).stdout)
     assert read["server"]["idle_rules"] == ["Bahs(rm *)", "*_comit"]
 
@@ -714,7 +714,7 @@ def test_a_server_that_cannot_list_its_tools_is_status_2_and_the_hooks_are_shown
 def test_a_name_without_a_server_is_an_error(clean: Path) -> None:
     ended = check(clean, "--hooks", "settings.json", "--name", "git")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("error: --name names no server, because there is no COMMAND\nhint: write -- COMMAND")
+    assert ended.stderr.startswith("error: --name has no server to name: there is no COMMAND\nhint: write -- COMMAND")
 
 
 # --- strict ---

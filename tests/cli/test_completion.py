@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookproxy.cli.completion import main, verbs
-from hookproxy.cli.completions.shells import SHELLS
+from hookproxy.cli.completion import SHELLS, main, verbs
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import UserError
 

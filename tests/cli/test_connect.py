@@ -161,7 +161,7 @@ def test_when_the_gateway_ends_the_session_its_reason_is_shown(
         (("a", "--nonsense"), "there is no option --nonsense"),
         (("a", "--socket", "/no/such/socket"), "cannot reach the gateway at /no/such/socket"),
         (("a", "--socket", "/" + "x" * 300), "cannot reach the gateway"),
-        (("a\nb",), "cannot contain a line end"),
+        (("a\nb",), "cannot contain a line break"),
     ],
 )
 def test_errors_of_its_command_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

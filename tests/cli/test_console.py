@@ -23,9 +23,9 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--port", "70000"], "--port 70000: is not a port"),
-        (["--port", "-1"], "--port -1: is not a port"),
-        (["--name", "x"], "--name names no server"),
+        (["--port", "70000"], "--port 70000 is not a port"),
+        (["--port", "-1"], "--port -1 is not a port"),
+        (["--name", "x"], "--name has no server to name"),
         (["--config", "none.toml"], "none.toml"),
         (["--compare", "none.toml"], "none.toml"),
         (["--socket", "/none/console.sock"], "/none"),

@@ -81,7 +81,7 @@ def test_where_the_system_is_not_known_the_hint_is_an_option_of_convert(project:
 
 def test_a_file_without_hooks_that_can_run_is_an_error(project: Path) -> None:
     (project / ".claude/settings.json").write_text('{"hooks": {"Stop": []}}', "utf-8")
-    with pytest.raises(UserError, match="no hook of it can run in copilot"):
+    with pytest.raises(UserError, match="none of its hooks can run in copilot"):
         main([".claude/settings.json", "--to", "copilot"])
 
 
@@ -101,7 +101,7 @@ def test_several_files_are_written_and_not_printed(project: Path, capsys: pytest
     script = project / ".augment/hooks/hookproxy-1.sh"
     assert str(script) in (project / ".augment/settings.json").read_text()
     assert script.stat().st_mode & 0o777 == 0o755
-    assert "the call is refused: augment lets no hook ask" in capsys.readouterr().err
+    assert "the call is refused: augment does not let hooks ask" in capsys.readouterr().err
 
 
 def test_events_of_the_agent_alone_are_left_out_in_the_words_of_a_conversion(

@@ -19,9 +19,9 @@ from hookproxy.dialects.registry import DIALECTS
 def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
     for verb, path in VERBS.items():
         module = import_module(path)
-        yield verb, module.build_parser().argparse()
+        yield verb, module.build_parser()
         for part, parser in getattr(module, "subverb_parsers", dict)().items():
-            yield f"{verb} {part}", parser.argparse()
+            yield f"{verb} {part}", parser
 
 
 ALL = dict(parsers())

@@ -32,7 +32,7 @@ def hook(document: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
     ("document", "words", "why"),
     [
         (b"", ("--as", "claude", "--", "true"), "the document on standard input cannot be read"),
-        (b"{}", ("--as", "claude", "--", "true"), "the document on standard input is of no known agent"),
+        (b"{}", ("--as", "claude", "--", "true"), "the document on standard input comes from no known agent"),
         (b"{}", ("--for", "claude", "--as", "claude", "--", "true"), "the document has no hook_event_name"),
         (b"{}", ("--as", "nobody", "--", "true"), "there is no dialect 'nobody'"),
         (b"{}", ("--for", "nobody", "--as", "claude", "--", "true"), "'nobody' is not an agent that runs hooks"),

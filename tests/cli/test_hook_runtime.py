@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.cli.hook_runtime import run
+from hookproxy.cli.hook_runtime import run_until_done
 from hookproxy.model.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def test_an_error_is_raised_unchanged() -> None:
         raise UserError("no", "yes")
 
     with pytest.raises(UserError, match="no"):
-        run(fail)
+        run_until_done(fail)
 
 
 def test_a_closed_standard_output_is_not_an_error(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_a_link_to_another_folder_is_not_followed(project: Path) -> None:
     other = project.parent / "other"
     other.mkdir()
     (project / "hooks").symlink_to(other)
-    with pytest.raises(UserError, match="cannot write into"):
+    with pytest.raises(UserError, match="cannot be written"):
         main(["guard"])
     assert not files(other)
     assert not (project / "hookproxy.toml").exists()
@@ -135,7 +135,7 @@ def test_a_link_to_another_folder_is_not_followed(project: Path) -> None:
 
 def test_written_files_are_removed_if_another_cannot_be_written(project: Path) -> None:
     (project / "hooks").write_text("in the way")
-    with pytest.raises(UserError, match="Not a directory"):
+    with pytest.raises(UserError, match="hooks already exists"):
         main(["guard"])
     assert files(project) == {"hooks"}
 
@@ -143,7 +143,7 @@ def test_written_files_are_removed_if_another_cannot_be_written(project: Path) -
 @pytest.mark.parametrize("folder", ["file/below", "/proc/nothing", "a\0b"])
 def test_an_impossible_folder_is_an_error_with_a_hint(project: Path, folder: str) -> None:
     (project / "file").touch()
-    with pytest.raises(UserError, match="cannot write into") as raised:
+    with pytest.raises(UserError, match=r"cannot be written|already exists") as raised:
         main(["--folder", folder])
     assert raised.value.hint
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 
-from rich.console import Console
-from rich.text import Text
+import pytest
 
-from hookproxy.cli.layout import alias_text, as_json, diff, document, label, new_console, row, short_path, visible, wrap
+from hookproxy.cli import common
+from hookproxy.cli.layout import Page, alias_text, as_json, diff, document, label, short_path, wrap
 from hookproxy.policy.familiar_names import listed_aliases
 from hookproxy.policy.tool_arguments import ToolArguments
 
 
 def shown(name: str, before: bytes, after: bytes) -> str:
-    console = new_console()
-    with console.capture() as capture:
-        diff(console, name, before, after)
-    return capture.get()
+    page = Page()
+    diff(page, name, before, after)
+    return page.text
 
 
 def test_values_are_compared_line_by_line_and_formatting_is_not_a_difference() -> None:
@@ -51,23 +50,52 @@ def test_invalid_json_becomes_a_string_of_the_document() -> None:
 
 
 def test_lines_are_wrapped_only_for_a_terminal() -> None:
-    wide = "word " * 40
-    for terminal, longest in ((True, 40), (False, 220)):
-        console = Console(width=40, force_terminal=terminal, highlight=False, color_system=None)
-        with console.capture() as capture:
-            row(console, label("name"), wide)
-        lines = capture.get().splitlines()
+    for width, longest in ((40, 40), (0, 220)):
+        page = Page(width)
+        page.row(label("name"), "word " * 40)
+        lines = page.text.splitlines()
         assert max(map(len, lines)) <= longest
         assert lines[0].startswith("  name     word")
-        assert (len(lines) > 1) is terminal
+        assert (len(lines) > 1) is bool(width)
 
 
 def test_nothing_reaches_a_terminal_raw() -> None:
-    console = new_console()
-    assert visible("a\x1b[31m\u202e\r", console) == "a\\x1b[31m\\u202e\\r"
-    with console.capture() as capture:
-        row(console, Text("x "), "[bold]\x07")
-    assert capture.get() == "x [bold]\\x07\n"
+    page = Page(encoding="ascii")
+    page.line("a\x1b[31m\u202e\r", ("\x07é ", "bold"), " ")
+    page.row(("\x1bx ", ""), "[bold]\x07")
+    assert page.text == "a\\x1b[31m\\u202e\\r\\x07\\xe9\n\\x1bx [bold]\\x07\n"
+
+
+def test_colours_are_only_on_a_terminal_that_has_them() -> None:
+    shown = []
+    for coloured in (True, False):
+        page = Page(80, coloured=coloured)
+        page.line(("a", "bold red"), " b", ("  ", "dim"))
+        shown.append(page.text)
+    assert shown == ["\x1b[1;31ma\x1b[0m b\n", "a b\n"]
+
+
+def test_a_section_without_rows_is_not_shown() -> None:
+    page = Page()
+    page.section("rules", iter([]))
+    page.section("tools", iter([("alias", "a"), ("limit", "b")]))
+    assert page.text == "tools\n  alias    a\n  limit    b\n\n"
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+)
+def test_colours_can_be_switched_off(
+    variables: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "70")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert common.terminal()[::2] == (70, coloured)
 
 
 def test_short_paths() -> None:
@@ -75,10 +103,10 @@ def test_short_paths() -> None:
 
 
 def test_a_text_is_broken_between_words_only() -> None:
-    lines = [line.plain for line in wrap(Text("  a /long/path/that/does/not/fit b\u4e2d\u4e2d c"), 8)]
+    lines = wrap("  a /long/path/that/does/not/fit b\u4e2d\u4e2d c", 8)
     assert [line.rstrip() for line in lines] == ["  a", "/long/path/that/does/not/fit", "b\u4e2d\u4e2d c"]
     assert "".join(lines) == "  a /long/path/that/does/not/fit b\u4e2d\u4e2d c"
-    assert [line.plain for line in wrap(Text(""), 8)] == [""]
+    assert wrap("", 8) == [""]
 
 
 def test_a_command_in_parts_is_shown_with_its_parts() -> None:

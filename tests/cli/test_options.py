@@ -1,89 +1,67 @@
-"""Usual command lines are read without argparse, and exactly as argparse reads them."""
+"""Errors in a command line say what is wrong, and what to write instead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib import import_module
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from hookproxy.cli.main import VERBS
 from hookproxy.cli.options import Parser
 from hookproxy.model.errors import UserError
 
 
-def parsers() -> Iterator[tuple[str, Parser]]:
-    for verb, path in VERBS.items():
-        module = import_module(path)
-        yield verb, module.build_parser()
-        for word, parser in getattr(module, "subverb_parsers", dict)().items():
-            yield f"{verb} {word}", parser
-
-
-ALL = dict(parsers())
-VALUES = ("", "a", "b c", "-", "--", "-x", "-1", "2", "0.5", "x=y", "--json", "--hooks", "é")
-
-
-def command_lines(parser: Parser) -> st.SearchStrategy[list[str]]:
-    with_value = sorted(parser.options(with_value=True))
-    flags = sorted(parser.options(with_value=False) - {"-h", "--help"})
-    values = st.sampled_from(VALUES)
-    usual = st.sampled_from(("a", "2", "claude=x.json"))
-    one_of = [usual.map(lambda word: [word]), values.map(lambda word: [word])]
-    if with_value:
-        names = st.sampled_from(with_value)
-        one_of += [
-            st.tuples(names, usual).map(list),
-            st.tuples(names, values).map(list),
-            st.tuples(names, values).map(lambda pair: ["=".join(pair)]),
-        ]
-    if flags:
-        one_of.append(st.sampled_from(flags).map(lambda flag: [flag]))
-    return st.lists(st.one_of(one_of), max_size=5).map(lambda parts: [word for part in parts for word in part])
-
-
-@pytest.mark.parametrize("verb", ALL)
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_a_command_line_has_the_values_that_argparse_reads(verb: str, data: st.DataObject) -> None:
-    parser = ALL[verb]
-    words = data.draw(command_lines(parser))
-    values = parser._read(words)
-    if values is not None:
-        assert values == vars(parser.argparse().parse_args(words))
+def parser(hint: str = "") -> Parser:
+    made = Parser("x", "A verb.", hint=hint)
+    made.add_argument("--number", metavar="N", type=int)
+    made.add_argument("--list", action="append", default=[])
+    made.add_argument("kind", nargs="?", choices=("small", "large"))
+    return made
 
 
 @pytest.mark.parametrize(
-    ("verb", "words"),
+    ("words", "message", "hint"),
     [
-        ("run", ["--config", "a.toml", "--hooks", "claude=x", "--hooks=y", "--name", "n", "--strict", "--url", "u"]),
-        ("try", ["write_file", '{"path": "a"}', "--config", "a.toml", "--json"]),
-        ("check", ["a.json", "b.json", "--verbose"]),
-        ("hook", ["--as", "claude", "--timeout", "5", "--run", "./guard.sh"]),
+        (["--numbr=1"], "there is no option --numbr", "did you mean '--number'?"),
+        (["--zzz=1"], "there is no option --zzz", "write it so"),
+        (["--num=1"], "there is no option --num", "did you mean '--number'?"),  # no abbreviations
+        (
+            ["--number", "one"],
+            "argument --number: 'one' is not a whole number",
+            "usage: hookproxy x [--number N] [--list LIST]... [small|large]",
+        ),
+        (
+            ["--number"],
+            "argument --number: expected one argument",
+            "usage: hookproxy x [--number N] [--list LIST]... [small|large]",
+        ),
+        (["--list", ""], "argument --list: is empty", "usage: hookproxy x [--number N] [--list LIST]... [small|large]"),
+        (["smal"], "argument kind: there is no 'smal'", "did you mean 'small'?"),
+        (["zzz"], "argument kind: there is no 'zzz'", "one of small, large"),
     ],
 )
-def test_a_usual_command_line_needs_no_argparse(verb: str, words: list[str]) -> None:
-    assert ALL[verb]._read(words) is not None
+def test_an_error_says_what_to_write_instead(words: list[str], message: str, hint: str) -> None:
+    with pytest.raises(UserError) as raised:
+        parser("write it so").parse_args(words)
+    assert (raised.value.message, raised.value.hint) == (message, hint)
 
 
-@pytest.mark.parametrize(
-    "words", [["--confg", "a"], ["--config"], ["--config", ""], ["--config", "-x"], ["--strict=1"]]
-)
-def test_an_error_is_that_of_argparse(words: list[str]) -> None:
-    with pytest.raises(UserError) as own:
-        ALL["run"].parse_args(words)
-    with pytest.raises(UserError) as argparses:
-        ALL["run"].argparse().parse_args(words)
-    assert str(own.value) == str(argparses.value)
+def test_without_a_hint_the_usage_is_the_hint() -> None:
+    with pytest.raises(UserError) as raised:
+        parser().parse_args(["--zzz"])
+    assert raised.value.hint == "usage: hookproxy x [--number N] [--list LIST]... [small|large]"
 
 
-def test_options_that_exclude_each_other_are_left_to_argparse() -> None:
-    parser = Parser("x", "x", "x")
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--one", action="store_true")
-    group.add_argument("--other", action="store_true")
-    assert parser.parse_args(["--one"]).one is True
-    with pytest.raises(UserError, match="not allowed with"):
-        parser.parse_args(["--one", "--other"])
+def test_lists_of_two_command_lines_are_not_the_same() -> None:
+    made = parser()
+    assert made.parse_args(["--list", "a", "--list=b"]).list == ["a", "b"]
+    assert made.parse_args([]).list == []
+
+
+def test_the_usage_has_the_form_of_each_option_and_word() -> None:
+    made = Parser("x", "A verb.", rest="[-- COMMAND]")
+    made.add_argument("file", metavar="FILE", nargs="*")
+    made.add_argument("--as", required=True, metavar="NAME")
+    made.add_argument("--at", nargs="?", metavar="PLACE")
+    either = made.add_mutually_exclusive_group()
+    either.add_argument("--one", action="store_true")
+    either.add_argument("--other", metavar="X")
+    made.add_argument_group("told apart").add_argument("--rare")
+    assert made.usage == "hookproxy x [FILE]... --as NAME [--at [PLACE]] [--one | --other X] [-- COMMAND]"

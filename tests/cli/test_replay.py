@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.cli.replay import USAGE, main
+from hookproxy.cli.replay import build_parser, main
 from hookproxy.model.errors import UserError
 from tests.support.hook_files import DENIALS, HOOK_FILES, config, hooks_file
 
@@ -282,6 +282,6 @@ def test_help_says_that_hooks_run_for_real_and_which_do_not(tmp_path: Path) -> N
     ended = ran(tmp_path, "replay", "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
     shown = " ".join(ended.stdout.split())
-    assert " ".join(USAGE.split()) in shown
+    assert " ".join(build_parser().usage.split()) in shown
     assert "run for real" in shown
     assert "Hooks after a call are not run" in shown

@@ -26,10 +26,10 @@ def test_variables_in_headers_are_replaced_and_blanks_at_the_ends_removed() -> N
 @pytest.mark.parametrize(
     ("header", "why"),
     [
-        ("Authorization", "no header"),
-        ("Bad Name: x", "no header"),
-        (": x", "no header"),
-        ("Bad\r\nName: x", "no header"),
+        ("Authorization", "is not a header"),
+        ("Bad Name: x", "is not a header"),
+        (": x", "is not a header"),
+        ("Bad\r\nName: x", "is not a header"),
         ("Host: other", "hookproxy sets it itself"),
         ("content-length: 7", "hookproxy sets it itself"),
         ("Transfer-Encoding: chunked", "hookproxy sets it itself"),
@@ -75,7 +75,7 @@ def test_the_servers_name_is_its_host(url: str, name: str) -> None:
         (["--url", "https://u:p@h/"], "contains credentials"),
         (["--url", "https://h/", "--key", "k"], "without --cert"),
         (["--url", "http://localhost/", "--ca", "c"], "are for https"),
-        (["--url", "https://h/", "--header", "x"], "no header"),
+        (["--url", "https://h/", "--header", "x"], "is not a header"),
         (["--url", ""], "--url"),
         (["--header", "a: b", "--", "server"], "--url"),
     ],

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.cli.try_ import USAGE, json_output, main, verdict_lines
+from hookproxy.cli.try_ import build_parser, json_output, main, verdict_lines
 from hookproxy.hooks.evaluate import Evaluation
 from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, RefusalCause, Refuse
 from hookproxy.model.errors import UserError
@@ -373,7 +373,7 @@ def test_help_names_every_option_and_that_hooks_run_for_real(tmp_path: Path) -> 
     ended = attempt(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
     shown = " ".join(ended.stdout.split())
-    assert " ".join(USAGE.split()) in shown
+    assert " ".join(build_parser().usage.split()) in shown
     assert "Hooks run for real" in shown
 
 

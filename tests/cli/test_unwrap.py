@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.cli.unwrap import USAGE, main
+from hookproxy.cli.unwrap import build_parser, main
 from hookproxy.model.errors import UserError
 from tests.cli.test_wrap import CODEX, configuration, run
 
@@ -59,7 +59,7 @@ def test_errors_say_what_and_where(file: Path) -> None:
     assert done.stderr == f"error: {file}: there is no server 'gti' in it\nhint: did you mean 'git'?\n"
     with pytest.raises(UserError, match="no agent and no file is named") as caught:
         main(["--dry-run"])
-    assert USAGE in caught.value.hint
+    assert build_parser().usage in caught.value.hint
 
 
 def test_alone_it_lists_what_is_wrapped_and_the_commands_that_undo_it(tmp_path: Path, home: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.cli.wrap import USAGE, main
+from hookproxy.cli.wrap import build_parser, main
 from hookproxy.model.errors import UserError
 from tests.support import terminal
 
@@ -26,7 +26,7 @@ ERRORS: Final = [
     (["x.json", "--config", "no.toml"], "no.toml: there is no such file"),
     (["x.json", "--hooks", "no.json"], "there is no such file"),
     (["x.json", "more"], "unrecognized arguments: more"),
-    (["--dry-run"], f"no agent and no file is named\nhint: usage: {USAGE}"),
+    (["--dry-run"], f"no agent and no file is named\nhint: usage: {build_parser().usage}"),
     (["--config", "x"], "no agent and no file is named"),
     (["--fail-closed"], "no agent and no file is named"),
     (["x.json", "--all"], "both --all and 'x.json' are given"),

@@ -7,7 +7,7 @@ import pytest
 from hookproxy.config.models import Audit, ConfigFile, Otel, OwnHook, OwnHooks, Permissions, Table, Use
 from hookproxy.config.parse import parse
 from hookproxy.config.pydantic_models import model_of
-from hookproxy.dialects.own import OWN, hook_file
+from hookproxy.dialects.own import KEYS, OWN
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.settings import Settings
 
@@ -26,11 +26,11 @@ def test_every_event_may_have_hooks() -> None:
 
 
 def test_the_keys_of_an_own_hook_are_those_that_are_read() -> None:
-    assert set(OwnHook.__struct_encode_fields__) == set(hook_file.KEYS)
+    assert set(OwnHook.__struct_encode_fields__) == set(KEYS)
 
 
 def test_the_description_of_the_timeout_contains_the_default() -> None:
-    assert f"Default: {hook_file.TIMEOUT:g}." in (model_of(OwnHook).model_fields["timeout"].description or "")
+    assert f"Default: {OWN.default_timeout:g}." in (model_of(OwnHook).model_fields["timeout"].description or "")
 
 
 def test_an_empty_file_gives_the_defaults() -> None:

@@ -395,7 +395,7 @@ async def test_output_that_is_replaced_never_stays_silently(agent: str) -> None:
     if Can.REPLACE in side.can:
         assert b"***" in output.stdout
     else:
-        assert f"{agent} lets no hook replace the output of a tool" in output.stderr
+        assert f"{agent} does not let hooks replace the output of a tool" in output.stderr
 
 
 EDITS: Final[dict[str, dict[str, Any]]] = {

@@ -53,7 +53,7 @@ def test_a_hidden_output_is_replaced_by_a_sentence() -> None:
 def test_where_no_hook_can_have_the_person_asked_the_call_is_refused() -> None:
     found, problems = decisions.within(HookDecision(Permission.ASK, "sure?"), Can.REWRITE, "codex")
     assert found.permission is Permission.DENY
-    assert found.reason.startswith("sure?\nA person must approve this call, and codex lets no hook")
+    assert found.reason.startswith("sure?\nA person must approve this call, but codex does not let hooks ask")
     assert len(problems) == 1
 
 
@@ -75,12 +75,13 @@ def test_feedback_that_has_no_place_becomes_a_reason_or_is_reported() -> None:
     assert decisions.within_after(told, Can.BLOCK_AFTER, "x")[0] == HookDecision(Permission.DENY, "look")
     found, problems = decisions.within_after(told, Can.NOTHING, "cascade")
     assert found == HookDecision()
-    assert problems == ["cascade lets no hook tell the model something after a call: look"]
+    assert problems == ["cascade does not pass on what hooks tell the model after a call: look"]
 
 
 def test_feedback_before_a_call_is_reported_or_becomes_part_of_the_reason() -> None:
     found, problems = decisions.within(HookDecision(feedback="look"), Can.NOTHING, "gemini")
-    assert (found, problems) == (HookDecision(), ["gemini lets no hook tell the model something before a call: look"])
+    problem = "gemini does not pass on what hooks tell the model before a call: look"
+    assert (found, problems) == (HookDecision(), [problem])
     assert decisions.within(HookDecision(Permission.DENY, "no", feedback="look"), Can.NOTHING, "gemini") == (
         HookDecision(Permission.DENY, "no\n\nlook"),
         [],

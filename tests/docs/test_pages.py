@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from hookproxy.cli.main import VERBS
-from hookproxy.cli.run import USAGE
+from hookproxy.cli.run import build_parser
 from hookproxy.dialects.claude import hook_file, output
 from hookproxy.dialects.registry import DIALECTS
 
@@ -52,7 +52,7 @@ def test_the_list_of_systems_names_every_dialect() -> None:
 
 def test_the_reference_has_every_verb_and_the_usage_of_run() -> None:
     text = (DOCS / "reference.md").read_text("utf-8")
-    assert f"`{USAGE}`" in text
+    assert f"`{build_parser().usage}`" in text
     for verb in VERBS:
         assert f"\n### hookproxy {verb}\n\n`hookproxy {verb}" in text
         assert f"| `hookproxy {verb}` |" in text

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.preloaded_servers import preloading
 
 if TYPE_CHECKING:
     from tests.end.agent import Scene
@@ -19,3 +21,10 @@ async def scene(tmp_path: Path, home: Path) -> AsyncIterator[Scene]:
     scene = Scene(tmp_path, home)
     yield scene
     await scene.close()
+
+
+@pytest.fixture(scope="session")
+def preloaded_servers() -> Iterator[None]:
+    """Servers of `preloaded` start at once."""
+    with preloading():
+        yield

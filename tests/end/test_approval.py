@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -34,8 +33,11 @@ from tests.end.agent import (
     specific,
     text_of,
 )
+from tests.support.preloaded_servers import preloaded
 
-ROUNDS: Final = (sys.executable, str(Path(__file__).with_name("elicitation_server.py")))
+pytestmark = pytest.mark.usefixtures("preloaded_servers")
+
+ROUNDS: Final = preloaded(str(Path(__file__).with_name("elicitation_server.py")))
 BOTH: Final = pytest.mark.parametrize("era", ["legacy", "auto"])
 LATEST: Final = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 ONCE, SESSION, NO = "allow once", "allow this tool for this session", "deny"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,11 @@ import pytest
 
 from tests.end.agent import Agent, Json, Scene, group, notification, request, specific
 from tests.end.test_real_servers import Person, connected, through
+from tests.support.preloaded_servers import preloaded
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("preloaded_servers")]
 
-EVERYTHING = (sys.executable, str(Path(__file__).with_name("all_features_server.py")))
+EVERYTHING = preloaded(str(Path(__file__).with_name("all_features_server.py")))
 ASK: Json = {"jsonrpc": "2.0", "id": 9, "method": "ask", "params": {"method": "elicitation/create"}}
 
 

@@ -160,7 +160,7 @@ def test_after_any_other_answer_it_is_tried_again(tmp_path: Path, collector: Col
     gateway = GatewayProcess(tmp_path, config_of(tmp_path, collector))
     try:
         call_often(gateway, 3)
-        gateway.logged(f"it answers with {status}; it is tried again")
+        gateway.logged(f"it responds with {status}; it is tried again")
         assert collector.lines == []
         collector.status = 200
         wait_until(lambda: len(collector.lines) == 3, lambda: gateway.log)

@@ -19,6 +19,7 @@ from tests.end.test_real_servers import ERAS, EVERYTHING, Person, connected, eve
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.slow,
+    pytest.mark.usefixtures("preloaded_servers"),
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -20,10 +19,13 @@ from mcp.client.stdio import stdio_client
 from pydantic import BaseModel
 
 from tests.end.agent import HOOKPROXY, PATIENCE, Json, Scene, group, specific
+from tests.support.preloaded_servers import preloaded
 
-EVERYTHING = (sys.executable, str(Path(__file__).with_name("all_features_server.py")))
-TIME = (sys.executable, "-m", "mcp_server_time", "--local-timezone", "Europe/Berlin")
-GIT = (sys.executable, "-m", "mcp_server_git")
+pytestmark = pytest.mark.usefixtures("preloaded_servers")
+
+EVERYTHING = preloaded(str(Path(__file__).with_name("all_features_server.py")))
+TIME = preloaded("-m", "mcp_server_time", "--local-timezone", "Europe/Berlin")
+GIT = preloaded("-m", "mcp_server_git")
 
 ERAS = ["legacy", "auto"]
 LATEST = {"legacy": "2025-11-25", "auto": "2026-07-28"}

@@ -18,7 +18,7 @@ from tests.end.test_real_servers import ERAS, EVERYTHING, connected, everything,
 from tests.support.http_server import Request
 from tests.support.http_server import serving as serving_scripted
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.usefixtures("preloaded_servers")]
 
 
 def start(scene: Scene, modes: Sequence[str], log: Path) -> subprocess.Popen[bytes]:

@@ -132,7 +132,7 @@ async def sharing(folder: Path, count: int) -> AsyncIterator[tuple[SharedServer,
     statuses: list[int] = []
 
     async def run(agent: Agent) -> None:
-        statuses.append(await agent.lifecycle.run())
+        statuses.append(await agent.lifecycle.run_to_end())
 
     agents = [Agent(shared, f"agent {one}") for one in range(count)]
     try:

@@ -262,9 +262,9 @@ async def test_a_store_that_is_away_is_reported_once_and_comes_back_by_itself(se
         assert await limits_of(store).count([MINUTE]) is None
         assert "hookproxy_store_up 1\n" in metrics.text(Counter(), "", draining=False)
     assert [text.partition(": ")[0] for text in reports] == [
-        f"the store at {server.path} answers",
+        f"the store at {server.path} responds",
         f"the store at {server.path} cannot be reached",
-        f"the store at {server.path} answers",
+        f"the store at {server.path} responds",
     ]
 
 

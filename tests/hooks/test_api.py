@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hookproxy.dialects.own import OWN
-from hookproxy.dialects.own.hook_file import own_hook
+from hookproxy.dialects.own import OWN, own_hook
 from hookproxy.hooks.api import HookInput, HookOutput, allow, ask, comment, deny, rewrite
 from hookproxy.model.hooks import Ended, Event, EventContext, HookResult, Outcome, Permission, Session
 

@@ -66,7 +66,7 @@ class Run:
         )
 
     async def run(self) -> None:
-        self.status = await Lifecycle(self.proxy, ServerProcess(self.server)).run()
+        self.status = await Lifecycle(self.proxy, ServerProcess(self.server)).run_to_end()
         self.over.set()
 
     async def ended(self) -> int:

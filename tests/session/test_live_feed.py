@@ -113,7 +113,7 @@ async def watched(
         one.folder = str(folder)
         one.feed = LiveFeed(RUN, one.reports.append)
         one.feed.listen(one.folder)
-        one.feed.add(one.proxy)
+        one.feed.add_session(one.proxy)
         one.console = Follower(one.folder, one.reports.append)
         tasks.start_soon(one.feed.serve)
         if follows:
@@ -242,7 +242,7 @@ async def test_a_run_that_no_console_can_find_asks_the_agent_or_denies(tmp_path:
         async with rig(stub_group(ASKS), settings=FIRST) as one:
             feed = LiveFeed(RUN, one.reports.append)
             feed.listen("")
-            feed.add(one.proxy)
+            feed.add_session(one.proxy)
             await handshake(one, {"elicitation": {}} if can_ask else {})
             await one.agent.send(call(1))
             message = await one.agent.message()
@@ -442,7 +442,7 @@ async def test_a_folder_that_others_may_enter_is_reported_and_the_run_goes_on(tm
     async with rig(stub_group(stub(PRE))) as one:
         feed = LiveFeed(RUN, one.reports.append)
         feed.listen(str(tmp_path))
-        feed.add(one.proxy)
+        feed.add_session(one.proxy)
         await feed.serve()
         assert not feed.can_ask
         assert one.reports == [

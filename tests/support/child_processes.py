@@ -9,18 +9,21 @@ import time
 from pathlib import Path
 from typing import Final
 
+from tests.support import preloaded_servers
+
+_STAY: Final = ("hookproxy-guardian", preloaded_servers.FORKS)
 _PATIENCE: Final = 5.0  # seconds in which a child that is being ended may go
 _PAUSE: Final = 0.01
 
 
 def children() -> dict[str, str]:
-    """Command lines of our living and unreaped children by id, without the guardian, which stays as long as we do."""
+    """Command lines of our living and unreaped children by id, without those that stay as long as we do."""
     found = {}
     for thread in Path("/proc/self/task").glob("*"):
         with contextlib.suppress(OSError):  # the thread has ended
             for pid in (thread / "children").read_text().split():
                 found[pid] = _command_of(pid)
-    return {pid: command for pid, command in found.items() if "hookproxy-guardian" not in command}
+    return {pid: command for pid, command in found.items() if not any(word in command for word in _STAY)}
 
 
 def _command_of(pid: str) -> str:

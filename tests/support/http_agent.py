@@ -141,7 +141,7 @@ async def agent_of(
                 channel.post(request.body + b"\n", messages.read(request.body), responder)
             except TooManyRequests:
                 responder.respond(429)
-        elif listen is None or not listen(responder, request.header(b"last-event-id") or b""):
+        elif listen is None or not listen(responder, dict(request.headers).get(b"last-event-id", b"")):
             responder.respond(400)
 
     listener = Listener(handle, ListenerLimits(), lambda _peer, _status, _why: None)

@@ -29,7 +29,8 @@ def root_only_folder() -> Path:
     """A new folder that only root can change, on the whole path from /. The caller removes it."""
     for parent in _CANDIDATES:
         try:
-            managed_files.resolve(parent).close()
+            with managed_files.resolved(parent):
+                pass
         except (OSError, ConfigError):
             continue
         folder = Path(tempfile.mkdtemp(prefix="hookproxy-test-", dir=parent))

@@ -123,5 +123,5 @@ def test_a_member_is_removed_with_its_comma() -> None:
     text = '{"a": 1, "b": 2, "c": 3}'
     tree = read("x.json", text)
     for member in tree.members:
-        left = read("x.json", apply_edits(text, [JSON.drop(text, tree, member)]))
+        left = read("x.json", apply_edits(text, [JSON.remove_member(text, tree, member)]))
         assert plain_value(left) == {key: value for key, value in plain_value(tree).items() if key != member.key}  # type: ignore[attr-defined]  # an object, by its text

@@ -26,6 +26,9 @@ LAYOUTS = [
     '[mcp_servers.far]\nurl = "https://x"\n[mcp_servers.a]\ncommand = "npx"\ndate = 1979-05-27T07:32:00Z\n',
     '\ufeff[mcp_servers.a]\ncommand = "npx"\nargs = ["ä🚀"]\n',
     'mcp_servers = { a = { command = "npx" } }\n',
+    'mcp_servers = { a = { x = "}", args = ["]", "#"], command = "npx" }, b = { y.z = [1, [2]], command = "y" } }\n',
+    '[mcp_servers.a]\nd = 1979-05-27 07:32:00\nx = [[1], # ]\n {x = "}"}]\ncommand="z"\n[[mcp_servers.a.y]]\nz = 1\n',
+    'mcp_servers.a.x.command = 1\nmcp_servers.b.command = "y"\nmcp_servers.a.command = "z"\nmcp_servers.b.args = []\n',
     '[mcp_servers.a]\ncommand = """npx"""\nargs = ["""a"b""", """c\\"""", "#", "]", \'"\', "\\\\"]\n',
 ]
 

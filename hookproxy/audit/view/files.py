@@ -85,10 +85,6 @@ Wait = Callable[[], None]
 """Waits shortly for more lines. Raises what ends the reading, such as BrokenPipeError if nobody reads the output."""
 
 
-def _numbers_after(done: int, path: str) -> list[int]:
-    return [number for number in rotated_numbers(path) if number > done]
-
-
 def rotated_numbers(path: str) -> list[int]:
     """The numbers of the rotated files, the oldest first; none if the folder cannot be read."""
     try:
@@ -117,7 +113,7 @@ def follow(path: str, wait: Wait) -> Iterator[tuple[str, Line]]:
     """
     done = 0
     while True:
-        for number in _numbers_after(done, path):
+        for number in [number for number in rotated_numbers(path) if number > done]:
             with open_older(f"{path}.{number}") as old, user_errors(old.name):
                 yield from ((path, line) for line in lines(old))
             done = number
@@ -125,7 +121,7 @@ def follow(path: str, wait: Wait) -> Iterator[tuple[str, Line]]:
             wait()
             continue
         with open_file(path) as file, user_errors(path):
-            if _numbers_after(done, path):
+            if any(number > done for number in rotated_numbers(path)):
                 continue  # the file has just been rotated
             yield from ((path, line) for line in lines(_FollowedFile(file, path, wait)))
             done = max(done, _number_of(file, path))

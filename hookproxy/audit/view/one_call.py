@@ -64,9 +64,7 @@ def _text(record: CallRecord, screen: Screen) -> Iterator[str]:
         ("result", _RESULTS.get(record.result, record.result)),
         ("repeats", str(record.repeats) if record.repeats else ""),
     ]
-    for name, value in rows:
-        if value:
-            yield f"{screen.paint(name.ljust(_LABEL), 'dim')}{visible(value)}"
+    yield from _facts(rows, screen)
     yield from _arguments(record, screen)
     for run in record.hooks:
         yield ""
@@ -88,6 +86,13 @@ _RESULTS: Final = {
     "pending": "pending: the call goes on in further requests",
     "lost": "lost: the server exited before it answered",
 }
+
+
+def _facts(rows: Iterable[tuple[str, str]], screen: Screen, indent: str = "") -> Iterator[str]:
+    """Names with their values; those without a value are left out."""
+    for name, value in rows:
+        if value:
+            yield f"{indent}{screen.paint(name.ljust(_LABEL), 'dim')}{screen.visible(value)}"
 
 
 def _arguments(record: CallRecord, screen: Screen) -> Iterator[str]:
@@ -115,9 +120,7 @@ def _hook(run: HookRun, screen: Screen) -> Iterator[str]:
         ("verdict", f"{verdict}: {run.reason}" if run.reason else verdict),
     ]
     rows += [("feedback", text) for text in run.feedback] + [("message", text) for text in run.messages]
-    for name, value in rows:
-        if value:
-            yield f"  {screen.paint(name.ljust(_LABEL), 'dim')}{screen.visible(value)}"
+    yield from _facts(rows, screen, "  ")
     for name, text, digest in (
         ("got", run.input, run.input_sha256),
         ("printed", run.stdout, run.stdout_sha256),
@@ -127,7 +130,7 @@ def _hook(run: HookRun, screen: Screen) -> Iterator[str]:
             yield f"  {screen.paint(name, 'dim')}"
             yield from _indented(_pretty(text.encode()) if name != "on standard error" else text, screen, "    ")
         elif digest:
-            yield f"  {screen.paint(name.ljust(_LABEL), 'dim')}SHA-256 {screen.visible(digest)}"
+            yield from _facts([(name, f"SHA-256 {digest}")], screen, "  ")
 
 
 def _result(record: CallRecord, screen: Screen) -> Iterator[str]:

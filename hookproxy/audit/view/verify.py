@@ -92,12 +92,12 @@ def verify(path: str, expected_head: str = "", key: bytes = b"") -> list[FileChe
         last = predecessor(path) if not os.path.lexists(path) and os.path.isdir(os.path.dirname(path) or ".") else ""
     if last:
         missing = FileCheck(path, continues=os.path.basename(last), broken=Break(0, f"is missing, but {last} is there"))
-    files = [missing if last else check(path, expected_head, key=key)]
+    files = [missing if last else _Checker(path, expected_head, key).check()]
     if not files[0].lines and not files[0].broken:  # its writer was stopped right after a rotation
         with user_errors(path):
             files[0].continues = os.path.basename(predecessor(path))
     while before := _before(files[0]):
-        older = check(before, expected_head, open_older, key)
+        older = _Checker(before, expected_head, key).check(open_older)
         continues_chain = older.head == files[0].first or not files[0].lines
         if older.broken is None and files[0].broken is None and not continues_chain:
             files[0].broken = Break(1, f"the line that it names as the one before is not the last line of {before}")
@@ -160,20 +160,6 @@ def _may_continue(name: str, before: str) -> bool:
     return base == name
 
 
-def check(
-    path: str, expected_head: str = "", open_with: Callable[[str], BinaryIO] = open_file, key: bytes = b""
-) -> FileCheck:
-    """Check one file, opened with `open_with`. Raises UserError if it cannot be read."""
-    checking = _Checker(path, expected_head, key)
-    with open_with(path) as file, user_errors(path):
-        for line in lines(file):
-            if line.raw:
-                checking.add(line)
-            if checking.result.broken:
-                break
-    return checking.finish()
-
-
 class _Checker:
     """The check of one file, line by line."""
 
@@ -185,7 +171,23 @@ class _Checker:
         self._first_piece = 0
         self._finished = True
 
-    def add(self, line: Line) -> None:
+    def check(self, open_with: Callable[[str], BinaryIO] = open_file) -> FileCheck:
+        """Check the file, opened with `open_with`. Raises UserError if it cannot be read."""
+        result = self.result
+        with open_with(result.path) as file, user_errors(result.path):
+            for line in lines(file):
+                if line.raw:
+                    self._add(line)
+                if result.broken:
+                    return result
+        if self._pieces and self._finished:
+            self._break(self._first_piece, "it is not a record, and there is no line after it that names it")
+        else:
+            result.torn += len(self._pieces)
+            result.unfinished = not self._finished
+        return result
+
+    def _add(self, line: Line) -> None:
         self._finished = line.finished
         if line.too_long:
             self._break(line.number, "it is too long")
@@ -251,14 +253,3 @@ class _Checker:
 
     def _break(self, line: int, what: str) -> None:
         self.result.broken = Break(line, what)
-
-    def finish(self) -> FileCheck:
-        """The result, once all lines are read."""
-        result = self.result
-        if self._pieces and not result.broken:
-            if self._finished:
-                self._break(self._first_piece, "it is not a record, and there is no line after it that names it")
-            else:
-                result.torn += len(self._pieces)
-        result.unfinished = not self._finished and not result.broken
-        return result

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from shlex import quote
+from typing import Final
 
-from .command_line import Value, ValueType, Verb
+from .command_line import Argument, ValueType, Verb
 
 _HEAD = """\
 # Completes hookproxy in bash:  source <(hookproxy completion bash)
@@ -90,11 +91,11 @@ def _functions(verb: Verb, name: str) -> Iterator[str]:
 
 
 def _cases(verb: Verb) -> Iterator[str]:
-    with_value = [option for option in verb.options if not option.is_flag]
+    with_value = [option for option in verb.options if option.type is not ValueType.NOTHING]
     if with_value:
         yield "    case $before in"
         for option in with_value:
-            yield f"        {' | '.join(option.flags)}) {_completion_of(option.value)}; return ;;"
+            yield f"        {' | '.join(option.flags)}) {_completion_of(option)}; return ;;"
         yield "    esac"
     flags = " ".join(quote(flag) for option in verb.options for flag in option.flags)
     yield f"    if [[ $word == -* ]]; then _hookproxy_words {flags}{' --' if verb.takes_command else ''}; return; fi"
@@ -106,23 +107,15 @@ def _cases(verb: Verb) -> Iterator[str]:
     yield "    :"  # so that no function is empty, or returns the status of its last test
 
 
-def _completion_of(value: Value) -> str:
-    match value.type:
-        case ValueType.FILE:
-            return '_hookproxy_files ""'
-        case ValueType.FOLDER:
-            return '_hookproxy_files "" -d'
-        case ValueType.HOOKS:
-            return "_hookproxy_hooks"
-        case ValueType.CHOICES:
-            return _words(value)
-        case ValueType.AGENT:
-            return f'{_words(value)}; _hookproxy_files ""'
-        case ValueType.KNOWN:
-            return f"_hookproxy_known {value.choices[0]}"
-        case _:
-            return ":"
+_COMPLETIONS: Final = {
+    ValueType.FILE: '_hookproxy_files ""',
+    ValueType.FOLDER: '_hookproxy_files "" -d',
+    ValueType.HOOKS: "_hookproxy_hooks",
+    ValueType.CHOICES: "_hookproxy_words {words}",
+    ValueType.AGENT: '_hookproxy_words {words}; _hookproxy_files ""',
+    ValueType.KNOWN: "_hookproxy_known {words}",
+}
 
 
-def _words(value: Value) -> str:
-    return f"_hookproxy_words {' '.join(quote(word) for word in value.choices)}"
+def _completion_of(argument: Argument) -> str:
+    return _COMPLETIONS.get(argument.type, ":").format(words=" ".join(map(quote, argument.choices)))

@@ -1,21 +1,24 @@
-"""What a shell needs to know about a verb, read from the parser of its command line."""
+"""What a shell needs to know about a verb, read from the parser of its command line.
+
+The scripts are written here and not by shtab, whose script for bash splits words at "=", ":" and "@", so that it can
+complete neither `--hooks claude=FILE` nor `copilot@current`, and which cannot complete a word that is a file or a
+subverb, as after `audit`.
+"""
 
 from __future__ import annotations
 
 from argparse import SUPPRESS, Action, ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final
 
 from ...audit.view.files import DECISIONS
 from ...dialects.agent_side import names as names_of_agents
 from ...dialects.registry import DIALECTS
 from ...model.hooks import Event
 from ...wrapping.known_agents import AGENTS_BY_NAME
-
-T = TypeVar("T")
 
 
 class ValueType(Enum):
@@ -66,29 +69,18 @@ _KNOWN: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """The value of an option, or a positional argument."""
-
-    type: ValueType
-    choices: tuple[str, ...] = ()
-    label: str = ""
-    """Its name in the usage."""
-    description: str = ""
-    repeats: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option with all its spellings."""
+class Argument:
+    """An option, or a positional word."""
 
     flags: tuple[str, ...]
-    value: Value
+    """All spellings of an option; none for a positional word."""
+    type: ValueType
+    """What its value is, or the word itself."""
+    choices: tuple[str, ...]
+    label: str
+    """The value's name in the usage."""
     description: str
-
-    @property
-    def is_flag(self) -> bool:
-        """True if it has no value."""
-        return self.value.type is ValueType.NOTHING
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +89,11 @@ class Verb:
 
     name: str
     description: str
-    options: tuple[Option, ...]
-    positionals: tuple[Value, ...]
+    options: Sequence[Argument]
+    positionals: Sequence[Argument]
     takes_command: bool
     """True if the user's own command line follows after two dashes."""
-    subverbs: tuple[Verb, ...] = ()
+    subverbs: Sequence[Verb] = ()
     """Words that may follow the verb and have a command line of their own, as in `audit stats`."""
 
 
@@ -109,44 +101,33 @@ def describe_verb(
     name: str, parser: ArgumentParser, subverb_parsers: Mapping[str, ArgumentParser] = MappingProxyType({})
 ) -> Verb:
     """The verb whose command line this parser reads, with its subverbs and their parsers."""
-    actions = [action for action in parser._actions if action.help != SUPPRESS]  # argparse has no public list of them
+    arguments = [_argument(action) for action in parser._actions if action.help != SUPPRESS]  # there is no public list
     return Verb(
         name,
         _first_sentence(parser.description or ""),
-        tuple(_options(actions)),
-        tuple(_value(action) for action in actions if not action.option_strings),
+        [argument for argument in arguments if argument.flags],
+        [argument for argument in arguments if not argument.flags],
         "-- COMMAND" in (parser.usage or ""),
-        tuple(describe_verb(subverb, each) for subverb, each in subverb_parsers.items()),
+        [describe_verb(subverb, each) for subverb, each in subverb_parsers.items()],
     )
 
 
-def _options(actions: list[Action]) -> Iterator[Option]:
-    for action in actions:
-        if action.option_strings:
-            yield Option(tuple(action.option_strings), _value(action), _first_sentence(action.help or ""))
-
-
-def _value(action: Action) -> Value:
+def _argument(action: Action) -> Argument:
     label = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
-    choices = tuple(str(choice) for choice in action.choices or ())
+    names = action.option_strings or [label]
+    choices = tuple(map(str, action.choices or ()))
+    value_type = _BY_METAVAR.get(label, ValueType.OTHER)
     if action.nargs == 0:
         value_type = ValueType.NOTHING
-    elif _BY_METAVAR.get(label) is ValueType.AGENT:
-        value_type, choices = ValueType.AGENT, tuple(AGENTS_BY_NAME)
-    elif choices or (choices := tuple(_by_name(_CHOICES, action, ()))):
+    elif value_type is ValueType.AGENT:
+        choices = tuple(AGENTS_BY_NAME)
+    elif choices := choices or next((tuple(_CHOICES[name]) for name in names if name in _CHOICES), ()):
         value_type = ValueType.CHOICES
-    elif known := _by_name(_KNOWN, action, ""):
-        value_type, choices = ValueType.KNOWN, (known,)
-    else:
-        value_type = _BY_METAVAR.get(label, ValueType.OTHER)
+    elif choices := tuple(_KNOWN[name] for name in names if name in _KNOWN):
+        value_type = ValueType.KNOWN
     repeats = action.nargs in ("*", "+") or type(action).__name__ == "_AppendAction"
-    return Value(value_type, choices, label.lower(), _first_sentence(action.help or ""), repeats)
-
-
-def _by_name(table: Mapping[str, T], action: Action, default: T) -> T:
-    """The entry of an option, or of a positional argument."""
-    names = action.option_strings or [str(action.metavar)]
-    return next((table[name] for name in names if name in table), default)
+    description = _first_sentence(action.help or "")
+    return Argument(tuple(action.option_strings), value_type, choices, label.lower(), description, repeats)
 
 
 def _first_sentence(text: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
-from .command_line import Option, Value, ValueType, Verb
+from .command_line import Argument, ValueType, Verb
 
 _HEAD = """\
 # Completes hookproxy in fish:  hookproxy completion fish | source
@@ -85,28 +86,25 @@ def _arguments(verb: Verb, condition: str) -> Iterator[str]:
             yield f"{start} {argument}"
 
 
-def _option(option: Option) -> str:
+def _option(option: Argument) -> str:
     flags = [f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags]
-    value = "" if option.is_flag else f" -r {_completion_of(option.value)}".rstrip()
+    value = "" if option.type is ValueType.NOTHING else f" -r {_completion_of(option)}".rstrip()
     return f"{' '.join(flags)}{value} -d {_quoted(option.description)}"
 
 
-def _completion_of(value: Value) -> str:
-    match value.type:
-        case ValueType.FILE:
-            return "-F"
-        case ValueType.FOLDER:
-            return "-f -a '(__fish_complete_directories)'"
-        case ValueType.HOOKS:
-            return "-f -a '(__hookproxy_hooks)'"
-        case ValueType.CHOICES:
-            return f"-f -a {_quoted(' '.join(value.choices))}"
-        case ValueType.AGENT:
-            return f"-F -a {_quoted(' '.join(value.choices))}"
-        case ValueType.KNOWN:
-            return f"-f -a '(__hookproxy_known {value.choices[0]})'"
-        case _:
-            return ""
+_COMPLETIONS: Final = {
+    ValueType.FILE: "-F",
+    ValueType.FOLDER: "-f -a '(__fish_complete_directories)'",
+    ValueType.HOOKS: "-f -a '(__hookproxy_hooks)'",
+    ValueType.CHOICES: "-f -a {quoted}",
+    ValueType.AGENT: "-F -a {quoted}",
+    ValueType.KNOWN: "-f -a '(__hookproxy_known {words})'",
+}
+
+
+def _completion_of(argument: Argument) -> str:
+    words = " ".join(argument.choices)
+    return _COMPLETIONS.get(argument.type, "").format(words=words, quoted=_quoted(words))
 
 
 def _quoted(text: str) -> str:

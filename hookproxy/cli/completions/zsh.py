@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from shlex import quote
+from typing import Final
 
 from ...wrapping.known_agents import AGENTS_BY_NAME
-from .command_line import Option, Value, ValueType, Verb
+from .command_line import Argument, ValueType, Verb
 
 _HEAD = """\
 #compdef hookproxy
@@ -114,31 +115,27 @@ def _specs(verb: Verb) -> Iterator[str]:
         yield quote("*::command:_normal")
 
 
-def _option(option: Option) -> Iterator[str]:
-    others = "" if option.value.repeats or len(option.flags) == 1 else f"({' '.join(option.flags)})"
-    value = "" if option.is_flag else f":{_escaped(option.value.label)}:{_completion_of(option.value)}"
+def _option(option: Argument) -> Iterator[str]:
+    others = "" if option.repeats or len(option.flags) == 1 else f"({' '.join(option.flags)})"
+    value = "" if option.type is ValueType.NOTHING else f":{_escaped(option.label)}:{_completion_of(option)}"
     for flag in option.flags:
-        yield quote(f"{'*' if option.value.repeats else others}{flag}[{_escaped(option.description)}]{value}")
+        yield quote(f"{'*' if option.repeats else others}{flag}[{_escaped(option.description)}]{value}")
 
 
 def _escaped(text: str) -> str:
     """The text with the special characters of `_arguments` escaped."""
-    return "".join(f"\\{each}" if each in "[]:\\" else each for each in text)
+    return "".join(f"\\{sign}" if sign in "[]:\\" else sign for sign in text)
 
 
-def _completion_of(value: Value) -> str:
-    match value.type:
-        case ValueType.FILE:
-            return "_files"
-        case ValueType.FOLDER:
-            return "_files -/"
-        case ValueType.HOOKS:
-            return "_hookproxy_hooks"
-        case ValueType.CHOICES:
-            return f"({' '.join(value.choices)})"
-        case ValueType.AGENT:
-            return "_hookproxy_agent"
-        case ValueType.KNOWN:
-            return f"_hookproxy_known {value.choices[0]}"
-        case _:
-            return " "
+_COMPLETIONS: Final = {
+    ValueType.FILE: "_files",
+    ValueType.FOLDER: "_files -/",
+    ValueType.HOOKS: "_hookproxy_hooks",
+    ValueType.CHOICES: "({words})",
+    ValueType.AGENT: "_hookproxy_agent",
+    ValueType.KNOWN: "_hookproxy_known {words}",
+}
+
+
+def _completion_of(argument: Argument) -> str:
+    return _COMPLETIONS.get(argument.type, " ").format(words=" ".join(argument.choices))

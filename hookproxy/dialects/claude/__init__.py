@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from ...model.hooks import Order
-from ...model.settings import ToolNames
 from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output, plugins, settings_file, tool_response
 
 DIALECT: Final = Dialect(
-    name=hook_file.NAME,
+    files=hook_file.FORMAT,
     described_by="Claude Code's hooks reference, code.claude.com/docs/en/hooks, as of 2.1.295 (October 2026)",
-    events=hook_file.EVENTS,
-    unavailable=hook_file.UNAVAILABLE_EVENTS,
     output_fields=output.FIELDS,
     order=Order.PARALLEL,
-    default_timeout=hook_file.TIMEOUT,
-    tool_names=ToolNames.MCP,
     read_hook_file=settings_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,

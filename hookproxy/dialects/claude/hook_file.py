@@ -4,55 +4,36 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
+
+from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import HookFile, HookList
-from ..shared import claude_matchers, handler_types, labels
+from ..dialect import HookFile, HookList, for_names
+from ..shared import claude_matchers, command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
+from ..shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
 from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import TOOL_EVENTS
 from .output import detach_time
 
-NAME: Final = "claude"
-
-TIMEOUT: Final = 600.0
-"""The documented default timeout of a hook in seconds."""
-
-_TURNS_UNSEEN: Final = "an MCP server does not see turns, tasks and subagents"
-
-UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "UserPromptExpansion": PROMPTS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
-    "StopFailure": _TURNS_UNSEEN,
-    "SubagentStart": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "TaskCreated": _TURNS_UNSEEN,
-    "TaskCompleted": _TURNS_UNSEEN,
-    "TeammateIdle": _TURNS_UNSEEN,
-    "PostToolBatch": "an MCP server does not see which calls were made together",
-    "PermissionDenied": "the permission classifier is inside the agent",
-    "ConfigChange": INSIDE_AGENT,
-    "CwdChanged": INSIDE_AGENT,
-    "DirectoryAdded": INSIDE_AGENT,
-    "FileChanged": INSIDE_AGENT,
-    "InstructionsLoaded": INSIDE_AGENT,
-    "MessageDisplay": INSIDE_AGENT,
-    "PostCompact": INSIDE_AGENT,
-    "PostModelSwitch": INSIDE_AGENT,
-    "PreCompact": INSIDE_AGENT,
-    "PreModelSwitch": INSIDE_AGENT,
-    "Setup": INSIDE_AGENT,
-    "WorktreeCreate": INSIDE_AGENT,
-    "WorktreeRemove": INSIDE_AGENT,
-}
-"""Claude Code's other events, up to 2.1.285, and why they cannot occur behind MCP."""
+_UNAVAILABLE: Final = for_names({
+    PROMPTS_UNSEEN: "UserPromptSubmit UserPromptExpansion",
+    "an MCP server does not see turns, tasks and subagents": (
+        "Stop StopFailure SubagentStart SubagentStop TaskCreated TaskCompleted TeammateIdle"
+    ),
+    "an MCP server does not see which calls were made together": "PostToolBatch",
+    "the permission classifier is inside the agent": "PermissionDenied",
+    INSIDE_AGENT: (
+        "ConfigChange CwdChanged DirectoryAdded FileChanged InstructionsLoaded MessageDisplay PostCompact"
+        " PostModelSwitch PreCompact PreModelSwitch Setup WorktreeCreate WorktreeRemove"
+    ),
+})  # fmt: skip
+"""Claude Code's other events, up to 2.1.285."""
 
 _UNSUPPORTED_TYPES: Final = {
     "prompt": "is not supported: hookproxy has no model to ask",
@@ -94,11 +75,11 @@ def read_hook_file(file: HookFile) -> HookList:
     if settings.flag("disableAllHooks"):
         return HookList((), remarks=(f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
     if "hooks" not in settings.members:
-        misplaced = next((name for name in settings.members if name in EVENTS or name in UNAVAILABLE_EVENTS), "")
+        misplaced = next((name for name in settings.members if name in EVENTS or name in _UNAVAILABLE), "")
         notes = (f'{file.path}: {misplaced} is not read: Claude Code reads events inside of "hooks" only',)
         without_hooks = HookList((), notes if misplaced else (), (f"{file.path}: contains no hooks",))
         return shared_hook_file.merge([_notes_on_file(settings), without_hooks])
-    return shared_hook_file.merge([_notes_on_file(settings), *(_events(file, table) for table in _tables(settings))])
+    return shared_hook_file.merge([_notes_on_file(settings), *(_groups(file, table) for table in _tables(settings))])
 
 
 def _tables(settings: Table) -> list[Table]:
@@ -121,97 +102,68 @@ def _notes_on_file(settings: Table) -> HookList:
     return HookList((), (f"{settings.where}: modules cannot run here: they are functions inside Claude Code",))
 
 
-def _events(file: HookFile, table: Table) -> HookList:
+def _groups(file: HookFile, table: Table) -> HookList:
     """The hooks of a table of events. What is malformed is left out, as Claude Code does."""
 
     def read_event(name: str) -> HookList:
         def read_groups() -> HookList:
-            return shared_hook_file.read_each(table, name, lambda group: _group(file, EVENTS[name], group))
+            return shared_hook_file.read_each(table, name, lambda group: _group(file, name, group))
 
         return shared_hook_file.or_left_out(table.where, table.place(name), read_groups)
 
-    return shared_hook_file.read_events(table, EVENTS, UNAVAILABLE_EVENTS, read_event)
+    return shared_hook_file.read_events(table, EVENTS, _UNAVAILABLE, read_event)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Claude Code's event names, or no events yet."""
-    events = members.get("hooks")
-    if not isinstance(events, dict) or "version" in members:
-        return False
-    return all(name in EVENTS or name in UNAVAILABLE_EVENTS for name in events) and all(
-        isinstance(groups, list) and all(isinstance(group, dict) and "hooks" in group for group in groups)
-        for groups in events.values()
-    )
+    return "version" not in members and FORMAT.fits(members, or_none=True)
 
 
-def _group(file: HookFile, event: Event, group: Table) -> HookList:
+def _group(file: HookFile, name: str, group: Table) -> HookList:
     """One matcher group: the hooks that can run, and notes on everything else."""
     group.require("hooks", 'write {"matcher": "…", "hooks": [{"type": "command", "command": "…"}]}')
-    matches, matcher_notes = _matcher(event, group)
-    notes = HookList((), (*_misspelt_keys(group, _GROUP_KEYS), *matcher_notes))
-    return shared_hook_file.merge(
-        [notes, shared_hook_file.read_each(group, "hooks", lambda entry: _entry(file, event, group, entry, matches))]
+    matches, matcher_notes = _matcher(EVENTS[name], group)
+    notes = HookList((), (*FORMAT.unknown_keys(group, _GROUP_KEYS), *matcher_notes))
+    matcher = Matcher(matches, group.text("matcher"))
+    entries = shared_hook_file.read_each(
+        group, "hooks", lambda entry: FORMAT.read_entry(file, name, group, entry, matcher)
     )
+    return shared_hook_file.merge([notes, entries])
 
 
-def _entry(file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]) -> HookList:
-    """The hook of one entry, or a note on why it cannot run, and notes on the rest. Raises ConfigError."""
+def _read_handler(file: HookFile, name: str, entry: Table) -> Handler | str:
     entry.require("type", 'write "type": "command"')
     entry.choice("type", ("command", "http", "mcp_tool", *_UNSUPPORTED_TYPES), "")
-    reason = _why_impossible(event, entry)
-    if reason:
-        return HookList((), (f"{file.path}: {entry.path} does not run: {reason}",))
-    hook, handler_notes = _hook(file, event, group, entry, matches)
-    notes = [f"{hook.source}: {note}" for note in (*handler_notes, *_hook_notes(file, entry, hook))]
-    return HookList((hook,), (*_misspelt_keys(entry, _HOOK_KEYS), *notes))
-
-
-def _hook(
-    file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]
-) -> tuple[HookSpec, tuple[str, ...]]:
-    """The hook of one entry, and notes on how it runs."""
+    if reason := _why_impossible(EVENTS[name], entry):
+        return reason
     entry.text("statusMessage")
-    handler = handler_types.http_or_mcp_tool(entry, "allowedEnvVars")
-    command, argv = ("", ()) if handler else _command(file, entry)
-    handler = handler or Handler("command", labels.argv_label(list(argv)) if argv else labels.command_label(command))
+    if entry.text("type") == "http":
+        return handler_types.read_http(entry, "allowedEnvVars")
+    if entry.text("type") == "mcp_tool":
+        return handler_types.read_mcp_tool(entry)
+    entry.require("command")
+    handler, args, folders = command_file.shell_command(entry, "command"), entry.texts("args"), _folder_variables(file)
+    if args is None:
+        return handler
+    argv = tuple(_expand(word, folders) for word in (handler.shell, *args))
+    label = labels.argv_label(list(argv))
+    return Handler("command", label, argv=shared_hook_file.resolve_program(argv, file.project_dir))
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     background = entry.flag("async") or entry.flag("asyncRewake")
     on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
     if "if" in entry.members:
         shared_hook_file.compile_member(entry, "if", matchers.permission_rule)
-    hook = HookSpec(
-        dialect=NAME,
-        source=f"{file.path}: {entry.path}",
-        event=event,
-        label=handler.label,
-        matcher=group.text("matcher"),
-        matches=matches,
-        argv=shared_hook_file.resolve_program(argv, file.project_dir),
-        shell="" if argv else command,
-        cwd=file.project_dir,
-        env=tuple(_folder_variables(file).items()) if command else (),
-        timeout=shared_hook_file.read_timeout(entry, event, TIMEOUT),
+    is_command = hook.type == "command"
+    return replace(
+        hook,
+        env=tuple(_folder_variables(file).items()) if is_command else (),
         background=background,
-        detaches=detach_time if handler.type == "command" and not background else None,
+        detaches=detach_time if is_command and not background else None,
         fails_closed=on_failure == "block",
         only_if=entry.text("if"),
-        type=handler.type,
-        url=handler.http_target.url,
-        headers=handler.http_target.headers,
-        allowed_env_vars=handler.http_target.allowed_env_vars,
-        server=handler.server,
-        tool=handler.tool,
-        input=handler.input,
     )
-    return hook, handler.http_target.notes
-
-
-def _command(file: HookFile, entry: Table) -> tuple[str, tuple[str, ...]]:
-    """The command as written, and its argv if the entry has `args`."""
-    entry.require("command")
-    command, args, folders = entry.text("command"), entry.texts("args"), _folder_variables(file)
-    if not command.strip():
-        raise entry.error("command", "is empty", "write a command, or remove the entry")
-    return command, () if args is None else tuple(_expand(word, folders) for word in (command, *args))
 
 
 def _folder_variables(file: HookFile) -> dict[str, str]:
@@ -242,25 +194,18 @@ def _why_impossible(event: Event, entry: Table) -> str:
     return ""
 
 
-def _hook_notes(file: HookFile, entry: Table, hook: HookSpec) -> list[str]:
+def _notes_on(file: HookFile, _name: str, entry: Table) -> list[str]:
     """Notes on a hook that runs, but does not work as its author may expect."""
     notes = []
     if entry.flag("once"):
         notes.append("`once` only has an effect in skills, as documented: the hook runs every time")
     if entry.flag("asyncRewake"):
         notes.append("`asyncRewake` cannot wake the agent behind MCP: the hook only runs in the background")
-    notes += shared_hook_file.long_timeout_notes(hook.timeout)
-    unknown = set(_PLUGIN_PLACEHOLDER.findall(hook.shell or " ".join(hook.argv))) - set(_folder_variables(file))
-    notes += [
+    words = (entry.text("command"), *(entry.texts("args") or ())) if entry.text("type") == "command" else ()
+    unknown = set(_PLUGIN_PLACEHOLDER.findall(" ".join(words))) - set(_folder_variables(file))
+    return notes + [
         f"{name} has no value here, because the file does not belong to an installed plugin" for name in sorted(unknown)
     ]
-    return notes
-
-
-def _misspelt_keys(table: Table, known: Sequence[str]) -> list[str]:
-    """Notes on unknown keys that look like known ones. Other keys get no note: Claude Code adds keys often."""
-    similar = {key: hint for key, hint in table.unknown(known).items() if hint}
-    return [f"{table.where}: {table.place(key)} is unknown and ignored: {hint}" for key, hint in similar.items()]
 
 
 def _matcher(event: Event, group: Table) -> tuple[Callable[[str], bool], list[str]]:
@@ -307,11 +252,21 @@ def _matcher_notes(event: Event, group: Table, matches: Callable[[str], bool]) -
 
 
 FORMAT: Final = CommandFile(
-    dialect=NAME,
+    dialect="claude",
     events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(TIMEOUT),
-    entries=Entries(_HOOK_KEYS, grouped=True, typed=True, closed=("onFailure", "block"), condition="if"),
+    unavailable=_UNAVAILABLE,
+    timeouts=Timeouts(600.0),
+    entries=Entries(
+        keys=_HOOK_KEYS,
+        grouped=True,
+        read_handler=_read_handler,
+        finish=_finish,
+        notes_on=_notes_on,
+        null_is_absent=False,
+        only_misspelt_keys=True,
+        typed=True,
+        closed=("onFailure", "block"),
+        condition="if",
+    ),
     matchers=Matchers(write="|".join),
 )
-"""How such a file is written."""

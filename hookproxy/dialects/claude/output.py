@@ -12,16 +12,14 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import claude_envelope as envelope
 from ..shared import output as shared_output
+from ..shared.events import AFTER_CALL
+from ..shared.output import BLOCKS
 
-BLOCKS: Final = 2
-"""The exit code that blocks, whatever is printed."""
-
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
-_BLOCKABLE: Final = (Event.PRE_TOOL_USE, *_AFTER_CALL, *_ELICITATION_EVENTS)
+_BLOCKABLE: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, *_ELICITATION_EVENTS)
 """The events at which exit code 2 blocks. At other events it is a failure."""
 
 
@@ -37,35 +35,25 @@ _NO_SPECIFIC: Final = _Specific(hookEventName="")
 
 
 class _JsonOutput(envelope.Output, frozen=True, kw_only=True):
-    """The JSON that a hook prints."""
-
     decision: Literal["approve", "block"] | msgspec.UnsetType = msgspec.UNSET
     hookSpecificOutput: _Specific = _NO_SPECIFIC
 
 
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "hookSpecificOutput.decision.behavior": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "hookSpecificOutput.decision.message": Effect.REASON,
-    "reason": Effect.REASON,
-    "stopReason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "hookSpecificOutput.updatedToolOutput": Effect.REPLACES,
-    "hookSpecificOutput.updatedMCPToolOutput": Effect.REPLACES,
-    "systemMessage": Effect.TELLS_PERSON,
-    "continue": Effect.DENIES_AND_STOPS,
-    "hookSpecificOutput.decision.interrupt": Effect.DENIES_AND_STOPS,
-    "hookSpecificOutput.decision.updatedPermissions": Effect.ALLOWS_FOR_SESSION,
-    "hookSpecificOutput.action": Effect.ANSWERS_ELICITATION,
-    "hookSpecificOutput.content": Effect.ANSWERS_ELICITATION,
-    "hookSpecificOutput.classifierContext": Effect.NONE,  # for the agent's own permission classifier
-    "suppressOutput": Effect.NONE,
-    "terminalSequence": Effect.NONE,
-}
-"""What each member of the output does here."""
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision hookSpecificOutput.decision.behavior",
+    Effect.REASON: (
+        "hookSpecificOutput.permissionDecisionReason hookSpecificOutput.decision.message reason stopReason"
+    ),
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.REPLACES: "hookSpecificOutput.updatedToolOutput hookSpecificOutput.updatedMCPToolOutput",
+    Effect.TELLS_PERSON: "systemMessage",
+    Effect.DENIES_AND_STOPS: "continue hookSpecificOutput.decision.interrupt",
+    Effect.ALLOWS_FOR_SESSION: "hookSpecificOutput.decision.updatedPermissions",
+    Effect.ANSWERS_ELICITATION: "hookSpecificOutput.action hookSpecificOutput.content",
+    # `classifierContext`: for the agent's own permission classifier
+    Effect.NONE: "hookSpecificOutput.classifierContext suppressOutput terminalSequence",
+})  # fmt: skip
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _MEMBERS: Final = frozenset(_JsonOutput.__struct_encode_fields__)
@@ -145,7 +133,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     output = output or _JsonOutput()
     if spec.event is Event.PRE_TOOL_USE:
         verdict = envelope.on_call(output, stderr if blocks else "", blocks)
-    elif spec.event in _AFTER_CALL:
+    elif spec.event in AFTER_CALL:
         verdict = envelope.on_result(spec.event, output, stderr if blocks else "")
     elif spec.event is Event.PERMISSION_REQUEST:
         verdict = envelope.on_request(output)

@@ -41,7 +41,7 @@ def add_rules(found: HookList, file: HookFile, settings: Table) -> HookList:
         return replace(found, remarks=(*found.remarks, remark))
     rules, notes, remarks = _read(file, settings.table("permissions"))
     no_hooks = f"{file.path}: contains no hooks"  # no remark on a file that somebody names because of its rules
-    remarks = [one for one in found.remarks if not rules or one != no_hooks] + remarks
+    remarks = [remark for remark in found.remarks if not rules or remark != no_hooks] + remarks
     return replace(found, rules=rules, notes=(*found.notes, *notes), remarks=tuple(remarks))
 
 

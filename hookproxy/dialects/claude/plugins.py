@@ -16,7 +16,6 @@ from typing import Final
 from ...model.errors import ConfigError
 from ..dialect import Files, FolderContent, FoundFile, Plugin
 from ..shared import hook_file as shared_hook_file
-from ..shared.hook_file import Table
 
 MANIFEST: Final = ".claude-plugin/plugin.json"
 
@@ -87,11 +86,8 @@ def _plugin_content(root: str, plugin: Plugin, files: Files) -> FolderContent:
     default, manifest = os.path.join(root, _HOOK_FILE), os.path.join(root, MANIFEST)
     found = [default] if os.path.isfile(default) else []
     notes: list[str] = []
-    hooks = (
-        shared_hook_file.read_json(manifest, files.text(manifest)).members.get("hooks")
-        if os.path.isfile(manifest)
-        else None
-    )
+    has_manifest = os.path.isfile(manifest)
+    hooks = shared_hook_file.read_json(manifest, files.text(manifest)).members.get("hooks") if has_manifest else None
     for item in hooks if isinstance(hooks, list) else [hooks]:
         if isinstance(item, str):
             path = os.path.normpath(os.path.join(root, item))
@@ -120,7 +116,6 @@ def _plugins_folder(files: Files) -> str:
 
 
 def _user_content(folder: str, settings: Sequence[str], files: Files) -> FolderContent:
-    """The user's settings, and the plugins that they switch on."""
     tables = [shared_hook_file.read_json(path, files.text(path)) for path in settings]
     for table in reversed(tables):
         if "disableAllHooks" in table.members:
@@ -129,7 +124,7 @@ def _user_content(folder: str, settings: Sequence[str], files: Files) -> FolderC
                 return FolderContent((), remarks=(remark,))
             break
     content = [FolderContent(tuple(map(FoundFile, settings)))]
-    enabled = {key: (value, table) for table in tables for key, value in _enabled_plugins(table).items()}
+    enabled = {key: (value, table) for table in tables for key, value in table.table("enabledPlugins").members.items()}
     installed = _installed_plugins(files) if enabled else {}
     for plugin_id, (value, table) in enabled.items():
         if value is False:
@@ -142,9 +137,9 @@ def _user_content(folder: str, settings: Sequence[str], files: Files) -> FolderC
             note = f"{table.where}: enabledPlugins switches on {plugin_id!r}, whose hooks do not run: {reason}"
             content.append(FolderContent((), (note,)))
     return FolderContent(
-        tuple(file for one in content for file in one.files),
-        tuple(note for one in content for note in one.notes),
-        tuple(remark for one in content for remark in one.remarks),
+        tuple(file for part in content for file in part.files),
+        tuple(note for part in content for note in part.notes),
+        tuple(remark for part in content for remark in part.remarks),
     )
 
 
@@ -156,10 +151,6 @@ def _content_of_installed(root: str, plugin_id: str, files: Files) -> FolderCont
         return FolderContent((), (f"{error.message}: the hooks of plugin {plugin_id!r} do not run: {error.hint}",))
     optional = tuple(FoundFile(file.path, file.plugin, optional=True) for file in content.files)
     return FolderContent(optional, content.notes)  # most plugins have no hooks
-
-
-def _enabled_plugins(settings: Table) -> Mapping[str, object]:
-    return settings.table("enabledPlugins").members
 
 
 def _installed_plugins(files: Files) -> Mapping[str, object]:

@@ -39,17 +39,17 @@ def _limited(found: HookList, settings: Table) -> HookList:
     hooks, notes = found.hooks, list(found.notes)
     if (urls := settings.texts(_URLS)) is not None:
         patterns = [re.compile(".*".join(map(re.escape, url.split("*"))), re.DOTALL) for url in urls]
-        refused = [one for one in hooks if one.url and not any(pattern.fullmatch(one.url) for pattern in patterns)]
-        notes += [f"{one.source} does not run: {_URLS} does not allow {one.target}" for one in refused]
-        hooks = tuple(one for one in hooks if one not in refused)
+        refused = [hook for hook in hooks if hook.url and not any(pattern.fullmatch(hook.url) for pattern in patterns)]
+        notes += [f"{hook.source} does not run: {_URLS} does not allow {hook.target}" for hook in refused]
+        hooks = tuple(hook for hook in hooks if hook not in refused)
     if (names := settings.texts(_VARIABLES)) is not None:
         notes += [
-            f"{one.source}: {_VARIABLES} does not allow {name}, so its value is empty"
-            for one in hooks
-            for name in one.allowed_env_vars
+            f"{hook.source}: {_VARIABLES} does not allow {name}, so its value is empty"
+            for hook in hooks
+            for name in hook.allowed_env_vars
             if name not in names
         ]
-        hooks = tuple(_with_variables(one, names) for one in hooks)
+        hooks = tuple(_with_variables(hook, names) for hook in hooks)
     return replace(found, hooks=hooks, notes=tuple(notes))
 
 

@@ -6,30 +6,52 @@ which has a third event, allows matcher groups beside command strings, and reads
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
-from ...model.hooks import Order
+from ...model.hooks import Document, Event, EventContext, HookSpec, Order, Outcome
 from ...model.settings import ToolNames
 from ..dialect import Dialect, UserFiles
-from . import hook_file, input, output, tools
+from ..shared import input as shared_input
+from . import hook_file, output
+
+
+def _write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The document and the variables. The tool's input is in `tool_input`, `tool_input_json` and HOOK_TOOL_INPUT."""
+    variable, cut = shared_input.tool_input_variable(context.arguments)
+    failed = context.event is Event.POST_TOOL_USE_FAILURE
+    has_run = context.event is not Event.PRE_TOOL_USE
+    output = shared_input.result_text(context.outcome or Outcome()) if has_run else None
+    document = {
+        "hook_event_name": spec.event_name,
+        "tool_name": context.tool_name,
+        "tool_input": msgspec.Raw(context.arguments),
+        "tool_input_json": context.arguments.decode(),
+        "tool_error" if spec.event_name == hook_file.FAILURE_EVENT else "tool_output": output,
+        "tool_result_is_error": failed,
+    }
+    env = {
+        "HOOK_EVENT": spec.event_name,
+        "HOOK_TOOL_NAME": context.tool_name,
+        shared_input.TOOL_INPUT: variable,
+        "HOOK_TOOL_IS_ERROR": "1" if failed else "0",
+    }
+    if output is not None:
+        env["HOOK_TOOL_OUTPUT"] = output
+    return Document(stdin=shared_input.json_line(document), env=env, cut=cut)
+
 
 DIALECT: Final = Dialect(
-    name=hook_file.DOCUMENTED.dialect,
+    files=hook_file.DOCUMENTED,
     described_by="claw-code's page on its hook system, as of April 2026",
-    events={name: events[0] for name, events in hook_file.DOCUMENTED.events.items()},
-    unavailable={},
-    output_fields={},  # it knows plain text only
     order=Order.UNTIL_DENIED,
-    default_timeout=hook_file.TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hook_file=partial(hook_file.read_hook_file, hook_file.DOCUMENTED),
-    write_input=input.write_input,
+    write_input=_write_input,
     read_output=output.read_output,
-    tool_spellings=tools.TOOL_SPELLINGS,
-    recognises=hook_file.recognises,
+    tool_spellings=hook_file.TOOL_SPELLINGS,
+    recognises=hook_file.CURRENT.fits,
     folders=(".claw", ".claude"),
     agents=("runtime",),  # the name that claw-code gives as an MCP client
     variables=("HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR", "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT"),
@@ -37,11 +59,10 @@ DIALECT: Final = Dialect(
 
 CURRENT: Final = replace(
     DIALECT,
-    name=hook_file.CURRENT.dialect,
+    files=hook_file.CURRENT,
     described_by="the source of claw-code, rust/crates/runtime, as of August 2026",
-    events={name: events[0] for name, events in hook_file.CURRENT.events.items()},
     output_fields=output.FIELDS,
-    read_hook_file=partial(hook_file.read_hook_file, hook_file.CURRENT),
+    read_hook_file=hook_file.CURRENT.read,
     read_output=output.read_output_current,
     recognises=lambda _members: False,
     user_files=(UserFiles(".claw", "settings.json", "CLAW_CONFIG_HOME"),),

@@ -15,11 +15,9 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
-
-DENIES: Final = 2
-"""The exit code that denies, whatever is printed."""
+from ..shared.output import BLOCKS
 
 _FEEDBACK: Final = "Hook feedback"
 _DENIED: Final = "Hook feedback (denied)"
@@ -34,10 +32,10 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.describe_end(spec, result))
     stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
-    if result.code == DENIES:
+    if result.code == BLOCKS:
         return _denial(spec, stdout or stderr, _DENIED)
     if result.code:
-        return Verdict(failure=_exit_status(result, stderr or stdout))
+        return Verdict(failure=shared_output.exit_failure(result.code, stderr or stdout))
     return Verdict(feedback=_labelled(_FEEDBACK, stdout), messages=shared_output.nonempty(_json_note(stdout)))
 
 
@@ -60,26 +58,19 @@ def _labelled(label: str, text: str) -> tuple[str, ...]:
     return (f"{label}:\n{shared_output.truncate(text)}",) if text else ()
 
 
-def _exit_status(result: HookResult, explanation: str) -> str:
-    return shared_output.exit_failure(result.code, explanation)
-
-
 # --- claw@current ---
 
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "reason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "systemMessage": Effect.TELLS_PERSON,
-    "continue": Effect.DENIES_AND_STOPS,
-    "hookSpecificOutput.hookEventName": Effect.NONE,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision",
+    Effect.REASON: "hookSpecificOutput.permissionDecisionReason reason",
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.TELLS_PERSON: "systemMessage",
+    Effect.DENIES_AND_STOPS: "continue",
+    Effect.NONE: "hookSpecificOutput.hookEventName",
+})  # fmt: skip
 
-_PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny": Permission.DENY}
+_PERMISSIONS: Final = ("allow", "ask", "deny")
 _NULL: Final = b"null"
 """A member that is null counts as absent."""
 
@@ -116,8 +107,8 @@ def read_output_current(spec: HookSpec, result: HookResult) -> Verdict:
     else:
         stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
         output = _parse(spec, stdout, stderr, result.cut)
-        failure = "" if result.code in (0, DENIES) else _exit_status(result, stderr or stdout)
-        if result.code == DENIES:
+        failure = "" if result.code in (0, BLOCKS) else shared_output.exit_failure(result.code, stderr or stdout)
+        if result.code == BLOCKS:
             output = replace(output, denies=True, texts=output.texts or shared_output.nonempty(stderr))
     return _before_call(output, failure) if spec.event is Event.PRE_TOOL_USE else _after_call(spec, output, failure)
 
@@ -225,7 +216,7 @@ def _parse_members(members: Mapping[str, bytes], stdout: str) -> _ParsedOutput:
         message=message,
         denies=continues == b"false" or decision == "block",
         stops=continues == b"false",
-        permission=_PERMISSIONS.get(wanted),
+        permission=shared_output.PERMISSIONS[wanted] if wanted in _PERMISSIONS else None,
         reason=reason,
         arguments=shared_output.one_line(msgspec.Raw(arguments)) if arguments.startswith(b"{") else b"",
         error="printed JSON that cannot be read: " + "; ".join(problems) if problems else "",
@@ -233,7 +224,6 @@ def _parse_members(members: Mapping[str, bytes], stdout: str) -> _ParsedOutput:
 
 
 def _specific(raw: bytes, problems: list[str]) -> Mapping[str, bytes]:
-    """The members of `hookSpecificOutput`."""
     if raw.startswith(b"{"):
         return {key: bytes(value) for key, value in raw_json.fields(raw).items()}
     if raw != _NULL:

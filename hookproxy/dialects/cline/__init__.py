@@ -7,7 +7,7 @@ from typing import Final
 from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect, UserFiles
-from . import hook_file, input, output, tools
+from . import hook_file, input, output
 
 DIALECT: Final = Dialect(
     name=hook_file.NAME,
@@ -22,8 +22,8 @@ DIALECT: Final = Dialect(
     write_input=input.write_input,
     read_output=output.read_output,
     unframed=output.unframed,
-    mcp_tool_name=tools.mcp_tool_name,
-    tool_spellings=tools.TOOL_SPELLINGS,
+    mcp_tool_name=hook_file.mcp_tool_name,
+    tool_spellings=hook_file.TOOL_SPELLINGS,
     real_arguments=input.real_arguments,
     folders=hook_file.FOLDERS,
     read_folder=hook_file.read_folder,

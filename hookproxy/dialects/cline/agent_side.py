@@ -9,17 +9,15 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.errors import ConfigError
-from ...model.hooks import Event, EventContext, Permission, Session
+from ...model.hooks import Event, Outcome, Permission, Session
 from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
+    DocumentForm,
     HookDecision,
     HookOutput,
-    arguments_of,
-    call_context,
-    event_of,
     json_output,
     milliseconds,
     text_outcome,
@@ -32,34 +30,36 @@ _MCP_TOOL: Final = "use_mcp_tool"
 """Cline's own tool that calls the tools of MCP servers."""
 
 
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    """The event in a document of Cline. Raises ValueError."""
-    members = Members(raw)
-    name = members.required("hookName")
-    event = event_of(AGENT_SIDE, name)
+def _session(members: Members, environ: Mapping[str, str]) -> Session:
     roots = raw_json.items(members.raw("workspaceRoots", b"[]"))
     cwd = (raw_json.text(bytes(roots[0])) if roots else "") or environ.get("PWD", "/")
-    session = Session(members.text("taskId"), "", cwd, cwd)
-    if event in (Event.SESSION_START, Event.SESSION_END):
-        trigger = "startup" if event is Event.SESSION_START else "other"
-        return AgentEvent(name, EventContext(event, session, trigger=trigger))
-    call = members.object("preToolUse" if event is Event.PRE_TOOL_USE else "postToolUse")
-    tool_name = call.required("toolName")
-    parameters, server_tool = call.raw("parameters", b"{}"), None
-    if "__" in tool_name:  # the CLI's name of a server's tool
-        server, _, tool = tool_name.partition("__")
-        server_tool = ("", tool_name) if "__" in tool else (server, tool)
-    if tool_name == _MCP_TOOL:
-        of_server = call.object("parameters")
-        server_tool = (of_server.text("server_name"), of_server.required("tool_name"))
-        parameters = of_server.raw("arguments", b"{}")
-    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments_of(parameters))
-    if event is Event.POST_TOOL_USE:
-        failed, duration = call.raw("success") == b"false", milliseconds(call.raw("executionTimeMs"))
-        outcome = text_outcome(call.text("result") or "", failed=failed, duration_ms=duration)
-        event = Event.POST_TOOL_USE_FAILURE if failed else event
-        context = replace(context, event=event, outcome=outcome)
-    return AgentEvent(name, context)
+    return Session(members.text("taskId"), "", cwd, cwd)
+
+
+def _call(members: Members) -> Members:
+    return members.object("preToolUse" if members.text("hookName") == "PreToolUse" else "postToolUse")
+
+
+def _arguments(members: Members) -> bytes:
+    call = _call(members)
+    if call.text("toolName") == _MCP_TOOL:
+        return call.object("parameters").raw("arguments", b"{}")
+    return call.raw("parameters", b"{}")
+
+
+def _server_tool(members: Members, name: str) -> tuple[str, str] | None:
+    if name == _MCP_TOOL:
+        parameters = _call(members).object("parameters")
+        return parameters.text("server_name"), parameters.required("tool_name")
+    server, separator, tool = name.partition("__")  # the CLI's name of a server's tool
+    if not separator:
+        return None
+    return ("", name) if "__" in tool else (server, tool)
+
+
+def _outcome(members: Members, failed: bool) -> Outcome:
+    call = _call(members)
+    return text_outcome(call.text("result"), failed=failed, duration_ms=milliseconds(call.raw("executionTimeMs")))
 
 
 def _refuse(reason: str) -> HookOutput:
@@ -105,7 +105,16 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     documents=DocumentSigns(has=("hookName",)),
     file=_FOLDER,
     can=Can.TELL_BEFORE | Can.TELL_AFTER,
-    read_document=_read_document,
+    form=DocumentForm(
+        event=("hookName",),
+        session=_session,
+        triggers={Event.SESSION_START: "startup", Event.SESSION_END: "other"},
+        tool_name=lambda members: _call(members).required("toolName"),
+        arguments=_arguments,
+        server_tool=_server_tool,
+        failed=lambda members: _call(members).raw("success") == b"false",
+        outcome=_outcome,
+    ),
     write_output=_write_output,
     write_hook_file=_write_hook_file,
     read_command=_read_command,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Final
 
 from msgspec.structs import replace
 
+from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.errors import ConfigError
 from ...model.hooks import Event, HookSpec
 from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
@@ -38,6 +40,37 @@ UNAVAILABLE_EVENTS: Final = {
     "Notification": "Cline's sources describe no document for it",
 }
 """Cline's other events, each with the reason why it cannot occur behind MCP."""
+
+EDIT: Final = "replace_in_file"
+"""Its `diff` holds both texts of an edit."""
+
+TOOL_SPELLINGS: Final[ToolSpellings] = {
+    "Bash": (ToolSpelling("execute_command"),),
+    "Read": (ToolSpelling("read_file", {"file_path": "path"}),),
+    "Write": (ToolSpelling("write_to_file", {"file_path": "path"}),),
+    "Edit": (ToolSpelling(EDIT, {"file_path": "path"}),),
+    "MultiEdit": (ToolSpelling(EDIT, {"file_path": "path"}),),
+    "LS": (ToolSpelling("list_files"),),
+    "Grep": (ToolSpelling("search_files", {"pattern": "regex", "glob": "file_pattern"}),),
+    "WebFetch": (ToolSpelling("web_fetch"),),
+    "WebSearch": (ToolSpelling("web_search"),),
+}
+
+_LONGEST: Final = 64
+_KEPT: Final = 55
+"""The length of a name, and how much of a longer one stays before `_` and its hash, as in Cline's SDK."""
+_REPLACED: Final = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """The name that Cline gives to a server's tool."""
+    name = _REPLACED.sub("_", f"{server}__{tool}")
+    if len(name) <= _LONGEST:
+        return name
+    from hashlib import sha1  # few tools have such a name
+
+    return f"{name[:_KEPT]}_{sha1(name.encode(), usedforsecurity=False).hexdigest()[:8]}"
+
 
 _SUFFIXES: Final = ("", ".sh", ".bash", ".zsh", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".ps1")
 _INTERPRETERS: Final = {

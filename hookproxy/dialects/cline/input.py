@@ -9,12 +9,12 @@ import msgspec
 from ...jsonrpc import raw_json
 from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
 from ..shared import input as shared_input
-from .tools import EDIT
+from ..shared.events import AFTER_CALL
+from .hook_file import EDIT
 
 _VERSION: Final = "4.1.13"
 """The version whose documents these are. Hooks of several systems recognise Cline by this member."""
 
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _DIFF: Final = "------- SEARCH\n{}\n=======\n{}\n+++++++ REPLACE\n"
 """An edit as `replace_in_file` has it in its `diff`."""
 
@@ -58,7 +58,7 @@ def real_arguments(_spec: HookSpec, context: EventContext, arguments: bytes) -> 
 
 def _details(spec: HookSpec, context: EventContext) -> dict[str, object]:
     """The members of one event: `preToolUse` and the like for the extension, `tool_call` and the like for the CLI."""
-    if context.event is Event.PRE_TOOL_USE or context.event in _AFTER_CALL:
+    if context.event is Event.PRE_TOOL_USE or context.event in AFTER_CALL:
         return _call(context)
     task = {"taskId": shared_input.utf8(context.session.id), "ulid": "", "initialTask": ""}
     match spec.event_name:

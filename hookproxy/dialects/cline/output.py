@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
 
 _CONTROL: Final = "HOOK_CONTROL\t"
@@ -21,8 +21,6 @@ _CONTROL: Final = "HOOK_CONTROL\t"
 
 _MOST_ATTEMPTS: Final = 1_000
 """How many braces are tried as the beginning of the JSON among other text: a few milliseconds."""
-
-_NO_JSON: Final = msgspec.Raw(b"")
 
 
 class _Control(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,27 +31,22 @@ class _Control(msgspec.Struct, frozen=True, kw_only=True):
     context: str | None = None
     contextModification: str | None = None
     errorMessage: str | None = None
-    overrideInput: msgspec.Raw = _NO_JSON
-    shouldContinue: msgspec.Raw = _NO_JSON
+    overrideInput: msgspec.Raw = shared_output.NO_JSON
+    shouldContinue: msgspec.Raw = shared_output.NO_JSON
 
 
-FIELDS: Final = {
-    "cancel": Effect.DENIES_AND_STOPS,
-    "review": Effect.DECIDES,
-    "errorMessage": Effect.REASON,
-    "context": Effect.TELLS_MODEL,
-    "contextModification": Effect.TELLS_MODEL,
-    "overrideInput": Effect.REWRITES,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DENIES_AND_STOPS: "cancel",
+    Effect.DECIDES: "review",
+    Effect.REASON: "errorMessage",
+    Effect.TELLS_MODEL: "context contextModification",
+    Effect.REWRITES: "overrideInput",
+})  # fmt: skip
 
 _DECODER: Final = msgspec.json.Decoder(_Control)
-_DECIDING: Final[shared_output.DecidingMembers] = {
-    "cancel": (True, False),
-    "review": (True, False),
-    "errorMessage": shared_output.ANY_TEXT,
-    "contextModification": shared_output.ANY_TEXT,
-}
+_DECIDING: Final = shared_output.deciding_members(
+    FIELDS, {"review": (True, False), "contextModification": shared_output.ANY_TEXT}
+)
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -80,12 +73,10 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     verdict = _verdict(spec.event, control or _Control())
     if not result.code or verdict.permission in (Permission.DENY, Permission.ASK) or verdict.stop:
         return verdict
-    explained = shared_output.explanation(shared_output.decode(result.stderr))
-    return Verdict(failure=f"exited with status {result.code}{explained}")
+    return Verdict(failure=shared_output.exit_failure(result.code, shared_output.decode(result.stderr)))
 
 
 def _verdict(event: Event, control: _Control) -> Verdict:
-    """The verdict of what a hook prints."""
     before = event is Event.PRE_TOOL_USE
     context = control.context or control.contextModification or ""
     if control.cancel:
@@ -93,10 +84,8 @@ def _verdict(event: Event, control: _Control) -> Verdict:
         if before:
             return Verdict(permission=Permission.DENY, reason=reason, stop=True)
         return Verdict(feedback=shared_output.nonempty(reason), stop=True)
-    rewrite = shared_output.one_line(control.overrideInput)
-    if rewrite in (b"", b"null"):
-        rewrite = b""
-    elif not before or not rewrite.startswith(b"{"):
+    rewrite = shared_output.given(control.overrideInput)
+    if rewrite and not (before and rewrite.startswith(b"{")):
         why = "that is not an object" if before else f"on {event}, where it cannot change the arguments"
         return Verdict(failure=f"gave an overrideInput {why}")
     texts = shared_output.nonempty(context or control.errorMessage or "")

@@ -6,7 +6,6 @@ from typing import Final
 
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Order
-from ...model.settings import ToolNames
 from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 
@@ -15,14 +14,10 @@ _SHELLS: Final = ("Bash", "shell", "local_shell", "shell_command", "exec_command
 """The name of all shell tools in hooks, and the tools' own names, which matchers of published files list."""
 
 DIALECT: Final = Dialect(
-    name=hook_file.NAME,
+    files=hook_file.FORMAT,
     described_by="the source of OpenAI Codex, codex-rs/hooks, and its hooks page, as of 0.159 (October 2026)",
-    events=hook_file.EVENTS,
-    unavailable=hook_file.UNAVAILABLE_EVENTS,
     output_fields=output.FIELDS,
     order=Order.PARALLEL,
-    default_timeout=hook_file.TIMEOUT,
-    tool_names=ToolNames.MCP,
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,22 +11,17 @@ from ...jsonrpc import raw_json
 from ...model.aliases import Alias
 from ...model.hooks import Event, EventContext, Permission
 from ..agent_documents import DocumentSigns, Members
-from ..agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
-from ..shared import claude_agent_side as envelope
-from ..shared import command_file
-from ..shared.events import by_name
+from ..agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput, read_document
+from ..shared import claude_agent_side
 from .hook_file import FORMAT, PATCH
 from .patch import FileChange, changes
-
-_FILE: Final = ".codex/hooks.json"
-
 
 _REWRITTEN_PATCH: Final = "A hook wants other arguments for this edit, and they cannot be written as a patch."
 
 
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     """The event. A patch becomes the writes and edits that it consists of, because no other system has patches."""
-    event = envelope.read_document(AGENT_SIDE, "", raw, environ)
+    event = read_document(AGENT_SIDE, raw, environ)
     if event.context.tool != PATCH or event.context.session.server:
         return event
     text = raw_json.text(Members(event.context.arguments).raw("command"))
@@ -47,20 +41,16 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
         decision = HookDecision(Permission.DENY, _REWRITTEN_PATCH, message=decision.message)
     if event.context.event is Event.PERMISSION_REQUEST:  # Codex discards a decision beside `continue`
         decision = replace(decision, stop=False)
-    return envelope.write_output(event, decision, explicit_allow=False, replacement="")
+    return claude_agent_side.write_output(event, decision, explicit_allow=False, replacement="")
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="codex",
+    files=FORMAT,
     documents=DocumentSigns(has=("turn_id",)),
-    file=_FILE,
+    file=".codex/hooks.json",
     can=Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
-    events=by_name(
-        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
-    ),
     user_variable="CODEX_HOME",
     harmless_arguments={
         "apply_patch": {"command": "*** Begin Patch\n*** Add File: hookproxy-dry-call.txt\n+harmless\n*** End Patch\n"}

@@ -10,21 +10,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
-from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugin
+from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugin, for_names
 from ..shared import claude_matchers, command_file, handler_types, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
-
-NAME: Final = "codex"
-
-TIMEOUT: Final = 600.0
-"""Seconds, as in Codex's source."""
-
-_SHORTEST_TIMEOUT: Final = 1.0
-"""Seconds: what Codex makes of a timeout of 0."""
 
 _END_TIMEOUT: Final = 1.0
 _LONGEST_END_TIMEOUT: Final = 3.0
@@ -35,21 +27,6 @@ PATCH: Final = "apply_patch"
 
 _MATCHER_ALIASES: Final = {PATCH: ("Edit", "Write"), "spawn_agent": ("Agent",)}
 """The names that a matcher may give to tools of Codex's own. Hooks see the tool's name."""
-
-EVENTS: Final = by_name(
-    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
-)
-
-UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
-    "SubagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
-    "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
-    "Interrupt": TURNS_AND_SUBAGENTS_UNSEEN,
-    "PreCompact": COMPACTION_UNSEEN,
-    "PostCompact": COMPACTION_UNSEEN,
-}
-"""Codex's other events, and why they cannot occur behind MCP."""
 
 _ROOT_KEYS: Final = ("description", "hooks")
 _NO_EVENTS: Final = ("state", "managed_dir", "windows_managed_dir")
@@ -90,12 +67,12 @@ def read_hook_file(file: HookFile) -> HookList:
     if document.table("features").members.get("hooks") is False and not is_hooks_file:
         return HookList((), remarks=(f"{file.path}: [features] hooks is false, {shared_hook_file.SWITCHED_OFF}",))
     if "hooks" not in document.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+        return FORMAT.read_hooks(file, document)
     if not isinstance(document.members["hooks"], dict) and not is_hooks_file:
         return HookList((), (f"{file.path}: hooks names other files, which are not read: name them, too",))
     hooks = document.table("hooks")
     members = {name: groups for name, groups in hooks.members.items() if is_hooks_file or name not in _NO_EVENTS}
-    return command_file.read_events(FORMAT, file, replace(hooks, members=members))
+    return FORMAT.read_events(file, replace(hooks, members=members))
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -104,13 +81,15 @@ def recognises(members: Mapping[str, object]) -> bool:
     Files with groups and a `version` are meant for Codex too, although it refuses them.
     """
     hooks = members.get("hooks")
-    groups = {name: each for name, each in hooks.items() if name not in _NO_EVENTS} if isinstance(hooks, dict) else None
-    return command_file.fits(FORMAT, {"hooks": groups}, or_none="version" not in members)
+    groups = (
+        {name: listed for name, listed in hooks.items() if name not in _NO_EVENTS} if isinstance(hooks, dict) else None
+    )
+    return FORMAT.fits({"hooks": groups}, or_none="version" not in members)
 
 
 def recognises_at_home(members: Mapping[str, object]) -> bool:
     """The same in Codex's own folder, where other names are events of other versions, which Codex ignores."""
-    return recognises(members) or command_file.fits(FORMAT, members, and_others=True)
+    return recognises(members) or FORMAT.fits(members, and_others=True)
 
 
 def find_plugin(path: str, files: Files) -> Plugin | None:
@@ -143,13 +122,13 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
         return lambda name: not listed.isdisjoint((name, *_MATCHER_ALIASES.get(name, ())))
     hyphened = _HYPHEN.sub(lambda found: found[1] or "_", pattern) if "mcp__" in pattern else pattern
     try:
-        expressions = [re2_regex.compile_pattern(each) for each in dict.fromkeys((pattern, hyphened))]
+        expressions = [re2_regex.compile_pattern(spelling) for spelling in dict.fromkeys((pattern, hyphened))]
     except ValueError:
         if not _only_in_rust(pattern):
             raise
         return lambda _name: True
     return lambda name: any(
-        expression.search(each) for each in (name, *_MATCHER_ALIASES.get(name, ())) for expression in expressions
+        expression.search(known) for known in (name, *_MATCHER_ALIASES.get(name, ())) for expression in expressions
     )
 
 
@@ -165,7 +144,6 @@ def _only_in_rust(pattern: str) -> bool:
 
 
 def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -> list[str]:
-    """What a matcher does otherwise than its author may think."""
     if not _LISTED.fullmatch(pattern) and _only_in_rust(pattern):
         return ["cannot be read here, so the hook runs for every tool"]
     return claude_matchers.never_matches(event, pattern, matches)
@@ -207,10 +185,18 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
 
 
 FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(default=TIMEOUT, shortest=_SHORTEST_TIMEOUT),
+    dialect="codex",
+    events=by_name(
+        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
+    ),
+    unavailable=for_names(
+        {
+            PROMPTS_UNSEEN: "UserPromptSubmit",
+            TURNS_AND_SUBAGENTS_UNSEEN: "Stop SubagentStart SubagentStop Interrupt",
+            COMPACTION_UNSEEN: "PreCompact PostCompact",
+        }
+    ),
+    timeouts=Timeouts(default=600.0, shortest=1.0),
     entries=Entries(
         keys=_KEYS,
         grouped=True,

@@ -13,16 +13,15 @@ import msgspec
 
 from ...jsonrpc import raw_json
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
+from ..shared.events import BEFORE_CALL
 from ..shared.output import BLOCKS
 from ..shared.settle import joined_replacements, only_first_reason
 
 _STOPPED: Final = "PostToolUse hook stopped execution"
 """What the model reads if a hook gives no reason, as in Codex."""
 
-_NO_JSON: Final = msgspec.Raw(b"")
-_ABSENT: Final = (b"", b"null")
 _EventName = Literal[
     "PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact", "PostCompact", "SessionStart", "SessionEnd",
     "UserPromptSubmit", "SubagentStart", "SubagentStop", "Stop", "Interrupt",
@@ -39,8 +38,6 @@ class _Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class _Context(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`hookSpecificOutput` with a text for the model."""
-
     hookEventName: _EventName
     additionalContext: str | None = None
 
@@ -48,19 +45,19 @@ class _Context(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class _OnCall(_Context, frozen=True, kw_only=True, forbid_unknown_fields=True):
     permissionDecision: Literal["allow", "deny", "ask"] | None = None
     permissionDecisionReason: str | None = None
-    updatedInput: msgspec.Raw = _NO_JSON
+    updatedInput: msgspec.Raw = shared_output.NO_JSON
 
 
 class _OnResult(_Context, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    updatedMCPToolOutput: msgspec.Raw = _NO_JSON
-    updatedToolOutput: msgspec.Raw = _NO_JSON
+    updatedMCPToolOutput: msgspec.Raw = shared_output.NO_JSON
+    updatedToolOutput: msgspec.Raw = shared_output.NO_JSON
 
 
 class _Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     behavior: Literal["allow", "deny"]
     message: str | None = None
-    updatedInput: msgspec.Raw = _NO_JSON
-    updatedPermissions: msgspec.Raw = _NO_JSON
+    updatedInput: msgspec.Raw = shared_output.NO_JSON
+    updatedPermissions: msgspec.Raw = shared_output.NO_JSON
     interrupt: bool = False
 
 
@@ -89,19 +86,16 @@ class _StartOutput(_Common, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     hookSpecificOutput: _Context | None = None
 
 
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "hookSpecificOutput.decision.behavior": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "hookSpecificOutput.decision.message": Effect.REASON,
-    "reason": Effect.REASON,
-    "stopReason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "continue": Effect.REPLACES,
-    "systemMessage": Effect.TELLS_PERSON,
-}
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision hookSpecificOutput.decision.behavior",
+    Effect.REASON: (
+        "hookSpecificOutput.permissionDecisionReason hookSpecificOutput.decision.message reason stopReason"
+    ),
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.REPLACES: "continue",
+    Effect.TELLS_PERSON: "systemMessage",
+})  # fmt: skip
 """What each member of the output does here. Other members, and reserved ones, are failures."""
 
 _CALL: Final = msgspec.json.Decoder(_CallOutput)
@@ -159,7 +153,7 @@ def _verdict(event: Event, result: HookResult) -> Verdict:
 def _of_exit_code(event: Event, code: int, stderr: str) -> Verdict:
     """Exit code 2 blocks only with a reason on standard error. Any other code is a failure."""
     if code == BLOCKS and stderr:
-        if event in (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
+        if event in BEFORE_CALL:
             return Verdict(permission=Permission.DENY, reason=shared_output.truncate(stderr))
         if event is Event.POST_TOOL_USE:
             return Verdict(replacement=_replacement(stderr))
@@ -186,8 +180,7 @@ def _on_call(output: _CallOutput) -> Verdict:
         }
     )
     specific = output.hookSpecificOutput
-    arguments = shared_output.one_line(specific.updatedInput) if specific else b""
-    arguments = b"" if arguments in _ABSENT else arguments
+    arguments = shared_output.given(specific.updatedInput) if specific else b""
     decision, reason = output.decision, output.reason
     if specific and (specific.permissionDecision or specific.permissionDecisionReason is not None or arguments):
         decision, reason = _specific_decision(specific, arguments), specific.permissionDecisionReason
@@ -245,8 +238,8 @@ def _check_result(output: _ResultOutput) -> None:
     _refuse_reserved(
         {
             "suppressOutput": output.suppressOutput,
-            "updatedMCPToolOutput": specific and bytes(specific.updatedMCPToolOutput) not in _ABSENT,
-            "updatedToolOutput": specific and bytes(specific.updatedToolOutput) not in _ABSENT,
+            "updatedMCPToolOutput": specific and shared_output.given(specific.updatedMCPToolOutput),
+            "updatedToolOutput": specific and shared_output.given(specific.updatedToolOutput),
         }
     )
     if output.decision and not (output.reason or "").strip():
@@ -262,8 +255,8 @@ def _on_request(output: _RequestOutput) -> Verdict:
             "continue": not output.continues,
             "stopReason": output.stopReason is not None,
             "suppressOutput": output.suppressOutput,
-            "updatedInput": decision and bytes(decision.updatedInput) not in _ABSENT,
-            "updatedPermissions": decision and bytes(decision.updatedPermissions) not in _ABSENT,
+            "updatedInput": decision and shared_output.given(decision.updatedInput),
+            "updatedPermissions": decision and shared_output.given(decision.updatedPermissions),
             "interrupt": decision and decision.interrupt,
         }
     )

@@ -10,26 +10,22 @@ from msgspec.structs import replace
 from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect, UserFiles
-from . import hook_file, input, output, tools
+from . import hook_file, input, output
 
 DIALECT: Final = Dialect(
-    name=hook_file.NAME,
+    files=hook_file.OLDER_FORMAT,
     described_by="GitHub's hooks reference for Copilot CLI, docs.github.com, as of spring 2026",
-    events=hook_file.EVENTS,
-    unavailable=hook_file.UNAVAILABLE_EVENTS,
     output_fields=output.FIELDS,
     order=Order.SERIAL,
-    default_timeout=hook_file.TIMEOUT,
     tool_names=ToolNames.BARE,
     read_hook_file=partial(hook_file.read_hook_file, hook_file.OLDER_FORMAT),
     write_input=input.write_input,
     read_output=output.read_output,
-    tool_spellings=tools.TOOL_SPELLINGS,
-    spellings_for=tools.spellings_for,
+    tool_spellings=hook_file.TOOL_SPELLINGS,
+    spellings_for=hook_file.spellings_for,
     recognises=hook_file.recognises,
     options=("fire_permission_request", "tool_args"),
     folders=(".github/hooks", ".copilot/hooks"),
-    suffixes=(".json",),
     last_answer_counts=True,
     agents=("github-copilot-developer",),
     variables=(
@@ -44,9 +40,8 @@ DIALECT: Final = Dialect(
 
 CURRENT: Final = replace(
     DIALECT,
-    name=hook_file.CURRENT,
+    files=hook_file.CURRENT_FORMAT,
     described_by="GitHub's hooks reference, docs.github.com/en/copilot/reference/hooks-reference, as of autumn 2026",
-    unavailable=hook_file.CURRENT_UNAVAILABLE_EVENTS,
     output_fields=output.CURRENT_FIELDS,
     read_hook_file=partial(hook_file.read_hook_file, hook_file.CURRENT_FORMAT),
     find_plugin=hook_file.find_plugin,

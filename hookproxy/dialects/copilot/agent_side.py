@@ -2,57 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
-from ...model.hooks import Event, EventContext, Permission, Session
+from ...model.hooks import Event, Outcome, Permission
 from ..agent_documents import DocumentSigns, Members
-from ..agent_side import (
-    AgentEvent,
-    AgentSide,
-    Can,
-    HookDecision,
-    HookOutput,
-    arguments_of,
-    call_context,
-    event_of,
-    json_output,
-    text_outcome,
+from ..agent_side import AgentEvent, AgentSide, Can, DocumentForm, HookDecision, HookOutput, json_output, text_outcome
+from ..shared.events import by_name
+from .hook_file import OLDER_FORMAT, TOOLS
+
+_EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
+    Event.SESSION_START,
+    Event.SESSION_END,
 )
-from ..shared import command_file
-from .hook_file import OLDER_FORMAT
-from .tools import TOOLS
-
-_FILE: Final = ".github/hooks/hookproxy.json"
-_PERMISSIONS: Final = {Permission.ALLOW: "allow", Permission.ASK: "ask", Permission.DENY: "deny"}
 
 
-def _read_document(raw: bytes, _environ: Mapping[str, str]) -> AgentEvent:
-    """The event in a document with members in snake_case. Raises ValueError."""
-    members = Members(raw)
-    name = members.required("hook_event_name")
-    event = event_of(AGENT_SIDE, name)
-    cwd = members.text("cwd") or "/"
-    session = Session(members.text("session_id"), "", cwd, cwd)
-    if event in (Event.SESSION_START, Event.SESSION_END):
-        return AgentEvent(name, EventContext(event, session, trigger=members.text("source", "reason")))
-    tool_name = members.required("tool_name")
-    arguments = arguments_of(members.raw("tool_input"))
-    context = call_context(AGENT_SIDE, event, session, tool_name, _server_tool(tool_name), arguments)
-    if event is Event.POST_TOOL_USE:
-        text = members.object("tool_result").text("text_result_for_llm")
-        context = replace(context, outcome=text_outcome(text))
-    if event is Event.POST_TOOL_USE_FAILURE:
-        context = replace(context, outcome=text_outcome(members.text("error") or "the tool failed", failed=True))
-    return AgentEvent(name, context)
+def _outcome(members: Members, failed: bool) -> Outcome:
+    if failed:
+        return text_outcome(members.text("error") or "the tool failed", failed=True)
+    return text_outcome(members.object("tool_result").text("text_result_for_llm"))
 
 
-def _server_tool(name: str) -> tuple[str, str] | None:
+def _server_tool(_members: Members, name: str) -> tuple[str, str] | None:
     """Server and tool of `SERVER-TOOL`, as Copilot CLI composes the names of MCP tools; its own tools have no `-`.
 
     Where the server's name ends is unknown if there are several hyphens: then no server is named.
@@ -78,7 +56,7 @@ def _before_call(decision: HookDecision) -> dict[str, object]:
     permission = Permission.ALLOW if decision.permission is None and decision.arguments else decision.permission
     if permission is None:
         return {}
-    output: dict[str, object] = {"permissionDecision": _PERMISSIONS[permission]}
+    output: dict[str, object] = {"permissionDecision": permission.name.lower()}
     if decision.reason or permission is Permission.DENY:
         output["permissionDecisionReason"] = decision.reason or "denied by a hook"
     if decision.arguments is not None and permission is not Permission.DENY:
@@ -89,7 +67,7 @@ def _before_call(decision: HookDecision) -> dict[str, object]:
 def _permission_request(decision: HookDecision) -> dict[str, object]:
     if decision.permission not in (Permission.ALLOW, Permission.DENY):
         return {}
-    return {"behavior": _PERMISSIONS[decision.permission], "message": decision.reason, "interrupt": decision.stop}
+    return {"behavior": decision.permission.name.lower(), "message": decision.reason, "interrupt": decision.stop}
 
 
 def _after_call(decision: HookDecision) -> dict[str, object]:
@@ -102,34 +80,17 @@ def _after_call(decision: HookDecision) -> dict[str, object]:
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="copilot",
+    files=OLDER_FORMAT,
     documents=DocumentSigns(
         has=("timestamp",),
         lacks=("permission_mode", "tool_use_id", "cursor_version"),
-        values={
-            "hook_event_name": (
-                "PreToolUse",
-                "PostToolUse",
-                "PostToolUseFailure",
-                "PermissionRequest",
-                "SessionStart",
-                "SessionEnd",
-            )
-        },
+        values={"hook_event_name": tuple(_EVENTS)},
     ),
-    file=_FILE,
+    form=DocumentForm(server_tool=_server_tool, outcome=_outcome),
+    file=".github/hooks/hookproxy.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.REPLACE,
-    read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=partial(command_file.write_hook_file, OLDER_FORMAT, _FILE),
-    events={
-        "PreToolUse": Event.PRE_TOOL_USE,
-        "PostToolUse": Event.POST_TOOL_USE,
-        "PostToolUseFailure": Event.POST_TOOL_USE_FAILURE,
-        "PermissionRequest": Event.PERMISSION_REQUEST,
-        "SessionStart": Event.SESSION_START,
-        "SessionEnd": Event.SESSION_END,
-    },
+    events=_EVENTS,
     own_mcp_names=lambda server, tool: f"{server}-{tool}",
     own_tools=TOOLS,
     user_folder=(".github/", ".copilot/"),

@@ -10,9 +10,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ...model.aliases import ToolSpelling, ToolSpellings, with_claude_names
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import Files, HookFile, HookList, Plugin
+from ..dialect import Files, HookFile, HookList, Plugin, for_names
 from ..shared import command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
@@ -21,7 +22,27 @@ from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import OBJECT
 
-NAME: Final = "copilot"
+TOOLS: Final[ToolSpellings] = {
+    "Bash": (ToolSpelling("bash"),),
+    "Read": (ToolSpelling("view", {"file_path": "path"}),),
+    "Write": (ToolSpelling("create", {"file_path": "path", "content": "file_text"}),),
+    "Edit": (ToolSpelling("edit", {"file_path": "path", "old_string": "old_str", "new_string": "new_str"}),),
+    "Grep": (ToolSpelling("grep"),),
+    "Glob": (ToolSpelling("glob"),),
+    "WebFetch": (ToolSpelling("web_fetch"),),
+}
+"""The reference's "tool names for hook matching" that do what Claude Code's tools do."""
+
+TOOL_SPELLINGS: Final = with_claude_names({**TOOLS, "MultiEdit": (ToolSpelling("edit", {"file_path": "path"}),)})
+"""`edit` changes one text; a list of edits is the tool that is most like it."""
+
+_CLAUDE_FIRST: Final = {known: tuple(reversed(of_tool)) for known, of_tool in TOOL_SPELLINGS.items()}
+
+
+def spellings_for(spec: HookSpec) -> ToolSpellings:
+    """How a hook knows the tools: at an event in PascalCase by Claude Code's names, else by Copilot CLI's own."""
+    return _CLAUDE_FIRST if spec.event_name[:1].isupper() else TOOL_SPELLINGS
+
 
 CURRENT: Final = "copilot@current"
 """The dialect of the reference's current edition."""
@@ -40,25 +61,12 @@ _GRANTING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _ALLOW_LOCALHOST: Final = "COPILOT_HOOK_ALLOW_LOCALHOST"
 
 
-TIMEOUT: Final = 30.0
-"""Seconds. The reference says of `timeoutSec`: "Default: 30"."""
-
-
-UNAVAILABLE_EVENTS: Final = {
-    "userPromptSubmitted": PROMPTS_UNSEEN,
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "agentStop": TURNS_AND_SUBAGENTS_UNSEEN,
-    "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
-    "subagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
-    "SubagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
-    "subagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
-    "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
-    "preCompact": INSIDE_AGENT,
-    "PreCompact": INSIDE_AGENT,
-}
-"""The reference's other events in both spellings, and why they cannot occur behind MCP."""
-
-CURRENT_UNAVAILABLE_EVENTS: Final = {**UNAVAILABLE_EVENTS, "userPromptTransformed": PROMPTS_UNSEEN}
+_UNAVAILABLE: Final = for_names({
+    PROMPTS_UNSEEN: "userPromptSubmitted UserPromptSubmit",
+    TURNS_AND_SUBAGENTS_UNSEEN: "agentStop Stop subagentStart SubagentStart subagentStop SubagentStop",
+    INSIDE_AGENT: "preCompact PreCompact",
+})  # fmt: skip
+"""The reference's other events in both spellings."""
 
 _HOOK_KEYS: Final = ("type", "bash", "powershell", "cwd", "env", "timeoutSec", "matcher")
 
@@ -82,6 +90,8 @@ preMcpToolCall is that of Copilot CLI 1.0.51 and of its SDKs; no document has an
 """
 _CLAUDE_MATCHER_EVENTS: Final = ("PreToolUse", "PermissionRequest")
 """The events with "Claude-format matchers" in the current edition: there, an asterisk matches all."""
+
+
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 
 
@@ -92,10 +102,10 @@ def read_hook_file(format: CommandFile, file: HookFile) -> HookList:
     version = document.members["version"]
     if isinstance(version, bool) or version != 1:
         raise document.error("version", f"must be 1, not {version!r}", "hook files have version 1")
-    notes = command_file.unknown_keys(format, document, ("version", "hooks", "disableAllHooks"))
+    notes = format.unknown_keys(document, ("version", "hooks", "disableAllHooks"))
     if document.flag("disableAllHooks"):
         return HookList((), tuple(notes), (f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
-    found = command_file.read_hooks(format, file, document)
+    found = format.read_hooks(file, document)
     return HookList(found.hooks, (*notes, *found.notes), found.remarks)
 
 
@@ -104,7 +114,7 @@ def recognises(members: Mapping[str, object]) -> bool:
     version, events = members.get("version"), members.get("hooks")
     if isinstance(version, bool) or version != 1 or not isinstance(events, dict):
         return False
-    return events.keys() <= EVENTS.keys() | CURRENT_UNAVAILABLE_EVENTS.keys() and all(
+    return events.keys() <= CURRENT_FORMAT.events.keys() | CURRENT_FORMAT.unavailable.keys() and all(
         isinstance(entries, list) and all(map(_is_entry, entries)) for entries in events.values()
     )
 
@@ -249,7 +259,6 @@ def _http(environ: Mapping[str, str], event: Event, entry: Table) -> Handler:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its folder, its variables and the options of its file."""
     folder = _folder(file.project_dir, entry.text("cwd"))
     env: tuple[tuple[str, str], ...] = ()
     if hook.type == "command":
@@ -270,10 +279,10 @@ def _notes_on(file: HookFile, _name: str, entry: Table) -> list[str]:
 
 
 OLDER_FORMAT: Final = CommandFile(
-    dialect=NAME,
+    dialect="copilot",
     events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(default=TIMEOUT, keys=("timeoutSec",), short_session_end=False),
+    unavailable=_UNAVAILABLE,
+    timeouts=Timeouts(default=30.0, keys=("timeoutSec",), short_session_end=False),
     entries=Entries(
         null_is_absent=False,
         keys=(*_HOOK_KEYS, *CURRENT_KEYS),
@@ -292,7 +301,7 @@ OLDER_FORMAT: Final = CommandFile(
 CURRENT_FORMAT: Final = replace(
     OLDER_FORMAT,
     dialect=CURRENT,
-    unavailable=CURRENT_UNAVAILABLE_EVENTS,
+    unavailable={**_UNAVAILABLE, "userPromptTransformed": PROMPTS_UNSEEN},
     timeouts=replace(OLDER_FORMAT.timeouts, keys=("timeoutSec", "timeout")),
     entries=replace(OLDER_FORMAT.entries, without_effect={}, read_handler=_read_current_handler),
     matchers=replace(OLDER_FORMAT.matchers, read=partial(_read_matcher, True)),

@@ -13,12 +13,9 @@ from msgspec.structs import replace
 
 from ...jsonrpc import normalize
 from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
-from ..shared.output import InvalidOutput
-
-DECIDES: Final = 2
-"""The exit code that has a meaning at some events. Every other code but 0 is a failure."""
+from ..shared.output import BLOCKS, InvalidOutput
 
 DENIED_BY_FAILURE: Final = "Denied by preToolUse hook (hook errored)"
 """The reason that Copilot CLI itself gives."""
@@ -28,8 +25,6 @@ MAX_JOINED_CONTEXT: Final = 10 * 1024
 
 _DECISION_KEYS: Final = (b'"permissionDecision"', b'"behavior"')
 _FEEDBACK_KEYS: Final = (b'"modifiedResult"', b'"additionalContext"')
-_NO_JSON: Final = msgspec.Raw(b"")
-_NULL: Final = b"null"
 
 T = TypeVar("T")
 
@@ -39,12 +34,10 @@ class _CallDecision(msgspec.Struct, frozen=True, kw_only=True):
 
     permissionDecision: Literal["allow", "deny", "ask"] | None = None
     permissionDecisionReason: str | None = None
-    modifiedArgs: msgspec.Raw = _NO_JSON
+    modifiedArgs: msgspec.Raw = shared_output.NO_JSON
 
 
 class _RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """`permissionRequest decision control`."""
-
     behavior: Literal["allow", "deny"] | None = None
     message: str | None = None
     interrupt: bool | None = None
@@ -57,15 +50,11 @@ class _AdditionalContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _ModifiedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool's result in Copilot CLI's format."""
-
     textResultForLlm: str
     resultType: Literal["success", "failure", "denied", "error"] | None = None
 
 
 class _ResultOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """`postToolUse output` of the current edition."""
-
     modifiedResult: _ModifiedResult | None = None
     additionalContext: str | None = None
 
@@ -73,7 +62,7 @@ class _ResultOutput(msgspec.Struct, frozen=True, kw_only=True):
 class _MetaOutput(msgspec.Struct, frozen=True, kw_only=True):
     """The output of a preMcpToolCall hook (PreMcpToolCallHookOutput of the SDKs)."""
 
-    metaToUse: msgspec.Raw = _NO_JSON
+    metaToUse: msgspec.Raw = shared_output.NO_JSON
 
 
 class _Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,27 +78,20 @@ _RESULT_DECODER: Final = msgspec.json.Decoder(_ResultOutput)
 _META_DECODER: Final = msgspec.json.Decoder(_MetaOutput)
 _PROGRESS_DECODER: Final = msgspec.json.Decoder(_Progress)
 
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
-    "permissionDecision": ("allow", "deny", "ask"),
-    "permissionDecisionReason": shared_output.ANY_TEXT,
-    "behavior": ("allow", "deny"),
-    "message": shared_output.ANY_TEXT,
-    "interrupt": (True, False),
-}
+FIELDS: Final = for_names({
+    Effect.DECIDES: "permissionDecision behavior",
+    Effect.REASON: "permissionDecisionReason message",
+    Effect.REWRITES: "modifiedArgs",
+    Effect.TELLS_MODEL: "additionalContext",
+    Effect.DENIES_AND_STOPS: "interrupt",
+    Effect.REWRITES_META: "metaToUse",
+    # `decision`: for agentStop and subagentStop, which cannot occur behind MCP
+    Effect.NONE: "decision reason",
+})  # fmt: skip
 
-FIELDS: Final = {
-    "permissionDecision": Effect.DECIDES,
-    "behavior": Effect.DECIDES,
-    "permissionDecisionReason": Effect.REASON,
-    "message": Effect.REASON,
-    "modifiedArgs": Effect.REWRITES,
-    "additionalContext": Effect.TELLS_MODEL,
-    "interrupt": Effect.DENIES_AND_STOPS,
-    "metaToUse": Effect.REWRITES_META,
-    "decision": Effect.NONE,  # for agentStop and subagentStop, which cannot occur behind MCP
-    "reason": Effect.NONE,
-}
-"""What each member of the output does here."""
+_DECIDING_MEMBERS: Final = shared_output.deciding_members(
+    FIELDS, {"permissionDecision": ("allow", "deny", "ask"), "behavior": ("allow", "deny")}
+)
 
 CURRENT_FIELDS: Final = FIELDS | {
     "modifiedResult.textResultForLlm": Effect.REPLACES,
@@ -138,9 +120,9 @@ def read_output_current(spec: HookSpec, result: HookResult) -> Verdict:
     """
     result = replace(result, stdout=without_progress(result.stdout))
     exited = result.ended is Ended.EXITED
-    if exited and result.code == DECIDES and spec.event is Event.PRE_TOOL_USE:
+    if exited and result.code == BLOCKS and spec.event is Event.PRE_TOOL_USE:
         return shared_output.background_verdict(spec, _refused_call(result))
-    if exited and result.code == DECIDES and spec.event is Event.POST_TOOL_USE_FAILURE:
+    if exited and result.code == BLOCKS and spec.event is Event.POST_TOOL_USE_FAILURE:
         return shared_output.background_verdict(spec, _recovery(result))
     verdict = _verdict(spec, result, _CURRENT_READERS)
     failed = result.ended in (Ended.SIGNALLED, Ended.NOT_STARTED, Ended.FAILED) or (exited and result.code)
@@ -155,10 +137,10 @@ _Readers = Mapping[Event, Callable[[HookResult], Verdict]]
 def _verdict(spec: HookSpec, result: HookResult, readers: _Readers) -> Verdict:
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.describe_end(spec, result))
-    if result.code == DECIDES and spec.event is Event.PERMISSION_REQUEST:
+    if result.code == BLOCKS and spec.event is Event.PERMISSION_REQUEST:
         return _refused_request(result)
     stderr = shared_output.decode(result.stderr)
-    if result.code == DECIDES and spec.event is Event.POST_TOOL_USE_FAILURE:
+    if result.code == BLOCKS and spec.event is Event.POST_TOOL_USE_FAILURE:
         return Verdict(feedback=shared_output.nonempty(stderr))
     if result.code:
         return Verdict(failure=shared_output.exit_failure(result.code, stderr))
@@ -195,9 +177,7 @@ def _parse_leniently(result: HookResult, decoder: msgspec.json.Decoder[T], defau
 def _on_call(result: HookResult) -> Verdict:
     output = _parse(result, _CALL_DECODER) or _CallDecision()
     permission = Permission[output.permissionDecision.upper()] if output.permissionDecision else None
-    arguments = shared_output.one_line(output.modifiedArgs)
-    if permission is Permission.DENY or arguments == _NULL:
-        arguments = b""
+    arguments = b"" if permission is Permission.DENY else shared_output.given(output.modifiedArgs)
     failure = _arguments_error(arguments) if arguments else ""
     return Verdict(
         permission=permission,
@@ -273,7 +253,7 @@ def _on_mcp_call(result: HookResult) -> Verdict:
     meta = shared_output.one_line(output.metaToUse)
     if not meta:
         return Verdict()
-    if meta != _NULL and meta[:1] != b"{":
+    if meta != b"null" and meta[:1] != b"{":
         return Verdict(failure="gave a metaToUse that is neither an object nor null")
     try:
         normalize.normalize(meta)  # the server must read what later hooks read

@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from ...model.hooks import Order
-from ...model.settings import ToolNames
 from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 
 DIALECT: Final = Dialect(
-    name=hook_file.NAME,
+    files=hook_file.FORMAT,
     described_by="Cursor's page on hooks, cursor.com/docs/hooks, as of August 2026, and measurements of Cursor 3.19",
-    events=hook_file.EVENTS,
-    unavailable=hook_file.UNAVAILABLE_EVENTS,
     output_fields=output.FIELDS,
     order=Order.TOGETHER,
-    default_timeout=hook_file.TIMEOUT,
-    tool_names=ToolNames.MCP,
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,

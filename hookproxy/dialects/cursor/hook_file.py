@@ -15,17 +15,12 @@ from msgspec.structs import replace
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import Files, HookFile, HookList, Plugin
-from ..shared import command_file, familiar_call
+from ..dialect import Files, HookFile, HookList, Plugin, for_names
+from ..shared import familiar_call
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts, regular_expression
 from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN
 from ..shared.hook_file import Table
-
-NAME: Final = "cursor"
-
-TIMEOUT: Final = 60.0
-"""Seconds: what Cursor's bundle has for the documented "platform default"."""
 
 BEFORE_SHELL: Final = "beforeShellExecution"
 AFTER_SHELL: Final = "afterShellExecution"
@@ -34,7 +29,7 @@ AFTER_EDIT: Final = "afterFileEdit"
 BEFORE_MCP: Final = "beforeMCPExecution"
 AFTER_MCP: Final = "afterMCPExecution"
 
-EVENTS: Final = {
+_EVENTS: Final = {
     "preToolUse": Event.PRE_TOOL_USE,
     BEFORE_MCP: Event.PRE_TOOL_USE,
     BEFORE_SHELL: Event.PRE_TOOL_USE,
@@ -52,19 +47,14 @@ EVENTS: Final = {
 _SECOND: Final = frozenset({BEFORE_MCP, BEFORE_SHELL, BEFORE_READ, "postToolUse", "postToolUseFailure"})
 """The events that come after the other event on the same side of a call."""
 
-_NO_TAB: Final = "inline completions never pass through MCP"
-UNAVAILABLE_EVENTS: Final = {
-    "beforeTabFileRead": _NO_TAB,
-    "afterTabFileEdit": _NO_TAB,
-    "beforeSubmitPrompt": PROMPTS_UNSEEN,
-    "afterAgentResponse": TURNS_UNSEEN,
-    "afterAgentThought": TURNS_UNSEEN,
-    "stop": TURNS_UNSEEN,
-    "subagentStart": SUBAGENTS_UNSEEN,
-    "subagentStop": SUBAGENTS_UNSEEN,
-    "preCompact": COMPACTION_UNSEEN,
-    "workspaceOpen": "the editor opens its workspaces itself, and an MCP server does not see it",
-}
+_UNAVAILABLE: Final = for_names({
+    "inline completions never pass through MCP": "beforeTabFileRead afterTabFileEdit",
+    PROMPTS_UNSEEN: "beforeSubmitPrompt",
+    TURNS_UNSEEN: "afterAgentResponse afterAgentThought stop",
+    SUBAGENTS_UNSEEN: "subagentStart subagentStop",
+    COMPACTION_UNSEEN: "preCompact",
+    "the editor opens its workspaces itself, and an MCP server does not see it": "workspaceOpen",
+})  # fmt: skip
 
 MCP: Final = "MCP:"
 """Before the name of a server's tool, in preToolUse and in the two events after a call that belong to it."""
@@ -115,15 +105,14 @@ def mcp_tool_name(_server: str, tool: str) -> str:
 def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a hooks.json, which may have comments. Raises ConfigError."""
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
-    if "hooks" not in document.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    found = command_file.read_events(FORMAT, file, document.table("hooks"))
+    found = FORMAT.read_hooks(file, document)
     hooks: list[HookSpec] = []
     for hook in found.hooks:
         hooks.append(hook)
         if hook.event_name == "postToolUseFailure":
             hooks.append(replace(hook, event=Event.PERMISSION_DENIED))
-    return HookList(tuple(hooks), (*_version_notes(document), *found.notes), found.remarks)
+    notes = _version_notes(document) if "hooks" in document.members else []
+    return HookList(tuple(hooks), (*notes, *found.notes), found.remarks)
 
 
 def _version_notes(document: Table) -> list[str]:
@@ -138,7 +127,7 @@ def _version_notes(document: Table) -> list[str]:
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are flat entries under Cursor's event names, one of which nobody else has."""
     events = members.get("hooks")
-    names = EVENTS.keys() | UNAVAILABLE_EVENTS.keys()
+    names = FORMAT.events.keys() | FORMAT.unavailable.keys()
     return (
         isinstance(events, dict)
         and events.keys() <= names
@@ -148,18 +137,9 @@ def recognises(members: Mapping[str, object]) -> bool:
 
 
 _OF_OTHER_SYSTEMS: Final = frozenset(
-    {
-        "preToolUse",
-        "postToolUse",
-        "postToolUseFailure",
-        "sessionStart",
-        "sessionEnd",
-        "subagentStart",
-        "subagentStop",
-        "preCompact",
-        "stop",
-    }
-)
+    ("preToolUse", "postToolUse", "postToolUseFailure", "sessionStart", "sessionEnd", "subagentStart", "subagentStop",
+     "preCompact", "stop")
+)  # fmt: skip
 """Events of this spelling in files of Copilot CLI, Kiro and others."""
 
 
@@ -250,10 +230,10 @@ def _folder(file: HookFile) -> str:
 
 
 FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(TIMEOUT),
+    dialect="cursor",
+    events=_EVENTS,
+    unavailable=_UNAVAILABLE,
+    timeouts=Timeouts(60.0),  # what Cursor's bundle has for the documented "platform default"
     entries=Entries(
         keys=("command", "type", "timeout", "matcher", "failClosed", "loop_limit", "event"),
         also_on_failure=(AFTER_MCP, AFTER_SHELL),

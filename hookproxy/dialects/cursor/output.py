@@ -6,7 +6,6 @@ It never raises: invalid output is a failure or a denial that names what is wron
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -15,11 +14,9 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
 from ...processes.environment import VARIABLE_LIMIT
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
-
-DENIES: Final = 2
-"""The exit status that denies: "equivalent to returning permission: deny"."""
+from ..shared.output import BLOCKS
 
 LONGEST_CONTEXT: Final = 10_000
 """UTF-16 units: Cursor drops a longer `additional_context`."""
@@ -28,27 +25,16 @@ _MOST_STARTS: Final = 64
 """How many `{` are tried as the beginning of the JSON after other text. With more, the output is invalid: finding it
 must not take long."""
 
-_NO_JSON: Final = msgspec.Raw(b"")
 _NOT_JSON: Final = "printed text that is not JSON"
 _CLAUDE_NAMES: Final = {"preToolUse": "PreToolUse", "postToolUse": "PostToolUse", "sessionStart": "SessionStart"}
 """The events at which Claude Code's `hookSpecificOutput` counts, with its names for them."""
 
-_PERMISSIONS: Final = {
-    "allow": Permission.ALLOW,
-    "approve": Permission.ALLOW,
-    "ask": Permission.ASK,
-    "deny": Permission.DENY,
-    "block": Permission.DENY,
-}
-
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
-    """Claude Code's `hookSpecificOutput`."""
-
     hookEventName: str | None = None
     permissionDecision: Literal["allow", "ask", "deny"] | None = None
     permissionDecisionReason: str | None = None
-    updatedInput: msgspec.Raw = _NO_JSON
+    updatedInput: msgspec.Raw = shared_output.NO_JSON
     additionalContext: str | None = None
 
 
@@ -61,10 +47,10 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     agent_message: str | None = None
     userMessage: str | None = None
     agentMessage: str | None = None
-    updated_input: msgspec.Raw = _NO_JSON
-    updated_mcp_tool_output: msgspec.Raw = _NO_JSON
+    updated_input: msgspec.Raw = shared_output.NO_JSON
+    updated_mcp_tool_output: msgspec.Raw = shared_output.NO_JSON
     additional_context: str | None = None
-    env: msgspec.Raw = _NO_JSON
+    env: msgspec.Raw = shared_output.NO_JSON
     decision: Literal["allow", "approve", "ask", "deny", "block"] | None = None
     reason: str | None = None
     hookSpecificOutput: _Specific | None = None
@@ -78,46 +64,31 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
         return self.agent_message or self.agentMessage or ""
 
 
-FIELDS: Final[Mapping[str, Effect]] = {
-    "permission": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "continue": Effect.DECIDES,
-    "agent_message": Effect.REASON,
-    "agentMessage": Effect.REASON,
-    "reason": Effect.REASON,
-    "user_message": Effect.TELLS_PERSON,
-    "userMessage": Effect.TELLS_PERSON,
-    "updated_input": Effect.REWRITES,
-    "updated_mcp_tool_output": Effect.REPLACES,
-    "additional_context": Effect.TELLS_MODEL,
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "env": Effect.SETS_VARIABLES,
-    "followup_message": Effect.NONE,  # of stop and subagentStop, which cannot occur behind MCP
-}
-"""What each member of the output does here."""
+FIELDS: Final = for_names({
+    Effect.DECIDES: "permission decision continue hookSpecificOutput.permissionDecision",
+    Effect.REASON: "agent_message agentMessage reason hookSpecificOutput.permissionDecisionReason",
+    Effect.TELLS_PERSON: "user_message userMessage",
+    Effect.REWRITES: "updated_input hookSpecificOutput.updatedInput",
+    Effect.REPLACES: "updated_mcp_tool_output",
+    Effect.TELLS_MODEL: "additional_context hookSpecificOutput.additionalContext",
+    Effect.SETS_VARIABLES: "env",
+    # `followup_message`: of stop and subagentStop, which cannot occur behind MCP
+    Effect.NONE: "followup_message",
+})  # fmt: skip
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
-    "permission": ("allow", "ask", "deny"),
-    "continue": (True, False),
-    "decision": tuple(_PERMISSIONS),
-    "hookSpecificOutput.permissionDecision": ("allow", "ask", "deny"),
-    "hookSpecificOutput.hookEventName": shared_output.ANY_TEXT,
-    **dict.fromkeys(
-        (
-            "user_message",
-            "agent_message",
-            "userMessage",
-            "agentMessage",
-            "reason",
-            "hookSpecificOutput.permissionDecisionReason",
-        ),
-        shared_output.ANY_TEXT,
-    ),
-}
+_DECIDING_MEMBERS: Final = shared_output.deciding_members(
+    FIELDS,
+    {
+        "permission": ("allow", "ask", "deny"),
+        "continue": (True, False),
+        "decision": tuple(shared_output.PERMISSIONS),
+        "hookSpecificOutput.permissionDecision": ("allow", "ask", "deny"),
+        "hookSpecificOutput.hookEventName": shared_output.ANY_TEXT,
+        "user_message": shared_output.ANY_TEXT,
+        "userMessage": shared_output.ANY_TEXT,
+    },
+)
 _NO_OUTPUT: Final = _JsonOutput()
 _NO_SPECIFIC: Final = _Specific()
 
@@ -126,11 +97,10 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict of a hook run."""
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.describe_end(spec, result))
-    if result.code == DENIES and spec.event is Event.PRE_TOOL_USE:
+    if result.code == BLOCKS and spec.event is Event.PRE_TOOL_USE:
         return _refused(result)
     if result.code:
-        explained = shared_output.explanation(shared_output.decode(result.stderr))
-        return Verdict(failure=f"exited with status {result.code}{explained}")
+        return Verdict(failure=shared_output.exit_failure(result.code, shared_output.decode(result.stderr)))
     text = shared_output.decode(result.stdout)
     if not text:
         must_decide = spec.fails_closed and spec.event is Event.PRE_TOOL_USE
@@ -214,7 +184,7 @@ def _permission(output: _JsonOutput) -> Permission | None:
     """The strictest of the decisions in the output."""
     specific = output.hookSpecificOutput or _NO_SPECIFIC
     words = [word for word in (output.permission, output.decision, specific.permissionDecision) if word]
-    found = [_PERMISSIONS[word] for word in words]
+    found = [shared_output.PERMISSIONS[word] for word in words]
     if output.continues is False:
         found.append(Permission.DENY)
     return max(found, default=None)
@@ -241,7 +211,9 @@ def _before_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
     messages = [output.for_person] if permission is not Permission.ASK else []
     reason = (output.for_person or _reason(output)) if permission is Permission.ASK else ""
     specific = output.hookSpecificOutput or _NO_SPECIFIC
-    arguments = next((raw for raw in map(_given, (output.updated_input, specific.updatedInput)) if raw), b"")
+    arguments = next(
+        (raw for raw in map(shared_output.given, (output.updated_input, specific.updatedInput)) if raw), b""
+    )
     if arguments and spec.event_name != "preToolUse":
         messages.append(f"printed an updated_input, which has no effect at {spec.event_name}")
         arguments = b""
@@ -256,7 +228,6 @@ def _before_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
 
 
 def _after_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
-    """The verdict of postToolUse and sessionStart."""
     messages = [output.for_person]
     specific = output.hookSpecificOutput or _NO_SPECIFIC
     context = output.additional_context or specific.additionalContext or ""
@@ -264,7 +235,7 @@ def _after_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
         messages.append(f"printed an additional_context of more than {LONGEST_CONTEXT} characters, which is dropped")
         context = ""
     blocked = _permission(output) is Permission.DENY
-    replacement = b"" if spec.event is Event.SESSION_START else _given(output.updated_mcp_tool_output)
+    replacement = b"" if spec.event is Event.SESSION_START else shared_output.given(output.updated_mcp_tool_output)
     if replacement and not replacement.startswith(b"{"):
         return Verdict(failure="gave an updated_mcp_tool_output that is not an object")
     variables, unusable = _variables(output.env) if spec.event is Event.SESSION_START else ((), "")
@@ -279,7 +250,7 @@ def _after_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
 
 def _variables(raw: msgspec.Raw) -> tuple[tuple[tuple[str, str], ...], str]:
     """The variables of the member `env` that can be set, and a sentence about it if some cannot."""
-    given = _given(raw)
+    given = shared_output.given(raw)
     try:
         texts = {name: raw_json.text(bytes(value)) for name, value in raw_json.fields(given or b"{}").items()}
     except ValueError:
@@ -294,9 +265,3 @@ def _is_variable(name: str, value: str) -> bool:
     """Whether an environment can have such a variable. With a longer one, no later hook could be started."""
     long = len(f"{name}={value}\0".encode(errors="replace")) > VARIABLE_LIMIT
     return bool(name) and not long and "=" not in name and "\0" not in name + value
-
-
-def _given(raw: msgspec.Raw) -> bytes:
-    """A member's JSON on one line; empty if it is absent or null."""
-    text = shared_output.one_line(raw)
-    return b"" if text == b"null" else text

@@ -10,29 +10,21 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ...model.hooks import Event, Order
+from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
-from . import hook_file, input, output, tools
-
-
-def _events(file_format: hook_file.FileFormat) -> dict[str, Event]:
-    return {name: events[0] for name, events in (*file_format.groups.items(), *file_format.lists.items())}
-
+from . import hook_file, input, output
 
 DIALECT: Final = Dialect(
-    name=hook_file.DOCUMENTED.dialect,
+    files=hook_file.DOCUMENTED,
     described_by="Docker Agent's hooks page, docs/configuration/hooks, as of March 2026",
-    events=_events(hook_file.DOCUMENTED),
-    unavailable=hook_file.DOCUMENTED.unavailable,
     output_fields=output.FIELDS,
     order=Order.TOGETHER,
-    default_timeout=hook_file.TIMEOUT,
     tool_names=ToolNames.BARE,
     read_hook_file=partial(hook_file.read_hook_file, hook_file.DOCUMENTED),
     write_input=input.write_input,
     read_output=partial(output.read_output, output.DOCUMENTED),
-    tool_spellings=tools.TOOL_SPELLINGS,
+    tool_spellings=hook_file.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
     options=("agent",),
     suffixes=(".yaml", ".yml", ".json"),
@@ -42,10 +34,8 @@ DIALECT: Final = Dialect(
 
 CURRENT: Final = replace(
     DIALECT,
-    name=hook_file.CURRENT.dialect,
+    files=hook_file.CURRENT,
     described_by="Docker Agent's hooks page as of October 2026, and where it is silent its code, pkg/hooks",
-    events=_events(hook_file.CURRENT),
-    unavailable=hook_file.CURRENT.unavailable,
     output_fields=output.CURRENT_FIELDS,
     order=Order.PIPELINE,
     read_hook_file=partial(hook_file.read_hook_file, hook_file.CURRENT),

@@ -9,11 +9,11 @@ import msgspec
 
 from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
 from ..shared import input as shared_input
+from ..shared.events import AFTER_CALL
 from .hook_file import AGENT
 from .output import event_name
 
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *_AFTER_CALL, Event.PERMISSION_REQUEST)
+_TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST)
 _WITH_CATEGORY: Final = ("tool_input_transform", "tool_guard")
 """The events whose document has `tool_category`."""
 
@@ -53,7 +53,7 @@ def _members(spec: HookSpec, context: EventContext, more: Mapping[str, object] |
             "tool_use_id": context.tool_use_id,
             "tool_input": msgspec.Raw(context.arguments),
         }
-    if context.event in _AFTER_CALL:
+    if context.event in AFTER_CALL:
         members["tool_response"] = shared_input.result_text(context.outcome or Outcome())
     if context.event is Event.SESSION_START:
         members["source"] = context.trigger

@@ -14,11 +14,10 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
-
-BLOCKS: Final = 2
-"""The exit code that blocks, whatever is printed."""
+from ..shared.events import AFTER_CALL, BEFORE_CALL
+from ..shared.output import BLOCKS
 
 STRICT: Final = "strict"
 """The trait of a hook with `strict_output`: it prints one JSON object of known members, or nothing."""
@@ -34,17 +33,7 @@ _EVENT_NAMES: Final = {
     Event.SESSION_END: "session_end",
     Event.USER_INPUT: "on_user_input",
 }
-_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _SESSION: Final = (Event.SESSION_START, Event.SESSION_END)
-
-_NO_JSON: Final = msgspec.Raw(b"")
-_PERMISSIONS: Final = {
-    "allow": Permission.ALLOW,
-    "ask": Permission.ASK,
-    "deny": Permission.DENY,
-    "block": Permission.DENY,
-}
 
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +42,7 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
     hook_event_name: str | None = None  # ported hooks may name another system's event; their output counts nevertheless
     permission_decision: str | None = None
     permission_decision_reason: str | None = None
-    updated_input: msgspec.Raw = _NO_JSON
+    updated_input: msgspec.Raw = shared_output.NO_JSON
     additional_context: str | None = None
     updated_tool_response: str | None = None
     metadata: dict[str, str] | None = None  # for Docker Agent's own confirmation dialog
@@ -61,8 +50,6 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON."""
-
     continues: bool | None = msgspec.field(default=None, name="continue")
     stop_reason: str | None = None
     suppress_output: bool | None = None  # no transcript here shows what a hook prints
@@ -72,19 +59,14 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     hook_specific_output: _Specific | None = None
 
 
-FIELDS: Final[Mapping[str, Effect]] = {
-    "continue": Effect.DENIES_AND_STOPS,
-    "stop_reason": Effect.REASON,
-    "suppress_output": Effect.NONE,
-    "system_message": Effect.TELLS_PERSON,
-    "decision": Effect.DECIDES,
-    "reason": Effect.REASON,
-    "hook_specific_output.hook_event_name": Effect.NONE,
-    "hook_specific_output.permission_decision": Effect.DECIDES,
-    "hook_specific_output.permission_decision_reason": Effect.REASON,
-    "hook_specific_output.updated_input": Effect.REWRITES,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DENIES_AND_STOPS: "continue",
+    Effect.REASON: "stop_reason reason hook_specific_output.permission_decision_reason",
+    Effect.NONE: "suppress_output hook_specific_output.hook_event_name",
+    Effect.TELLS_PERSON: "system_message",
+    Effect.DECIDES: "decision hook_specific_output.permission_decision",
+    Effect.REWRITES: "hook_specific_output.updated_input",
+})  # fmt: skip
 
 CURRENT_FIELDS: Final[Mapping[str, Effect]] = {
     **FIELDS,
@@ -131,13 +113,9 @@ CURRENT: Final = OutputRules(
 )
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
-    "continue": (True, False),
-    "stop_reason": shared_output.ANY_TEXT,
-    "reason": shared_output.ANY_TEXT,
-    "hook_specific_output.permission_decision": ("allow", "ask", "deny"),
-    "hook_specific_output.permission_decision_reason": shared_output.ANY_TEXT,
-}
+_DECIDING_MEMBERS: Final = shared_output.deciding_members(
+    FIELDS, {"hook_specific_output.permission_decision": ("allow", "ask", "deny")}
+)
 _MEMBERS: Final = frozenset(_JsonOutput.__struct_encode_fields__)
 _SPECIFIC_MEMBERS: Final = frozenset(_Specific.__struct_encode_fields__)
 _NO_SPECIFIC: Final = _Specific()
@@ -183,10 +161,9 @@ def _verdict(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
 
 def _denial_in_any_case(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict | None:
     """A denial that is spelled in upper case, as Go reads names; None: there is none that is not read anyway."""
-    kept = shared_output.keep_deciding_members(
-        result, {**_DECIDING_MEMBERS, "decision": rules.decisions}, any_case=True
-    )
-    exact = shared_output.keep_deciding_members(result, {**_DECIDING_MEMBERS, "decision": rules.decisions})
+    members = {**_DECIDING_MEMBERS, "decision": rules.decisions}
+    kept = shared_output.keep_deciding_members(result, members, any_case=True)
+    exact = shared_output.keep_deciding_members(result, members)
     if kept.stdout == exact.stdout:
         return None
     output = shared_output.parse_json_object(kept.stdout, _DECODER) or _JsonOutput()
@@ -244,7 +221,7 @@ def _on_exit_2(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stderr: 
     if permission in (Permission.ALLOW, Permission.ASK):
         reason = ""  # it explains another decision
     reason = _stop_reason(output) or reason or stderr
-    if spec.event in _BEFORE_CALL:
+    if spec.event in BEFORE_CALL:
         return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason), stop=stops)
     if event_name(spec) == "post_tool_use":
         return Verdict(feedback=shared_output.nonempty(reason), stop=stops or rules.block_stops)
@@ -253,9 +230,8 @@ def _on_exit_2(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stderr: 
 
 
 def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_text: str) -> Verdict:
-    """The verdict with exit code 0."""
     stops = output.continues is False and event_name(spec) in rules.stopping
-    if spec.event in _BEFORE_CALL:
+    if spec.event in BEFORE_CALL:
         return _on_call(rules, spec, output, stops)
     blocks = output.decision == "block"
     reason = (output.reason or "") if blocks else ""
@@ -263,7 +239,7 @@ def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_te
         feedback = shared_output.nonempty(_stop_reason(output), reason)
         return Verdict(feedback=feedback, stop=stops or (blocks and rules.block_stops))
     specific = output.hook_specific_output or _NO_SPECIFIC
-    if spec.event in _AFTER_CALL:
+    if spec.event in AFTER_CALL:
         rewritten = specific.updated_tool_response
         replacement = None if rewritten is None else raw_json.encode(rewritten)
         return Verdict(replacement=replacement, messages=(_stop_reason(output), reason))
@@ -276,7 +252,6 @@ def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_te
 
 
 def _on_call(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stops: bool) -> Verdict:
-    """The verdict with exit code 0 about a call that has not run."""
     permission, reason = _permission(output, event_name(spec))
     if output.continues is False:
         other_reason = "" if permission in (Permission.ALLOW, Permission.ASK) else reason
@@ -285,9 +260,7 @@ def _on_call(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stops: boo
         permission = None  # a person is asked anyway
     arguments = b""
     if event_name(spec) in _REWRITING and PREEMPTS not in spec.traits and permission is not Permission.DENY:
-        arguments = shared_output.one_line((output.hook_specific_output or _NO_SPECIFIC).updated_input)
-    if arguments == b"null":
-        arguments = b""
+        arguments = shared_output.given((output.hook_specific_output or _NO_SPECIFIC).updated_input)
     valid = arguments[:1] in (b"", b"{")
     return Verdict(
         permission=permission,
@@ -305,7 +278,7 @@ def _permission(output: _JsonOutput, name: str) -> tuple[Permission | None, str]
     decides = name != "tool_input_transform"  # on it, permission_decision has no effect, as documented
     specific_reason = specific.permission_decision_reason or output.reason or ""
     permissions = [
-        (_PERMISSIONS[decision], reason)
+        (shared_output.PERMISSIONS[decision], reason)
         for decision, reason in (
             (specific.permission_decision if decides else None, specific_reason),
             (output.decision, output.reason or specific_reason),

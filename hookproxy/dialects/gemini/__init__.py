@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from ...model.hooks import Order
-from ...model.settings import ToolNames
 from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 
 DIALECT: Final = Dialect(
-    name=hook_file.NAME,
+    files=hook_file.FORMAT,
     described_by="Gemini CLI's source and hooks reference, github.com/google-gemini/gemini-cli, as of August 2026",
-    events=hook_file.EVENTS,
-    unavailable=hook_file.UNAVAILABLE_EVENTS,
     output_fields=output.FIELDS,
     order=Order.TOGETHER,
-    default_timeout=hook_file.TIMEOUT,
-    tool_names=ToolNames.MCP,
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
-    hook_identity=hook_file.hook_identity,
+    hook_identity=lambda spec: (spec.label, *spec.identity),  # `getHookKey`, and what else a run depends on,
     settle=output.settle,
     after_results_only=True,
     mcp_tool_name=hook_file.mcp_tool_name,

@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
-from ...model.hooks import Event, EventContext, Permission, Session
+from ...model.hooks import Event, Permission
 from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
+    DocumentForm,
     HookDecision,
     HookOutput,
-    arguments_of,
-    call_context,
-    event_of,
     json_output,
+    session_of,
     split_underscored_name,
 )
-from ..shared import command_file
 from ..shared.llm_outcome import llm_outcome
 from .hook_file import FORMAT
 
-_FILE: Final = ".gemini/settings.json"
 
-
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    """The event in a document of Gemini CLI. Raises ValueError."""
-    members = Members(raw)
-    name = members.required("hook_event_name")
-    event = event_of(AGENT_SIDE, name)
-    cwd = members.text("cwd") or "/"
-    session = Session(members.text("session_id"), "", cwd, environ.get("GEMINI_PROJECT_DIR") or cwd)
-    if event not in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
-        trigger = members.text("source", "reason", "notification_type")
-        return AgentEvent(name, EventContext(event, session, trigger=trigger, message=members.text("message")))
-    tool_name = members.required("tool_name")
+def _server_tool(members: Members, name: str) -> tuple[str, str] | None:
     server = members.object("mcp_context")
-    server_tool = split_underscored_name(tool_name)  # versions without mcp_context
     if "tool_name" in server:
-        server_tool = (server.text("server_name"), server.text("tool_name"))
-    arguments = arguments_of(members.raw("tool_input"))
-    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
-    if event is Event.POST_TOOL_USE:
-        outcome = llm_outcome(members.object("tool_response"))
-        event = Event.POST_TOOL_USE_FAILURE if outcome.error else event
-        context = replace(context, event=event, outcome=outcome)
-    return AgentEvent(name, context)
+        return server.text("server_name"), server.text("tool_name")
+    return split_underscored_name(name)  # versions without mcp_context
 
 
 def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
@@ -75,20 +52,17 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="gemini",
+    files=FORMAT,
     documents=DocumentSigns(values={"hook_event_name": ("BeforeTool", "AfterTool")}),
-    file=_FILE,
+    form=DocumentForm(
+        session=partial(session_of, project_variable="GEMINI_PROJECT_DIR"),
+        server_tool=_server_tool,
+        failed=lambda members: bool(members.object("tool_response").object("error").text("message")),
+        outcome=lambda members, _failed: llm_outcome(members.object("tool_response")),
+    ),
+    file=".gemini/settings.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.BLOCK_AFTER,
-    read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
-    events={
-        "BeforeTool": Event.PRE_TOOL_USE,
-        "AfterTool": Event.POST_TOOL_USE,
-        "SessionStart": Event.SESSION_START,
-        "SessionEnd": Event.SESSION_END,
-        "Notification": Event.NOTIFICATION,
-    },
     also={Event.POST_TOOL_USE_FAILURE: "AfterTool"},
     own_tool_members={"mcp_context": None},
 )

@@ -12,19 +12,13 @@ from msgspec.structs import replace
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import Files, HookFile, HookList, Plugin
-from ..shared import command_file
+from ..dialect import Files, HookFile, HookList, Plugin, for_names
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import TURNS_UNSEEN
 from ..shared.hook_file import Table
 
-NAME: Final = "gemini"
-
-TIMEOUT: Final = 60.0
-"""Seconds: `DEFAULT_HOOK_TIMEOUT` is 60000 ms."""
-
-EVENTS: Final = {
+_EVENTS: Final = {
     "BeforeTool": Event.PRE_TOOL_USE,
     "AfterTool": Event.POST_TOOL_USE,
     "SessionStart": Event.SESSION_START,
@@ -33,18 +27,14 @@ EVENTS: Final = {
 }
 """AfterTool also occurs after a result with isError. Of a call without a result, Gemini CLI has no event."""
 
-_NO_MODEL: Final = "requests to the model never pass through MCP"
-UNAVAILABLE_EVENTS: Final = {
-    "BeforeAgent": TURNS_UNSEEN,
-    "AfterAgent": TURNS_UNSEEN,
-    "BeforeModel": _NO_MODEL,
-    "AfterModel": _NO_MODEL,
-    "BeforeToolSelection": _NO_MODEL,
-    "PreCompress": "the agent compresses its conversation itself, and an MCP server does not see it",
-}
+_UNAVAILABLE: Final = for_names({
+    TURNS_UNSEEN: "BeforeAgent AfterAgent",
+    "requests to the model never pass through MCP": "BeforeModel AfterModel BeforeToolSelection",
+    "the agent compresses its conversation itself, and an MCP server does not see it": "PreCompress",
+})  # fmt: skip
 
-_OWN_EVENTS: Final = {"BeforeTool", "AfterTool", *UNAVAILABLE_EVENTS}
-_ALL_EVENTS: Final = {*EVENTS, *UNAVAILABLE_EVENTS}
+_OWN_EVENTS: Final = {"BeforeTool", "AfterTool", *_UNAVAILABLE}
+_ALL_EVENTS: Final = {*_EVENTS, *_UNAVAILABLE}
 
 TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Bash": (ToolSpelling("run_shell_command"),),
@@ -87,7 +77,7 @@ def read_hook_file(file: HookFile) -> HookList:
     config = settings.table("hooksConfig")
     if config.members.get("enabled") is False:
         return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, {shared_hook_file.SWITCHED_OFF}",))
-    found = command_file.read_hooks(FORMAT, file, settings)
+    found = FORMAT.read_hooks(file, settings)
     disabled = frozenset(config.texts("disabled") or ())
     running = tuple(hook for hook in found.hooks if _name(hook) not in disabled)
     off = sorted({_name(hook) for hook in found.hooks} & disabled)
@@ -98,12 +88,6 @@ def read_hook_file(file: HookFile) -> HookList:
 def _name(hook: HookSpec) -> str:
     """What `hooksConfig.disabled` calls a hook: its name, or else the whole command (`getHookName`)."""
     return hook.label if _NAMED in hook.traits else hook.argv[-1]
-
-
-def hook_identity(hook: HookSpec) -> tuple[object, ...]:
-    """The name and the command (`getHookKey`), and what else the run depends on: an entry with a longer timeout is not
-    lost to one that gives up earlier."""
-    return hook.label, *hook.identity
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -121,7 +105,7 @@ def recognises_at_home(members: Mapping[str, object]) -> bool:
     """In its own folder: all events may be other systems', too, and other names are a mistake, which it skips."""
     events = members.get("hooks")
     known = isinstance(events, dict) and "version" not in members and events.keys() <= _ALL_EVENTS
-    return known or command_file.fits(FORMAT, members, and_others=True)
+    return known or FORMAT.fits(members, and_others=True)
 
 
 def compile_matcher(pattern: str) -> Callable[[str], bool]:
@@ -141,7 +125,6 @@ def compile_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _matcher_notes(event: Event, pattern: str, _matches: Callable[[str], bool]) -> list[str]:
-    """What a matcher does otherwise than its author may think."""
     pattern = pattern.strip()
     if event in _TRIGGERS:
         never = pattern not in ("", "*", _TRIGGERS[event])
@@ -190,10 +173,10 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
 
 
 FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(default=TIMEOUT, milliseconds=True),
+    dialect="gemini",
+    events=_EVENTS,
+    unavailable=_UNAVAILABLE,
+    timeouts=Timeouts(default=60.0, milliseconds=True),
     entries=Entries(
         keys=("type", "command", "name", "description", "timeout", "env"),
         grouped=True,

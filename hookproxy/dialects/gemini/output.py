@@ -13,30 +13,21 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
+from ..shared.events import AFTER_CALL
 from ..shared.settle import joined_replacements
 
 WARNS: Final = 1
 """The exit status with which plain text is a warning. With any other but 0, it is the reason of a denial."""
 
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_NO_JSON: Final = msgspec.Raw(b"")
-_PERMISSIONS: Final = {
-    "allow": Permission.ALLOW,
-    "approve": Permission.ALLOW,
-    "ask": Permission.ASK,
-    "deny": Permission.DENY,
-    "block": Permission.DENY,
-}
-
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
     """`hookSpecificOutput`. `hookEventName` is not checked, as in Gemini CLI."""
 
-    tool_input: msgspec.Raw = _NO_JSON
+    tool_input: msgspec.Raw = shared_output.NO_JSON
     additionalContext: str | None = None
-    tailToolCallRequest: msgspec.Raw = _NO_JSON
+    tailToolCallRequest: msgspec.Raw = shared_output.NO_JSON
     clearContext: bool | None = None
 
 
@@ -52,29 +43,22 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     hookSpecificOutput: _Specific | None = None
 
 
-FIELDS: Final = {
-    "decision": Effect.DECIDES,
-    "reason": Effect.REASON,
-    "stopReason": Effect.REASON,
-    "hookSpecificOutput.tool_input": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "systemMessage": Effect.TELLS_PERSON,
-    "continue": Effect.DENIES_AND_STOPS,
-    "hookSpecificOutput.tailToolCallRequest": Effect.NONE,  # the agent would call another tool by itself
-    "hookSpecificOutput.clearContext": Effect.NONE,  # for the agent's conversation
-    "suppressOutput": Effect.NONE,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DECIDES: "decision",
+    Effect.REASON: "reason stopReason",
+    Effect.REWRITES: "hookSpecificOutput.tool_input",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.TELLS_PERSON: "systemMessage",
+    Effect.DENIES_AND_STOPS: "continue",
+    # `tailToolCallRequest`: the agent would call another tool by itself
+    # `clearContext`: for the agent's conversation
+    Effect.NONE: "hookSpecificOutput.tailToolCallRequest hookSpecificOutput.clearContext suppressOutput",
+})  # fmt: skip
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _TEXT_DECODER: Final = msgspec.json.Decoder(str)
 _NO_SPECIFIC: Final = _Specific()
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
-    "decision": tuple(_PERMISSIONS),
-    "reason": shared_output.ANY_TEXT,
-    "continue": (True, False),
-    "stopReason": shared_output.ANY_TEXT,
-}
+_DECIDING_MEMBERS: Final = shared_output.deciding_members(FIELDS, {"decision": tuple(shared_output.PERMISSIONS)})
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -125,7 +109,6 @@ def _unquoted(printed: bytes) -> bytes:
 
 
 def _of_text(spec: HookSpec, result: HookResult, text: str) -> Verdict:
-    """The verdict on plain text, by the exit status."""
     text = shared_output.truncate(text)
     if result.code == WARNS:
         return Verdict(failure="exited with status 1" + shared_output.explanation(text))
@@ -138,7 +121,7 @@ def _denied(spec: HookSpec, reason: str) -> Verdict:
     """A denial: of the call, or of its result, whose place the reason takes. Other events have nothing to deny."""
     if spec.event is Event.PRE_TOOL_USE:
         return Verdict(permission=Permission.DENY, reason=reason)
-    if spec.event in _AFTER_CALL:
+    if spec.event in AFTER_CALL:
         sentence = reason or f"The hook {spec.label} rejects this result."
         return Verdict(permission=Permission.DENY, reason=reason, replacement=raw_json.encode(sentence))
     return Verdict(messages=(reason,) if reason else ())
@@ -152,9 +135,8 @@ def _at_least_denied(result: HookResult, verdict: Verdict, text: str) -> Verdict
 
 
 def _of_json(spec: HookSpec, output: _JsonOutput) -> Verdict:
-    """The verdict of JSON output."""
     specific = output.hookSpecificOutput or _NO_SPECIFIC
-    permission = _PERMISSIONS[output.decision] if output.decision else None
+    permission = shared_output.PERMISSIONS[output.decision] if output.decision else None
     stop, reason = output.continues is False, output.reason or ""
     messages = shared_output.nonempty(output.systemMessage or "")
     if specific.tailToolCallRequest:
@@ -165,7 +147,7 @@ def _of_json(spec: HookSpec, output: _JsonOutput) -> Verdict:
     reason = shared_output.truncate(reason)
     if spec.event is Event.PRE_TOOL_USE:
         verdict = _before_call(specific, permission, reason)
-    elif permission is Permission.DENY or (stop and spec.event in _AFTER_CALL):
+    elif permission is Permission.DENY or (stop and spec.event in AFTER_CALL):
         verdict = _denied(spec, reason or (f"The hook {spec.label} stops the agent here." if stop else ""))
     else:
         verdict = Verdict(reason=reason)
@@ -174,8 +156,8 @@ def _of_json(spec: HookSpec, output: _JsonOutput) -> Verdict:
 
 def _before_call(specific: _Specific, permission: Permission | None, reason: str) -> Verdict:
     """Changed arguments replace all others, as `scheduler/hook-utils.ts` does."""
-    arguments = shared_output.one_line(specific.tool_input)
-    if permission is Permission.DENY or arguments in (b"", b"null"):
+    arguments = shared_output.given(specific.tool_input)
+    if permission is Permission.DENY or not arguments:
         return Verdict(permission=permission, reason=reason)
     if not arguments.startswith(b"{"):
         return Verdict(failure="gave a tool_input that is not an object")

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
-from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
+from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, for_names
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
@@ -53,32 +53,24 @@ _VERSION_1_EVENTS: Final = {
     "AgentSpawn": Event.SESSION_START,
     "SessionEnd": Event.SESSION_END,
 }
-_VERSION_1_UNAVAILABLE: Final = {
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "Stop": TURNS_UNSEEN,
-    "PreTaskExec": _SPECS_UNSEEN,
-    "PostTaskExec": _SPECS_UNSEEN,
-    "PostFileCreate": _FILES_UNSEEN,
-    "PostFileSave": _FILES_UNSEEN,
-    "PostFileDelete": _FILES_UNSEEN,
-    "Manual": _MANUAL,
-}
-_IDE_0_UNAVAILABLE: Final = {
-    "promptSubmit": PROMPTS_UNSEEN,
-    "agentStop": TURNS_UNSEEN,
-    "fileCreated": _FILES_UNSEEN,
-    "fileEdited": _FILES_UNSEEN,
-    "fileDeleted": _FILES_UNSEEN,
-    "preTaskExecution": _SPECS_UNSEEN,
-    "postTaskExecution": _SPECS_UNSEEN,
-    "userTriggered": _MANUAL,
-}
+_VERSION_1_UNAVAILABLE: Final = for_names({
+    PROMPTS_UNSEEN: "UserPromptSubmit",
+    TURNS_UNSEEN: "Stop",
+    _SPECS_UNSEEN: "PreTaskExec PostTaskExec",
+    _FILES_UNSEEN: "PostFileCreate PostFileSave PostFileDelete",
+    _MANUAL: "Manual",
+})  # fmt: skip
+_IDE_0_UNAVAILABLE: Final = for_names({
+    PROMPTS_UNSEEN: "promptSubmit",
+    TURNS_UNSEEN: "agentStop",
+    _FILES_UNSEEN: "fileCreated fileEdited fileDeleted",
+    _SPECS_UNSEEN: "preTaskExecution postTaskExecution",
+    _MANUAL: "userTriggered",
+})  # fmt: skip
 EVENTS: Final[Mapping[str, Event]] = {**_AGENT_EVENTS, **_VERSION_1_EVENTS}
 UNAVAILABLE_EVENTS: Final = {**_AGENT_UNAVAILABLE, **_VERSION_1_UNAVAILABLE, **_IDE_0_UNAVAILABLE}
 """The other triggers of all forms, each with the reason why it cannot occur behind MCP."""
 
-_FOREIGN_KEYS: Final = frozenset({"type", "bash", "powershell", "timeoutSec"})
-"""Keys that show that an entry is VS Code's or Copilot's, which have events of the same names."""
 _HOOK_KEYS: Final = ("name", "trigger", "matcher", "action", "timeout", "enabled", "confirm")
 
 
@@ -101,7 +93,7 @@ def read_hook_file(file: HookFile) -> HookList:
     if isinstance(document.members.get("hooks"), list):
         document.choice("version", ("v1",), "v1")
         return shared_hook_file.read_each(document, "hooks", lambda entry: _version_1(file, entry))
-    return command_file.read_hooks(AGENT_FILE, file, document)
+    return AGENT_FILE.read_hooks(file, document)
 
 
 def read_folder(path: str, _files: Files) -> FolderContent | None:
@@ -120,10 +112,7 @@ def recognises(members: Mapping[str, object]) -> bool:
     if "hooks" not in members:
         is_agent = "name" in members and not {"tools", "prompt", "allowedTools"}.isdisjoint(members)
         return is_agent or (isinstance(members.get("when"), dict) and isinstance(members.get("then"), dict))
-    if "version" in members or not command_file.fits(AGENT_FILE, members):
-        return False
-    entries = [entry for listed in hooks.values() for entry in listed] if isinstance(hooks, dict) else []
-    return all(_FOREIGN_KEYS.isdisjoint(entry) for entry in entries)
+    return "version" not in members and AGENT_FILE.fits(members)
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
@@ -146,6 +135,7 @@ AGENT_FILE: Final = CommandFile(
     timeouts=Timeouts(default=_AGENT_TIMEOUT, keys=("timeout_ms",), milliseconds=True),
     entries=Entries(
         keys=("matcher", "command", "timeout_ms", "max_output_size", "cache_ttl_seconds", "only_when_turn_complete"),
+        foreign_keys=frozenset({"type", "bash", "powershell", "timeoutSec"}),  # VS Code's and Copilot's
         also_on_failure=("postToolUse",),
         bash=True,
         finish=_finish,
@@ -159,7 +149,6 @@ AGENT_FILE: Final = CommandFile(
 
 
 def _version_1(file: HookFile, entry: Table) -> HookList:
-    """The hooks of one entry of version 1."""
     source = f"{file.path}: {entry.path}"
     entry.require("trigger", 'write "trigger": "PreToolUse"')
     trigger = entry.text("trigger")
@@ -169,16 +158,15 @@ def _version_1(file: HookFile, entry: Table) -> HookList:
         return HookList((), remarks=(f"{source} {CANNOT_FIRE}: {_VERSION_1_UNAVAILABLE[trigger]}",))
     if trigger not in _VERSION_1_EVENTS:
         entry.choice("trigger", (*_VERSION_1_EVENTS, *_VERSION_1_UNAVAILABLE), "")
-    notes = command_file.unknown_keys(VERSION_1_FILE, entry, _HOOK_KEYS)
+    notes = VERSION_1_FILE.unknown_keys(entry, _HOOK_KEYS)
     if entry.flag("confirm"):
         notes.append(f"{source}: confirm is ignored: the hook runs without asking a person")
     flat = _flat(entry, entry.table("action"), "command", entry.text("matcher"))
-    found = command_file.read_entry(VERSION_1_FILE, file, trigger, flat, flat)
+    found = VERSION_1_FILE.read_entry(file, trigger, flat, flat)
     return HookList(found.hooks, (*notes, *found.notes))
 
 
 def _ide_0(file: HookFile, document: Table) -> HookList:
-    """The hooks of a `.kiro.hook` file."""
     if "enabled" in document.members and not document.flag("enabled"):
         return HookList((), remarks=(f"{file.path}: is not enabled",))
     when, then = document.table("when"), document.table("then")
@@ -190,7 +178,7 @@ def _ide_0(file: HookFile, document: Table) -> HookList:
     tools = when.texts("toolTypes") or ()
     members = {**then.members, "name": document.members.get("name", "")}
     flat = _flat(Table(document.where, then.path, members), then, "runCommand", "")
-    found = command_file.read_entry(_IDE_0_FILE, file, trigger, flat, flat)
+    found = _IDE_0_FILE.read_entry(file, trigger, flat, flat)
     matches = shared_hook_file.compile_member(
         Table(when.where, when.path, {"toolTypes": "|".join(tools)}), "toolTypes", lambda _text: any_of(tools)
     )

@@ -10,11 +10,11 @@ from ...jsonrpc import raw_json
 from ...model.hooks import Document, Event, EventContext, HookSpec
 from ...processes.environment import VARIABLE_LIMIT
 from ..shared import input as shared_input
+from ..shared.events import AFTER_CALL
 from .hook_file import IDE_0, VERSION_1, is_of_agent_file
 from .matchers import BUILT_IN, CREATE, EDIT, READ, SHELL
 
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *_AFTER_CALL)
+_TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL)
 
 _IDE_NAMES: Final = {"file_path": "path", "content": "text", "old_string": "oldStr", "new_string": "newStr"}
 _CLI_NAMES: Final = {"file_path": "path", "content": "file_text", "old_string": "old_str", "new_string": "new_str"}
@@ -37,14 +37,14 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     if context.event in _TOOL_EVENTS:
         members["tool_name"] = shared_input.utf8(context.tool_name)
         members["tool_input"] = _tool_input(spec, context)
-    if context.event in _AFTER_CALL:
+    if context.event in AFTER_CALL:
         members["tool_response"] = _response(spec, context)
     return Document(stdin=shared_input.json_line(members), env={})
 
 
 def _ide_0(spec: HookSpec, context: EventContext) -> dict[str, object]:
     members = {"toolName": shared_input.utf8(context.tool_name), "toolArgs": _tool_input(spec, context)}
-    if context.event not in _AFTER_CALL:
+    if context.event not in AFTER_CALL:
         return members
     return members | {"toolResult": _text(context), "toolSuccess": context.event is Event.POST_TOOL_USE}
 

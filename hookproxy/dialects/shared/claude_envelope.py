@@ -6,7 +6,6 @@ systems that accept it in any form; it never raises, and invalid output never co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final, Literal
 
@@ -15,20 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ...policy import matchers
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from . import output as shared_output
-from .output import AFTER_CALL, BEFORE_CALL, BLOCKS
+from .events import AFTER_CALL, BEFORE_CALL
+from .output import BLOCKS, NO_JSON
 
-NO_JSON: Final = msgspec.Raw(b"")
-_MAX_RULES: Final = 1000  # each is compiled: a hook that prints very many rules must not delay all calls
 _AGENT_CHANGES: Final = ("setMode", "addDirectories", "removeDirectories")
 """The permission changes that only concern the agent."""
 
 
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A permission rule in two parts."""
-
     toolName: str
     ruleContent: str = ""
 
@@ -39,8 +34,6 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _PermissionChange(msgspec.Struct, frozen=True):
-    """An entry of `updatedPermissions`."""
-
     type: str
     behavior: str = ""
     rules: tuple[_Rule, ...] = ()
@@ -63,7 +56,7 @@ def request_verdict(decision: RequestDecision) -> Verdict:
             permission=Permission.DENY, reason=shared_output.truncate(decision.message), stop=decision.interrupt
         )
     rules, failure, messages = _permission_rules(decision.updatedPermissions)
-    failure = failure or _rules_error(rules)
+    failure = failure or shared_output.rules_error(rules)
     arguments = shared_output.one_line(decision.updatedInput)
     if arguments[:1] not in (b"", b"{"):  # running the call unchanged would not be what the hook allowed
         failure = "gave an updatedInput that is not an object"
@@ -94,26 +87,9 @@ def _permission_rules(changes: tuple[_PermissionChange, ...]) -> tuple[tuple[str
     return tuple(rules), "", tuple(messages)
 
 
-def _rules_error(rules: tuple[str, ...]) -> str:
-    """What is wrong with the rules. Empty if nothing is."""
-    if len(rules) > _MAX_RULES:
-        return f"gave {len(rules)} permission rules, more than {_MAX_RULES}"
-    for rule in rules:
-        try:
-            matchers.allow_rule(rule)
-        except (re.error, ValueError, OverflowError, RecursionError):
-            quoted = shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)
-            return f"gave an invalid permission rule: {quoted}"
-    return ""
-
-
 PERMISSIONS: Final = {
-    "allow": Permission.ALLOW,
-    "approve": Permission.ALLOW,
-    "ask": Permission.ASK,
+    **shared_output.PERMISSIONS,
     "defer": Permission.ASK,  # a person decides when the session is resumed: impossible behind MCP
-    "deny": Permission.DENY,
-    "block": Permission.DENY,
 }
 
 
@@ -241,29 +217,23 @@ class _AnyOutput(Output, frozen=True, kw_only=True):
 
 _DECODER: Final = msgspec.json.Decoder(_AnyOutput)
 _DENYING: Final = ("deny", "block")
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
-    "hookSpecificOutput.hookEventName": shared_output.ANY_TEXT,
-    "hookSpecificOutput.permissionDecision": _DENYING,
-    "hookSpecificOutput.permissionDecisionReason": shared_output.ANY_TEXT,
-    "decision": _DENYING,
-    "reason": shared_output.ANY_TEXT,
-    "continue": (False,),
-    "stopReason": shared_output.ANY_TEXT,
-}
-
-FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "decision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "reason": Effect.REASON,
-    "stopReason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "systemMessage": Effect.TELLS_PERSON,
-    "continue": Effect.DENIES_AND_STOPS,
-    "suppressOutput": Effect.NONE,
-}
+FIELDS: Final = for_names({
+    Effect.DECIDES: "hookSpecificOutput.permissionDecision decision",
+    Effect.REASON: "hookSpecificOutput.permissionDecisionReason reason stopReason",
+    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
+    Effect.TELLS_PERSON: "systemMessage",
+    Effect.DENIES_AND_STOPS: "continue",
+    Effect.NONE: "suppressOutput",
+})  # fmt: skip
 """What each member of the output does in a system that has this base alone."""
+
+_DECIDING_MEMBERS: Final = {
+    **shared_output.deciding_members(
+        FIELDS, {"hookSpecificOutput.permissionDecision": _DENYING, "decision": _DENYING, "continue": (False,)}
+    ),
+    "hookSpecificOutput.hookEventName": shared_output.ANY_TEXT,
+}
 
 
 class Rules(Struct, frozen=True):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Final
 
 from ...model.hooks import Event
 from ...policy import matchers
-
-_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+from ..dialect import NOT_IN_A_NAME
 
 
 def either_spelling(matches: Callable[[str], bool]) -> Callable[[str], bool]:
@@ -18,7 +15,7 @@ def either_spelling(matches: Callable[[str], bool]) -> Callable[[str], bool]:
     Which of the two a system tries its matchers on is not known everywhere: no guard is passed over.
     """
     return lambda name: (
-        matches(name) or (_NOT_IN_A_NAME.search(name) is not None and matches(_NOT_IN_A_NAME.sub("_", name)))
+        matches(name) or (NOT_IN_A_NAME.search(name) is not None and matches(NOT_IN_A_NAME.sub("_", name)))
     )
 
 

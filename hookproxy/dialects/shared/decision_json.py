@@ -15,9 +15,6 @@ from ...model.hooks import Event, HookResult, HookSpec, Permission, Verdict
 from ..dialect import Effect
 from . import output as shared_output
 
-_NO_JSON: Final = msgspec.Raw(b"")
-
-
 SPECIFIC_FIELDS: Final = {
     "hookSpecificOutput.permissionDecision": Effect.DECIDES,
     "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
@@ -41,13 +38,11 @@ class DecisionWords(Struct, frozen=True):
 
 
 class _Specific(Struct, frozen=True, kw_only=True):
-    """`hookSpecificOutput`, as in Claude Code's JSON."""
-
     decision: str | None = None
     permissionDecision: str | None = None
     reason: str | None = None
     permissionDecisionReason: str | None = None
-    updatedInput: msgspec.Raw = _NO_JSON
+    updatedInput: msgspec.Raw = shared_output.NO_JSON
     additionalContext: str | None = None
 
 
@@ -61,7 +56,7 @@ class _JsonOutput(Struct, frozen=True, kw_only=True):
     stopReason: str | None = None
     systemMessage: str | None = None
     context: str | tuple[str, ...] | None = None
-    updated_input: msgspec.Raw = _NO_JSON
+    updated_input: msgspec.Raw = shared_output.NO_JSON
     hookSpecificOutput: _Specific | None = None
 
 
@@ -71,31 +66,24 @@ _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 
 def read(words: DecisionWords, spec: HookSpec, result: HookResult) -> Verdict | None:
     """The verdict of what a hook prints; None: it is not a JSON object."""
-    try:
-        output = shared_output.parse_json_object(result.stdout, _DECODER)
-    except shared_output.InvalidOutput as error:
-        kept = shared_output.keep_deciding_members(result, _deciding(words))
-        verdict = _verdict(words, spec.event, _DECODER.decode(kept.stdout))
-        return shared_output.invalid_output_verdict(verdict, str(error))
-    if output is None and shared_output.decode(result.stdout).startswith("{"):
-        return Verdict(failure=shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
-    if output is None:
-        return None
-    verdict = _verdict(words, spec.event, output)
-    if words.any_case and verdict.permission is not Permission.DENY:
-        kept = shared_output.keep_deciding_members(result, _deciding(words), any_case=True)
+    reasons = ("reason", "stopReason", "hookSpecificOutput.reason", "hookSpecificOutput.permissionDecisionReason")
+    names = ("decision", "hookSpecificOutput.decision", "hookSpecificOutput.permissionDecision")
+    members: shared_output.DecidingMembers = {
+        **dict.fromkeys(names, words.denies),
+        **dict.fromkeys(reasons, shared_output.ANY_TEXT),
+        "halt": (True,),
+        "continue": (False,),
+    }
+
+    def verdict_of(output: _JsonOutput) -> Verdict:
+        verdict = _verdict(words, spec.event, output)
+        if verdict.permission is Permission.DENY or not words.any_case:
+            return verdict
+        kept = shared_output.keep_deciding_members(result, members, any_case=True)
         denial = _verdict(words, spec.event, _DECODER.decode(kept.stdout))
         return denial if denial.permission is Permission.DENY else verdict
-    return verdict
 
-
-def _deciding(words: DecisionWords) -> shared_output.DecidingMembers:
-    reasons = dict.fromkeys(
-        ("reason", "stopReason", "hookSpecificOutput.reason", "hookSpecificOutput.permissionDecisionReason"),
-        shared_output.ANY_TEXT,
-    )
-    names = ("decision", "hookSpecificOutput.decision", "hookSpecificOutput.permissionDecision")
-    return {**dict.fromkeys(names, words.denies), "halt": (True,), "continue": (False,), **reasons}
+    return shared_output.read_json(result, _DECODER, members, verdict_of)
 
 
 def _verdict(words: DecisionWords, event: Event, output: _JsonOutput) -> Verdict:
@@ -120,8 +108,7 @@ def _verdict(words: DecisionWords, event: Event, output: _JsonOutput) -> Verdict
     if unknown:
         quoted = shared_output.truncate(repr(unknown), shared_output.MAX_EXPLANATION)
         return replace(base, reason="", failure=f"gave an unknown decision: {quoted}")
-    spelled = (shared_output.one_line(raw) for raw in (specific.updatedInput, output.updated_input))
-    arguments = next((raw for raw in spelled if raw not in (b"", b"null")), b"")
+    arguments = shared_output.given(specific.updatedInput) or shared_output.given(output.updated_input)
     if arguments and not (before and arguments.startswith(b"{")):
         where = "arguments that are not an object" if before else f"arguments on {event}, where they cannot change"
         return replace(base, reason="", failure=f"gave {where}")

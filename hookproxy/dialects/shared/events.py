@@ -6,6 +6,9 @@ from typing import Final
 
 from ...model.hooks import Event
 
+BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+
 PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
 TURNS_UNSEEN: Final = "an MCP server does not see the agent's turns"
 SUBAGENTS_UNSEEN: Final = "an MCP server does not see subagents"

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
 from . import output as shared_output
-from .output import AFTER_CALL, BEFORE_CALL, BLOCKS
+from .events import AFTER_CALL, BEFORE_CALL
+from .output import BLOCKS
 
 JSON_IGNORED: Final = f"printed a decision as JSON, which is not read: to deny, a hook exits with status {BLOCKS}"
 """The message to people on a hook that was written for a system with JSON: here it would seem to work."""

@@ -33,12 +33,11 @@ _KEYS_OF_TYPE: Final = {
 _MAX_SPARES: Final = 16
 _PYTHON_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _LOOPBACK: Final = re.compile(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1")
-_URL: Final = re.compile(
-    r"[!-\[\]-~]+"
-)  # printable ASCII without blanks and backslashes, because URL parsers differ about them
+_URL: Final = re.compile(r"[!-\[\]-~]+")
+"""Printable ASCII without blanks and backslashes, because URL parsers differ about them."""
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN_HEADERS: Final = frozenset(
-    {
+    [
         "host",
         "content-length",
         "transfer-encoding",
@@ -48,7 +47,7 @@ _FORBIDDEN_HEADERS: Final = frozenset(
         "trailer",
         "expect",
         "accept-encoding",
-    }
+    ]
 )
 HEADER_VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 """A variable in the value of a header: `$NAME` or `${NAME}`."""
@@ -102,8 +101,7 @@ def read_handler(entry: Table, folder: str) -> Handler:
     if handler == "python":
         return _python(entry)
     if handler == "http":
-        target = read_http_target(entry, "allowed_env_vars", strict=True)
-        return Handler("http", target.host, http_target=target)
+        return read_http(entry, "allowed_env_vars", strict=True)
     command, argv = entry.text("command"), entry.texts("argv") or ()
     if bool(command.strip()) == bool(argv):
         raise ConfigError(entry.where, "needs exactly one of command and argv", 'write command = "./guard.sh"')
@@ -122,20 +120,9 @@ def read_handler(entry: Table, folder: str) -> Handler:
     )
 
 
-def http_or_mcp_tool(entry: Table, allowed_key: str) -> Handler | None:
-    """The handler of an entry whose type is http or mcp_tool. None for other types. See `read_http_target`."""
-    match entry.text("type"):
-        case "http":
-            return read_http(entry, allowed_key)
-        case "mcp_tool":
-            return read_mcp_tool(entry)
-        case _:
-            return None
-
-
-def read_http(entry: Table, allowed_key: str) -> Handler:
+def read_http(entry: Table, allowed_key: str, *, strict: bool = False) -> Handler:
     """The handler of an HTTP entry. See `read_http_target`."""
-    target = read_http_target(entry, allowed_key)
+    target = read_http_target(entry, allowed_key, strict=strict)
     return Handler("http", target.host, http_target=target)
 
 
@@ -217,7 +204,10 @@ def read_http_target(entry: Table, allowed_key: str, *, strict: bool = False) ->
         if unlisted and strict:
             hint = f"add {unlisted[0]!r} to {allowed_key}"
             raise headers.error(name, f"uses ${unlisted[0]}, which is not in {allowed_key}", hint)
-        notes += [f"the header {name} uses ${one}, which is not in {allowed_key}, so it is empty" for one in unlisted]
+        notes += [
+            f"the header {name} uses ${variable}, which is not in {allowed_key}, so it is empty"
+            for variable in unlisted
+        ]
     return HttpTarget(target.url, tuple(values.items()), allowed, tuple(notes))
 
 

@@ -15,7 +15,6 @@ from typing import Final, NoReturn, TypeVar
 from msgspec import Struct
 
 from ...model.errors import ConfigError
-from ...model.hooks import Event
 from ..dialect import HookList
 
 SESSION_END_TIMEOUT: Final = 1.5
@@ -296,9 +295,9 @@ def merge(lists: Iterable[HookList]) -> HookList:
     """All hooks, notes and remarks of these lists, in order."""
     all_lists = list(lists)
     return HookList(
-        tuple(hook for each in all_lists for hook in each.hooks),
-        tuple(note for each in all_lists for note in each.notes),
-        tuple(remark for each in all_lists for remark in each.remarks),
+        tuple(hook for hook_list in all_lists for hook in hook_list.hooks),
+        tuple(note for hook_list in all_lists for note in hook_list.notes),
+        tuple(remark for hook_list in all_lists for remark in hook_list.remarks),
     )
 
 
@@ -363,17 +362,6 @@ def compile_member(table: Table, key: str, compile_text: Callable[[str], T]) -> 
             f"{text!r} cannot be used: {problem}",
             "write a tool's name, several names separated by |, or a regular expression",
         ) from None
-
-
-def read_timeout(table: Table, event: Event, default: float, *, plausible: bool = False) -> float:
-    """The hook's timeout in seconds; `plausible` as in `Table.plausible_seconds`.
-
-    SessionEnd hooks have a shorter one, because the agent has disconnected.
-    """
-    seconds = table.plausible_seconds if plausible else table.seconds
-    if event is not Event.SESSION_END:
-        return seconds("timeout", default)
-    return min(seconds("timeout", SESSION_END_TIMEOUT), SESSION_END_TIMEOUT_LIMIT)
 
 
 def long_timeout_notes(seconds: float) -> list[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from ...jsonrpc import normalize, raw_json
-from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from ...model.hooks import Ended, HookResult, HookSpec, Permission, Verdict
+from ...policy import matchers
+from ..dialect import Effect
 
 MAX_TEXT: Final = 10_000
 """Characters of each text of a hook that are passed on: Claude Code's limit. The other documents set no limit."""
@@ -20,8 +22,20 @@ MAX_TEXT: Final = 10_000
 BLOCKS: Final = 2
 """The exit status that denies, in all systems but one."""
 
-BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+NO_JSON: Final = msgspec.Raw(b"")
+"""A member of any type that is absent."""
+
+PERMISSIONS: Final = {
+    "allow": Permission.ALLOW,
+    "approve": Permission.ALLOW,
+    "ask": Permission.ASK,
+    "deny": Permission.DENY,
+    "block": Permission.DENY,
+}
+"""What words of decisions mean. The shape of a system's output says which of them it has."""
+
+MAX_RULES: Final = 1000
+"""Each permission rule that a hook prints is compiled: very many must not delay all calls."""
 
 CUT_JSON: Final = "printed more than hookproxy keeps, so its JSON is incomplete"
 INCOMPLETE_JSON: Final = "printed JSON that is incomplete or followed by other text"
@@ -97,6 +111,12 @@ def one_line(raw: msgspec.Raw) -> bytes:
     return bytes(raw).replace(b"\n", b" ").replace(b"\r", b" ")
 
 
+def given(raw: msgspec.Raw) -> bytes:
+    """A member's JSON on one line; empty if it is absent or null."""
+    text = one_line(raw)
+    return b"" if text == b"null" else text
+
+
 def nonempty(*texts: str) -> tuple[str, ...]:
     """The texts that are not empty, each cut to MAX_TEXT."""
     return tuple(truncate(text) for text in texts if text)
@@ -145,6 +165,32 @@ def parse_json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | No
         raise InvalidOutput("printed JSON that cannot be read" + explanation(str(error))) from None
 
 
+def read_json(
+    result: HookResult, decoder: msgspec.json.Decoder[T], members: DecidingMembers, verdict_of: Callable[[T], Verdict]
+) -> Verdict | None:
+    """The verdict on output that is a JSON object; None: it is plain text, or empty. `members` are those that decide.
+
+    Of output that cannot be read only a denial counts, and output that is cut off is a failure: the lost part may have
+    denied.
+    """
+    try:
+        output = parse_json_object(result.stdout, decoder)
+    except InvalidOutput as error:
+        deciding = decoder.decode(keep_deciding_members(result, members).stdout)
+        return invalid_output_verdict(verdict_of(deciding), str(error))
+    if output is None and decode(result.stdout).startswith("{"):
+        return Verdict(failure=CUT_JSON if result.cut else INCOMPLETE_JSON)
+    return None if output is None else verdict_of(output)
+
+
+def deciding_members(
+    fields: Mapping[str, Effect], decisions: Mapping[str, tuple[str | bool, ...]]
+) -> Mapping[str, tuple[str | bool, ...]]:
+    """The deciding members of an output, from what its members do and from the words of those that decide."""
+    kinds = {Effect.REASON: ANY_TEXT, Effect.DENIES_AND_STOPS: (True, False)}
+    return {**{name: kinds[effect] for name, effect in fields.items() if effect in kinds}, **decisions}
+
+
 def keep_deciding_members(result: HookResult, members: DecidingMembers, *, any_case: bool = False) -> HookResult:
     """The same run, as if its output had only these members, and only those whose values the document defines.
 
@@ -169,6 +215,22 @@ def keep_deciding_members(result: HookResult, members: DecidingMembers, *, any_c
             if isinstance(target, dict):
                 target[name] = value
     return replace(result, stdout=json.dumps(kept).encode())
+
+
+def rules_error(rules: Sequence[str]) -> str:
+    """What is wrong with permission rules that a hook printed. Empty if nothing is."""
+    if len(rules) > MAX_RULES:
+        return f"gave {len(rules)} permission rules, more than {MAX_RULES}"
+    return next(filter(None, map(rule_error, rules)), "")
+
+
+def rule_error(rule: str) -> str:
+    """What is wrong with one of them. Empty if nothing is."""
+    try:
+        matchers.allow_rule(rule)
+    except (re.error, ValueError, OverflowError, RecursionError):
+        return f"gave an invalid permission rule: {truncate(repr(rule), MAX_EXPLANATION)}"
+    return ""
 
 
 def last_members(text: str) -> bytes:

@@ -16,32 +16,32 @@ def only_first_reason(hook_runs: Sequence[HookRun]) -> list[HookRun]:
     """The runs in which only the first of several denials has a reason."""
     denied = False
     settled = []
-    for one in hook_runs:
-        if _denies(one) and denied:
-            one = replace(one, verdict=replace(one.verdict, reason=""))
-        denied = denied or _denies(one)
-        settled.append(one)
+    for run in hook_runs:
+        if _denies(run) and denied:
+            run = replace(run, verdict=replace(run.verdict, reason=""))
+        denied = denied or _denies(run)
+        settled.append(run)
     return settled
 
 
 def joined_replacements(hook_runs: Sequence[HookRun], joint: str) -> list[HookRun]:
     """The runs in which the last text that replaces the output has all of them, with `joint` between them."""
-    replacing = [one for one in hook_runs if _replaces(one)]
+    replacing = [run for run in hook_runs if _replaces(run)]
     if len(replacing) < 2:  # nothing to join
         return list(hook_runs)
-    texts = [raw_json.text(one.verdict.replacement or b"") for one in replacing]
+    texts = [raw_json.text(run.verdict.replacement or b"") for run in replacing]
     joined = raw_json.encode(joint.join(text for text in texts if text))
     return [
-        replace(one, verdict=replace(one.verdict, replacement=joined if one is replacing[-1] else None))
-        if any(one is other for other in replacing)
-        else one
-        for one in hook_runs
+        replace(run, verdict=replace(run.verdict, replacement=joined if run is replacing[-1] else None))
+        if _replaces(run)
+        else run
+        for run in hook_runs
     ]
 
 
-def _denies(one: HookRun) -> bool:
-    return one.verdict.permission is Permission.DENY and not one.spec.background
+def _denies(run: HookRun) -> bool:
+    return run.verdict.permission is Permission.DENY and not run.spec.background
 
 
-def _replaces(one: HookRun) -> bool:
-    return one.verdict.replacement is not None and not (one.verdict.failure or one.spec.background)
+def _replaces(run: HookRun) -> bool:
+    return run.verdict.replacement is not None and not (run.verdict.failure or run.spec.background)

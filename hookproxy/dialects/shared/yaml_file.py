@@ -31,8 +31,6 @@ def load(path: str, text: str) -> dict[str, object]:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's loader of plain values."""
-
     def __init__(self, path: str, text: str) -> None:
         super().__init__(text)
         self._path = path

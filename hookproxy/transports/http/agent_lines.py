@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...protocol.fast_scan import ReadCall, response_id
+from ..channel import OnBytes, OnEnd, OnFull
 from ..lines import Lines, split_lines
 from ..user_load import UserLoad
 from .agent_stream import MAX_KEPT_BYTES
@@ -157,13 +158,7 @@ class AgentEnd:
         self.pass_call: Callable[[ReadCall], bool] = lambda _call: False
         """As in OffersCalls."""
 
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
+    def start(self, on_bytes: OnBytes, on_end: OnEnd, on_full: OnFull, on_gone: OnEnd) -> None:
         self._on_end, self._on_full = on_end, on_full
         self._input.start(on_bytes)
         if self._is_ending:

@@ -9,16 +9,15 @@ agent's side writes into lines, hands on what the client delivers, and says when
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 from ...model.errors import printable
 from ...protocol import feedback
 from ...protocol.fast_scan import ReadCall, request_id
-from ..channel import HIGH_WATER, LOW_WATER, EndSignal, Passage
+from ..channel import HIGH_WATER, LOW_WATER, EndSignal, OnBytes, OnEnd, OnFull, Passage
 from ..lines import Lines, split_lines
 from .client import Client
-from .pool import Pool, Remote, Tasks
-from .request_heads import RequestHeads
+from .pool import Pool, Remote
 from .silence import Silence
 from .transfers import Transfers
 
@@ -35,11 +34,10 @@ class HttpChannel:
         self._report = report
         self._loop = asyncio.get_running_loop()
         self._lines = Lines(remote.max_bytes, request_id)
-        self._tasks = Tasks(self._loop)
+        self._tasks: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
-        self._pool = Pool(remote, self._tasks, self.report, self._set_full)
-        heads = RequestHeads(remote, self.client)
-        self._transfers = Transfers(remote, self.client, self._pool, heads, self._tasks)
+        self._pool = Pool(remote, self._spawn, self.report, self._set_full)
+        self._transfers = Transfers(remote, self.client, self._pool, self._spawn)
         self._silence = Silence(remote.silence_seconds, self._transfers, self._pool)
         self._transfers.on_sent = self._silence.watch
         self.send, self.close_exchange = self._transfers.send, self._transfers.close
@@ -58,13 +56,7 @@ class HttpChannel:
 
     # --- Channel ---
 
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
+    def start(self, on_bytes: OnBytes, on_end: OnEnd, on_full: OnFull, on_gone: OnEnd) -> None:
         """`on_gone` is never called: a server that cannot be reached now may be back later."""
         self.deliver, self._on_end, self._on_full = on_bytes, on_end, on_full
 
@@ -115,7 +107,8 @@ class HttpChannel:
             return
         self._closed = True
         self._transfers.is_closed = True
-        self._tasks.cancel()
+        for task in self._tasks:
+            task.cancel()
         for timer in self._timers:
             timer.cancel()
         self._silence.close()
@@ -165,6 +158,11 @@ class HttpChannel:
 
         timer = self._loop.call_later(seconds, call)
         self._timers.add(timer)
+
+    def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _set_full(self) -> None:
         """Stop reading from the agent while the server does not take what it has sent already."""

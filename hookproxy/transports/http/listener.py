@@ -79,11 +79,6 @@ class Listener:
         """Return the protocol of a new connection."""
         return _Connection(self)
 
-    @property
-    def connections(self) -> int:
-        """How many connections are open."""
-        return len(self._open)
-
     def close_when_idle(self) -> None:
         """Drain: the next response on each connection is its last. Whoever accepts connections should stop before.
 

@@ -19,7 +19,6 @@ from ...network.address import Address, Proxy
 from ...network.connection import Connection
 
 if TYPE_CHECKING:
-    import asyncio
     import ssl
 
 
@@ -58,33 +57,18 @@ class Transfer(Protocol):
         """There is none."""
 
 
-class Tasks:
-    """Tasks that end with their owner."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def spawn(self, coroutine: Coroutine[None, None, None]) -> None:
-        """Run it."""
-        task = self._loop.create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def cancel(self) -> None:
-        """End all of them."""
-        for task in self._tasks:
-            task.cancel()
+Spawn = Callable[[Coroutine[None, None, None]], None]
+"""Starts a task, which ends with the channel."""
 
 
 class Pool:
     """The connections of one channel. `on_flow` is called when `queued` may have changed."""
 
     def __init__(
-        self, remote: Remote, tasks: Tasks, report: Callable[[str], None], on_flow: Callable[[], None]
+        self, remote: Remote, spawn: Spawn, report: Callable[[str], None], on_flow: Callable[[], None]
     ) -> None:
         self._remote = remote
-        self._tasks = tasks
+        self._spawn = spawn
         self._report = report
         self.flow_changed = on_flow
         self._connections: set[Connection] = set()
@@ -154,7 +138,7 @@ class Pool:
 
     def _open(self, transfer: Transfer) -> None:
         self._connecting += 1
-        self._tasks.spawn(self._open_connection(transfer))
+        self._spawn(self._open_connection(transfer))
 
     async def _open_connection(self, transfer: Transfer) -> None:
         remote = self._remote

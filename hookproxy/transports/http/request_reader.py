@@ -68,13 +68,6 @@ class Request(Struct, frozen=True, gc=False):
     is_last: bool = False
     """The connection ends with its response."""
 
-    def header(self, name: bytes) -> bytes | None:
-        """Return the first value of a header by its name in lower case; None: there is none."""
-        for own_name, value in self.headers:
-            if own_name == name:
-                return value
-        return None
-
 
 class _KnownRequest(Struct, frozen=True, gc=False):
     """The head of the last request on a connection, which the parser has read."""

@@ -1,6 +1,8 @@
 """Reads a stream of server-sent events, as the HTML standard (section 9.2) says; each event's data becomes one line.
 
-An event never takes more memory than its limit: the rest of a longer one is dropped while it comes.
+An event never takes more memory than its limit: of a longer one, only both ends are kept (`_head`, and what is left in
+`_data` or `_line`), and how much was dropped between them. A long message that nobody must see whole is passed on to
+`_write` while it comes instead.
 """
 
 from __future__ import annotations

@@ -10,28 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from ...model.credentials import NoCredentials, NotReady
 from ...network.connection import Connection
 from .client import Client
 from .exchange import Exchange
-from .pool import Pool, Remote, Tasks
+from .pool import Pool, Remote, Spawn
 from .request_heads import RequestHeads
 
 _SMALL_RESPONSE: Final = 1024 * 1024  # bytes: so much of each response may always be in memory
 
 
-class Transfer:
+class Transfer(Struct, eq=False):
     """One exchange: it passes what comes to the client."""
 
-    __slots__ = ("_transfers", "connection", "exchange", "linger_until")
-
-    def __init__(self, transfers: Transfers, exchange: Exchange) -> None:
-        self._transfers = transfers
-        self.exchange = exchange
-        self.connection: Connection | None = None
-        """None: it waits for one."""
-        self.linger_until = 0.0
-        """When its stream, which has brought its response, is closed; 0: it has not brought it."""
+    _transfers: Transfers
+    exchange: Exchange
+    connection: Connection | None = None
+    """None: it waits for one."""
+    linger_until: float = 0.0
+    """When its stream, which has brought its response, is closed; 0: it has not brought it."""
 
     # --- for the pool ---
 
@@ -55,7 +54,7 @@ class Transfer:
         try:
             value = transfers.credentials.value_now() if transfers.uses_credentials else None
         except NotReady:
-            transfers.tasks.spawn(transfers.send_authorized(connection, self))
+            transfers.spawn(transfers.send_authorized(connection, self))
         else:
             transfers.write(connection, self, value)
 
@@ -107,15 +106,15 @@ class Transfer:
 class Transfers:
     """All transfers of one channel."""
 
-    def __init__(self, remote: Remote, client: Client, pool: Pool, heads: RequestHeads, tasks: Tasks) -> None:
+    def __init__(self, remote: Remote, client: Client, pool: Pool, spawn: Spawn) -> None:
         self.client = client
-        self.heads = heads
+        self.heads = heads = RequestHeads(remote, client)
         self.origin = remote.address.origin
         self.credentials = remote.credentials
         self.uses_credentials = not heads.gives_authorization and not isinstance(remote.credentials, NoCredentials)
         self._max_bytes = remote.max_bytes
         self._pool = pool
-        self.tasks = tasks
+        self.spawn = spawn
         self.on_sent: Callable[[], None] = lambda: None
         """Called after each request."""
         self.is_closed = False
@@ -183,7 +182,7 @@ class Transfers:
     def authorize(self, exchange: Exchange, challenge: str) -> None:
         """Ask for other credentials, once."""
         if self.uses_credentials and not exchange.authorized:
-            self.tasks.spawn(self._authorize(exchange, challenge))
+            self.spawn(self._authorize(exchange, challenge))
         else:
             self.client.not_authorized(exchange, "" if self.heads.gives_authorization else self.credentials.hint)
 

@@ -9,9 +9,8 @@ from importlib import import_module
 
 import pytest
 
-from hookproxy.cli.completion import verbs
+from hookproxy.cli.completion import SHELLS, verbs
 from hookproxy.cli.completions.command_line import ValueType, describe_verb
-from hookproxy.cli.completions.shells import SHELLS
 from hookproxy.cli.main import VERBS
 from hookproxy.cli.options import Parser
 from hookproxy.dialects.registry import DIALECTS
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.slow
 def test_each_verb_has_a_parser_with_a_description(name: str) -> None:
     build_parser: Callable[[], Parser] = import_module(VERBS[name]).build_parser
     parser = build_parser()
-    assert parser.verb == name
+    assert parser.prog == f"hookproxy {name}"
     assert parser.description
 
 
@@ -32,8 +31,8 @@ def test_each_file_argument_has_a_known_type(name: str) -> None:
     """A file with another metavar would not be completed: name it FILE, FOLDER or [DIALECT=]FILE."""
     (whole,) = [entry for entry in verbs() if entry.name == name]
     for verb in (whole, *whole.subverbs):
-        for value in [*(option.value for option in verb.options), *verb.positionals]:
-            assert value.type is not ValueType.OTHER or "file" not in value.label
+        for argument in (*verb.options, *verb.positionals):
+            assert argument.type is not ValueType.OTHER or "file" not in argument.label
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -60,8 +59,8 @@ def test_a_parser_is_described_completely() -> None:
     verb = describe_verb("odd", strange())
     assert verb.description == "It's 100%: [done] \\ `id` $(id)"
     assert [option.flags for option in verb.options] == [("-h", "--help"), ("-o", "--odd"), ("--of",)]
-    assert [option.value.type for option in verb.options] == [ValueType.NOTHING, ValueType.OTHER, ValueType.CHOICES]
-    assert (verb.options[2].value.choices, verb.options[2].value.repeats) == (("a", "b"), True)
+    assert [option.type for option in verb.options] == [ValueType.NOTHING, ValueType.OTHER, ValueType.CHOICES]
+    assert (verb.options[2].choices, verb.options[2].repeats) == (("a", "b"), True)
     assert [(positional.type, positional.repeats) for positional in verb.positionals] == [(ValueType.FILE, True)]
 
 

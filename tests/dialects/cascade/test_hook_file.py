@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.dialects.cascade import EVENTS, RUN_COMMAND
+from hookproxy.dialects.cascade import DIALECT, RUN_COMMAND
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from tests.dialects.calls import inputs, read, recognised
@@ -42,7 +42,7 @@ def test_the_shapes_of_published_files_load_whole(name: str, tmp_path: Path) -> 
     found = read("cascade", content)
     assert len(found.hooks) == hooks
     assert found.notes == ()
-    assert len(found.remarks) == len(set(content["hooks"]) - set(EVENTS))
+    assert len(found.remarks) == len(set(content["hooks"]) - set(DIALECT.events))
 
 
 def test_an_entry_is_a_hook() -> None:

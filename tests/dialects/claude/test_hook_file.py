@@ -68,7 +68,7 @@ def test_all_keys_of_an_entry_are_read() -> None:
         "stage": 0,
         "sequential": False,
         "type": "command",
-        "event_name": "",
+        "event_name": "PreToolUse",
         "traits": frozenset(),
         "every_call": False,
         "max_retries": 0,

@@ -177,7 +177,7 @@ def test_keys_that_claw_code_does_not_read_are_reported() -> None:
 )
 def test_a_matcher_that_may_never_match_is_reported(matcher: str, remark: str) -> None:
     (note,) = notes({"hooks": {"PreToolUse": [{"matcher": matcher, "hooks": [{"command": "x"}]}]}})
-    assert note == f"/s.json: hooks.PreToolUse[0].matcher {matcher!r} {remark}"
+    assert note == f"/s.json: hooks.PreToolUse[0].hooks[0]: the matcher {matcher!r} {remark}"
 
 
 @pytest.mark.parametrize("matcher", ["bash", "Edit|Write", "mcp__*", "*", "", "read_file, notes.search"])
@@ -233,8 +233,8 @@ def left_out(settings: dict[str, object], dialect: Dialect = CLAW) -> str:
         ({"pre_tool_use": []}, "hooks.pre_tool_use is not an event", "did you mean 'PreToolUse'?"),
         ({"preToolUse": ["a"]}, "hooks.preToolUse is not an event", "did you mean 'PreToolUse'?"),
         ({"SessionStart": ["a"]}, "hooks.SessionStart is not an event", "the events are PreToolUse, PostToolUse"),
-        ({"PreToolUse": "./a"}, "hooks.PreToolUse is left out: must be a list of commands", '["./guard.sh"]'),
-        ({"PreToolUse": None}, "hooks.PreToolUse is left out: must be a list of commands", ""),
+        ({"PreToolUse": "./a"}, "hooks.PreToolUse is left out: must be a list, not a string", "write a list"),
+        ({"PreToolUse": None}, "hooks.PreToolUse is left out: must be a list, not null", ""),
         ({"PreToolUse": ["a", 7]}, "hooks.PreToolUse[1] is left out: must be a string, not a number", ""),
         ({"PreToolUse": [["a"]]}, "hooks.PreToolUse[0] is left out: must be a string, not a list", ""),
         ({"PreToolUse": ["a", " "]}, "hooks.PreToolUse[1] is left out: is empty", ""),
@@ -253,7 +253,7 @@ def test_what_only_claw_current_has_is_left_out_with_the_name_of_that_dialect() 
     assert note.startswith("hooks.PostToolUseFailure is not an event, so its hooks never run: ")
     assert note.endswith("only the dialect claw@current has it; in claw, PostToolUse hooks also run for failed calls")
     note = left_out({"PreToolUse": [{"matcher": "bash", "hooks": []}]})
-    assert note.startswith("hooks.PreToolUse[0] is left out: must be a command string, not an object")
+    assert note.startswith("hooks.PreToolUse[0] is left out: must be a command line, not an object")
     assert "claw@current and claude read matcher groups" in note
 
 
@@ -269,11 +269,11 @@ def test_comments_are_no_events(dialect: Dialect) -> None:
         ({"command": "x"}, " is left out: hooks is missing"),
         ({"hooks": "x"}, " is left out: hooks must be a list, not a string"),
         ({"hooks": ["x"]}, ".hooks[0] is left out: must be an object, not a string"),
-        ({"matcher": 1, "hooks": [{"command": "x"}]}, " is left out: matcher must be a string"),
+        ({"matcher": 1, "hooks": [{"command": "x"}]}, ".hooks[0] is left out: hooks.PreToolUse[0].matcher must be a"),
         ({"hooks": [{"type": "command"}]}, ".hooks[0] is left out: command is missing"),
         ({"hooks": [{"command": " "}]}, ".hooks[0] is left out: command is empty"),
         ({"hooks": [{"command": ["x"]}]}, ".hooks[0] is left out: command must be a string, not a list"),
-        ({"hooks": [{"type": "prompt", "prompt": "?"}]}, ".hooks[0] is left out: type must be one of command, not"),
+        ({"hooks": [{"type": "prompt", "prompt": "?"}]}, ".hooks[0] is left out: type 'prompt' cannot run behind MCP"),
     ],
 )
 def test_a_malformed_group_or_hook_is_left_out(group: object, note: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from hookproxy.config.hook_files import parse_option, read_use
 from hookproxy.dialects.cline import DIALECT as CLINE
-from hookproxy.dialects.cline.tools import mcp_tool_name
+from hookproxy.dialects.cline.hook_file import mcp_tool_name
 from hookproxy.model.aliases import Alias
 from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome

@@ -66,10 +66,10 @@ def one(entry: dict[str, object], event: str = "PreToolUse", **options: object) 
 
 
 def notes_on(entry: dict[str, object]) -> list[str]:
-    place = "/repo/.claude/settings.json: hooks.PreToolUse[0]: "
+    place = "/repo/.claude/settings.json: hooks.PreToolUse[0]"
     notes = load({"hooks": {"PreToolUse": [{"command": "x", **entry}]}}).notes
     assert all(note.startswith(place) for note in notes)
-    return [note.removeprefix(place) for note in notes]
+    return [note.removeprefix(place).lstrip(".: ") for note in notes]
 
 
 def test_the_example_of_the_page_is_read() -> None:
@@ -108,7 +108,7 @@ def test_a_hook_has_the_values_of_its_entry_and_defaults() -> None:
         "stage": 0,
         "sequential": False,
         "type": "command",
-        "event_name": "",
+        "event_name": "PreToolUse",
         "traits": frozenset({"hooks.PreToolUse[0]"}),
         "every_call": False,
         "detaches": None,
@@ -239,8 +239,8 @@ def test_an_invalid_file_is_refused_with_line_or_key(settings: object, message: 
 @pytest.mark.parametrize(
     ("entry", "message", "hint"),
     [
-        ({}, "command is missing", 'write {"command": "…", "timeout": 5000, "name": "…"}'),
-        ({"matcher": "", "hooks": []}, "command is missing", "write {"),
+        ({}, "command is missing", 'write "command": "./guard.sh"'),
+        ({"matcher": "", "hooks": []}, "command is missing", "write "),
         ({"command": " "}, "command is empty", "remove the entry"),
         ({"command": ["x"]}, "command must be a string, not a list", ""),
         ({"command": None}, "command must be a string, not null", ""),

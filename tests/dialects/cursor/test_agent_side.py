@@ -97,7 +97,7 @@ async def test_output_of_cursors_own_tools_cannot_and_people_read_why() -> None:
     specific = {"hookEventName": "PostToolUse", "updatedMCPToolOutput": "***"}
     output = await output_of(prints({"hookSpecificOutput": specific}), CALL | {"hook_event_name": "postToolUse"})
     assert output.stdout == b""
-    assert "cursor lets no hook replace the output of its own tools" in output.stderr
+    assert "cursor does not let hooks replace the output of its own tools" in output.stderr
 
 
 async def test_an_event_that_is_not_converted_is_an_error() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.dialects.cursor import DIALECT as CURSOR
-from hookproxy.dialects.cursor.hook_file import EVENTS, MCP, UNAVAILABLE_EVENTS
+from hookproxy.dialects.cursor.hook_file import MCP
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, HookSpec
@@ -59,7 +59,7 @@ def test_the_shapes_of_published_files_load_whole(name: str, tmp_path: Path) -> 
     found = read("cursor", content)
     assert len(found.hooks) == hooks
     assert len(found.notes) == notes
-    assert len(found.remarks) == len(UNAVAILABLE_EVENTS.keys() & content["hooks"].keys())
+    assert len(found.remarks) == len(CURSOR.unavailable.keys() & content["hooks"].keys())
 
 
 def of(event: str, **entry: object) -> HookList:
@@ -86,7 +86,7 @@ def test_an_entry_has_the_documented_defaults() -> None:
 
 
 def test_the_general_event_comes_first_before_a_call_and_last_after_it() -> None:
-    stages = {name: of(name).hooks[0].stage for name in EVENTS}
+    stages = {name: of(name).hooks[0].stage for name in CURSOR.events}
     assert stages["preToolUse"] < stages["beforeMCPExecution"] == stages["beforeShellExecution"]
     assert stages["beforeMCPExecution"] == stages["beforeReadFile"]
     assert stages["afterMCPExecution"] == stages["afterShellExecution"] < stages["postToolUse"]

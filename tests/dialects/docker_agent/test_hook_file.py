@@ -348,7 +348,7 @@ def test_a_key_without_effect_is_reported(entry: dict[str, object], more: dict[s
 def test_a_long_timeout_at_the_end_of_a_session_is_reported(dialect: Dialect) -> None:
     (actual,) = load({"hooks": {"session_end": [command(timeout=30)]}}, dialect).notes
     assert actual == (
-        "/repo/agent.yaml: hooks.session_end[0].timeout: session_end hooks get 1.5 seconds: the agent has disconnected"
+        "/repo/agent.yaml: hooks.session_end[0]: session_end hooks get 1.5 seconds: the agent has disconnected"
     )
     assert load({"hooks": {"session_end": [command(timeout=1)]}}, dialect).notes == ()
 

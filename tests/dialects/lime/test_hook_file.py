@@ -73,7 +73,7 @@ def test_a_hook_has_the_values_of_its_entry_and_defaults() -> None:
         "on_failure": None,
         "only_if": "",
         "type": "command",
-        "event_name": "",
+        "event_name": "PreToolUse",
         "traits": frozenset(),
         "accepts": None,
         "stage": 0,
@@ -176,8 +176,8 @@ def test_an_unavailable_event_is_reported_if_it_has_hooks(event: str) -> None:
         ({"hooks": {"PreToolUse": ["x", ["y"]]}}, ": hooks.PreToolUse[1] must be a string, not a list", ""),
         (
             {"hooks": {"PreToolUse": [{"matcher": "bash", "hooks": []}]}},
-            ": hooks.PreToolUse must be a list of commands, not of objects",
-            'write "PreToolUse": ["./hook.sh"]; a hook for some tools only can check HOOK_TOOL_NAME',
+            ": hooks.PreToolUse[0] must be a command line, not an object",
+            'write ["./hook.sh"]; a hook for some tools only can check HOOK_TOOL_NAME',
         ),
         ({"hooks": {"PreToolUse": ["x", " \n"]}}, ": hooks.PreToolUse[1] is empty", "write a command"),
         ({"hooks": {"PreToolUse": ["a\0b"]}}, ": hooks.PreToolUse[0] contains a NUL character", ""),
@@ -196,7 +196,7 @@ def test_an_invalid_file_is_refused_with_line_or_key(settings: object, message: 
         ("hooks = {", "/s.toml: not TOML: "),
         ("[hooks]\nStop = []\nStop = []\n", "/s.toml: not TOML: "),
         ("[hooks]\nPreToolUse = [1]\n", "/s.toml: hooks.PreToolUse[0] must be a string, not a number"),
-        ('[[hooks.PreToolUse]]\ncommand = "x"\n', "/s.toml: hooks.PreToolUse must be a list of commands"),
+        ('[[hooks.PreToolUse]]\ncommand = "x"\n', "/s.toml: hooks.PreToolUse[0] must be a command line, not an object"),
     ],
 )
 def test_an_invalid_toml_file_is_refused(text: str, message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from hookproxy.dialects.claude import DIALECT as CLAUDE
 from hookproxy.dialects.dialect import HookFile, HookList
-from hookproxy.dialects.own.hook_file import own_hook
+from hookproxy.dialects.own import own_hook
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared.handler_types import make_warm
 from hookproxy.model.errors import ConfigError

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from hookproxy.dialects.claude import DIALECT as CLAUDE
 from hookproxy.dialects.dialect import HookList
+from hookproxy.dialects.shared.command_file import Timeouts
 from hookproxy.dialects.shared.hook_file import (
     Table,
     compile_member,
     read_document,
     read_events,
     read_json,
-    read_timeout,
     resolve_program,
     suggestion,
     without_comments,
@@ -81,8 +81,10 @@ def test_a_timeout_in_milliseconds_is_refused_with_the_seconds_in_our_own_files_
 
 
 def test_a_session_end_hook_has_a_timeout_of_its_own() -> None:
-    assert read_timeout(table(), Event.PRE_TOOL_USE, 60) == 60
-    assert read_timeout(table(), Event.SESSION_END, 60) == 1.5
+    timeouts = Timeouts(60.0)
+    assert timeouts.read(Event.PRE_TOOL_USE, table()) == (60, [])
+    assert timeouts.read(Event.SESSION_END, table()) == (1.5, [])
+    assert timeouts.read(Event.SESSION_END, table(timeout=70)) == (60, [])
 
 
 def test_a_key_that_is_missing_may_be_misspelled() -> None:

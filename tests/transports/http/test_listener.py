@@ -136,7 +136,7 @@ async def listening(
         listener.close()
         with anyio.fail_after(20):
             await listener.closed()
-        assert listener.connections == 0
+        assert len(listener._open) == 0
         assert listener.unfinished_bytes == 0
 
 
@@ -177,7 +177,6 @@ async def test_a_request_is_handled_whole_and_the_connection_is_used_again() -> 
         request = kept.requests[0]
         assert (request.method, request.target, request.body) == (b"POST", b"/mcp/x", b"abc")
         assert request.headers == [(b"host", b"a"), (b"x-a", b"1"), (b"x-a", b"2")]
-        assert (request.header(b"x-a"), request.header(b"x-b")) == (b"1", None)
         assert request.peer == Peer("127.0.0.1")
 
 
@@ -689,7 +688,7 @@ async def test_one_connection_more_than_the_most_gets_a_503() -> None:
         async with connected(port) as second:
             response = await second.response()
             assert (response.status_code, dict(response.headers)[b"retry-after"]) == (503, b"1")
-            assert listener.connections == 1
+            assert len(listener._open) == 1
         assert (await first.ask(POST)).status_code == 200
 
 

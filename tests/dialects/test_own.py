@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hookproxy.dialects.claude import DIALECT as CLAUDE
-from hookproxy.dialects.own import OWN
-from hookproxy.dialects.own.hook_file import KEYS, own_hook
+from hookproxy.dialects.own import KEYS, OWN, own_hook
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Ended, Event, HookResult, Permission
 from hookproxy.model.settings import OnFailure, ToolNames

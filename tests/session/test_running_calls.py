@@ -13,12 +13,12 @@ def test_reading_pauses_beyond_the_limit_and_resumes_below_it() -> None:
     waiting = Backpressure(10, pauses.append)
     calls = [call(6), call(4), call(1)]
     for one in calls:
-        waiting.add(one)
+        waiting.add_call(one)
     assert pauses == [True]
-    waiting.remove(calls[0])
+    waiting.remove_call(calls[0])
     assert pauses == [True, False]
-    waiting.remove(calls[0])
-    waiting.remove(calls[1])
-    waiting.remove(call(9))
+    waiting.remove_call(calls[0])
+    waiting.remove_call(calls[1])
+    waiting.remove_call(call(9))
     assert pauses == [True, False]
     assert waiting._bytes == 1

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.dialects.docker_agent.go_regex import tools
+from hookproxy.dialects.docker_agent.hook_file import compile_matcher
 
 
 @pytest.mark.parametrize("pattern", ["*", ""])
 def test_a_star_and_an_empty_matcher_match_all(pattern: str) -> None:
-    assert tools(pattern)("anything at all")
-    assert tools(pattern)("")
+    assert compile_matcher(pattern)("anything at all")
+    assert compile_matcher(pattern)("")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_star_and_an_empty_matcher_match_all(pattern: str) -> None:
     ],
 )
 def test_a_matcher_matches_as_in_go(pattern: str, selected: list[str], left_out: list[str]) -> None:
-    matches = tools(pattern)
+    matches = compile_matcher(pattern)
     assert [name for name in selected if not matches(name)] == []
     assert [name for name in left_out if matches(name)] == []
 
@@ -70,7 +70,7 @@ def test_a_matcher_matches_as_in_go(pattern: str, selected: list[str], left_out:
 )  # fmt: skip
 def test_an_unsupported_matcher_is_an_error(pattern: str) -> None:
     with pytest.raises((ValueError, re.error, OverflowError)):
-        tools(pattern)
+        compile_matcher(pattern)
 
 
 SIGNS = st.sampled_from([*r"ab1.*+?|()[]{}^$\-:,&QEPpxzZ<>=!#is", "[:alpha:]", "(?:", "(?P<a>", r"\x{41}", "mcp:"])
@@ -80,4 +80,4 @@ SIGNS = st.sampled_from([*r"ab1.*+?|()[]{}^$\-:,&QEPpxzZ<>=!#is", "[:alpha:]", "
 def test_any_pattern_is_a_matcher_or_an_error(pattern: str, name: str) -> None:
     with warnings.catch_warnings(), suppress(ValueError, re.error, OverflowError):
         warnings.simplefilter("error")
-        assert tools(pattern)(name) in (True, False)
+        assert compile_matcher(pattern)(name) in (True, False)

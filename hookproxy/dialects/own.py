@@ -1,23 +1,21 @@
-"""Reads hookproxy's own hooks, flat tables of `hookproxy.toml`, into hook specs."""
+"""hookproxy's own hooks: flat `[[hooks.EVENT]]` tables of hookproxy.toml, with Claude Code's input and output."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from ...model.errors import ConfigError
-from ...model.hooks import Event, HookSpec
-from ...model.settings import OnFailure
-from ...policy import matchers
-from ..claude.input import TOOL_EVENTS
-from ..shared import handler_types
-from ..shared import hook_file as shared_hook_file
-from ..shared.hook_file import Table
+from msgspec.structs import replace
 
-NAME: Final = "hookproxy"
-
-TIMEOUT: Final = 60.0
-"""Seconds. MCP agents commonly give up on a call after a minute, so a slower hook would be of no use."""
+from ..model.errors import ConfigError
+from ..model.hooks import Event, HookSpec
+from ..model.settings import OnFailure, ToolNames
+from ..policy import matchers
+from .claude import DIALECT as CLAUDE
+from .claude.input import TOOL_EVENTS
+from .shared import handler_types
+from .shared import hook_file as shared_hook_file
+from .shared.hook_file import Table
 
 KEYS: Final = ("matcher", *handler_types.KEYS, "timeout", "on_failure", "name", "env", "async", "if")
 """Every key of a `[[hooks.EVENT]]` table."""
@@ -46,7 +44,7 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
     matches = shared_hook_file.compile_member(entry, "matcher", matchers.claude_matcher)
     on_failure = entry.choice("on_failure", tuple(OnFailure), OnFailure.DIALECT)
     return HookSpec(
-        dialect=NAME,
+        dialect=OWN.name,
         source=where,
         event=event,
         label=entry.text("name") or handler.label,
@@ -56,7 +54,7 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         shell=handler.shell,
         cwd=folder,
         env=tuple((key, entry.table("env").text(key)) for key in entry.table("env").members),
-        timeout=shared_hook_file.read_timeout(entry, event, TIMEOUT, plausible=True),
+        timeout=_timeout(entry, event),
         background=entry.flag("async"),
         fails_closed=True,
         withholds=True,
@@ -71,3 +69,23 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         warm_max_age=handler.warm_max_age,
         warm_spares=handler.warm_spares,
     )
+
+
+def _timeout(entry: Table, event: Event) -> float:
+    """Seconds; of a SessionEnd hook a few, because the agent has disconnected."""
+    if event is not Event.SESSION_END:
+        return entry.plausible_seconds("timeout", OWN.default_timeout)
+    seconds = entry.plausible_seconds("timeout", shared_hook_file.SESSION_END_TIMEOUT)
+    return min(seconds, shared_hook_file.SESSION_END_TIMEOUT_LIMIT)
+
+
+OWN: Final = replace(
+    CLAUDE,
+    name="hookproxy",
+    described_by="hookproxy's own reference",
+    default_timeout=60.0,  # MCP agents commonly give up on a call after a minute: a slower hook would be of no use
+    tool_names=ToolNames.BARE,
+    recognises=lambda _members: False,
+    folders=(),
+    agents=(),
+)
