@@ -66,7 +66,7 @@ class DocumentSigns(Struct, frozen=True):
 
 
 def _is_one_of(text: str, patterns: tuple[str, ...]) -> bool:
-    return any(text.startswith(one[:-1]) if one.endswith("*") else text == one for one in patterns)
+    return any(text.startswith(sign[:-1]) if sign.endswith("*") else text == sign for sign in patterns)
 
 
 def agents_of(members: Members) -> tuple[str, ...]:

@@ -218,7 +218,7 @@ class AgentSide(Struct, frozen=True, kw_only=True):
 
 def event_names(side: AgentSide, event: Event) -> tuple[str, ...]:
     """The agent's names of an event; none if it has no such event."""
-    names = tuple(name for name, each in side.events.items() if each is event)
+    names = tuple(name for name, known in side.events.items() if known is event)
     return (*names, side.also[event]) if event in side.also else names
 
 
@@ -271,7 +271,12 @@ def read_document(side: AgentSide, document: bytes, environ: Mapping[str, str]) 
         return AgentEvent(name, EventContext(event, session, trigger=trigger, message=members.text("message")))
     tool_name = form.tool_name(members)
     arguments = arguments_of(form.arguments(members))
-    context = call_context(side, event, session, tool_name, form.server_tool(members, tool_name), arguments)
+    if server_tool := form.server_tool(members, tool_name):
+        server, tool = server_tool
+        session = replace(session, server=server)
+        context = EventContext(event, session, tool=tool, arguments=arguments)
+    else:
+        context = EventContext(event, session, tool=tool_name, arguments=arguments, alias=_own_alias(side, tool_name))
     if event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         failed = event is Event.POST_TOOL_USE_FAILURE or form.failed(members)
         outcome = (form.outcome or partial(_outcome, form))(members, failed)
@@ -294,20 +299,6 @@ def arguments_of(raw: bytes) -> bytes:
     raw = raw or b"{}"
     raw_json.fields(raw)
     return raw
-
-
-def call_context(
-    side: AgentSide, event: Event, session: Session, name: str, server_tool: tuple[str, str] | None, arguments: bytes
-) -> EventContext:
-    """The context of an event about a call of the tool that the agent calls `name`.
-
-    `server_tool` names the MCP server and its tool; None: it is a tool of the agent's own.
-    """
-    if server_tool is not None:
-        server, tool = server_tool
-        session = Session(session.id, server, session.cwd, session.project_dir)
-        return EventContext(event, session, tool=tool, arguments=arguments)
-    return EventContext(event, session, tool=name, arguments=arguments, alias=_own_alias(side, name))
 
 
 def is_own_tool(side: AgentSide, name: str) -> bool:
@@ -341,8 +332,8 @@ def edit_context(context: EventContext, edits: Sequence[bytes], renamed: Mapping
     members = raw_json.fields(context.arguments)
     texts: dict[str, object] = {}
     for key in ("old_string", "new_string"):
-        texts[key] = "\n".join(filter(None, (Members(one).text(key) for one in edits)))
-    arguments = {**members, "edits": [msgspec.Raw(one) for one in edits], **texts}
+        texts[key] = "\n".join(filter(None, (Members(edit).text(key) for edit in edits)))
+    arguments = {**members, "edits": [msgspec.Raw(edit) for edit in edits], **texts}
     alias = Alias(context.tool, "Edit", renamed, alternatives=(Alias(context.tool, "MultiEdit", renamed),))
     return replace(context, arguments=raw_json.encode(arguments), alias=alias)
 

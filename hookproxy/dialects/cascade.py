@@ -219,8 +219,8 @@ def _edit_alias(tool: str, info: Members) -> Alias:
     """An edit, which may also be a write: `pre_write_code` does not say, but a new file has no old text."""
     edit, several = Alias(tool, "Edit"), Alias(tool, "MultiEdit")
     write = Alias(tool, "Write", {"content": "new_string"})
-    edits = [Members(bytes(one)) for one in raw_json.items(info.raw("edits", b"[]"))]
-    is_new = not any(one.text("old_string") for one in edits)
+    edits = [Members(bytes(edit)) for edit in raw_json.items(info.raw("edits", b"[]"))]
+    is_new = not any(edit.text("old_string") for edit in edits)
     return replace(write, alternatives=(edit, several)) if is_new else replace(edit, alternatives=(several, write))
 
 
@@ -229,10 +229,10 @@ def _own_arguments(info: Members) -> bytes:
     texts: dict[str, object] = {key: info.text(key) for key in ("command_line", "cwd", "file_path") if key in info}
     if "edits" in info:
         texts["edits"] = msgspec.Raw(info.raw("edits"))
-    edits = [Members(bytes(one)) for one in raw_json.items(info.raw("edits", b"[]"))]
+    edits = [Members(bytes(edit)) for edit in raw_json.items(info.raw("edits", b"[]"))]
     for key in ("old_string", "new_string"):
         if edits:
-            texts[key] = "\n".join(one.text(key) for one in edits)
+            texts[key] = "\n".join(edit.text(key) for edit in edits)
     return raw_json.encode(texts)
 
 

@@ -61,7 +61,7 @@ def _entry(file: HookFile, entry: Table) -> HookList:
 def _recognises(members: Mapping[str, object]) -> bool:
     """Whether there is a list of hooks that name their events, and at least one."""
     hooks = members.get("hooks")
-    return isinstance(hooks, list) and bool(hooks) and all(isinstance(one, dict) and "event" in one for one in hooks)
+    return isinstance(hooks, list) and bool(hooks) and all(isinstance(hook, dict) and "event" in hook for hook in hooks)
 
 
 FORMAT: Final = CommandFile(

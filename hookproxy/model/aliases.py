@@ -223,7 +223,7 @@ def _with_edits(arguments: bytes, argument: str, names: Mapping[str, str]) -> by
 
 
 def _objects(array: bytes) -> list[bytes]:
-    """The objects among the items of an array; none of what is no array. Raises Unreadable."""
+    """The objects among the items, if this is an array. Raises Unreadable."""
     if not array.startswith(b"["):
         return []
     return [item for item in map(bytes, raw_json.items(array)) if item.startswith(b"{")]

@@ -144,7 +144,7 @@ def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in:
 
 
 def _of_argv(name: str, command: object, words: Mapping[str, object]) -> list[str]:
-    """The readings of a program beside an `argv`: that may be all of the command, and its first word is no operand."""
+    """The readings of a program beside an `argv`: that may be the whole command, and its first word not an operand."""
     lines: list[str] = []
     for own, value in words.items():
         if _plain(own) == "argv" and isinstance(value, list) and value:

@@ -22,7 +22,7 @@ def only_text(members: Mapping[str, msgspec.Raw]) -> str | None:
 
 
 def read_blocks(content: bytes) -> list[dict[str, msgspec.Raw]] | None:
-    """Return the members of each content block, none for one that is no object; None if the content is ambiguous."""
+    """Return the members of each content block (none: it is not an object); None if the content is ambiguous."""
     try:
         blocks = raw_json.items(content)
         return [raw_json.fields(block) if bytes(memoryview(block)[:1]) == b"{" else {} for block in blocks]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class NotReady(Exception):  # it is no failure: the value takes some time
+class NotReady(Exception):  # not a failure: the value takes some time
     """The value must be read or refreshed first."""
 
 

@@ -263,7 +263,7 @@ class Session(Struct, frozen=True):
     url: str = ""
     """The server's address; empty: it is a process."""
     principal: Principal | None = None
-    """Who has opened the session at a gateway; None: this is no gateway."""
+    """Who has opened the session at a gateway; None: this is not a gateway."""
     server_cwd: str = ""
     """The server's working directory; empty: it is `cwd`."""
 
@@ -295,7 +295,7 @@ class Outcome(Struct, frozen=True):
     repeats_structured: bool = False
     """The content's text says the same as `structured`."""
     more: bytes = b""
-    """A JSON object of the members that no tool's result has in MCP, or a result that is no object; empty: none."""
+    """A JSON object of the members that no tool's result has in MCP, or a result that is not an object; empty: none."""
     whole: bytes = b""
     """The whole result, normalised, if `structured` or `more` says more than `content`; empty: `content` is enough."""
     duration_ms: int = 0

@@ -29,7 +29,7 @@ _WITHOUT_TEXT: Final = frozenset(b'"notifications/%b"' % name for name in _NAMES
 
 _NOTIFICATION: Final = b'"notifications/'
 _NO_TOKEN: Final = (b"n", b"t", b"f", b"[", b"{", b"")
-"""How values begin that are no token: it is not known what an agent takes them for."""
+"""How values begin that are not tokens: it is not known what an agent takes them for."""
 _PROGRESS: Final = b'"notifications/progress"'
 _TASK: Final = b'"notifications/tasks'
 

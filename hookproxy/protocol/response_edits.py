@@ -298,7 +298,7 @@ def _with_feedback_on_error(line: bytes, text: str) -> DeliveredResponse:
 
 
 def _feedback_member(raw: bytes, text: str) -> Edit | None:
-    """Return the edit that puts the text into an object; None: `raw` is no object, is ambiguous, or has the member."""
+    """Return the edit that puts the text into an object; None: `raw` is not one, is ambiguous, or has the member."""
     try:
         spans = raw_json.members(raw)
     except raw_json.AMBIGUOUS:

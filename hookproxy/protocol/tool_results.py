@@ -120,7 +120,7 @@ def _outcome(members: Members, content: bytes, blocks: Sequence[Members] | None,
 
 
 def _is_unknown(name: str, raw: msgspec.Raw) -> bool:
-    """True for a member that is no part of a tool's result in MCP, or has a value that it cannot have there."""
+    """True for a member that a tool's result does not have in MCP, or whose value it cannot have there."""
     if name == "isError":
         return bytes(raw) not in (b"true", b"false")
     if name == "resultType":

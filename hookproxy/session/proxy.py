@@ -168,10 +168,6 @@ class Proxy:
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
 
-    async def aclose(self) -> str:
-        """Close the hooks' runners and the audit of all policies. Returns why a record could not be written."""
-        return await self.calls.aclose()
-
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
         policy = self._context.policy

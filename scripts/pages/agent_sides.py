@@ -21,6 +21,6 @@ def agent_sides() -> str:
     for name in names():
         side = agent_side(name)
         assert side is not None
-        can = ", ".join(text for one, text in TEXTS.items() if one in side.can) or "nothing else"
+        can = ", ".join(text for ability, text in TEXTS.items() if ability in side.can) or "nothing else"
         rows.append(f"| `{name}` | `{side.file}` | {can} |")
     return "\n".join(rows)

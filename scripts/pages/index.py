@@ -23,7 +23,7 @@ from typing import Final
 
 def index() -> str:
     """The text of the file."""
-    modules = [import_module(f"{dialects.__name__}.{one.name}") for one in iter_modules(dialects.__path__)]
+    modules = [import_module(f"{dialects.__name__}.{info.name}") for info in iter_modules(dialects.__path__)]
     found = {module.DIALECT.name: module for module in modules if hasattr(module, "DIALECT")}
     names = [
         name for name, module in found.items() for name in (name, f"{name}@current")[: 1 + hasattr(module, "CURRENT")]

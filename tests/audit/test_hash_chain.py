@@ -209,7 +209,7 @@ def test_a_key_that_is_too_short_is_refused(content: bytes, tmp_path: Path) -> N
     path = key_file(tmp_path, content)
     number, text, file = refusal(path)
     assert (number, file) == (errno.EINVAL, path)
-    assert text == "has fewer than 32 bytes: it is no key"
+    assert text == "has fewer than 32 bytes: it is not a key"
 
 
 @pytest.mark.parametrize("mode", [0o601, 0o602, 0o604, 0o610, 0o620, 0o640])

@@ -15,7 +15,7 @@ from hookproxy.authorization.authenticate import Authenticator, Challenge, beare
 from hookproxy.authorization.bearer_tokens import BearerTokens
 from hookproxy.authorization.challenges import parameters
 from hookproxy.authorization.resource_metadata import ProtectedResource, protected_resource
-from hookproxy.authorization.token_file import create_token, revoke_tokens
+from hookproxy.authorization.token_file import create_token, digest_of, revoke_tokens
 from hookproxy.authorization.token_issuer import TokenIssuer
 from hookproxy.model.credentials import NotReady
 from hookproxy.model.principal import Principal
@@ -296,3 +296,78 @@ async def test_an_issuer_that_is_away_is_no_fault_of_the_token(tmp_path: Path, o
     assert (found.status, found.www_authenticate, found.retry_after) == (503, "", 10)
     assert gateway.jwt()[:20] not in found.reason
     assert isinstance(gateway.check(f"Bearer {gateway.own}"), Principal)
+
+
+# --- the words of each refusal ---
+
+
+def shown(token: str) -> str:
+    """How the log names a token."""
+    return f"token sha256:{digest_of(token.encode()).hex()[:8]}…"
+
+
+def invalid(gateway: Gateway, description: str, reason: str) -> Challenge:
+    message = f"{description[0].upper()}{description[1:]}."
+    return Challenge(401, message, gateway.git.challenge("invalid_token", description), reason=reason)
+
+
+async def test_each_token_that_is_not_valid_is_refused_with_its_reason(gateway: Gateway) -> None:
+    ended = gateway.new("bob", days=1, now=time.time() - 2 * 86_400)
+    number = gateway.last_line().split()[0]
+    elsewhere, foreign = gateway.jwt(iss="https://evil.example"), gateway.jwt(aud="account")
+    for token, description, reason in (
+        ("hkp_x", "the token is not known", f"{shown('hkp_x')} is not known"),
+        (ended, "the token has expired", f"token {number} has expired"),
+        ("x" * 16_385, "the token is too long", "a token is too long"),
+        (elsewhere, "the token is not valid", f"{shown(elsewhere)}: it is from another issuer"),
+        (foreign, "the token is not valid", f"{shown(foreign)}: it is for another audience"),
+    ):
+        expected = invalid(gateway, description, reason)
+        assert gateway.refusal(f"Bearer {token}", resource=gateway.git) == expected
+        if len(token) <= 16_384:
+            assert await gateway.authenticator.check(token.encode(), gateway.git) == expected
+    longest = "x" * 16_384
+    assert gateway.refusal(f"Bearer {longest}").reason == f"{shown(longest)}: it is not a JWT"
+
+
+async def test_a_token_of_the_file_is_accepted_until_it_ends(gateway: Gateway) -> None:
+    assert gateway.check(f"Bearer {gateway.new('bob', days=1)}") == Principal("token:bob", "bob", ())
+
+
+async def test_a_token_that_lacks_scopes_is_refused_with_those_that_it_lacks(gateway: Gateway) -> None:
+    value = gateway.git.challenge("insufficient_scope", "the token lacks a scope")
+    for scope, missing in (("mcp:read", "mcp:call"), ("x", "mcp:read mcp:call")):
+        token = gateway.jwt(scope=scope)
+        message = f"The token lacks a scope that is needed here: {missing}."
+        expected = Challenge(403, message, value, reason=f"{shown(token)} lacks the scope {missing}")
+        assert gateway.refusal(f"Bearer {token}", resource=gateway.git) == expected
+        assert await gateway.authenticator.check(token.encode(), gateway.git) == expected
+
+
+async def test_requests_without_one_token_are_refused_with_their_reason(gateway: Gateway) -> None:
+    value = gateway.git.challenge()
+    missing = Challenge(401, "Send a token in the header Authorization.", value, reason="no token")
+    assert gateway.refusal(resource=gateway.git) == missing
+    for text in ("Basic x", "Bearer", "Bearer \t "):
+        wrong = Challenge(401, "Send a Bearer token.", value, reason="no Bearer token")
+        assert gateway.refusal(text, resource=gateway.git) == wrong
+    several = Challenge(
+        400,
+        "The request has several Authorization headers.",
+        gateway.git.challenge("invalid_request", "several Authorization headers"),
+        reason="several tokens",
+    )
+    assert gateway.refusal("Bearer x", "Bearer x", resource=gateway.git) == several
+
+
+async def test_what_is_refused_for_an_issuer_that_is_away_says_when_to_try_again(
+    tmp_path: Path, oauth: OAuthServer
+) -> None:
+    gateway = Gateway(tmp_path, oauth)
+    gateway.tenant.keys_status = 503
+    token = gateway.jwt()
+    found = await gateway.authenticator.check(token.encode(), gateway.git)
+    assert isinstance(found, Challenge)
+    assert found.message == ("The token cannot be checked now, because its issuer cannot be reached. Try again later.")
+    assert found.reason.startswith(f"{shown(token)} cannot be checked: ")
+    assert found.headers == [(b"Retry-After", b"10")]

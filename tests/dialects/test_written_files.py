@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.dialects.agent_side import AgentSide, agent_side, names
@@ -13,6 +13,7 @@ from hookproxy.dialects.dialect import HookFile, WrittenEntry
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared.hook_file import merge
 from hookproxy.model.hooks import Event
+from tests.support.examples import examples
 
 WITHOUT_TIMEOUTS: Final = ("cascade", "claw", "lime")
 """Systems whose entries have no timeout."""
@@ -42,7 +43,7 @@ def entries_of(side: AgentSide) -> st.SearchStrategy[list[WrittenEntry]]:
 
 
 @pytest.mark.parametrize("name", [name for name in names() if not DIALECTS[name].executables])
-@settings(max_examples=30)
+@examples(30)
 @given(data=st.data())
 def test_written_entries_are_read_back_as_the_same_hooks(name: str, data: st.DataObject) -> None:
     side, dialect = agent_side(name), DIALECTS[name]

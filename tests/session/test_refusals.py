@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hookproxy
@@ -20,6 +20,7 @@ from hookproxy.audit.view.files import Filter
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
 from tests.support.call_spellings import CARRIERS, SPELLINGS
+from tests.support.examples import examples
 from tests.support.proxy_rig import DIRECT_LOOP, group, hook, rig
 
 pytestmark = pytest.mark.anyio
@@ -143,7 +144,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(mutated(), min_size=1, max_size=8))
 def test_among_many_hostile_lines_as_many_are_recorded_as_are_refused(lines: list[bytes]) -> None:
     async def check() -> None:

@@ -122,13 +122,13 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
         return lambda name: not listed.isdisjoint((name, *_MATCHER_ALIASES.get(name, ())))
     hyphened = _HYPHEN.sub(lambda found: found[1] or "_", pattern) if "mcp__" in pattern else pattern
     try:
-        expressions = [re2_regex.compile_pattern(each) for each in dict.fromkeys((pattern, hyphened))]
+        expressions = [re2_regex.compile_pattern(spelling) for spelling in dict.fromkeys((pattern, hyphened))]
     except ValueError:
         if not _only_in_rust(pattern):
             raise
         return lambda _name: True
     return lambda name: any(
-        expression.search(each) for each in (name, *_MATCHER_ALIASES.get(name, ())) for expression in expressions
+        expression.search(known) for known in (name, *_MATCHER_ALIASES.get(name, ())) for expression in expressions
     )
 
 

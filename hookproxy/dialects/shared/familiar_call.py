@@ -64,5 +64,5 @@ def _edit(item: bytes) -> list[object]:
     old, new = ([edit.pop(name) for name in names if name in edit] for names in (_OLD, _NEW))
     rest = {name: msgspec.Raw(value) for name, value in edit.items()}
     texts = zip_longest(old, new, fillvalue=b'""') if old or new else ()
-    pairs = [{"old_string": msgspec.Raw(one), "new_string": msgspec.Raw(other), **rest} for one, other in texts]
+    pairs = [{"old_string": msgspec.Raw(before), "new_string": msgspec.Raw(after), **rest} for before, after in texts]
     return list(pairs) or [rest]

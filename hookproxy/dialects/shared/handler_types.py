@@ -204,7 +204,10 @@ def read_http_target(entry: Table, allowed_key: str, *, strict: bool = False) ->
         if unlisted and strict:
             hint = f"add {unlisted[0]!r} to {allowed_key}"
             raise headers.error(name, f"uses ${unlisted[0]}, which is not in {allowed_key}", hint)
-        notes += [f"the header {name} uses ${one}, which is not in {allowed_key}, so it is empty" for one in unlisted]
+        notes += [
+            f"the header {name} uses ${variable}, which is not in {allowed_key}, so it is empty"
+            for variable in unlisted
+        ]
     return HttpTarget(target.url, tuple(values.items()), allowed, tuple(notes))
 
 

@@ -295,9 +295,9 @@ def merge(lists: Iterable[HookList]) -> HookList:
     """All hooks, notes and remarks of these lists, in order."""
     all_lists = list(lists)
     return HookList(
-        tuple(hook for each in all_lists for hook in each.hooks),
-        tuple(note for each in all_lists for note in each.notes),
-        tuple(remark for each in all_lists for remark in each.remarks),
+        tuple(hook for hook_list in all_lists for hook in hook_list.hooks),
+        tuple(note for hook_list in all_lists for note in hook_list.notes),
+        tuple(remark for hook_list in all_lists for remark in hook_list.remarks),
     )
 
 

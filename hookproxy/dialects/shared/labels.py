@@ -128,7 +128,7 @@ def _label_of_run_program(program: str, words: list[str]) -> str:
             return command_label(following) if following else ""
         if word in ("-c", "-e", "--eval", "-p"):  # code follows, which may start the script that follows it
             return next(
-                (name for one in reversed(words[at + 2 :]) if _SCRIPT_FILE.fullmatch(name := _last_part(one))), ""
+                (name for word in reversed(words[at + 2 :]) if _SCRIPT_FILE.fullmatch(name := _last_part(word))), ""
             )
         if word.startswith("-") or _ASSIGNMENT.match(word) or _NUMBER.fullmatch(word):
             continue

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects.code_assist import DIALECT as CODE_ASSIST
@@ -12,6 +12,7 @@ from hookproxy.dialects.code_assist import FIELDS, read_output
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict
+from tests.support.examples import examples
 
 CASES = table("code_assist")
 EVENTS = list(CODE_ASSIST.events.values())
@@ -79,7 +80,7 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KE
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@examples(300)
 @given(event=st.sampled_from(EVENTS), output=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
 def test_json_of_any_shape_gives_a_verdict(event: Event, output: dict[str, Any], code: int) -> None:
     verdict = verdict_on(output, event, code)

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.protocol.fast_scan import read_call
 from hookproxy.transports.http.client import Client
 from hookproxy.transports.http.exchange import Exchange, Kind
+from tests.support.examples import examples
 
 INIT_RESULT = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
@@ -266,7 +267,7 @@ class Schedule:
                 world.fire()
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.lists(STEPS, max_size=40), st.sampled_from(["json", "lost", "404", "401", "500", "half a stream"]))
 def test_whatever_happens_each_request_gets_one_response_and_no_post_is_repeated_that_may_have_had_an_effect(
     steps: list[tuple[str, Any]], end: str
