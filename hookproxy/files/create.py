@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final
 
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -17,29 +17,46 @@ def create_files(texts: Mapping[str, str], below: str = "") -> list[str]:
     One that begins with `#!` is executable. Inside of the folder `below` no link is followed: anybody may have made it.
     Raises OSError, for a file that exists too: nothing is overwritten.
     """
-    created: list[str] = []
+    created: list[tuple[str, int]] = []
     folders: list[str] = []
-    try:
-        for path, text in texts.items():
-            folder = os.path.dirname(path)
-            for missing in missing_folders(folder):
-                os.mkdir(missing)
-                folders.append(missing)
-            inside = os.path.relpath(folder, below) if below else ""
-            if below and os.path.realpath(folder) != os.path.normpath(os.path.join(os.path.realpath(below), inside)):
-                raise NotADirectoryError(errno.ENOTDIR, "its folder is a link", path)
-            mode = 0o777 if text.startswith("#!") else 0o666  # the umask removes some of these bits
-            fd = os.open(path, _NEW_FILE, mode)
-            created.append(path)
-            with open(fd, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-    except BaseException:
-        for path in created:
-            with suppress(OSError):
-                os.unlink(path)
-        remove_empty(folders)
-        raise
+    path = ""
+    with ExitStack() as opened:
+        try:
+            for path, text in texts.items():
+                folder, name = os.path.split(path)
+                for missing in missing_folders(folder):
+                    os.mkdir(missing)
+                    folders.append(missing)
+                folder_fd = _open_folder(folder, below)
+                opened.callback(os.close, folder_fd)
+                mode = 0o777 if text.startswith("#!") else 0o666  # the umask removes some of these bits
+                fd = os.open(name, _NEW_FILE, mode, dir_fd=folder_fd)
+                created.append((name, folder_fd))
+                with open(fd, "w", encoding="utf-8", newline="") as file:
+                    file.write(text)
+        except BaseException as error:
+            if isinstance(error, OSError) and not os.path.isabs(str(error.filename or "")):  # a name in a folder
+                error.filename = path
+            for name, folder_fd in created:
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=folder_fd)
+            remove_empty(folders)
+            raise
     return folders
+
+
+def _open_folder(folder: str, below: str) -> int:
+    """A descriptor of the folder. Below the other folder each step is opened in the one before: no link can get in."""
+    if not below:
+        return os.open(folder, _FOLDER)
+    fd = os.open(below, _FOLDER)
+    for name in os.path.relpath(folder, below).split(os.sep):
+        outer = fd
+        try:
+            fd = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=outer)
+        finally:
+            os.close(outer)
+    return fd
 
 
 def missing_folders(folder: str) -> list[str]:

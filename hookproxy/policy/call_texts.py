@@ -18,7 +18,7 @@ from .matchers import COMMAND_ARGUMENT
 _LIKE_A_PLACE: Final = re.compile(r"[/.:\\\s]")
 """In an argument's name: the name itself may be a path or an address."""
 HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
-NO_PATH: Final = 4096  # characters: a longer text is no path or address, unless it is spelled like one
+NO_PATH: Final = 4096  # characters: a longer text is not a path or an address, unless it is spelled like one
 MOST_TEXTS: Final = 1024  # in one call, and as many pairs of texts
 _MOST_MEMBERS: Final = 16_384  # of all objects of a call
 MOST_BYTES: Final = 65_536  # of all texts that are searched as a whole

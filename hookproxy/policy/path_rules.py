@@ -25,7 +25,7 @@ _UNKNOWN_FOLDER: Final = re.compile(r"\s*(?:\$|%|~[^/])")
 _OTHER_ARGUMENTS: Final = frozenset({
     "content", "old_string", "new_string", "edits", "replace_all", "offset", "limit",
 })  # fmt: skip
-"""The arguments of Claude Code's tools for files that are no paths: an allow rule does not judge them."""
+"""The arguments of Claude Code's tools for files that are not paths: an allow rule does not judge them."""
 
 
 class PathPattern(Struct, frozen=True):

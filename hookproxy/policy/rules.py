@@ -244,7 +244,7 @@ def _word(specifier: str) -> str:
 
 
 def _text_matcher(specifier: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a text that is no command line matches the specifier."""
+    """Return a function that tells whether a text that is not a command line matches the specifier."""
     if specifier.startswith("domain:"):
         return lambda text: matchers.has_domain(specifier[7:].casefold(), text)
     is_place = matchers.is_path_or_address(specifier)

@@ -98,6 +98,10 @@ def _suspected(read: commands.Line, rule: _RuleCommands, budget: WorkBudget) -> 
     return ""
 
 
+_STARTS: Final = "sudo|run|exec|execute|shell|system|spawn|call|start|cmd|command"
+"""Words behind which a command stands, in the small languages that programs read (`--input-commands='run rm x'`)."""
+
+
 class _RuleCommands:
     """The commands that a rule names."""
 
@@ -123,7 +127,7 @@ class _RuleCommands:
 
         self._others = [word for word in words[1:] if not word.startswith("-") and "*" not in word]
         name = "[^\\s'\"]{0,64}".join(map(re.escape, re.split(r"\*+", first))) if self._pieces[0] else "(?!)"
-        self._spoken = re.compile(rf"(?:\A|[;&|(){{}}\[\]`!=:,/\"'\n]|\bsudo\b)[ \t]{{0,8}}{name}(?![\w./-])")
+        self._spoken = re.compile(rf"(?:\A|[;&|(){{}}\[\]`!=:,/\"'\n]|\b(?:{_STARTS})\b)[ \t]{{0,8}}{name}(?![\w./-])")
         """The name of its program, where a command may begin."""
         self._mentioned = re.compile(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,24 @@ def test_a_link_inside_of_a_folder_that_others_made_is_not_followed(tmp_path: Pa
     assert [path.name for path in project.iterdir()] == ["hooks"]
     create_files(texts(tmp_path / "way", "first"), str(tmp_path / "way"))  # a link to the folder itself is
     assert (project / "first").exists()
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, other = tmp_path / "project", tmp_path / "other"
+    (project / "hooks").mkdir(parents=True)
+    other.mkdir()
+    checked = os.path.isdir
+
+    def check_and_swap(path: str) -> bool:
+        there = checked(path)
+        if path == str(project / "hooks") and there:
+            (project / "hooks").rmdir()
+            (project / "hooks").symlink_to(other)
+        return there
+
+    monkeypatch.setattr(os.path, "isdir", check_and_swap)
+    with pytest.raises(NotADirectoryError):
+        create_files(texts(project, "hooks/guard"), str(project))
+    assert not list(other.iterdir())

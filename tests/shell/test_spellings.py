@@ -32,6 +32,7 @@ def test_no_spelling_passes() -> None:
         ("foo /bin/rm x", "rm *"), ("foo mkfs.ext4 x", "mkfs*"), ("foo bar -- kubectl delete x", "kubectl delete *"),
         ("foo -c 'env -i rm x'", "rm *"), ("foo -c 'if a; then rm x; fi'", "rm *"), ("foo -c 'ls | xargs rm'", "rm *"),
         ("foo --run='timeout 5 git push -f'", "git push --force:*"), ("foo --eval:'exec \"rm x\"'", "rm *"),
+        ("foo --input-commands='run rm x'", "rm *"), ("foo ':spawn rm x'", "rm *"), ("foo -c 'shell rm x'", "rm *"),
     ],
 )  # fmt: skip
 def test_an_unknown_program_may_start_what_it_is_given(line: str, rule: str) -> None:
