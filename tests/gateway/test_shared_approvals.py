@@ -121,7 +121,7 @@ async def two(server: StoreProcess, folder: Path, key_there: SealKey | None = KE
             tasks.start_soon(feed.serve)
             tasks.start_soon(shared[-1].share)
         here, there = feeds
-        here.add(one.proxy, "alice")
+        here.add_session(one.proxy, "alice")
         console = Follower(str(folder / "there"), reports.append)
         tasks.start_soon(console.follow)
         await until(lambda: there.is_watched)
