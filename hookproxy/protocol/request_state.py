@@ -89,7 +89,7 @@ class StateSealer:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._rounds: dict[str, tuple[CallRound, float]] = {}  # and when each is out of date; the oldest first
+        self._rounds: dict[bytes, tuple[CallRound, float]] = {}  # and when each is out of date; the oldest first
         self._bytes = 0
 
     def to_request_state(self, waiting: CallRound) -> str:
@@ -100,7 +100,7 @@ class StateSealer:
             self._forget(next(iter(self._rounds)))
         expiry = self._clock() + LIFETIME
         text = f"{OWN_STATE_PREFIX}{_payload(waiting, expiry)}"
-        self._rounds[text] = (kept, expiry)
+        self._rounds[_key(text)] = (kept, expiry)
         return text
 
     def is_own(self, text: str) -> bool:
@@ -109,14 +109,15 @@ class StateSealer:
 
     async def take(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
         """As in RequestStates."""
-        waiting, expiry = self._rounds.get(text, (None, 0.0))
+        key = _key(text)
+        waiting, expiry = self._rounds.get(key, (None, 0.0))
         if waiting is None or (waiting.tool, waiting.arguments) != (tool, _digest(arguments)):
             return None
-        self._forget(text)
+        self._forget(key)
         return replace(waiting, arguments=b"") if self._clock() < expiry else None
 
-    def _forget(self, text: str) -> None:
-        self._bytes -= self._rounds.pop(text)[0].size
+    def _forget(self, key: bytes) -> None:
+        self._bytes -= self._rounds.pop(key)[0].size
 
 
 class SealKey:
@@ -278,6 +279,11 @@ def _without_halves(waiting: CallRound) -> CallRound:
 def _payload(waiting: CallRound, expiry: float) -> str:
     header = {"n": os.urandom(_NONCE_BYTES).hex(), "e": str(expiry), "s": waiting.state.decode()}
     return _encoded(raw_json.encode(header))
+
+
+def _key(text: str) -> bytes:
+    """A request state as a key: the state itself may be as long as the server likes."""
+    return _digest(text.encode(errors="surrogatepass"))
 
 
 def _digest(arguments: bytes) -> bytes:

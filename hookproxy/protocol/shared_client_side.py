@@ -123,7 +123,8 @@ class ClientSide:
         if not shared_messages.is_id(message.id):
             return f"Its id is neither a string nor a number of at most {shared_messages.MAX_ID_BYTES} bytes."
         in_flight = self._in_flight.of(who.number)
-        if calls.id_key(message.id) in in_flight:
+        key = calls.id_key(message.id)
+        if key in in_flight or self._shared.handshake.awaits_response(who, key):
             return "Its id is the id of a request that is in flight."
         if len(in_flight) >= MAX_IN_FLIGHT:
             return f"More than {MAX_IN_FLIGHT} requests are in flight. Wait for responses."

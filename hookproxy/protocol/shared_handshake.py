@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from ..jsonrpc import raw_json
 from ..jsonrpc.raw_json import Span
-from . import feedback, shared_messages
+from . import calls, feedback, shared_messages
 from .shared_messages import Message, Send, refused
 from .shared_tables import SERVER, Owner
 
@@ -80,6 +80,10 @@ class SharedHandshake(Struct, eq=False):
 
     def _awaits(self, who: Client) -> bool:
         return any(client is who for client, _ in self.waiting)
+
+    def awaits_response(self, who: Client, key: bytes) -> bool:
+        """True if the client's `initialize` with an id of this key waits: it may still get a number."""
+        return any(client is who and calls.id_key(message.id) == key for client, message in self.waiting)
 
     def initialize(self, who: Client, message: Message, forward: Forward) -> list[Send]:
         """Handle a client's `initialize`."""

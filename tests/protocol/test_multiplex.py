@@ -403,6 +403,20 @@ def test_after_an_error_the_next_client_that_waits_initializes(shared: Shared) -
     assert receivers(shared.initialize(one)) == [one]
 
 
+def test_the_id_of_an_initialize_that_waits_is_taken(shared: Shared) -> None:
+    one, two = shared.mux.attach(), shared.mux.attach()
+    (sent,) = shared.initialize(one)
+    shared.initialize(two, raw_id="9")
+    for raw_id in ("9", "9.0"):
+        (refused,) = shared.say(two, f'{{"jsonrpc":"2.0","id":{raw_id},"method":"ping"}}')
+        assert refused.to == two
+        assert b"in flight" in refused.line
+    first = shared.server(f'{{"jsonrpc":"2.0","id":{number(sent)},"error":{{"code":-32602,"message":"no"}}}}')
+    shared.mux.detach(two)
+    assert shared.answer(number(first[1])) == []
+    assert shared.ask("ping") != []
+
+
 def test_if_the_first_client_leaves_while_it_initializes_the_others_still_get_the_result(shared: Shared) -> None:
     one, two = shared.mux.attach(), shared.mux.attach()
     (sent,) = shared.initialize(one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -131,6 +132,19 @@ def test_large_calls_that_never_continue_do_not_fill_memory() -> None:
     small = StateSealer()
     small.to_request_state(replace(WAITING, rewritten=None, arguments=b"x" * 20_000_000))
     assert small._bytes < 1000
+
+
+def test_long_states_of_the_server_take_no_more_memory_than_is_counted() -> None:
+    state_sealer = StateSealer()
+    state = b'"' + b"\\\\" * 500_000 + b'"'
+    tracemalloc.start()
+    try:
+        for _ in range(4):
+            state_sealer.to_request_state(replace(WAITING, state=bytes(bytearray(state))))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < state_sealer._bytes + 100_000
 
 
 def test_the_servers_state_in_an_invented_request_state_is_one_line() -> None:
