@@ -66,7 +66,7 @@ class Matchers(Struct, frozen=True):
     write: Callable[[Sequence[str]], str] = regular_expression
     """The matcher for these tools and no others."""
     key: str = "matcher"
-    """Where a matcher is written; empty: nowhere."""
+    """The member with the matcher. Empty: none is written."""
 
     def written(self, entry: WrittenEntry) -> dict[str, object]:
         """The matcher of an entry as a member; none if it is for all tools."""
@@ -147,8 +147,9 @@ class Entries(Struct, frozen=True):
     """If a group that matches has `sequential: true`, all hooks that match run one after another."""
     also_on_failure: tuple[str, ...] = ()
     """Names of events after a call that occur after a failed call, too."""
-    read_handler: Callable[[HookFile, str, Table], Handler | str] = lambda _file, _name, entry: read_command(entry)
-    """How an entry of the event of this name runs, or why it cannot run here. Raises ConfigError if it is not valid."""
+    read_handler: Callable[[HookFile, str, Table], Handler | str] | None = None
+    """How an entry of the event of this name runs, or why it cannot run here. None: by the command in its member
+    `command`. Raises ConfigError if the entry is not valid."""
     bash: bool = False
     """Commands run in bash. Otherwise they run in the person's shell."""
     label_key: str = ""
@@ -169,7 +170,7 @@ class Entries(Struct, frozen=True):
     typed: bool = False
     """Entries are written with `"type": "command"`."""
     command: str = "command"
-    """The key of a command that is written."""
+    """The member with the command, as it is written, and as it is read without a `read_handler`."""
     closed: tuple[str, object] | None = None
     """The member of an entry whose failure refuses calls; None: there is none."""
     condition: str = ""
@@ -289,7 +290,7 @@ class CommandFile(Struct, frozen=True):
         form, source = self.entries, f"{file.path}: {entry.path}"
         if form.null_is_absent:  # programs write such members, and a guard must not be lost for one
             matched, entry = matched.without_nulls(), entry.without_nulls()
-        handler = form.read_handler(file, name, entry)
+        handler = form.read_handler(file, name, entry) if form.read_handler else read_command(entry, form.command)
         if isinstance(handler, str):
             return HookList((), (f"{source} does not run: {handler}",))
         event, target = self.events[name], handler.http_target
@@ -328,9 +329,10 @@ class CommandFile(Struct, frozen=True):
         """The matcher of an entry or group. One that has no meaning for the event gets a note."""
         if self.matchers.read is not None:
             return self.matchers.read(name, matched)
-        pattern, event = matched.text("matcher"), self.events[name]
+        key = self.matchers.key or "matcher"
+        pattern, event = matched.text(key), self.events[name]
         if event in (*_TOOL_EVENTS, *self.matchers.triggers):
-            matches = shared_hook_file.compile_member(matched, "matcher", self.matchers.compile)
+            matches = shared_hook_file.compile_member(matched, key, self.matchers.compile)
             notes = [f"the matcher {pattern!r} {why}" for why in self.matchers.notes(event, pattern, matches)]
             return Matcher(matches, pattern, tuple(notes))
         if pattern in MATCHES_ALL:
@@ -353,7 +355,7 @@ class CommandFile(Struct, frozen=True):
         `or_none`: there may be none yet. `and_others`: there may be other names beside these events. Claude Code's
         files have groups under the names of many systems.
         """
-        table, key = members.get("hooks"), "hooks" if self.entries.grouped else "command"
+        table, key = members.get("hooks"), "hooks" if self.entries.grouped else self.entries.command
         events = self.events.keys() | self.unavailable.keys()
         if not isinstance(table, dict) or not (and_others or table.keys() <= events):
             return False
@@ -378,7 +380,7 @@ def read_command(entry: Table, key: str = "command") -> Handler:
     handler = entry.text("type", "command")
     if handler != "command":
         raise entry.error("type", f"{handler!r} cannot run behind MCP", 'only "command" can')
-    entry.require(key, 'write "command": "./guard.sh"')
+    entry.require(key, f'write "{key}": "./guard.sh"')
     return shell_command(entry, key)
 
 
