@@ -241,7 +241,7 @@ async def test_hooks_can_run_as_another_account(nobody: int, scene: Scene) -> No
             assert {"USER=nobody", "LOGNAME=nobody", "HOOKPROXY_USER=root"} <= set(variables)
             stranger = connect(scene, gateway, nobody)
             assert await stranger.ended() == 2
-            assert "the account of the hooks" in gateway.logged("is no user")
+            assert "the account of the hooks" in gateway.logged("is not a user")
         finally:
             gateway.kill()
     finally:
