@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final
 
+from .replace import NEW_FILE
+
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def create_files(texts: Mapping[str, str], below: str = "") -> list[str]:
@@ -30,7 +31,7 @@ def create_files(texts: Mapping[str, str], below: str = "") -> list[str]:
                 folder_fd = _open_folder(folder, below)
                 opened.callback(os.close, folder_fd)
                 mode = 0o777 if text.startswith("#!") else 0o666  # the umask removes some of these bits
-                fd = os.open(name, _NEW_FILE, mode, dir_fd=folder_fd)
+                fd = os.open(name, NEW_FILE, mode, dir_fd=folder_fd)
                 created.append((name, folder_fd))
                 with open(fd, "w", encoding="utf-8", newline="") as file:
                     file.write(text)

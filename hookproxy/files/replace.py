@@ -19,7 +19,9 @@ from typing import Final
 PRIVATE: Final = 0o600
 """The mode of a file for its owner alone."""
 
-_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a file is opened that must not exist yet, under any kind of name."""
+
 _PREFIX: Final = ".hookproxy-"  # of new files: what a killed process leaves behind can be recognised
 
 
@@ -63,7 +65,7 @@ def written_beside(
     The block gets its path. After the block it is removed, unless the block has renamed it. Raises OSError.
     """
     new = os.path.join(os.path.dirname(path), f"{_PREFIX}{os.urandom(8).hex()}")
-    fd = os.open(new, _NEW_FILE, PRIVATE, dir_fd=folder)
+    fd = os.open(new, NEW_FILE, PRIVATE, dir_fd=folder)
     try:
         with open(fd, "wb") as file:
             file.write(data)
