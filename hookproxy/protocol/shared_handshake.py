@@ -78,16 +78,18 @@ class SharedHandshake(Struct, eq=False):
         """A client has left; the server may still have its `initialize`."""
         self.waiting = [(client, message) for client, message in self.waiting if client is not who]
 
-    def _awaits(self, who: Client) -> bool:
-        return any(client is who for client, _ in self.waiting)
+    def _waiting_of(self, who: Client) -> Message | None:
+        """The client's `initialize` that waits; a client has one at most."""
+        return next((message for client, message in self.waiting if client is who), None)
 
     def awaits_response(self, who: Client, key: bytes) -> bool:
         """True if the client's `initialize` with an id of this key waits: it may still get a number."""
-        return any(client is who and calls.id_key(message.id) == key for client, message in self.waiting)
+        waiting = self._waiting_of(who)
+        return waiting is not None and calls.id_key(waiting.id) == key
 
     def initialize(self, who: Client, message: Message, forward: Forward) -> list[Send]:
         """Handle a client's `initialize`."""
-        if who.has_handshake or self.client is who or self._awaits(who):
+        if who.has_handshake or self.client is who or self._waiting_of(who) is not None:
             return [refused(who.number, message.line, message.id, "The session has been initialized already.")]
         who.capabilities = message.param("capabilities") or b"{}"
         if self.stage is Stage.AGREED:
@@ -129,7 +131,7 @@ class SharedHandshake(Struct, eq=False):
 
     def initialized(self, who: Client, message: Message) -> list[Send]:
         """Pass on the first `notifications/initialized`."""
-        if self._awaits(who):
+        if self._waiting_of(who) is not None:
             who.initialized = message.line
             return []
         if self.is_complete or (self.is_agreed and not who.has_handshake):
