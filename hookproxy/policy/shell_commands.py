@@ -29,6 +29,8 @@ _MOST_OPTIONS: Final = 64  # before a subcommand
 _SEPARATES: Final = re.compile(r"[\s(]")
 _MOST_CANDIDATES: Final = 16  # words that are the name of the rule's program: an agent might repeat it to take time
 _LONGEST_SHOWN: Final = 80  # characters of a command in a sentence
+_STARTS: Final = "sudo|run|exec|execute|shell|system|spawn|call|start|cmd|command"
+"""Words behind which a command stands, in the small languages that programs read (`--input-commands='run rm x'`)."""
 
 
 class Runs(NamedTuple):
@@ -96,10 +98,6 @@ def _suspected(read: commands.Line, rule: _RuleCommands, budget: WorkBudget) -> 
         if rule.may_be_given(suspect):
             return f"{suspect.program[:_LONGEST_SHOWN]!r} may start what it is given"
     return ""
-
-
-_STARTS: Final = "sudo|run|exec|execute|shell|system|spawn|call|start|cmd|command"
-"""Words behind which a command stands, in the small languages that programs read (`--input-commands='run rm x'`)."""
 
 
 class _RuleCommands:

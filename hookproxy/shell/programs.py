@@ -98,6 +98,7 @@ _CODE_PREFIX: Final = re.compile(r"""\A\s*(?:exec=|[!|^]+-?|"[^"]*"\s*:)""")
 """What stands before a line of shell in some values: `!` in git's aliases, `|` in LESSOPEN, a key in `bind -x`."""
 _ANYWHERE_PREFIX: Final = re.compile(r"\A(?:-[^\s=]*=|(?i:exec|system|shell):|!)")
 _MOST_WORDS: Final = 1000  # of a command that starts another one
+_UNESCAPED_BLANKS: Final = re.compile(r"(?<!\\)\s+")
 _INCLUDES: Final = re.compile(r"(?i)include(?:if\..*)?(?:\.path)?")
 _MOST_SETTINGS: Final = 64  # of one variable: people write one or two
 _EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
@@ -350,17 +351,15 @@ class _Invocation:
                 yield Unreadable(f"{word.source!r} may be an action of find")
 
 
-_UNESCAPED_BLANKS: Final = re.compile(r"(?<!\\)\s+")
-
-
 def assigned(name: str, value: Word) -> Iterator[Started]:
     """Yield what a variable that is set for a command, or for all later ones, makes programs run."""
     if table().hijacks.fullmatch(name):
         yield Unreadable(f"{name} changes what programs do")
     elif name in table().options:
         line = f"{table().options[name]} {value.source}"
-        words = [word.replace("\\", "") for word in _UNESCAPED_BLANKS.split(line)]  # as make reads MAKEFLAGS
-        for command in (*(Command(tuple(map(literal, w))) for w in (line.split(), words)), *read(line).commands[:1]):
+        unescaped = (word.replace("\\", "") for word in _UNESCAPED_BLANKS.split(line))  # as make reads MAKEFLAGS
+        readings = dict.fromkeys((tuple(line.split()), tuple(unescaped)))  # mostly the same
+        for command in (*(Command(tuple(map(literal, words))) for words in readings), *read(line).commands[:1]):
             entry = table().program(command.words[0].text).entry
             yield from started(command, entry) if entry else ()
     elif name == "GIT_CONFIG_PARAMETERS":
