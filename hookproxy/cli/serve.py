@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..config.gateway import check_folder, load_gateway
 from ..config.gateway_models import DEFAULT_SOCKET, INSTANCE_NAME
-from ..gateway import hooks_account, service_manager
+from ..gateway import hooks_account, server_process, service_manager
 from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
 from ..gateway.log import GatewayLog
 from ..gateway.start_problems import check_servers, start_problems
@@ -44,7 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         loaded = _named(load_gateway(options.config, os.environ, cwd), options.instance)
         hooks_account.use(loaded)
         check_servers(loaded)
-        return replace(loaded, notes=(*loaded.notes, *start_problems(loaded)))
+        server_process.check(loaded)
+        return replace(loaded, notes=(*loaded.notes, *server_process.notes(loaded), *start_problems(loaded)))
 
     config = load()
     inherited_state.reset()

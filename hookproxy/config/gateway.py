@@ -22,6 +22,8 @@ from ..model.principal import Principal
 from ..model.settings import Settings
 from ..processes import service
 from ..protocol.request_state import SealKey
+from ..sandbox.installation import Surroundings
+from ..sandbox.table import Sandbox
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
@@ -29,6 +31,7 @@ from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, Serve
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile
 from .parse import read_tables, validated
+from .server_sandbox import NOWHERE, check_sandboxes, own_files, sandbox_of, surroundings
 from .validate import check_permission_rules, rule_places
 
 _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "audit_redact", "audit_redact_keys")
@@ -54,6 +57,10 @@ class GatewayServer(Struct, frozen=True):
     loaded: Loaded
     rules_for_users: tuple[tuple[UserRules, Mapping[str, str]], ...]
     """Permission rules for some people only, each table with the places of its rules, as `Settings.rule_places`."""
+    sandbox: Sandbox | None
+    """What its process may reach; None: everything, or it has no process."""
+    surroundings: Surroundings
+    """What no server may reach, for the search for what its program needs."""
 
     def allows(self, principal: Principal) -> bool:
         """Whether this user may use the server."""
@@ -65,6 +72,7 @@ class GatewayServer(Struct, frozen=True):
         return (
             any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
             or self.cwd != other.cwd
+            or self.sandbox != other.sandbox
             or self.credentials != other.credentials
         )
 
@@ -130,11 +138,17 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
             },
             _named(complete(_overlaid(for_all, layer), file_context)),
             rules,
+            sandbox_of(table, path, text, within),
+            NOWHERE,
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
+    own = own_files(path, file.gateway, servers, environ)
+    check_sandboxes(path, text, servers, own)
+    around = surroundings(servers, own)
+    servers = {name: replace(server, surroundings=around) for name, server in servers.items()}
     return GatewayConfig(
         path,
         file.gateway,

@@ -23,6 +23,7 @@ from ..protocol.request_state import SharedStates, UsedHere
 from ..session.running_calls import OpenCalls
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
+from . import server_process
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
 from .secrets import secrets_redacted
@@ -146,6 +147,7 @@ class Gateway:
         """The metrics, for Prometheus."""
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
+        self.metrics.sandboxes = server_process.kinds(self.config)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving)
 
     def _load_of(self, principal: Principal) -> UserLoad:

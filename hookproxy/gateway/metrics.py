@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 Labels = tuple[tuple[str, str], ...]
@@ -61,6 +61,8 @@ class Metrics:
         """Sessions that were not opened, by server: those of the configuration, else `other`."""
         self.reloads: Counter[str] = Counter()
         """Attempts to change the policy, by `ok` or `error`."""
+        self.sandboxes: Mapping[str, str] = {}
+        """What confines the process of each server that has one: bubblewrap, landlock, or off."""
         self.store_up: bool | None = None
         """Whether the store can be reached; None: there is none."""
         self.audit_sent = 0
@@ -108,6 +110,9 @@ class Metrics:
             add(sample(name, ((label, key),), count) for key, count in sorted(counts.items()))
         add(header("hookproxy_policy_info", "gauge", "The version of the policy in force."))
         lines.append(sample("hookproxy_policy_info", (("version", policy),), 1))
+        add(header("hookproxy_sandbox", "gauge", "What confines the processes of a server; off: nothing."))
+        for server, kind in sorted(self.sandboxes.items()):
+            lines.append(sample("hookproxy_sandbox", (("server", server), ("kind", kind)), 1))
         add(header("hookproxy_draining", "gauge", "1 while the gateway ends."))
         lines.append(sample("hookproxy_draining", (), int(draining)))
         if self.store_up is not None:
