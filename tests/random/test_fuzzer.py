@@ -14,7 +14,7 @@ from tests.random import fuzzer
 from tests.support import readers
 
 FOUND_WITHIN = 4000
-"""Sessions in which the fuzzer finds what a weaker proxy lets pass: about 150,000 lines, some 20 seconds on one processor.
+"""Sessions in which the fuzzer finds what a weaker proxy lets pass: about 150,000 lines, 20 seconds on one processor.
 `scripts/fuzz --seconds N` tries others, each night."""
 
 
