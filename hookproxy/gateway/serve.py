@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from ..live import messages, registry
 from ..model.counts import counted
 from ..model.errors import UserError, describe_error
 from ..session.live_feed import LiveFeed, open_feed
+from ..transports.event_loop import contain_failures
 from .gateway import Gateway
 from .log import GatewayLog
 from .revocations import Revocations
@@ -98,6 +100,7 @@ async def _serve(
     feed: LiveFeed,
     manager: ServiceManager,
 ) -> None:
+    contain_failures(asyncio.get_running_loop(), report)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)
@@ -169,7 +172,7 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     longest = max(server.loaded.settings.max_message_bytes for server in config.servers.values())
     listener = Listener(
         agents.handle,
-        ListenerLimits(body_bytes=longest),
+        ListenerLimits(body_bytes=min(longest, config.gateway.max_request_bytes)),
         lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}"),
     )
     listener.on_stream = agents.watch
