@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -100,7 +99,7 @@ async def _serve(
     feed: LiveFeed,
     manager: ServiceManager,
 ) -> None:
-    contain_failures(asyncio.get_running_loop(), report)
+    contain_failures(report)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)

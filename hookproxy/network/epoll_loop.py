@@ -88,7 +88,7 @@ class DirectSelector(_Selector):
         finally:
             self.serving = False
 
-    def _serve(self, wait: float | None) -> list[tuple[SelectorKey, int]]:
+    def _serve(self, wait: float | None) -> list[tuple[SelectorKey, int]]:  # noqa: C901  # calls cost more here
         end = None if wait is None else monotonic() + wait
         poll, direct, removed = self._epoll.poll, self._direct, self._removed
         ready: list[tuple[SelectorKey, int]] = []

@@ -41,11 +41,12 @@ class EndsByFailure(Protocol):
         """A callback of it has raised: end, so that whoever uses it learns that nothing more comes."""
 
 
-def contain_failures(loop: asyncio.AbstractEventLoop, report: Callable[[str], None]) -> None:
-    """From now on, a direct callback that raises ends what it belongs to, and is reported: the others go on.
+def contain_failures(report: Callable[[str], None]) -> None:
+    """From now on, a direct callback of this loop that raises ends what it belongs to, and is reported: the others go on.
 
     In other loops than our own, asyncio reports it, and the loop goes on in any case.
     """
+    loop = asyncio.get_running_loop()
     if isinstance(loop, DirectLoop):
         loop.direct.on_failure = partial(_end_owner, report)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 
@@ -24,7 +23,7 @@ def anyio_backend() -> object:
 
 async def test_a_session_whose_reader_fails_ends_and_the_others_go_on() -> None:
     reports: list[str] = []
-    contain_failures(asyncio.get_running_loop(), reports.append)
+    contain_failures(reports.append)
     (ours, theirs), (our_other, their_other) = socket.socketpair(), socket.socketpair()
     failing = open_channel(os.dup(ours.fileno()), ours.detach())
     going_on = open_channel(os.dup(our_other.fileno()), our_other.detach())
@@ -52,7 +51,7 @@ async def test_a_session_whose_reader_fails_ends_and_the_others_go_on() -> None:
 
 async def test_a_failure_while_the_end_is_told_is_reported_too() -> None:
     reports: list[str] = []
-    contain_failures(asyncio.get_running_loop(), reports.append)
+    contain_failures(reports.append)
     ours, theirs = socket.socketpair()
     failed = anyio.Event()
 
