@@ -42,7 +42,7 @@ class EndsByFailure(Protocol):
 
 
 def contain_failures(report: Callable[[str], None]) -> None:
-    """From now on, a direct callback of this loop that raises ends what it belongs to, and is reported: the others go on.
+    """From now on, a direct callback of this loop that raises ends what it belongs to, and is reported; others go on.
 
     In other loops than our own, asyncio reports it, and the loop goes on in any case.
     """
