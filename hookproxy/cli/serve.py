@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec.structs import replace
 
+from ..checks.startup_notes import with_lines
 from ..config.gateway import load_gateway
 from ..config.gateway_models import INSTANCE_NAME
 from ..gateway import service_manager
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     inherited_state.reset()
     report = GatewayLog(as_json=config.gateway.log == "json")
     for note in (*config.notes, *_passing(config)):
-        report(note)
+        report(with_lines(note))
     check_listening(config)
     web, tls = http_addresses(config), tls_context(config)
     unix_listeners, inherited = _listeners(config)

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
+from ..checks.startup_notes import with_lines
 from ..live import messages, registry
 from ..model.counts import counted
 from ..model.errors import UserError, describe_error
@@ -198,7 +199,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report, manager: Service
     try:
         config = await anyio.to_thread.run_sync(load)
     except UserError as problem:
-        why = f"{problem.message} ({problem.hint})"
+        why = f"{with_lines(problem.message)} ({problem.hint})"
     except Exception as defect:  # the gateway must not end because of a file
         why = describe_error(defect)
     else:
@@ -207,7 +208,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report, manager: Service
         gateway.metrics.reloads["error"] += 1
         says = [f"the policy stays {gateway.config.version[:12]}: {why}"]
     else:
-        says = [*config.notes]
+        says = [*map(with_lines, config.notes)]
         if config.gateway != gateway.config.gateway:
             says.append("[gateway] has changed: its limits and seal keys are in force, the rest only after a restart")
         same = " as before" if config.version == gateway.config.version else ""
