@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec.json
 from msgspec import Struct
@@ -39,6 +39,9 @@ _SHORTEST_KEY: Final = 32  # bytes: the output of SHA-256
 _LONGEST_KEY: Final = 4096  # bytes: a longer file is something else
 _FEWEST_BYTES: Final = 8  # different ones: 32 random bytes have more, a placeholder has fewer
 
+_ROOTS_OF_AGENTS: Final = "*"
+"""The only entry of `roots` where the agents' own reach the server."""
+
 _CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
 """The folder of systemd's credentials for a service, at the beginning of a path."""
 
@@ -55,6 +58,8 @@ class GatewayServer(Struct, frozen=True):
     loaded: Loaded
     rules_for_users: tuple[tuple[UserRules, Mapping[str, str]], ...]
     """Permission rules for some people only, each table with the places of its rules, as `Settings.rule_places`."""
+    roots: tuple[tuple[str, str], ...] | None = ()
+    """Address and name of each folder that the server gets as a root; None: those that agents name themselves."""
 
     def allows(self, principal: Principal) -> bool:
         """Whether this user may use the server."""
@@ -67,6 +72,7 @@ class GatewayServer(Struct, frozen=True):
             any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
             or self.cwd != other.cwd
             or self.credentials != other.credentials
+            or self.roots != other.roots
         )
 
     @property
@@ -152,6 +158,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
             },
             _named(complete(_overlaid(for_all, layer), file_context)),
             rules,
+            _roots(table, path, text, within),
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
@@ -321,6 +328,30 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
     _check_people(table.users or (), path, f"{key}.allow")
     _check_administration(table, path, f"{key}.")
     _check_permission_rules_for_users(table.permissions, path, within)
+
+
+def _roots(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+    """As `GatewayServer.roots`. Raises ConfigError."""
+    if table.roots is None:
+        return None if table.from_caller else ()
+    if table.roots == [_ROOTS_OF_AGENTS]:
+        return None
+    return tuple(_root(root, path, text, (*within, "roots", number)) for number, root in enumerate(table.roots))
+
+
+def _root(root: str, path: str, text: str, place: tuple[str | int, ...]) -> tuple[str, str]:
+    folder = root
+    if "://" in root:
+        address = urlsplit(root)
+        is_file = address.scheme == "file" and address.netloc in ("", "localhost") and address.path.startswith("/")
+        folder = unquote(address.path) if is_file and not (address.query or address.fragment) else ""
+    if not folder or not folder.isprintable() or "*" in folder:
+        where = f"{path}:{line}" if (line := line_of(text, place)) else path
+        key = f"{'.'.join(map(str, place[:-1]))}[{place[-1]}]"
+        hint = f'write the path of a folder, its file:// address, or ["{_ROOTS_OF_AGENTS}"] alone for what agents say'
+        raise ConfigError(where, f"{key}: {root!r} is not a folder", hint)
+    folder = os.path.normpath(os.path.join(os.path.dirname(path), folder))
+    return f"file://{quote(folder)}", os.path.basename(folder) or folder
 
 
 def _check_headers(table: ServerTable, where: str, key: str) -> None:

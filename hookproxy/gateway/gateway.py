@@ -59,6 +59,7 @@ class Gateway:
         self.config = config
         self.servers = servers
         self.metrics = Metrics()
+        servers.on_dropped = self._note_dropped
         table, folder = config.gateway.store, os.path.dirname(config.path)
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
@@ -147,6 +148,9 @@ class Gateway:
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving)
+
+    def _note_dropped(self, server: str) -> None:
+        self.metrics.dropped_messages[server] += 1
 
     def _load_of(self, principal: Principal) -> UserLoad:
         """What waits for the agents of a user."""

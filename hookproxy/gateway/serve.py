@@ -122,6 +122,7 @@ async def _serve(
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
+            tasks.start_soon(gateway.servers.report_sharing, [*config.servers.values()])
             async for number in signals:
                 if number == _RELOAD:
                     await reload()
