@@ -27,6 +27,7 @@ from .revocations import Revocations
 from .servers import Servers
 from .shared_approvals import SharedApprovals
 from .unix_connections import Reloaded, accept_connections
+from .user_watch import UserWatch
 
 if TYPE_CHECKING:
     import socket
@@ -102,6 +103,8 @@ async def _serve(
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)
         gateway.feed = feed
+        users = UserWatch(gateway)
+        tasks.start_soon(users.watch)
         if gateway.store is not None:
             tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
@@ -117,7 +120,7 @@ async def _serve(
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
-            web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
+            web = await _serve_http(gateway, listening, tasks, report, users) if listening.http else None
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
@@ -150,7 +153,9 @@ class _Web(Struct, frozen=True):
             await self.listener.closed()
 
 
-async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report) -> _Web:
+async def _serve_http(
+    gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report, users: UserWatch
+) -> _Web:
     """Accept connections of agents that speak HTTP. Raises UserError."""
     from ..transports.http.accepting import serve_sockets
     from ..transports.http.listener import Listener
@@ -158,7 +163,7 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     from .http_agents import HttpAgents
 
     config = gateway.config
-    tokens = _tokens(config, report)
+    tokens = users.tokens = _tokens(config, report)
     if gateway.store is not None and tokens is not None:
         revocations = Revocations(gateway.store, tokens)
         await revocations.look()  # before the first request
