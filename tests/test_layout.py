@@ -38,6 +38,7 @@ FLOORS: Final = {
     "protocol": 4,
     "dialects": 4,
     "policy": 3,
+    "signing": 3,
     "processes": 3,
     "model": 2,
     "files": 1,

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from ..model.env_references import REFERENCE
 from ..model.errors import ConfigError
+from ..model.hooks import Session
 from ..model.principal import Principal
 from ..model.settings import Settings
 from ..processes import service
@@ -66,6 +67,27 @@ class GatewayServer(Struct, frozen=True):
             any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
             or self.cwd != other.cwd
             or self.credentials != other.credentials
+        )
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Its command line, by which tools may be recognised; empty: it has an address, or its user starts it."""
+        return tuple(self.table.command or ())
+
+    def loaded_for(self, principal: Principal) -> Loaded:
+        """All that judges the calls of this user: what `serve` evaluates is what `check`, `try` and others show."""
+        return replace(self.loaded, settings=self.settings_for(principal))
+
+    def session(self, session_id: str, principal: Principal | None) -> Session:
+        """A session of this user, as hooks see it; None: it is tried for nobody in particular."""
+        return Session(
+            id=session_id,
+            server=self.name,
+            cwd=self.cwd,
+            project_dir=self.cwd,
+            command=self.command,
+            url=self.table.url or "",
+            principal=principal,
         )
 
     def settings_for(self, principal: Principal) -> Settings:

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
-from .models import ConfigFile, Permissions, Table
+from .models import MIN_MESSAGE_BYTES, ConfigFile, Permissions, Table
 
 _Text = Annotated[str, Meta(min_length=1)]
 
@@ -143,6 +143,11 @@ class GatewayTable(Table, frozen=True):
     """How many requests of one user over HTTP may be in flight, at all servers together. A further one is refused with
     the status 429. Over the Unix socket, too, as many calls may wait for hooks, for a person, or for a response that
     hooks see: a further call gets an error that says to try again.
+    """
+    max_request_bytes: Annotated[int, Meta(ge=MIN_MESSAGE_BYTES)] = 8 * 1024 * 1024
+    """How many bytes one message of an agent may have: over HTTP a longer one is refused with the status 413, over the
+    Unix socket with an error. Arguments of 8 MiB hold a long file; each takes several times that while it is judged. A
+    longer one than `max_message_bytes` is never taken.
     """
     max_unread_bytes: Annotated[int, Meta(ge=1024 * 1024)] = 64 * 1024 * 1024
     """How many bytes of responses may wait for the agents of one user that do not read them, over HTTP and at all

@@ -17,7 +17,6 @@ from ..audit.call_record import Record
 from ..audit.log import Audit
 from ..hooks.evaluate import Hooks
 from ..model.errors import UserError
-from ..model.hooks import Session
 from ..processes import service
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
@@ -93,17 +92,8 @@ class GatewaySession(Struct, eq=False, weakref=True):
         server, principal = self.server, self.identity.principal
         if self._withdrawn:
             raise UserError(self._withdrawn, "ask the gateway's administrator")
-        command = tuple(server.table.command or ())
         hooks, settings, audit = self._policy(server, policy)  # a hook that cannot be used stops it
-        session = Session(
-            id=self.identity.id,
-            server=server.name,
-            cwd=server.cwd,
-            project_dir=server.cwd,
-            command=command,
-            url=server.table.url or "",
-            principal=principal,
-        )
+        session = server.session(self.identity.id, principal)
         channel, server_end = open_server(self, settings)
         self._proxy = Proxy(
             agent,
@@ -160,10 +150,10 @@ class GatewaySession(Struct, eq=False, weakref=True):
 
     def _policy(self, server: GatewayServer, policy: SessionPolicy) -> tuple[Hooks, Settings, Audit]:
         """What judges the calls of this session. Raises UserError."""
-        settings = secrets_redacted(server, server.settings_for(self.identity.principal))
+        loaded = server.loaded_for(self.identity.principal)
+        settings = secrets_redacted(server, loaded.settings)
         environ = service.environment(environment_account(), {})
-        command = tuple(server.table.command or ())
-        hooks = Hooks(server.loaded.groups, settings, server.name, environ, server.loaded.trust, command, policy.shared)
+        hooks = Hooks(loaded.groups, settings, server.name, environ, loaded.trust, server.command, policy.shared)
         return hooks, settings, MeteredAudit(settings, self.identity.principal, policy.version, self._metrics)
 
     def change_policy(self, server: GatewayServer | None, policy: SessionPolicy) -> None:

@@ -34,7 +34,7 @@ def listen(path: str, mode: int, group: str | None) -> socket.socket:
 
     Nobody else can write the folder, so that nobody can put another socket in the place of this one.
     """
-    _check_folder(os.path.dirname(path))
+    check_folder(os.path.dirname(path))
     _remove_abandoned(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.setblocking(False)
@@ -106,14 +106,15 @@ def uid_of_xucred(raw: bytes) -> int:
 def _give_to_group(path: str, group: str) -> None:
     """Give the socket to this group. Raises UserError."""
     try:
-        os.chown(path, -1, _group_id(group))
+        os.chown(path, -1, group_id(group))
     except PermissionError:
         hint = f"put it into the group, or add SupplementaryGroups={group} to its systemd unit"
         problem = f"gateway.socket_group: the gateway's account is not in the group {group}"
         raise UserError(problem, hint) from None
 
 
-def _group_id(name: str) -> int:
+def group_id(name: str) -> int:
+    """The id of this group. Raises UserError if there is none."""
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
@@ -121,7 +122,7 @@ def _group_id(name: str) -> int:
         raise UserError(f"gateway.socket_group: there is no group {name}", f"{command} {name}") from None
 
 
-def _check_folder(folder: str) -> None:
+def check_folder(folder: str) -> None:
     """Raise UserError unless the folder belongs to root or to us, and nobody else can write it."""
     try:
         state = os.stat(folder)
