@@ -104,8 +104,8 @@ async def _serve(
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)
         gateway.feed = feed
-        users = UserWatch(gateway)
-        tasks.start_soon(users.watch)
+        watch = UserWatch(gateway)
+        tasks.start_soon(watch.watch)
         if gateway.store is not None:
             tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
@@ -121,7 +121,7 @@ async def _serve(
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
-            web = await _serve_http(gateway, listening, tasks, report, users) if listening.http else None
+            web = await _serve_http(gateway, listening, tasks, report, watch) if listening.http else None
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
@@ -155,7 +155,7 @@ class _Web(Struct, frozen=True):
 
 
 async def _serve_http(
-    gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report, users: UserWatch
+    gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report, watch: UserWatch
 ) -> _Web:
     """Accept connections of agents that speak HTTP. Raises UserError."""
     from ..transports.http.accepting import serve_sockets
@@ -164,7 +164,7 @@ async def _serve_http(
     from .http_agents import HttpAgents
 
     config = gateway.config
-    tokens = users.tokens = tokens_of_file(config, report)
+    tokens = watch.tokens = tokens_of_file(config, report)
     if gateway.store is not None and tokens is not None:
         revocations = Revocations(gateway.store, tokens)
         await revocations.look()  # before the first request

@@ -49,7 +49,8 @@ def test_a_name_that_nobody_has_is_told_with_its_place_once(tmp_path: Path) -> N
 
 def test_the_rules_of_one_server_are_told_with_its_name(tmp_path: Path) -> None:
     rules = '[[servers.git.permissions.for]]\nusers = ["@no-such-group"]\ndeny = ["x"]\n'
-    assert told(tmp_path, f"{SERVER}{rules}")[0].startswith("servers.git.permissions.for[0].users[0]: there is no group")
+    [text] = told(tmp_path, SERVER + rules)
+    assert text.startswith("servers.git.permissions.for[0].users[0]: there is no group")
 
 
 @pytest.mark.parametrize(
