@@ -168,6 +168,10 @@ class Proxy:
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
 
+    def change_session(self, session: Session) -> None:
+        """Something else is known of the session from now on, such as the groups of its user."""
+        self.session = self._context.session = self.calls.session = session
+
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
         policy = self._context.policy
