@@ -130,7 +130,9 @@ def test_what_says_nothing_of_roots_passes_as_it_came(line: str, judged: bool) -
 def test_requests_that_stand_alone_announce_roots_only_if_some_are_listed(judged: bool) -> None:
     meta = f'{{{MODERN},"{CAPABILITIES}":{{"roots":{{"listChanged":true}},"sampling":{{}}}}}}'
     line = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{{}},"_meta":{meta}}}}}'
-    for roots, announced in ((NONE, {"sampling": {}}), (LISTED, {"roots": {}, "sampling": {}})):
+    expected: list[tuple[Roots, dict[str, object]]]
+    expected = [(NONE, {"sampling": {}}), (LISTED, {"roots": {}, "sampling": {}})]
+    for roots, announced in expected:
         assert read(sent(router_of(roots, judged=judged), line))["params"]["_meta"][CAPABILITIES] == announced
         without = line.replace('"roots":{"listChanged":true},', "")
         assert sent(router_of(roots, judged=judged), without).decode() == without + "\n"
