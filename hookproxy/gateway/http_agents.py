@@ -39,6 +39,7 @@ from ..transports.http.agent_requests import (
     check_call,
     check_head,
     no_server,
+    wrong_source,
 )
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.stateless_channel import StatelessChannel
@@ -197,7 +198,8 @@ class HttpAgents:
         self._servers = _Servers(gateway, addresses)
         self._trusted = networks(gateway.config)
         self._is_open_to_all = all(address.tls or address.is_loopback for address in addresses)
-        self._answers_probes = gateway.config.gateway.probes is None
+        table = gateway.config.gateway
+        self._answers_probes = table.probes is None and not table.trusted_proxies  # else everybody is "this machine"
         self._tasks = tasks
         self._report = report
         self._sessions: dict[_Key, _HttpSession] = {}
@@ -221,7 +223,10 @@ class HttpAgents:
             responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
             return
         if request.target in probes.PATHS and self._answers_probes and probes.may_ask(request):
-            probes.respond(self._gateway, request, responder)
+            if (rejected := wrong_source(request.headers, self._servers.rules)) is not None:
+                responder.respond(rejected.status, rejected.headers, rejected.body)
+            else:
+                probes.respond(self._gateway, request, responder)
             return
         if request.target.startswith(_WELL_KNOWN):
             self._servers.respond_with_metadata(request, responder)

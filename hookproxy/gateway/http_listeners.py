@@ -89,6 +89,9 @@ def _address(config: GatewayConfig, key: str, text: str, example: str) -> HttpAd
 def probes_address(config: GatewayConfig) -> HttpAddress | None:
     """The address for probes. Raises ConfigError."""
     text = config.gateway.probes
+    if text is None and config.gateway.probe_hosts:
+        problem = "gateway.probe_hosts: there is no address for probes"
+        raise ConfigError(config.path, problem, 'add probes = "http://127.0.0.1:9090"')
     return None if text is None else _address(config, "gateway.probes", text, "http://127.0.0.1:9090")
 
 

@@ -192,9 +192,9 @@ async def _serve_http(
 async def _serve_probes(gateway: Gateway, listening: socket.socket) -> None:
     from ..transports.http.accepting import serve_sockets
     from ..transports.http.listener import Listener
-    from .probes import respond
+    from .probes import respond_at_own_address
 
-    await serve_sockets(Listener(partial(respond, gateway)), listening, None)
+    await serve_sockets(Listener(partial(respond_at_own_address, gateway)), listening, None)
 
 
 def _what_it_serves(config: GatewayConfig) -> str:
