@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,7 +28,7 @@ from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
-from .secrets import secrets_redacted
+from .secrets import secrets_of_if_any, secrets_redacted
 from .session import GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
 from .store import Store, shared_of
 
@@ -62,7 +63,6 @@ class Gateway:
         self.accounts = Accounts(report, self._groups_of_rules)
         self.servers = servers
         self.metrics = Metrics()
-        servers.on_dropped = self._note_dropped
         table, folder = config.gateway.store, os.path.dirname(config.path)
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
@@ -152,7 +152,8 @@ class Gateway:
         sessions.update(session.server.name for session in self.sessions)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving)
 
-    def _note_dropped(self, server: str) -> None:
+    def note_dropped(self, server: str) -> None:
+        """Count a message of a shared server that certainly belonged to no session."""
         self.metrics.dropped_messages[server] += 1
 
     def _load_of(self, principal: Principal) -> UserLoad:
@@ -168,11 +169,23 @@ class Gateway:
         return self.parameters.get(server, _NO_TOOLS).get(tool)
 
     async def run_session(self, session: GatewaySession, agent: Channel, open_server: OpenServer) -> None:
-        """Run a session that was admitted, until it ends. Raises UserError if its server cannot be started."""
+        """Run a session that was admitted, until it ends. Raises UserError if its server does not start, or it fails.
+
+        What an error says is for its user, too: nothing of a defect, which may show what is another's, and no secret.
+        """
         try:
             parameters = self.parameters.setdefault(session.server.name, ParameterTable())
             policy = self._policy_of(session, self.config)
             await session.relay(agent, open_server, policy, parameters, self._request_states(session))
+        except UserError as problem:
+            removed = secrets_of_if_any(session.server).removed_from
+            raise UserError(removed(problem.message), removed(problem.hint), problem.status) from None
+        except OSError:
+            raise
+        except Exception as defect:
+            text = "".join(traceback.format_exception(defect)).rstrip()
+            session.report(secrets_of_if_any(session.server).removed_from(text))
+            raise UserError("the gateway has failed", "its log says how") from None
         finally:
             self.sessions.discard(session)
 

@@ -457,8 +457,8 @@ class HttpAgents:
             opened.session.report(f"{problem.message} ({problem.hint})")
             why = f"The gateway cannot reach this server: {problem.message}"
         except Exception as defect:
-            opened.session.report(f"the session has failed: {describe_error(defect)}")
-            why = f"The gateway has failed: {describe_error(defect)}"
+            opened.session.report(f"the session has failed: {type(defect).__name__}")
+            why = "The gateway has failed"
         finally:
             self._forget(opened)
             self._unused.discard(opened)

@@ -103,6 +103,7 @@ async def _serve(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)
+        gateway.servers.on_dropped = gateway.note_dropped
         gateway.feed = feed
         watch = UserWatch(gateway)
         tasks.start_soon(watch.watch)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from msgspec import Struct
 
-from ..model.errors import UserError, describe_error
+from ..model.errors import UserError
 from ..processes import service, spawn
 from ..processes.process import close_all
 from ..session.server_end import ForeignServer
@@ -125,7 +125,7 @@ class _Connection(Struct, eq=False):
             refusal = f"{problem.message}\t{problem.hint}"
         except Exception as defect:  # the boundary of one session: the others go on
             self._report("".join(traceback.format_exception(defect)).rstrip())
-            refusal = f"the gateway has failed: {describe_error(defect)}"
+            refusal = "the gateway has failed\tits log says how"
         if refusal:
             on_a_line = refusal.replace("\t", "; ")
             what = "a session has ended" if self._confirmed else f"{self._whose} was refused"
