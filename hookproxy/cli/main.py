@@ -43,6 +43,7 @@ VERBS = {
     "connect": "hookproxy.cli.connect",
     "reload": "hookproxy.cli.reload",
     "token": "hookproxy.cli.token",
+    "policy": "hookproxy.cli.policy",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -93,7 +94,7 @@ _MEANT = {
 _STARTERS = ("bunx", "deno", "docker", "node", "npx", "python", "python3", "uv", "uvx")
 """Programs with which servers are started, whether they are on this machine or not."""
 
-_TAKE_HELP = ("audit", "check", "convert", "login", "setup", "token", "trust", "unwrap", "wrap")
+_TAKE_HELP = ("audit", "check", "convert", "login", "policy", "setup", "token", "trust", "unwrap", "wrap")
 """Verbs after which `help` alone is taken for the option: their words are other words, files and addresses."""
 
 USAGE = """\
@@ -122,6 +123,7 @@ hookproxy puts hooks in front of any MCP server.
   connect     be a server of the gateway for an agent
   reload      let the gateway use its changed configuration
   token       make, list and revoke the tokens of a gateway's users
+  policy      show, fetch or make a signed policy for many machines
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from .aliases import Alias
+from .policy_source import PolicyBundle
 
 FORMER_KEYS: Final = {"on_trouble": "on_failure"}
 """The present name of each key of hookproxy.toml that had another one before: both are read."""
@@ -201,6 +202,8 @@ class Settings(Struct, frozen=True):
     """The most connections to a remote server."""
     called: str = "hookproxy.toml"
     """Whose rules and limits they are, in messages."""
+    bundle: PolicyBundle | None = None
+    """The signed policy that is a part of the managed settings; None: there is none."""
     managed: Settings | None = None
     """The settings for managed hooks and rules, and for the approvals that they require; None: nothing is managed.
 
