@@ -14,19 +14,20 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
-from ..authorization.access_tokens import IssuerSettings
-from ..authorization.authenticate import Authenticator
-from ..authorization.bearer_tokens import BearerTokens
+from ..checks.startup_notes import with_lines
 from ..live import messages, registry
 from ..model.counts import counted
 from ..model.errors import UserError, describe_error
 from ..session.live_feed import LiveFeed, open_feed
+from ..transports.event_loop import contain_failures
+from .authentication import authenticator, tokens_of_file
 from .gateway import Gateway
 from .log import GatewayLog
 from .revocations import Revocations
 from .servers import Servers
 from .shared_approvals import SharedApprovals
 from .unix_connections import Reloaded, accept_connections
+from .user_watch import UserWatch
 
 if TYPE_CHECKING:
     import socket
@@ -98,10 +99,13 @@ async def _serve(
     feed: LiveFeed,
     manager: ServiceManager,
 ) -> None:
+    contain_failures(report)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)
         gateway.feed = feed
+        watch = UserWatch(gateway)
+        tasks.start_soon(watch.watch)
         if gateway.store is not None:
             tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
@@ -118,10 +122,11 @@ async def _serve(
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
-            web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
+            web = await _serve_http(gateway, listening, tasks, report, watch) if listening.http else None
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
+            tasks.start_soon(gateway.servers.report_sharing, [*config.servers.values()])
             async for number in signals:
                 if number == _RELOAD:
                     await reload()
@@ -161,7 +166,9 @@ class _Web(Struct, frozen=True):
             await self.listener.closed()
 
 
-async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report) -> _Web:
+async def _serve_http(
+    gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report, watch: UserWatch
+) -> _Web:
     """Accept connections of agents that speak HTTP. Raises UserError."""
     from ..transports.http.accepting import serve_sockets
     from ..transports.http.listener import Listener
@@ -169,18 +176,18 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     from .http_agents import HttpAgents
 
     config = gateway.config
-    tokens = _tokens(config, report)
+    tokens = watch.tokens = tokens_of_file(config, report)
     if gateway.store is not None and tokens is not None:
         revocations = Revocations(gateway.store, tokens)
         await revocations.look()  # before the first request
         tasks.start_soon(revocations.share)
-    authenticator = _authenticator(config, tokens, report)
-    tasks.start_soon(authenticator.prepare)
-    agents = HttpAgents(gateway, authenticator, listening.http, tasks, report)
+    users = authenticator(config, tokens, report)
+    tasks.start_soon(users.prepare)
+    agents = HttpAgents(gateway, users, listening.http, tasks, report)
     longest = max(server.loaded.settings.max_message_bytes for server in config.servers.values())
     listener = Listener(
         agents.handle,
-        ListenerLimits(body_bytes=longest),
+        ListenerLimits(body_bytes=min(longest, config.gateway.max_request_bytes)),
         lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}"),
     )
     listener.on_stream = agents.watch
@@ -201,32 +208,6 @@ async def _serve_probes(gateway: Gateway, listening: socket.socket) -> None:
     await serve_sockets(Listener(partial(respond, gateway)), listening, None)
 
 
-def _tokens(config: GatewayConfig, report: Report) -> BearerTokens | None:
-    """The tokens of the file; None: there is no file. Raises ConfigError."""
-    file = config.gateway.tokens
-    return BearerTokens(os.path.join(os.path.dirname(config.path), file), report) if file is not None else None
-
-
-def _authenticator(config: GatewayConfig, known: BearerTokens | None, report: Report) -> Authenticator:
-    """Whose tokens are accepted: those of the file, and those of the issuer. Raises UserError."""
-    folder = os.path.dirname(config.path)
-    table = config.gateway.oidc
-    if table is None:
-        return Authenticator(known, None)
-    from ..authorization.token_issuer import TokenIssuer
-
-    settings = IssuerSettings(
-        table.issuer,
-        table.audience,
-        table.user_claim,
-        table.groups_claim,
-        tuple(table.required_scopes),
-        table.any_type,
-        os.path.join(folder, table.ca) if table.ca else "",
-    )
-    return Authenticator(known, TokenIssuer(settings, report))
-
-
 def _what_it_serves(config: GatewayConfig) -> str:
     if config.closed:
         return f"lets nothing pass: {config.closed}"
@@ -240,7 +221,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report, manager: Service
     try:
         config = await anyio.to_thread.run_sync(load, "")
     except UserError as problem:
-        why = f"{problem.message} ({problem.hint})"
+        why = f"{with_lines(problem.message)} ({problem.hint})"
     except Exception as defect:  # the gateway must not end because of a file
         why = describe_error(defect)
     else:
@@ -249,7 +230,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report, manager: Service
         gateway.metrics.reloads["error"] += 1
         says = [f"the policy stays {gateway.config.version[:12]}: {why}"]
     else:
-        says = [*config.notes, *_changes(gateway.config, config)]
+        says = [*map(with_lines, config.notes), *_changes(gateway.config, config)]
         gateway.change_policy(config)
         gateway.metrics.reloads["ok"] += 1
     for text in says:
