@@ -19,6 +19,7 @@ from ..live import messages, registry
 from ..model.counts import counted
 from ..model.errors import UserError, describe_error
 from ..session.live_feed import LiveFeed, open_feed
+from ..transports.event_loop import contain_failures
 from .authentication import authenticator, tokens_of_file
 from .gateway import Gateway
 from .log import GatewayLog
@@ -26,6 +27,7 @@ from .revocations import Revocations
 from .servers import Servers
 from .shared_approvals import SharedApprovals
 from .unix_connections import Reloaded, accept_connections
+from .user_watch import UserWatch
 
 if TYPE_CHECKING:
     import socket
@@ -97,10 +99,13 @@ async def _serve(
     feed: LiveFeed,
     manager: ServiceManager,
 ) -> None:
+    contain_failures(report)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)
         gateway.feed = feed
+        watch = UserWatch(gateway)
+        tasks.start_soon(watch.watch)
         if gateway.store is not None:
             tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
@@ -116,10 +121,11 @@ async def _serve(
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
-            web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
+            web = await _serve_http(gateway, listening, tasks, report, watch) if listening.http else None
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
+            tasks.start_soon(gateway.servers.report_sharing, [*config.servers.values()])
             async for number in signals:
                 if number == _RELOAD:
                     await reload()
@@ -149,7 +155,9 @@ class _Web(Struct, frozen=True):
             await self.listener.closed()
 
 
-async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report) -> _Web:
+async def _serve_http(
+    gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report, watch: UserWatch
+) -> _Web:
     """Accept connections of agents that speak HTTP. Raises UserError."""
     from ..transports.http.accepting import serve_sockets
     from ..transports.http.listener import Listener
@@ -157,7 +165,7 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     from .http_agents import HttpAgents
 
     config = gateway.config
-    tokens = tokens_of_file(config, report)
+    tokens = watch.tokens = tokens_of_file(config, report)
     if gateway.store is not None and tokens is not None:
         revocations = Revocations(gateway.store, tokens)
         await revocations.look()  # before the first request
@@ -168,7 +176,7 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     longest = max(server.loaded.settings.max_message_bytes for server in config.servers.values())
     listener = Listener(
         agents.handle,
-        ListenerLimits(body_bytes=longest),
+        ListenerLimits(body_bytes=min(longest, config.gateway.max_request_bytes)),
         lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}"),
     )
     listener.on_stream = agents.watch

@@ -15,8 +15,8 @@ class ListenerLimits(Struct, frozen=True):
     of chunks). It is eight times what other servers allow, because tokens and arguments travel in headers."""
     headers: int = 128
     """Headers of a request (431): agents send about 15, proxies add some."""
-    body_bytes: int = 4 * 1024 * 1024
-    """Of one body (413), as in the MCP SDKs: arguments of a call hold a file, but no film."""
+    body_bytes: int = 8 * 1024 * 1024
+    """Of one body (413), twice as much as in the MCP SDKs: arguments of a call hold a file, but no film."""
     bodies_bytes: int = 256 * 1024 * 1024
     """Of all bodies that have not come whole yet (503): 64 of the longest."""
     pipelined_bytes: int = 64 * 1024
