@@ -27,6 +27,7 @@ VERBS = {
     "init": "hookproxy.cli.init",
     "check": "hookproxy.cli.check",
     "try": "hookproxy.cli.try_",
+    "explain": "hookproxy.cli.explain",
     "wrap": "hookproxy.cli.wrap",
     "unwrap": "hookproxy.cli.unwrap",
     "uninstall": "hookproxy.cli.uninstall",
@@ -67,6 +68,10 @@ _MEANT = {
     "doctor": "check",
     "enable": "wrap",
     "exec": "run",
+    "can": "explain",
+    "may": "explain",
+    "who": "explain",
+    "why": "explain",
     "gateway": "serve",
     "import": "convert",
     "install": "setup",
@@ -107,6 +112,7 @@ hookproxy puts hooks in front of any MCP server.
   init        write a small working configuration, with its hook
   check       show every configured hook, and what about it cannot work
   try         try a call on the configured hooks, without a server
+  explain     say who may call which tool, and which line decides it
   wrap        put hooks in front of the servers of one agent
   unwrap      remove hookproxy from an agent's configuration again
   uninstall   undo every wrap, setup and convert, and print what is left
@@ -132,7 +138,7 @@ hookproxy puts hooks in front of any MCP server.
   hookproxy --version     this version
 """
 
-_ENDS_SOON = ("check", "hook", "try")
+_ENDS_SOON = ("check", "explain", "hook", "try")
 """Verbs that need no garbage collection, and hardly ever TLS."""
 
 WINDOWS = ("win32", "cygwin", "msys")

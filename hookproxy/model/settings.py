@@ -178,7 +178,7 @@ class Settings(Struct, frozen=True):
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     rule_places: Mapping[str, str] = {}
-    """File, line and key of each deny and ask rule, for people: by `deny RULE` or `ask RULE`."""
+    """File, line and key of each rule, for people: by `deny RULE`, `ask RULE` or `allow RULE`."""
     agent_rules: tuple[AgentRule, ...] = ()
     """The permission rules of agents' settings files. They count like the ones above."""
     hide_denied: bool = True
