@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ..model.errors import ConfigError, EXIT_FINDINGS, UserError
+from ..model.errors import EXIT_FINDINGS, ConfigError, UserError
 from ..model.hooks import Session
 from .common import load_named
 
