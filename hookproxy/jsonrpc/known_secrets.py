@@ -96,7 +96,7 @@ def _spellings_of_line(text: str) -> Iterator[str]:
 
     yield text
     data = text.encode(errors="surrogateescape")
-    for safe in ("", "/", ":/?#[]@!$&'()*+,;="):
+    for safe in ("", "/", ":/?#[]@!$&'+,;=*()"):
         percent = quote(data, safe=safe)
         yield percent
         yield percent.replace("%20", "+")
