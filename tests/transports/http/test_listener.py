@@ -137,7 +137,8 @@ async def listening(
         with anyio.fail_after(20):
             await listener.closed()
         assert len(listener._open) == 0
-        assert listener.unfinished_bytes == 0
+        assert listener.held.total == 0
+        assert len(listener.crowd) == 0
 
 
 @asynccontextmanager
