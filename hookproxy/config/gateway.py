@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec.json
 from msgspec import Struct
@@ -26,7 +26,7 @@ from ..protocol.request_state import SealKey
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
-from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, ServerTable, UserRules
+from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, Roles, ServerTable, UserRules
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile
 from .parse import read_tables, validated
@@ -38,6 +38,9 @@ _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "au
 _SHORTEST_KEY: Final = 32  # bytes: the output of SHA-256
 _LONGEST_KEY: Final = 4096  # bytes: a longer file is something else
 _FEWEST_BYTES: Final = 8  # different ones: 32 random bytes have more, a placeholder has fewer
+
+_ROOTS_OF_AGENTS: Final = "*"
+"""The only entry of `roots` where the agents' own reach the server."""
 
 _CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
 """The folder of systemd's credentials for a service, at the beginning of a path."""
@@ -55,6 +58,8 @@ class GatewayServer(Struct, frozen=True):
     loaded: Loaded
     rules_for_users: tuple[tuple[UserRules, Mapping[str, str]], ...]
     """Permission rules for some people only, each table with the places of its rules, as `Settings.rule_places`."""
+    roots: tuple[tuple[str, str], ...] | None = ()
+    """Address and name of each folder that the server gets as a root; None: those that agents name themselves."""
 
     def allows(self, principal: Principal) -> bool:
         """Whether this user may use the server."""
@@ -67,6 +72,7 @@ class GatewayServer(Struct, frozen=True):
             any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
             or self.cwd != other.cwd
             or self.credentials != other.credentials
+            or self.roots != other.roots
         )
 
     @property
@@ -94,10 +100,11 @@ class GatewayServer(Struct, frozen=True):
         """The settings of a session of this user."""
         settings = self.loaded.settings
         for rules, places in self.rules_for_users:
-            if principal.is_among(rules.users):
+            if principal.may_be_among(rules.users):
+                allow = rules.allow if principal.is_among(rules.users) else ()
                 settings = replace(
                     settings,
-                    allow=(*settings.allow, *rules.allow),
+                    allow=(*settings.allow, *allow),
                     ask=(*settings.ask, *rules.ask),
                     deny=(*settings.deny, *rules.deny),
                     rule_places={**places, **settings.rule_places},
@@ -111,6 +118,9 @@ class GatewayConfig(Struct, frozen=True):
     path: str
     gateway: GatewayTable
     servers: Mapping[str, GatewayServer]
+    roles: Roles
+    people: tuple[tuple[str, str], ...]
+    """Each name of a user or a group, the latter with `@` in front, and the key in the file that has it."""
     seal_keys: tuple[SealKey, ...]
     """The keys of approvals; empty: the process makes its own."""
     version: str
@@ -129,7 +139,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     tables = read_tables(path, text)
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)
-    _check_permission_rules_for_users(file.permissions, path, ())
+    people = [*_check_roles(file.roles, path), *_check_permission_rules_for_users(file.permissions, path, ())]
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
@@ -138,7 +148,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     servers = {}
     for name, table in file.servers.items():
         within = ("servers", name)
-        _check_server(table, path, text, within)
+        people += _check_server(table, path, text, within)
         layer = layer_of(table, _tables_of(tables, name), path, text, file_context, within)
         layer = check_programs(layer, hook_environ, _ownership())
         rules = (*rules_for_all, *_rules_for_users(table.permissions, path, text, within))
@@ -152,6 +162,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
             },
             _named(complete(_overlaid(for_all, layer), file_context)),
             rules,
+            _roots(table, path, text, within),
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
@@ -161,6 +172,8 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
         path,
         file.gateway,
         servers,
+        file.roles,
+        tuple(people),
         tuple(_seal_keys(file.gateway, path, environ)),
         _version(file_context.files_read),
         _policy_version(path, tables, file_context.files_read),
@@ -301,8 +314,8 @@ def _check_administration(file: ConfigFile, path: str, key: str = "") -> None:
             raise ConfigError(path, f"{key}{name} has no meaning in a gateway's file", hint)
 
 
-def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> None:
-    """Raise ConfigError for keys of a server that contradict each other."""
+def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Raise ConfigError for keys of a server that contradict each other. Returns the names as `people`."""
     key = ".".join(within)
     where = f"{path}:{line}" if (line := line_of(text, within)) else path
     kinds = [table.command is not None, table.url is not None, table.from_caller]
@@ -318,9 +331,33 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
     for name, given in (("user", table.user is not None), ("share", table.share != "session")):
         if given and table.command is None:
             raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
-    _check_people(table.users or (), path, f"{key}.allow")
+    people = _check_people(table.users or (), path, f"{key}.allow")
     _check_administration(table, path, f"{key}.")
-    _check_permission_rules_for_users(table.permissions, path, within)
+    return people + _check_permission_rules_for_users(table.permissions, path, within)
+
+
+def _roots(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+    """As `GatewayServer.roots`. Raises ConfigError."""
+    if table.roots is None:
+        return None if table.from_caller else ()
+    if table.roots == [_ROOTS_OF_AGENTS]:
+        return None
+    return tuple(_root(root, path, text, (*within, "roots", number)) for number, root in enumerate(table.roots))
+
+
+def _root(root: str, path: str, text: str, place: tuple[str | int, ...]) -> tuple[str, str]:
+    folder = root
+    if "://" in root:
+        address = urlsplit(root)
+        is_file = address.scheme == "file" and address.netloc in ("", "localhost") and address.path.startswith("/")
+        folder = unquote(address.path) if is_file and not (address.query or address.fragment) else ""
+    if not folder or not folder.isprintable() or "*" in folder:
+        where = f"{path}:{line}" if (line := line_of(text, place)) else path
+        key = f"{'.'.join(map(str, place[:-1]))}[{place[-1]}]"
+        hint = f'write the path of a folder, its file:// address, or ["{_ROOTS_OF_AGENTS}"] alone for what agents say'
+        raise ConfigError(where, f"{key}: {root!r} is not a folder", hint)
+    folder = os.path.normpath(os.path.join(os.path.dirname(path), folder))
+    return f"file://{quote(folder)}", os.path.basename(folder) or folder
 
 
 def _check_headers(table: ServerTable, where: str, key: str) -> None:
@@ -332,26 +369,37 @@ def _check_headers(table: ServerTable, where: str, key: str) -> None:
                 raise ConfigError(where, f"{key}.headers.{name} needs the credential {credential}", hint)
 
 
-def _check_people(names: Sequence[str], path: str, key: str) -> None:
-    """Raise ConfigError for a text that is nobody's name: a rule for it would hold for nobody."""
+def _check_people(names: Sequence[str], path: str, key: str) -> list[tuple[str, str]]:
+    """Raise ConfigError for a text that is nobody's name: a rule for it would hold for nobody. Returns `people`."""
     for number, text in enumerate(names):
         name = text.removeprefix("@")
         if not name or name != name.strip() or "*" in name:
-            for_all = (
-                "rules for all are in [permissions]"
-                if key.endswith(".users")
-                else "without the list it is for everybody"
-            )
+            for_all = "without the list it is for everybody"
+            if key.endswith(".users"):
+                for_all = "rules for all are in [permissions]"
+            elif key.startswith("roles."):
+                for_all = "a role is for people that it names"
             hint = f"write names of users, and names of groups with @ in front; {for_all}"
             raise ConfigError(path, f"{key}[{number}]: {text!r} is not the name of a user or a group", hint)
+    return [(f"{key}[{number}]", text) for number, text in enumerate(names)]
 
 
-def _check_permission_rules_for_users(table: GatewayPermissions, path: str, within: tuple[str, ...]) -> None:
-    """Raise ConfigError for the first rule for some people that is invalid."""
+def _check_roles(roles: Roles, path: str) -> list[tuple[str, str]]:
+    """As `_check_people`, for all roles."""
+    named = {"approver": roles.approver, "auditor": roles.auditor, "operator": roles.operator}
+    return [one for name, names in named.items() for one in _check_people(names, path, f"roles.{name}")]
+
+
+def _check_permission_rules_for_users(
+    table: GatewayPermissions, path: str, within: tuple[str, ...]
+) -> list[tuple[str, str]]:
+    """Raise ConfigError for the first rule for some people that is invalid. Returns the names as `people`."""
+    people: list[tuple[str, str]] = []
     for number, rules in enumerate(table.for_users):
         key = ".".join((*within, f"permissions.for[{number}]"))
-        _check_people(rules.users, path, f"{key}.users")
+        people += _check_people(rules.users, path, f"{key}.users")
         check_permission_rules(rules, path, key)
+    return people
 
 
 def _rules_for_users(

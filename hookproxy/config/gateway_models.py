@@ -11,6 +11,8 @@ from .models import MIN_MESSAGE_BYTES, ConfigFile, Permissions, Table
 
 _Text = Annotated[str, Meta(min_length=1)]
 
+_People = Annotated[list[_Text], Meta(min_length=1)]
+
 SERVER_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z"
 """A server's name is a part of a path, of hooks' tool names and of metrics: nothing in it needs quoting."""
 
@@ -58,6 +60,23 @@ class Oidc(Table, frozen=True):
     """true accepts also tokens without a type, or of the type JWT, for issuers that do not follow RFC 9068."""
     ca: str = ""
     """Trust the certificates in this file besides the system's, for an issuer of the company."""
+
+
+class Roles(Table, frozen=True):
+    """Who may do more at the gateway than use its servers: names of users, and names of groups with `@` in front.
+
+    The gateway's administrator, who is root or the gateway's own account, may do all of it but approve calls, once
+    `approver` names somebody.
+    """
+
+    approver: _People = field(default_factory=list)
+    """Who answers calls that need approval, on a console: never whoever has asked for the call. Default: the user whose
+    agent has asked for it, and the administrator on a console.
+    """
+    auditor: _People = field(default_factory=list)
+    """Who reads the audit and sees the calls of all users on a console, and can change nothing."""
+    operator: _People = field(default_factory=list)
+    """Who lists and ends sessions, blocks users, and reloads the configuration."""
 
 
 class Tls(Table, frozen=True):
@@ -214,6 +233,12 @@ class ServerTable(ConfigFile, frozen=True):
     """Who shares a process of this server: "session" starts one for each session, "user" one for each user, "all" one
     for everybody.
     """
+    roots: list[_Text] | None = None
+    """The folders that the server gets when it asks its agent for roots, as paths or as file:// addresses. A relative
+    path starts from the folder of gateway.toml. What agents say themselves never reaches the server: it would work in
+    any folder that they name, with the rights of the gateway. ["*"] lets it pass all the same. Default: none; for
+    `from_caller`, what the agent says.
+    """
     idle_seconds: Annotated[float, Meta(ge=1)] = 900.0
     """How long a shared process without a session is kept, and how long a session over HTTP may be unused."""
     max_sessions: Annotated[int, Meta(ge=1)] = 1024
@@ -229,11 +254,13 @@ class ServerTable(ConfigFile, frozen=True):
 
 
 class GatewayFile(ConfigFile, frozen=True):
-    """The whole of gateway.toml: the keys of hookproxy.toml, for all servers, and the two tables below."""
+    """The whole of gateway.toml: the keys of hookproxy.toml, for all servers, and the tables below."""
 
     permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
     """Permission rules for all servers. They are applied to the final arguments, after every rewrite."""
     gateway: GatewayTable = field(default_factory=GatewayTable)
     """Where the gateway listens, and its limits."""
+    roles: Roles = field(default_factory=Roles)
+    """Who may approve calls, read the audit, and operate the gateway."""
     servers: dict[Annotated[str, Meta(pattern=SERVER_NAME)], ServerTable] = field(default_factory=dict)
     """The servers, each by its name: one `[servers.NAME]` table for each."""

@@ -16,11 +16,13 @@ from ..audit.log import NOT_WRITTEN
 from ..model.counts import counted
 from ..model.errors import UserError
 from ..model.hooks import Session
+from ..model.principal import GROUP_SIGN
 from ..model.settings import Limit, Per
 from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
 from ..session.running_calls import OpenCalls
+from ..transports.accounts import Accounts
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
 from .log import GatewayLog
@@ -57,8 +59,10 @@ class Gateway:
     def __init__(self, config: GatewayConfig, servers: Servers, report: GatewayLog) -> None:
         """Raises UserError if the store cannot be used."""
         self.config = config
+        self.accounts = Accounts(report, self._groups_of_rules)
         self.servers = servers
         self.metrics = Metrics()
+        servers.on_dropped = self._note_dropped
         table, folder = config.gateway.store, os.path.dirname(config.path)
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
@@ -148,6 +152,9 @@ class Gateway:
         sessions.update(session.server.name for session in self.sessions)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving)
 
+    def _note_dropped(self, server: str) -> None:
+        self.metrics.dropped_messages[server] += 1
+
     def _load_of(self, principal: Principal) -> UserLoad:
         """What waits for the agents of a user."""
         if (load := self._loads.get(principal.id)) is None:
@@ -172,17 +179,36 @@ class Gateway:
     def change_policy(self, config: GatewayConfig) -> None:
         """Put another configuration into force, for new sessions and for new calls of open ones."""
         self.config = config
+        self.accounts.forget()
         self._seal_keys = config.seal_keys or self._seal_keys
         for session in list(self.sessions):
             user = session.identity.principal
             server = config.servers.get(session.server.name)
             allowed = server if server is not None and server.allows(user) else None
-            try:
-                session.change_policy(allowed, self._policy_of(session, config))
-            except UserError as problem:
-                self._report(f"{problem.message} ({problem.hint})")
-                session.change_policy(None, self._policy_of(session, config))
+            self._change(session, partial(session.change_policy, allowed))
         self.on_policy_change()
+
+    def change_user(self, user: Principal) -> None:
+        """Something else is known of a user than before: it holds for open sessions, too."""
+        for session in list(self.sessions):
+            before = session.identity.principal
+            if before.id != user.id or before == user:
+                continue
+            if before.name != user.name and not (before.in_doubt or user.in_doubt):
+                session.end("the session ends, because its account belongs to somebody else now")
+            else:
+                self._change(session, partial(session.change_user, user))
+
+    def _change(self, session: GatewaySession, change: Callable[[SessionPolicy], None]) -> None:
+        """Change what holds for a session. One for which that is impossible ends."""
+        try:
+            change(self._policy_of(session, self.config))
+        except UserError as problem:
+            self._report(f"{problem.message} ({problem.hint})")
+            session.end(f"the session ends, because it cannot go on under the new policy: {problem.message}")
+
+    def _groups_of_rules(self) -> frozenset[str]:
+        return frozenset(who[len(GROUP_SIGN) :] for _, who in self.config.people if who.startswith(GROUP_SIGN))
 
     def _policy_of(self, session: GatewaySession, config: GatewayConfig) -> SessionPolicy:
         server, identity = session.server.name, session.identity

@@ -258,8 +258,10 @@ class HttpAgents:
 
     def _find(self, key: _Key, sender: Principal, server: str) -> _HttpSession | None:
         session = self._sessions.get(key)
-        if session is None or not session.belongs_to(sender, server) or session.channel.has_ended:
-            return None  # one that has ended is about to be forgotten
+        if session is None or not session.belongs_to(sender, server):
+            return None
+        if session.channel.has_ended or session.session.is_ending:  # it is about to be forgotten
+            return None
         return session
 
     def _authenticate(

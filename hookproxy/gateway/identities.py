@@ -16,7 +16,7 @@ from ..authorization.token_file import read_tokens
 from ..model.errors import UserError
 from ..model.principal import Principal
 from ..processes import service
-from ..transports import unix_socket
+from ..transports.accounts import read_account
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
@@ -58,8 +58,7 @@ def _of_account(config: GatewayConfig, user: str) -> list[Identity]:
         account = service.account_named(user)
     except UserError:
         return []
-    groups = (account.gid, *account.groups)
-    return [Identity(unix_socket.principal_of(account.uid, groups), "by its account on this machine")]
+    return [Identity(read_account(account.uid), "by its account on this machine")]
 
 
 def _of_tokens(config: GatewayConfig, user: str) -> list[Identity]:

@@ -59,6 +59,8 @@ class Metrics:
         """Requests over HTTP that were refused, by status."""
         self.refused_sessions: Counter[str] = Counter()
         """Sessions that were not opened, by server: those of the configuration, else `other`."""
+        self.dropped_messages: Counter[str] = Counter()
+        """Messages of shared servers that certainly belonged to no session, by server."""
         self.reloads: Counter[str] = Counter()
         """Attempts to change the policy, by `ok` or `error`."""
         self.store_up: bool | None = None
@@ -102,6 +104,13 @@ class Metrics:
             ("hookproxy_sessions", "gauge", "Open sessions.", "server", sessions),
             ("hookproxy_sessions_refused_total", "counter", "Sessions not opened.", "server", self.refused_sessions),
             ("hookproxy_http_refused_total", "counter", "HTTP requests refused.", "status", self.refused_requests),
+            (
+                "hookproxy_shared_dropped_total",
+                "counter",
+                "Messages of shared servers that certainly belonged to no session.",
+                "server",
+                self.dropped_messages,
+            ),
             ("hookproxy_reloads_total", "counter", "Attempts to change the policy.", "outcome", self.reloads),
         ):
             add(header(name, kind, text))

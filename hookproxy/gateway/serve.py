@@ -27,6 +27,7 @@ from .revocations import Revocations
 from .servers import Servers
 from .shared_approvals import SharedApprovals
 from .unix_connections import Reloaded, accept_connections
+from .user_watch import UserWatch
 
 if TYPE_CHECKING:
     import socket
@@ -103,6 +104,8 @@ async def _serve(
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)
         gateway.feed = feed
+        watch = UserWatch(gateway)
+        tasks.start_soon(watch.watch)
         if gateway.store is not None:
             tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
@@ -118,10 +121,11 @@ async def _serve(
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
-            web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
+            web = await _serve_http(gateway, listening, tasks, report, watch) if listening.http else None
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
+            tasks.start_soon(gateway.servers.report_sharing, [*config.servers.values()])
             async for number in signals:
                 if number == _RELOAD:
                     await reload()
@@ -151,7 +155,9 @@ class _Web(Struct, frozen=True):
             await self.listener.closed()
 
 
-async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report) -> _Web:
+async def _serve_http(
+    gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report, watch: UserWatch
+) -> _Web:
     """Accept connections of agents that speak HTTP. Raises UserError."""
     from ..transports.http.accepting import serve_sockets
     from ..transports.http.listener import Listener
@@ -159,7 +165,7 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     from .http_agents import HttpAgents
 
     config = gateway.config
-    tokens = tokens_of_file(config, report)
+    tokens = watch.tokens = tokens_of_file(config, report)
     if gateway.store is not None and tokens is not None:
         revocations = Revocations(gateway.store, tokens)
         await revocations.look()  # before the first request

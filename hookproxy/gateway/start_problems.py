@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..audit.os_user import audit_path
 from ..checks import commands
+from ..checks.people import unknown_people
 from ..checks.report import ConfiguredHook
 from ..model.errors import ConfigError, UserError
 from ..network.address import parse
@@ -61,6 +62,7 @@ def start_problems(config: GatewayConfig) -> Iterator[str]:
         for server in config.servers.values()
         for text in (*_of_server(server), *_of_hooks(server), *_of_audit(server))
     )  # hooks for all servers are the same for each
+    texts |= dict.fromkeys(unknown_people(config))
     yield from (text if os.path.isabs(text) else f"{config.path}: {text}" for text in texts)
 
 

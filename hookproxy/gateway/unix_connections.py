@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
-import anyio.to_thread
 from msgspec import Struct
 
 from ..model.errors import UserError, describe_error
@@ -143,8 +142,8 @@ class _Connection(Struct, eq=False):
                 self._end_reason.send(preamble.end_reason(text))
 
     async def _read(self) -> tuple[Principal, preamble.Preamble]:
-        """Who has connected, and what it wants. Raises NotAPreamble, OSError."""
-        uid, gids = unix_socket.account_of_peer(self._peer)
+        """Who has connected, and what it wants. Raises NotAPreamble, OSError, UserError."""
+        uid = unix_socket.uid_of_peer(self._peer)
         if (hooks := spawn.hooks_account()) is not None and uid == hooks.uid:
             raise preamble.NotAPreamble(f"the account of the hooks, {hooks.name}, is not a user of the gateway")
         if self._without_preamble[uid] >= _MOST_WITHOUT_PREAMBLE:
@@ -153,7 +152,7 @@ class _Connection(Struct, eq=False):
         try:
             with anyio.fail_after(_PREAMBLE_SECONDS):
                 wanted = await _read_preamble(self._peer)
-                return await anyio.to_thread.run_sync(unix_socket.principal_of, uid, gids), wanted
+            return await self._gateway.accounts.principal(uid), wanted
         finally:
             self._without_preamble[uid] -= 1
             if not self._without_preamble[uid]:
@@ -161,7 +160,7 @@ class _Connection(Struct, eq=False):
 
     async def _run_reload(self) -> None:
         """Read the configuration again, and say what has changed, or why it stays. Raises UserError."""
-        uid, _ = unix_socket.account_of_peer(self._peer)
+        uid = unix_socket.uid_of_peer(self._peer)
         if uid not in (0, os.geteuid()):
             raise UserError("only root and the account of the gateway may reload it", "ask its administrator")
         reloaded = await self._reload()

@@ -168,6 +168,10 @@ class Proxy:
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
 
+    def change_session(self, session: Session) -> None:
+        """Something else is known of the session from now on, such as the groups of its user."""
+        self.session = self._context.session = self.calls.session = session
+
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
         policy = self._context.policy
@@ -187,6 +191,10 @@ class Proxy:
                 self.calls.cancel(call, line if forward else b"")
             case actions.Refused():
                 self._refuse(action, line)
+            case actions.Edited(edited_action, edited):
+                self._perform(edited_action, edited)
+            case actions.SendBack(response):
+                self.relay.to_server(response)
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered():
