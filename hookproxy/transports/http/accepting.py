@@ -15,12 +15,13 @@ import anyio
 from ...network import tcp
 from ...network.epoll_loop import DirectLoop
 from ...processes import platforms
-from .listener import Listener
+from .listener import Listener, refusal
 from .request_reader import Peer
 
 if TYPE_CHECKING:
     import ssl
 
+_TOO_MANY: Final = "too many connections are open"
 _TLS_BUFFER: Final = 32 * 1024
 """Bytes that a connection with TLS reads at once: two records. asyncio's 256 KiB are taken when TLS begins, so that ten
 thousand that only begin would take gigabytes."""
@@ -112,7 +113,10 @@ class _Starts:
         start = _Start(self, sock)
         address = str(peer[0]) if isinstance(peer, tuple) else ""
         if not self.listener.crowd.enter(start, self.listener.counted_network(address), self.loop.time()):
-            self.listener.on_refused(Peer(address, self.tls is not None), 503, "too many connections are open")
+            self.listener.on_refused(Peer(address, self.tls is not None), 503, _TOO_MANY)
+            if self.tls is None:
+                with suppress(OSError):
+                    sock.send(refusal(503, _TOO_MANY))
             sock.close()
             return
         self._open.add(start)

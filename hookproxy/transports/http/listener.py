@@ -18,6 +18,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from http import HTTPStatus
 from typing import Final
 
 from msgspec import Struct
@@ -491,11 +492,7 @@ class _Connection(asyncio.Protocol):
         self._close_after_response()
 
     def _refusal(self, status: int, why: str) -> bytes:
-        body = f"hookproxy refused this request: {why}.\n".encode()
-        headers = [(b"Content-Type", b"text/plain; charset=utf-8"), (b"Content-Length", b"%d" % len(body))]
-        if status in (429, 503):
-            headers.append((b"Retry-After", b"1"))
-        return response_head(status, headers, self.listener.date_line, CLOSE) + body
+        return refusal(status, why, self.listener.date_line)
 
     def _respond_and_close(self, status: int, headers: Headers, body: bytes) -> None:
         """Respond to a request whose body is not read."""
@@ -556,6 +553,15 @@ class _Connection(asyncio.Protocol):
         self._early = bytearray()
         self._is_admitted = False
         self._reader.forget()
+
+
+def refusal(status: int, why: str, date: bytes = b"") -> bytes:
+    """The response to a request that nobody handles, after which the connection is closed."""
+    body = f"hookproxy refused this request: {why}.\n".encode()
+    headers = [(b"Content-Type", b"text/plain; charset=utf-8"), (b"Content-Length", b"%d" % len(body))]
+    if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+        headers.append((b"Retry-After", b"1"))
+    return response_head(status, headers, date, CLOSE) + body
 
 
 def _notice_death(sock: socket.socket, seconds: int) -> None:
