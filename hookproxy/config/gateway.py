@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec.json
@@ -27,10 +27,14 @@ from ..trust.managed_files import Ownership, check_programs, read_owned, resolve
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
 from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, Roles, ServerTable, UserRules
-from .load import Loaded, complete, layer_of
+from .load import Loaded, complete, layer_of, read_layer
 from .models import ConfigFile
 from .parse import read_tables, validated
 from .validate import check_permission_rules, rule_places
+
+if TYPE_CHECKING:
+    from ..model.policy_source import PolicyBundle, PolicySource
+    from .policy_in_force import InForce
 
 _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "audit_redact", "audit_redact_keys")
 """Settings of a server that are added to those for all servers. All others replace them."""
@@ -38,6 +42,9 @@ _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "au
 _SHORTEST_KEY: Final = 32  # bytes: the output of SHA-256
 _LONGEST_KEY: Final = 4096  # bytes: a longer file is something else
 _FEWEST_BYTES: Final = 8  # different ones: 32 random bytes have more, a placeholder has fewer
+
+POLICY_FOLDER: Final = "/var/lib/hookproxy/policy"
+"""Where a gateway keeps the signed policies that it has taken: in the folder that systemd makes for its state."""
 
 _ROOTS_OF_AGENTS: Final = "*"
 """The only entry of `roots` where the agents' own reach the server."""
@@ -129,10 +136,19 @@ class GatewayConfig(Struct, frozen=True):
     """The SHA-256 of what holds for calls: the same for gateways whose files differ only in the table `[gateway]`."""
     notes: tuple[str, ...]
     """What does not do what its author wrote, and what can never happen behind MCP; as `Loaded`."""
+    source: PolicySource | None = None
+    """Where the signed policy comes from; None: there is none."""
+    bundle: PolicyBundle | None = None
+    """The signed policy in force."""
+    closed: str = ""
+    """Why no server may be used, a sentence without a full stop; empty: they may."""
 
 
-def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConfig:
-    """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError."""
+def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str = "") -> GatewayConfig:
+    """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError.
+
+    With the signed policy in the folder `candidate`, in place of the one that was taken last.
+    """
     file_context = FileContext(environ, cwd, _read)
     path = file_context.find(path, cwd)
     text = file_context.text(path, "--config")
@@ -145,6 +161,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     hook_environ = service.environment(service.own_account(), {})
     for_all = check_programs(layer_of(file, tables, path, text, file_context), hook_environ, _ownership())
     rules_for_all = tuple(_rules_for_users(file.permissions, path, text, ()))
+    source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
     servers = {}
     for name, table in file.servers.items():
         within = ("servers", name)
@@ -160,7 +177,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
                 key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
                 for key, text in table.credentials.items()
             },
-            _named(complete(_overlaid(for_all, layer), file_context)),
+            _named(complete(_overlaid(for_all, layer), file_context, bundle=bundle)),
             rules,
             _roots(table, path, text, within),
         )
@@ -178,7 +195,45 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
         _version(file_context.files_read),
         _policy_version(path, tables, file_context.files_read),
         (*notes, *_notes_about_sharing(file.gateway)),
+        source,
+        None if bundle is None else bundle.bundle,
+        "" if bundle is None else bundle.closed,
     )
+
+
+def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> PolicySource | None:
+    """The table `[policy]` of a gateway.toml alone; None: it has none. Raises ConfigError."""
+    from .policy_in_force import with_folder
+
+    file_context = FileContext(environ, cwd, _read)
+    path = file_context.find(path, cwd)
+    text = file_context.text(path, "--config")
+    tables = read_tables(path, text)
+    policy = layer_of(validated(path, text, tables, GatewayFile), tables, path, text, file_context).policy
+    return None if policy is None else with_folder(policy, POLICY_FOLDER)
+
+
+def policy_in_force_at_gateway(policy: PolicySource) -> InForce:
+    """The policy that a gateway with the files of this account would use. Raises ConfigError."""
+    from .policy_in_force import Reading, in_force
+
+    return in_force(policy, Reading(_read, read_layer, service.environment(service.own_account(), {})))
+
+
+def _signed_policy(
+    for_all: Layer, file_context: FileContext, hook_environ: Mapping[str, str], candidate: str
+) -> tuple[PolicySource | None, InForce | None]:
+    """Where the signed policy comes from, and the one in force, if the file has a table `[policy]`."""
+    if for_all.policy is None:
+        return None, None
+    from .policy_in_force import Reading, in_force, with_folder
+
+    source = with_folder(for_all.policy, POLICY_FOLDER)
+    bundle = in_force(source, Reading(_read, read_layer, hook_environ), candidate)
+    if bundle.manifest is not None:
+        file_context.files_read[bundle.folder] = bundle.manifest
+    layers = tuple(check_programs(layer, hook_environ, _ownership()) for layer in bundle.layers)
+    return source, replace(bundle, layers=layers)
 
 
 def _named(loaded: Loaded) -> Loaded:
@@ -308,6 +363,8 @@ def _notes_about_sharing(gateway: GatewayTable) -> Iterator[str]:
 
 def _check_administration(file: ConfigFile, path: str, key: str = "") -> None:
     """Raise ConfigError for keys that mean nothing here: the whole file is the administrator's."""
+    if key and file.policy is not None:
+        raise ConfigError(path, f"{key}policy: the signed policy is for all servers", "write it as [policy]")
     for name in ("managed_only", "require_trust"):
         if getattr(file, name):
             hint = "remove it: only root and the gateway's account can change this file and what it names"

@@ -107,6 +107,9 @@ class Gateway:
             raise
 
     def _admit(self, principal: Principal, server_name: str, caller_cwd: str, is_stateless: bool) -> GatewaySession:
+        if self.config.closed:
+            hint = "the gateway's administrator sees in its log why no policy is in force"
+            raise NotAdmitted(f"nothing may pass: {self.config.closed}", hint, HTTPStatus.SERVICE_UNAVAILABLE)
         server = self.config.servers.get(server_name)
         if server is None or not server.allows(principal):
             shown = server_name[:64].encode("unicode_escape").decode()
@@ -153,7 +156,7 @@ class Gateway:
         """The metrics, for Prometheus."""
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
-        return self.metrics.text(sessions, self.config.version, draining=self.leaving)
+        return self.metrics.text(sessions, self.config.version, draining=self.leaving, bundle=self.config.bundle)
 
     def _note_dropped(self, server: str) -> None:
         self.metrics.dropped_messages[server] += 1
@@ -187,8 +190,8 @@ class Gateway:
         for session in list(self.sessions):
             user = session.identity.principal
             server = config.servers.get(session.server.name)
-            allowed = server if server is not None and server.allows(user) else None
-            self._change(session, partial(session.change_policy, allowed))
+            may_use = server is not None and server.allows(user) and not config.closed
+            self._change(session, partial(session.change_policy, server if may_use else None))
         self.on_policy_change()
 
     def change_user(self, user: Principal) -> None:

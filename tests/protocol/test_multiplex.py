@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.protocol import fast_scan, multiplex, shared_client_side, shared_server_side, shared_tables
+from hookproxy.protocol.fast_scan import ReadCall, read_call
 from hookproxy.protocol.multiplex import SERVER, Multiplexer, Send
 from hookproxy.protocol.roots import Roots
 from hookproxy.protocol.shared_tables import (
@@ -1102,3 +1103,111 @@ def test_reports_are_bounded(shared: Shared) -> None:
     for attempt in range(300):
         shared.notify(f"vendor{attempt}")
     assert len(shared.reports) == multiplex.MAX_REPORTS
+
+
+# --- the fast path ---
+
+
+def lone_call(raw_id: int = 7, version: str = "2026-07-28") -> ReadCall:
+    """A call of a client that sends nothing else."""
+    params = f'{{"name":"t","arguments":{{"a":1}},{META}}}'
+    line = f'{{"jsonrpc":"2.0","id":{raw_id},"method":"tools/call","params":{params}}}'
+    call = read_call(line.encode(), version)
+    assert call is not None
+    return call
+
+
+def passed(shared: Shared, owner: str = "ann", raw_id: int = 7) -> tuple[int, ReadCall]:
+    sent = shared.mux.pass_call(owner, lone_call(raw_id))
+    assert sent is not None
+    return sent
+
+
+def result(raw_id: bytes, more: str = "") -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":{"content":[]%b}}' % (raw_id, more.encode())
+
+
+def test_a_call_on_the_fast_path_is_renumbered_and_its_response_has_its_own_id(shared: Shared) -> None:
+    earlier = shared.client()
+    sent = shared.request(earlier)
+    own = lone_call()
+    client, call = passed(shared)
+    assert (client, int(call.id)) == (earlier + 1, sent + 1)
+    assert call == ReadCall(
+        call.id, own.name, own.arguments, own.meta, own.line.replace(b'"id":7', b'"id":%b' % call.id), own.version
+    )
+    other, second = passed(shared, raw_id=8)
+    assert (other, int(second.id)) == (client + 1, sent + 2)
+    assert shared.mux.pass_response(second.id, result(second.id)) == (other, result(b"8"))
+    assert shared.mux.pass_response(call.id, result(call.id)) == (client, result(b"7"))
+    assert shared.mux.pass_response(call.id, result(call.id)) is None, "it is over"
+    assert shared.request(earlier, raw_id="2") == sent + 3
+    assert shared.mux.attach() == other + 1
+
+
+def test_a_call_of_a_session_does_not_take_the_fast_path(shared: Shared) -> None:
+    first = shared.mux.attach()
+    assert shared.mux.pass_call("ann", lone_call(version="")) is None
+    assert shared.mux.attach() == first + 1, "nothing was done"
+
+
+@pytest.mark.parametrize("more", [',"_meta":{"taskId":"x"}', ',"elicitationId":"x"'])
+def test_a_response_that_names_what_belongs_to_clients_is_read_as_all_others(shared: Shared, more: str) -> None:
+    client, call = passed(shared)
+    line = result(call.id, more)
+    assert shared.mux.pass_response(call.id, line) is None
+    assert shared.mux.from_server(line + b"\n") == [Send(client, result(b"7", more) + b"\n")]
+
+
+def test_an_error_is_read_as_all_other_responses(shared: Shared) -> None:
+    client, call = passed(shared)
+    error = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32603,"message":"no"}}'
+    assert shared.mux.pass_response(call.id, error % call.id) is None
+    assert shared.mux.from_server(error % call.id + b"\n") == [Send(client, error % b"7" + b"\n")]
+
+
+def test_a_response_to_another_call_ends_none_on_the_fast_path(shared: Shared) -> None:
+    client, call = passed(shared)
+    assert shared.mux.pass_response(b"99", result(b"99")) is None
+    assert shared.mux.pass_response(call.id, result(b"99")) is None
+    assert shared.mux.pass_response(call.id, result(call.id)) == (client, result(b"7"))
+
+
+def test_a_call_that_is_taken_back_leaves_no_client(shared: Shared) -> None:
+    client, call = passed(shared)
+    shared.mux.take_back(call.id)
+    assert shared.mux.pass_response(call.id, result(call.id)) is None
+    assert not shared.mux.awaits_response(client)
+
+
+def test_a_client_on_the_fast_path_is_like_all_others_once_something_else_happens(shared: Shared) -> None:
+    client, call = passed(shared)
+    assert shared.mux.awaits_response(client)
+    (cancelled,) = shared.mux.detach(client)
+    assert json.loads(cancelled.line)["params"]["requestId"] == int(call.id)
+    another, call = passed(shared)
+    assert shared.notify("progress", f'{{"progressToken":{int(call.id)},"progress":1}}') == [], "it asked for none"
+    task = '{"resultType":"task","taskId":"job","status":"working"}'
+    (created,) = shared.answer(int(call.id), task)
+    assert (created.to, json.loads(created.line)["id"]) == (another, 7)
+    poll = f'{{"taskId":"job",{META}}}'
+    others = shared.mux.attach("bob")
+    (refused,) = shared.say(others, f'{{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{poll}}}')
+    assert refused.to == others
+    of_ann = shared.mux.attach("ann")
+    assert shared.request(of_ann, "tasks/get", params=poll)
+
+
+def test_the_limit_of_a_response_is_told(shared: Shared) -> None:
+    client = shared.client()
+    sent = shared.request(client)
+    (error,) = shared.mux.lost_from_server(b"%d" % sent, 5_000_000, 4_000_000)
+    assert error.to == client
+    assert "4,000,000" in json.loads(error.line)["error"]["message"].replace("4000000", "4,000,000")
+
+
+def test_a_sentence_is_reported_once(shared: Shared) -> None:
+    for _ in range(2):
+        shared.answer(999)
+    assert len(shared.reports) == 1
+    assert "999" in shared.reports[0] or "response" in shared.reports[0]
