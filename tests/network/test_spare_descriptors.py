@@ -21,8 +21,7 @@ def exhausted() -> Iterator[SpareDescriptors]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 1, hard))
     used = [lowest]
     with suppress(OSError):
-        for _ in range(lowest + 1):
-            used.append(os.dup(0))
+        used.extend(os.dup(0) for _ in range(lowest + 1))
     yield spare
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
     for fd in used:
