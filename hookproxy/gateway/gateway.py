@@ -18,6 +18,7 @@ from ..model.errors import UserError
 from ..model.hooks import Session
 from ..model.principal import GROUP_SIGN
 from ..model.settings import Limit, Per
+from ..network.spare_descriptors import SpareDescriptors
 from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
@@ -71,6 +72,8 @@ class Gateway:
         self.sessions: set[GatewaySession] = set()
         self._open_calls = WeakValueDictionary[str, OpenCalls]()  # by user; the user's sessions keep them
         self._loads = WeakValueDictionary[str, UserLoad]()  # over Unix sockets, as above
+        self.spare = SpareDescriptors(0)
+        """What administrators and probes get when no other descriptors are left: `serve` keeps some."""
         self.leaving = False
         """It ends soon: balancers should send nothing more."""
         self.draining = False

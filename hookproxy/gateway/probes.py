@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..transports.http.listener_limits import ListenerLimits
 from ..transports.http.request_reader import Request
 from ..transports.http.responder import Headers, Responder
 from .http_listeners import is_trusted
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
     from .gateway import Gateway
 
 PATHS: Final = (b"/healthz", b"/readyz", b"/metrics")
+
+LIMITS: Final = ListenerLimits(
+    connections=64, strangers=64, strangers_of_network=16, body_bytes=0, head_bytes=8192, pipelined_requests=1
+)
+"""Of a listener for these alone: its peers are a few monitors and balancers."""
 
 _TEXT: Final[Headers] = ((b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store"))
 _METRICS: Final[Headers] = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
