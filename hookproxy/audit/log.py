@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from itertools import count
 from time import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -39,15 +39,47 @@ DEFERRED_SECONDS: Final = 0.02
 """A record that need not be written at once is written after this time: by then the call has been forwarded."""
 
 
+class AuditCounter(Protocol):
+    """Counts the lines of one or several audits."""
+
+    def written(self, lines: int) -> None:
+        """So many are in the file."""
+
+    def failed(self, path: str, problem: str) -> None:
+        """A line, or a call that must have one, could not be written now."""
+
+    def lost(self, lines: int) -> None:
+        """So many will never be in the file."""
+
+
+class _CountsNothing:
+    def written(self, lines: int) -> None: ...
+    def failed(self, path: str, problem: str) -> None: ...
+    def lost(self, lines: int) -> None: ...
+
+
 class Audit:
     """The audit file, opened when the first line is to be written. Without a configured file nothing happens."""
 
-    def __init__(self, settings: Settings, principal: Principal | None = None, policy: str = "") -> None:
-        """`principal` has opened the session at a gateway, whose policy has this version."""
+    def __init__(
+        self,
+        settings: Settings,
+        principal: Principal | None = None,
+        policy: str = "",
+        counter: AuditCounter | None = None,
+    ) -> None:
+        """`principal` has opened the session at a gateway, whose policy has this version.
+
+        A `counter` also reports that lines cannot be written: nobody else need do it.
+        """
         self.path = os_user.audit_path(settings.audit_file)
         self.needs_results = settings.otel or (bool(self.path) and settings.audit_results is not Results.NONE)
         """Results of calls are recorded somewhere."""
         self.required = settings.audit_required
+        self.reports_failures = counter is not None
+        """It is reported elsewhere that lines cannot be written."""
+        self._counter = counter or _CountsNothing()
+        self._begins = settings.audit_required or settings.audit_begun
         self._settings = settings
         self._run = os.urandom(_RUN_DIGITS).hex()[:_RUN_DIGITS]
         self._numbers = count(1)
@@ -56,7 +88,7 @@ class Audit:
         self._may_defer = settings.audit_default and not settings.audit_required
         self._deferred: list[Record] = []
         self._lines = Lines(settings, principal, policy)
-        self._waiting = WaitingLines(self._lines.of_note)
+        self._waiting = WaitingLines(self._lines.of_note, self._counter)
         self._collector = _collector(settings) if settings.otel else None
         self._file: AppendFile | None = None  # its module is imported with the first line
         self.in_flight: dict[str, tuple[Record, Call, float]] = {}
@@ -82,11 +114,14 @@ class Audit:
             else:
                 file.ready()
         except OSError as error:
-            return self._reason(error)
+            return self._failed(error)
         return ""
 
-    def _reason(self, error: OSError) -> str:
-        return f"{error.filename or self.path}: {error.strerror}"
+    def _failed(self, error: OSError) -> str:
+        """Count a failure. Returns why it is one."""
+        problem = f"{error.filename or self.path}: {error.strerror}"
+        self._counter.failed(self.path, problem)
+        return problem
 
     def _open(self) -> AppendFile:
         if self._file is None:
@@ -103,18 +138,20 @@ class Audit:
         return span.env
 
     def write_begun(self, record: Record) -> str:
-        """If records are required, append a line before the call is forwarded. Returns why it could not be written.
+        """Append a line before the call is forwarded, if the settings want it.
 
-        Then nothing of it is kept: the call is refused.
+        Returns why it could not be written if records are required. Then nothing of it is kept: the call is refused.
         """
-        if not (self.required and self.path) or record.begun:
+        if not (self._begins and self.path) or record.begun:
             return ""
         try:
             file = self._open()
             self._waiting.write_to(file)
-            file.append(self._lines.of_call(replace(record, result="begun")), leave_space=True)
+            file.append(self._lines.of_call(replace(record, result="begun")), leave_space=self.required)
         except OSError as error:
-            return self._reason(error)
+            problem = self._failed(error)
+            return problem if self.required else ""
+        self._counter.written(1)
         record.begun = True
         return ""
 
@@ -167,6 +204,7 @@ class Audit:
         problem = ""
         if self._deferred or self._waiting:
             problem = self.flush()
+            self._counter.lost(self._waiting.count)
         if self._file is not None:
             self._file.close()
         if self._collector is not None:
@@ -180,9 +218,10 @@ class WaitingLines:
     What comes when too many wait is lost; how many that were is a line of its own.
     """
 
-    def __init__(self, note: Callable[[str], bytes]) -> None:
+    def __init__(self, note: Callable[[str], bytes], counter: AuditCounter) -> None:
         """`note` makes a line about the audit itself."""
         self._note = note
+        self._counter = counter
         self._lines: list[bytes] = []
         self._size = 0  # bytes in `_lines`
         self._lost = 0
@@ -191,10 +230,16 @@ class WaitingLines:
     def __bool__(self) -> bool:
         return bool(self._lines)
 
+    @property
+    def count(self) -> int:
+        """How many lines wait."""
+        return len(self._lines)
+
     def keep(self, line: bytes) -> None:
         """Keep the line until it is written."""
         if self._size + len(line) > _MOST_WAITING and self._lines:
             self._lost += 1
+            self._counter.lost(1)
         else:
             self._lines.append(line)
             self._size += len(line)
@@ -203,6 +248,7 @@ class WaitingLines:
         """Write all lines, none in two writes, so that lines of several writers do not mix. Raises OSError."""
         while self._lines:
             written = file.append_some(self._lines)
+            self._counter.written(written)
             self._size -= sum(map(len, self._lines[:written]))
             del self._lines[:written]
             if not self._lines and (self._lost or file.rotation_error or self._rotation_failed):

@@ -29,6 +29,7 @@ from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, Serve
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile
 from .parse import read_tables, validated
+from .policy_digest import PolicyParts, contents_of, parts_of, version_of
 from .validate import check_permission_rules, rule_places
 
 _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "audit_redact", "audit_redact_keys")
@@ -92,11 +93,15 @@ class GatewayConfig(Struct, frozen=True):
     seal_keys: tuple[SealKey, ...]
     """The keys of approvals; empty: the process makes its own."""
     version: str
-    """The SHA-256 of the files that were read, in hexadecimal: two that differ are different policies."""
+    """The SHA-256 of all that decides, in hexadecimal (`policy_digest`): two that differ are different policies."""
     policy: str
     """The SHA-256 of what holds for calls: the same for gateways whose files differ only in the table `[gateway]`."""
     notes: tuple[str, ...]
     """What does not do what its author wrote, and what can never happen behind MCP; as `Loaded`."""
+    parts: PolicyParts = {}
+    """The files that decide, as `version` covers them."""
+    tables: Mapping[str, object] = {}
+    """What stands in the file, before validation."""
 
 
 def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConfig:
@@ -128,26 +133,33 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
                 key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
                 for key, text in table.credentials.items()
             },
-            _named(complete(_overlaid(for_all, layer), file_context)),
+            _for_gateway(complete(_overlaid(for_all, layer), file_context)),
             rules,
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
+    loaded = [server.loaded for server in servers.values()]
+    parts = parts_of(file_context.files_read, loaded, hook_environ, os.path.dirname(path))
     return GatewayConfig(
         path,
         file.gateway,
         servers,
         tuple(_seal_keys(file.gateway, path, environ)),
-        _version(file_context.files_read),
-        _policy_version(path, tables, file_context.files_read),
+        version_of(parts),
+        _policy_version(path, tables, parts),
         (*notes, *_notes_about_sharing(file.gateway)),
+        parts,
+        tables,
     )
 
 
-def _named(loaded: Loaded) -> Loaded:
-    return replace(loaded, settings=replace(loaded.settings, called="the gateway's configuration"))
+def _for_gateway(loaded: Loaded) -> Loaded:
+    """With the defaults of a gateway: a call of somebody else must not be lost with the process that ran it."""
+    begun = loaded.settings.audit_begun or "audit_begun" not in loaded.set_by
+    settings = replace(loaded.settings, called="the gateway's configuration", audit_begun=begun)
+    return replace(loaded, settings=settings)
 
 
 def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
@@ -171,21 +183,12 @@ def _ownership() -> Ownership:
     return Ownership(owners, owner, "the gateway's files", True)
 
 
-def _version(files: Mapping[str, FileSnapshot]) -> str:
-    digest = hashlib.sha256()
-    for path, snapshot in sorted(files.items()):
-        digest.update(hashlib.sha256(path.encode(errors="surrogateescape")).digest())
-        digest.update(hashlib.sha256(snapshot.data).digest())
-    return digest.hexdigest()
-
-
-def _policy_version(path: str, tables: Mapping[str, object], files: Mapping[str, FileSnapshot]) -> str:
-    """As `GatewayConfig.policy`. Where the files lie does not matter."""
+def _policy_version(path: str, tables: Mapping[str, object], parts: PolicyParts) -> str:
+    """As `GatewayConfig.policy`. Where the files lie does not matter, nor the version of hookproxy."""
     digest = hashlib.sha256()
     own = {name: table for name, table in tables.items() if name != "gateway"}
     digest.update(hashlib.sha256(msgspec.json.encode(own, order="deterministic")).digest())
-    others = (snapshot.data for name, snapshot in files.items() if name != path)
-    digest.update(b"".join(sorted(hashlib.sha256(data).digest() for data in others)))
+    digest.update(contents_of(parts, path))
     return digest.hexdigest()
 
 

@@ -45,6 +45,7 @@ KEYS_OF_SETTINGS: Final = {
     "audit_file": "audit.file",
     "audit_enabled": "audit.enabled",
     "audit_required": "audit.required",
+    "audit_begun": "audit.begun",
     "audit_digest": "audit.arguments",
     "audit_results": "audit.results",
     "audit_all_calls": "audit.calls",

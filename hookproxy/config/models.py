@@ -260,7 +260,13 @@ class Audit(Table, frozen=True):
     account that runs hookproxy. If the path ends with a slash, USER.jsonl is added.
     """
     required: bool = False
-    """true refuses a call when its audit line cannot be written."""
+    """true refuses a call when its audit line cannot be written. Then a line is written before each call, as with
+    `begun`.
+    """
+    begun: bool | None = None
+    """true writes a line before a call is forwarded, too, with the result `begun`: so calls that were running when
+    hookproxy was killed are in the audit. Default: true for a gateway, else only where `required` is true.
+    """
     arguments: Literal["full", "digest"] | None = None
     """ "full" records the arguments of calls, and what hooks before a call got and printed; "digest" records the
     SHA-256 of these instead. Default: "full" if `file` is set, else "digest".

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 PATHS: Final = (b"/healthz", b"/readyz", b"/metrics")
 
+_NOT_RECORDED: Final = b"the audit cannot be written, and calls are refused\n"  # the log says why
 _TEXT: Final[Headers] = ((b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store"))
 _METRICS: Final[Headers] = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
 
@@ -24,7 +25,8 @@ def respond(gateway: Gateway, request: Request, responder: Responder) -> None:
     elif request.target == b"/healthz":
         responder.respond(200, _TEXT, b"ok\n")
     elif request.target == b"/readyz":
-        responder.respond(*(503, _TEXT, b"ending\n") if gateway.leaving else (200, _TEXT, b"ready\n"))
+        problem = b"ending\n" if gateway.leaving else _NOT_RECORDED if gateway.health.problem() else b""
+        responder.respond(*(503, _TEXT, problem) if problem else (200, _TEXT, b"ready\n"))
     elif request.target == b"/metrics":
         responder.respond(200, _METRICS, gateway.metrics_text().encode())
     else:

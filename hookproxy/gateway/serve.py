@@ -23,6 +23,7 @@ from ..model.errors import UserError, describe_error
 from ..session.live_feed import LiveFeed, open_feed
 from .gateway import Gateway
 from .log import GatewayLog
+from .policy_watch import PolicyWatch
 from .revocations import Revocations
 from .servers import Servers
 from .shared_approvals import SharedApprovals
@@ -106,6 +107,7 @@ async def _serve(
             tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
             tasks.start_soon(SharedApprovals(gateway.store, feed, lambda: gateway.seal_keys, report).share)
+        tasks.start_soon(PolicyWatch(gateway, report).watch)
         if config.gateway.audit_export is not None:
             from .audit_export import AuditExport
 
@@ -239,6 +241,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report, manager: Service
         if config.gateway != gateway.config.gateway:
             says.append("[gateway] has changed: its limits and seal keys are in force, the rest only after a restart")
         same = " as before" if config.version == gateway.config.version else ""
+        says += _changes(gateway.config, config)
         gateway.change_policy(config)
         gateway.metrics.reloads["ok"] += 1
         says.append(f"policy {config.version[:12]} is in force{same}")
@@ -246,6 +249,13 @@ async def _reload(gateway: Gateway, load: Load, report: Report, manager: Service
         report(text)
     manager.ready(_what_it_serves(gateway.config))
     return Reloaded(not why, says)
+
+
+def _changes(old: GatewayConfig, new: GatewayConfig) -> list[str]:
+    """A line for each key and each file by which two configurations differ."""
+    from ..config.policy_digest import changed_keys, changed_parts
+
+    return [*changed_keys(old.tables, new.tables), *changed_parts(old.parts, new.parts, new.path)]
 
 
 async def _drain(

@@ -150,6 +150,8 @@ class Settings(Struct, frozen=True):
     audit_enabled: bool = True
     """A run that names no file writes to the one in the state folder."""
     audit_required: bool = False
+    audit_begun: bool = False
+    """A line is written before a call is forwarded, too; always if records are required."""
     audit_digest: bool = False
     """The audit contains the SHA-256 of the arguments instead of the arguments."""
     audit_results: Results = Results.OUTCOME
