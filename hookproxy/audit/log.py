@@ -27,6 +27,8 @@ from .lines import TEXT_LIMIT, Lines, verdict_word
 
 if TYPE_CHECKING:
     from .append_file import AppendFile
+    from .opened_file import FileOptions
+    from .sealer import Sealer
     from .telemetry import Collector
 
 NOT_WRITTEN: Final = "the audit log cannot be written"
@@ -91,13 +93,16 @@ class Audit:
         self._waiting = WaitingLines(self._lines.of_note, self._counter)
         self._collector = _collector(settings) if settings.otel else None
         self._file: AppendFile | None = None  # its module is imported with the first line
+        self._sealer: Sealer | None = None  # so is that of this
+        self._report_problem: Callable[[str], None] | None = None
         self.in_flight: dict[str, tuple[Record, Call, float]] = {}
         """The calls that have not ended, by their ids, with the time at which they came, in seconds since 1970."""
         self.on_ended: Callable[[Record], None] | None = None
         """Called with each call that has ended."""
 
     def report_to(self, report: Callable[[str], None]) -> None:
-        """Report problems of telemetry there, from any thread."""
+        """Report problems of telemetry and of signatures there, from any thread."""
+        self._report_problem = report
         if self._collector is not None:
             from . import telemetry
 
@@ -110,7 +115,7 @@ class Audit:
         try:
             file = self._open()
             if self._waiting:
-                self._waiting.write_to(file)
+                self._waiting.write_to(file, self._note_written)
             else:
                 file.ready()
         except OSError as error:
@@ -126,6 +131,12 @@ class Audit:
     def _open(self) -> AppendFile:
         if self._file is None:
             self._file = _append_file(self._settings, self.path)
+        if self._sealer is None and self._settings.audit_sign_key:
+            from . import sealer
+
+            self._sealer = sealer.acquire(self.path, _file_options(self._settings, self.path), self._settings)
+            if self._report_problem is not None:
+                self._sealer.report = self._report_problem
         return self._file
 
     def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:
@@ -146,14 +157,20 @@ class Audit:
             return ""
         try:
             file = self._open()
-            self._waiting.write_to(file)
-            file.append(self._lines.of_call(replace(record, result="begun")), leave_space=self.required)
+            self._waiting.write_to(file, self._note_written)
+            line = self._lines.of_call(replace(record, result="begun"))
+            file.append(line, leave_space=self.required)
         except OSError as error:
             problem = self._failed(error)
             return problem if self.required else ""
-        self._counter.written(1)
+        self._note_written(1, len(line))
         record.begun = True
         return ""
+
+    def _note_written(self, count: int, size: int) -> None:
+        self._counter.written(count)
+        if self._sealer is not None:
+            self._sealer.note_lines(count, size)
 
     def write(self, record: Record) -> str:
         """Append the record's line. Returns why it could not be written, or nothing; then it is tried again later."""
@@ -207,6 +224,11 @@ class Audit:
             self._counter.lost(self._waiting.count)
         if self._file is not None:
             self._file.close()
+        if self._sealer is not None:
+            from . import sealer
+
+            sealer.release(self._sealer)
+            self._sealer = None
         if self._collector is not None:
             self._collector.close()
         return problem
@@ -244,12 +266,16 @@ class WaitingLines:
             self._lines.append(line)
             self._size += len(line)
 
-    def write_to(self, file: AppendFile) -> None:
-        """Write all lines, none in two writes, so that lines of several writers do not mix. Raises OSError."""
+    def write_to(self, file: AppendFile, note_written: Callable[[int, int], None]) -> None:
+        """Write all lines, none in two writes, so that lines of several writers do not mix. Raises OSError.
+
+        `note_written` is told the number of lines that were written, and of their bytes.
+        """
         while self._lines:
             written = file.append_some(self._lines)
-            self._counter.written(written)
-            self._size -= sum(map(len, self._lines[:written]))
+            size = sum(map(len, self._lines[:written]))
+            note_written(written, size)
+            self._size -= size
             del self._lines[:written]
             if not self._lines and (self._lost or file.rotation_error or self._rotation_failed):
                 self._add_notes(file)
@@ -266,19 +292,21 @@ class WaitingLines:
 
 def _append_file(settings: Settings, path: str) -> AppendFile:
     from .append_file import AppendFile
+
+    return AppendFile(path, _file_options(settings, path))
+
+
+def _file_options(settings: Settings, path: str) -> FileOptions:
     from .opened_file import FileOptions
 
-    return AppendFile(
-        path,
-        FileOptions(
-            chain=settings.audit_chain,
-            key_file=settings.audit_chain_key_file,
-            shared=settings.audit_shared,
-            # nobody named the default file: a link in its place would choose where the lines go, also root's
-            private=(settings.audit_default or path != settings.audit_file) and not settings.audit_shared,
-            limit=settings.audit_max_file_bytes,
-            keep=settings.audit_keep_files,
-        ),
+    return FileOptions(
+        chain=settings.audit_chain or bool(settings.audit_sign_key),
+        key_file=settings.audit_chain_key_file,
+        shared=settings.audit_shared,
+        # nobody named the default file: a link in its place would choose where the lines go, also root's
+        private=(settings.audit_default or path != settings.audit_file) and not settings.audit_shared,
+        limit=settings.audit_max_file_bytes,
+        keep=settings.audit_keep_files,
     )
 
 

@@ -30,6 +30,7 @@ from .load import Loaded, complete, layer_of
 from .models import ConfigFile
 from .parse import read_tables, validated
 from .policy_digest import PolicyParts, contents_of, parts_of, version_of
+from .secret_files import with_credentials_folder
 from .validate import check_permission_rules, rule_places
 
 _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "audit_redact", "audit_redact_keys")
@@ -38,9 +39,6 @@ _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "au
 _SHORTEST_KEY: Final = 32  # bytes: the output of SHA-256
 _LONGEST_KEY: Final = 4096  # bytes: a longer file is something else
 _FEWEST_BYTES: Final = 8  # different ones: 32 random bytes have more, a placeholder has fewer
-
-_CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
-"""The folder of systemd's credentials for a service, at the beginning of a path."""
 
 
 class GatewayServer(Struct, frozen=True):
@@ -344,11 +342,5 @@ def _rules_for_users(
 
 def _secret_path(text: str, path: str, key: str, environ: Mapping[str, str]) -> str:
     """The absolute path of a secret's file. Raises ConfigError."""
-    file = text.removeprefix("file:")
-    if file.startswith(_CREDENTIALS_FOLDER):
-        folder = environ.get("CREDENTIALS_DIRECTORY", "")
-        if not os.path.isabs(folder):
-            hint = "it is set for a systemd service with LoadCredential= or LoadCredentialEncrypted="
-            raise ConfigError(path, f"{key}: the variable CREDENTIALS_DIRECTORY is not set", hint)
-        file = os.path.join(folder, file.removeprefix(_CREDENTIALS_FOLDER))
+    file = with_credentials_folder(text.removeprefix("file:"), path, key, environ)
     return os.path.normpath(os.path.join(os.path.dirname(path), file))

@@ -160,6 +160,12 @@ class Settings(Struct, frozen=True):
     """Each line contains the hash of the line before it."""
     audit_chain_key_file: str = ""
     """The file with the key of the chain; empty: it has none."""
+    audit_sign_key: str = ""
+    """The file with the private key that signs checkpoints; empty: there are none."""
+    audit_checkpoint_lines: int = 100
+    """After so many lines, a checkpoint is written: as many as signing them takes one millisecond."""
+    audit_checkpoint_seconds: float = 60.0
+    """After this time, lines are signed in any case: what a crash leaves unsigned is a minute of calls at most."""
     audit_shared: bool = False
     """The file belongs to a group of accounts."""
     audit_max_file_bytes: int = 0
