@@ -121,8 +121,12 @@ def contents_of(parts: PolicyParts, without: str) -> bytes:
 
 
 def changed_since(parts: PolicyParts) -> list[str]:
-    """The files that are not as they were when the policy was read, which a stat of each one shows."""
-    touched = [path for path, part in parts.items() if path != VERSION and _signature(path) != part.signature]
+    """The files that are not as they were when the policy was read, which a stat of each one shows.
+
+    A folder stands for a signed policy, which whoever fetches it compares.
+    """
+    files = {path: part for path, part in parts.items() if path != VERSION and not os.path.isdir(path)}
+    touched = [path for path, part in files.items() if _signature(path) != part.signature]
     return [path for path in touched if part_at(path).digest != parts[path].digest]
 
 

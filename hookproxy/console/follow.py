@@ -105,7 +105,7 @@ class _Connection:
 
     async def read(self) -> None:
         """Read what the run says, until it ends. Raises OSError, Unreadable."""
-        if unix_socket.account_of_peer(self._connection)[0] not in (0, os.geteuid()):
+        if unix_socket.uid_of_peer(self._connection) not in (0, os.geteuid()):
             raise messages.Unreadable("another account listens there")
         begun = bytearray()
         while piece := await self._receive():

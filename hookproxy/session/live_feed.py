@@ -500,7 +500,7 @@ class LiveFeed:
         """Serve one console. A defect in this ends the connection, and never a call."""
         try:
             with connection:
-                uid, _ = unix_socket.account_of_peer(connection)
+                uid = unix_socket.uid_of_peer(connection)
                 if uid not in (0, os.geteuid()):
                     self._report(f"a console of user {uid} was turned away")
                 elif len(self._consoles) >= _MOST_CONSOLES:
