@@ -20,7 +20,7 @@ from ..model.env_references import REFERENCE
 from ..model.errors import ConfigError
 from ..model.hooks import Session
 from ..model.principal import Principal
-from ..model.settings import Settings
+from ..model.settings import OnAsk, OnFailure, Settings
 from ..processes import service
 from ..protocol.request_state import SealKey
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
@@ -154,7 +154,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
                 key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
                 for key, text in table.credentials.items()
             },
-            _named(complete(_overlaid(for_all, layer), file_context)),
+            _of_gateway(complete(_overlaid(for_all, layer), file_context), file.roles, f"{path}: servers.{name}"),
             rules,
         )
     notes = dict.fromkeys(
@@ -174,8 +174,16 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     )
 
 
-def _named(loaded: Loaded) -> Loaded:
-    return replace(loaded, settings=replace(loaded.settings, called="the gateway's configuration"))
+def _of_gateway(loaded: Loaded, roles: Roles, place: str) -> Loaded:
+    """The settings as those of a gateway. Raises ConfigError for those that would approve calls without approvers."""
+    settings = replace(loaded.settings, called="the gateway's configuration", approvers=tuple(roles.approver))
+    if roles.approver:
+        hint = 'remove it, or write "deny"; roles.approver says who approves calls'
+        if settings.on_ask is OnAsk.ALLOW:
+            raise ConfigError(place, 'on_ask = "allow" would approve calls that only roles.approver may', hint)
+        if settings.on_ask_fallback is OnFailure.ALLOW:
+            raise ConfigError(place, 'on_ask_fallback = "allow" would approve calls that only roles.approver may', hint)
+    return replace(loaded, settings=settings)
 
 
 def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:

@@ -44,7 +44,7 @@ from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.stateless_channel import StatelessChannel
 from ..transports.user_load import UserLoad
 from . import probes
-from .gateway import NotAdmitted
+from .gateway import BLOCKED, NotAdmitted
 from .http_listeners import is_trusted, networks
 from .open_streams import OpenStreams
 from .session import GatewaySession, new_session_id
@@ -312,7 +312,10 @@ class HttpAgents:
             self._gateway.metrics.refused_requests[str(sender.status)] += 1
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
-        checked = self._checked(request, sender)
+        if self._gateway.blocked.blocks(sender):
+            checked: Accepted | Rejected = _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+        else:
+            checked = self._checked(request, sender)
         if isinstance(checked, Rejected):
             self._report(f"a request of {sender.name} was refused: {checked.reason}")
         else:
@@ -458,7 +461,7 @@ class HttpAgents:
             self._forget(opened)
             self._unused.discard(opened)
             if why:
-                opened.channel.fail(why)
+                opened.channel.fail_waiting(why)
             opened.channel.close()
             user_id = opened.session.identity.principal.id
             self._users[user_id].sessions -= 1
