@@ -103,6 +103,8 @@ class Lines:
             writer = os_user.writer(self._principal)
             if self._policy:
                 writer["policy"] = self._policy
+            if (bundle := self._settings.bundle) is not None:
+                writer["bundle"] = {"version": bundle.version, "ring": bundle.ring, "digest": bundle.digest}
             self._made = _redaction(self._settings), writer
         return self._made
 

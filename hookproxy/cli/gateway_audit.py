@@ -1,4 +1,4 @@
-"""The audit of a running gateway for its auditors, who may not open its files: the gateway hands them out for reading."""
+"""The audit of a running gateway for its auditors, who may not open its files: the gateway hands out descriptors."""
 
 from __future__ import annotations
 

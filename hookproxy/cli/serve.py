@@ -42,8 +42,8 @@ def main(arguments: Sequence[str]) -> int:
     process.prepare_for_children()
     cwd = working_directory()
 
-    def load() -> GatewayConfig:
-        loaded = _named(load_gateway(options.config, os.environ, cwd), options.instance)
+    def load(candidate: str = "") -> GatewayConfig:
+        loaded = _named(load_gateway(options.config, os.environ, cwd, candidate), options.instance)
         check_policy(loaded)
         return replace(loaded, notes=(*loaded.notes, *start_problems(loaded)))
 

@@ -9,8 +9,8 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec.json
 from msgspec import Struct
@@ -27,10 +27,14 @@ from ..trust.managed_files import Ownership, check_programs, read_owned, resolve
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
 from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, Roles, ServerTable, UserRules
-from .load import Loaded, complete, layer_of
+from .load import Loaded, complete, layer_of, read_layer
 from .models import ConfigFile
 from .parse import read_tables, validated
 from .validate import check_permission_rules, rule_places
+
+if TYPE_CHECKING:
+    from ..model.policy_source import PolicyBundle, PolicySource
+    from .policy_in_force import InForce
 
 _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "audit_redact", "audit_redact_keys")
 """Settings of a server that are added to those for all servers. All others replace them."""
@@ -38,6 +42,12 @@ _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "au
 _SHORTEST_KEY: Final = 32  # bytes: the output of SHA-256
 _LONGEST_KEY: Final = 4096  # bytes: a longer file is something else
 _FEWEST_BYTES: Final = 8  # different ones: 32 random bytes have more, a placeholder has fewer
+
+POLICY_FOLDER: Final = "/var/lib/hookproxy/policy"
+"""Where a gateway keeps the signed policies that it has taken: in the folder that systemd makes for its state."""
+
+_ROOTS_OF_AGENTS: Final = "*"
+"""The only entry of `roots` where the agents' own reach the server."""
 
 _CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
 """The folder of systemd's credentials for a service, at the beginning of a path."""
@@ -55,6 +65,8 @@ class GatewayServer(Struct, frozen=True):
     loaded: Loaded
     rules_for_users: tuple[tuple[UserRules, Mapping[str, str]], ...]
     """Permission rules for some people only, each table with the places of its rules, as `Settings.rule_places`."""
+    roots: tuple[tuple[str, str], ...] | None = ()
+    """Address and name of each folder that the server gets as a root; None: those that agents name themselves."""
 
     def allows(self, principal: Principal) -> bool:
         """Whether this user may use the server."""
@@ -67,6 +79,7 @@ class GatewayServer(Struct, frozen=True):
             any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
             or self.cwd != other.cwd
             or self.credentials != other.credentials
+            or self.roots != other.roots
         )
 
     @property
@@ -123,10 +136,19 @@ class GatewayConfig(Struct, frozen=True):
     """The SHA-256 of what holds for calls: the same for gateways whose files differ only in the table `[gateway]`."""
     notes: tuple[str, ...]
     """What does not do what its author wrote, and what can never happen behind MCP; as `Loaded`."""
+    source: PolicySource | None = None
+    """Where the signed policy comes from; None: there is none."""
+    bundle: PolicyBundle | None = None
+    """The signed policy in force."""
+    closed: str = ""
+    """Why no server may be used, a sentence without a full stop; empty: they may."""
 
 
-def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConfig:
-    """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError."""
+def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str = "") -> GatewayConfig:
+    """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError.
+
+    With the signed policy in the folder `candidate`, in place of the one that was taken last.
+    """
     file_context = FileContext(environ, cwd, _read)
     path = file_context.find(path, cwd)
     text = file_context.text(path, "--config")
@@ -139,6 +161,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     hook_environ = service.environment(service.own_account(), {})
     for_all = check_programs(layer_of(file, tables, path, text, file_context), hook_environ, _ownership())
     rules_for_all = tuple(_rules_for_users(file.permissions, path, text, ()))
+    source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
     servers = {}
     for name, table in file.servers.items():
         within = ("servers", name)
@@ -154,8 +177,11 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
                 key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
                 for key, text in table.credentials.items()
             },
-            _of_gateway(complete(_overlaid(for_all, layer), file_context), file.roles, f"{path}: servers.{name}"),
+            _of_gateway(
+                complete(_overlaid(for_all, layer), file_context, bundle=bundle), file.roles, f"{path}: servers.{name}"
+            ),
             rules,
+            _roots(table, path, text, within),
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
@@ -171,6 +197,9 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
         _version(file_context.files_read),
         _policy_version(path, tables, file_context.files_read),
         (*notes, *_notes_about_sharing(file.gateway)),
+        source,
+        None if bundle is None else bundle.bundle,
+        "" if bundle is None else bundle.closed,
     )
 
 
@@ -184,6 +213,41 @@ def _of_gateway(loaded: Loaded, roles: Roles, place: str) -> Loaded:
         if settings.on_ask_fallback is OnFailure.ALLOW:
             raise ConfigError(place, 'on_ask_fallback = "allow" would approve calls that only roles.approver may', hint)
     return replace(loaded, settings=settings)
+
+
+def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> PolicySource | None:
+    """The table `[policy]` of a gateway.toml alone; None: it has none. Raises ConfigError."""
+    from .policy_in_force import with_folder
+
+    file_context = FileContext(environ, cwd, _read)
+    path = file_context.find(path, cwd)
+    text = file_context.text(path, "--config")
+    tables = read_tables(path, text)
+    policy = layer_of(validated(path, text, tables, GatewayFile), tables, path, text, file_context).policy
+    return None if policy is None else with_folder(policy, POLICY_FOLDER)
+
+
+def policy_in_force_at_gateway(policy: PolicySource) -> InForce:
+    """The policy that a gateway with the files of this account would use. Raises ConfigError."""
+    from .policy_in_force import Reading, in_force
+
+    return in_force(policy, Reading(_read, read_layer, service.environment(service.own_account(), {})))
+
+
+def _signed_policy(
+    for_all: Layer, file_context: FileContext, hook_environ: Mapping[str, str], candidate: str
+) -> tuple[PolicySource | None, InForce | None]:
+    """Where the signed policy comes from, and the one in force, if the file has a table `[policy]`."""
+    if for_all.policy is None:
+        return None, None
+    from .policy_in_force import Reading, in_force, with_folder
+
+    source = with_folder(for_all.policy, POLICY_FOLDER)
+    bundle = in_force(source, Reading(_read, read_layer, hook_environ), candidate)
+    if bundle.manifest is not None:
+        file_context.files_read[bundle.folder] = bundle.manifest
+    layers = tuple(check_programs(layer, hook_environ, _ownership()) for layer in bundle.layers)
+    return source, replace(bundle, layers=layers)
 
 
 def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
@@ -309,6 +373,8 @@ def _notes_about_sharing(gateway: GatewayTable) -> Iterator[str]:
 
 def _check_administration(file: ConfigFile, path: str, key: str = "") -> None:
     """Raise ConfigError for keys that mean nothing here: the whole file is the administrator's."""
+    if key and file.policy is not None:
+        raise ConfigError(path, f"{key}policy: the signed policy is for all servers", "write it as [policy]")
     for name in ("managed_only", "require_trust"):
         if getattr(file, name):
             hint = "remove it: only root and the gateway's account can change this file and what it names"
@@ -335,6 +401,30 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
     people = _check_people(table.users or (), path, f"{key}.allow")
     _check_administration(table, path, f"{key}.")
     return people + _check_permission_rules_for_users(table.permissions, path, within)
+
+
+def _roots(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+    """As `GatewayServer.roots`. Raises ConfigError."""
+    if table.roots is None:
+        return None if table.from_caller else ()
+    if table.roots == [_ROOTS_OF_AGENTS]:
+        return None
+    return tuple(_root(root, path, text, (*within, "roots", number)) for number, root in enumerate(table.roots))
+
+
+def _root(root: str, path: str, text: str, place: tuple[str | int, ...]) -> tuple[str, str]:
+    folder = root
+    if "://" in root:
+        address = urlsplit(root)
+        is_file = address.scheme == "file" and address.netloc in ("", "localhost") and address.path.startswith("/")
+        folder = unquote(address.path) if is_file and not (address.query or address.fragment) else ""
+    if not folder or not folder.isprintable() or "*" in folder:
+        where = f"{path}:{line}" if (line := line_of(text, place)) else path
+        key = f"{'.'.join(map(str, place[:-1]))}[{place[-1]}]"
+        hint = f'write the path of a folder, its file:// address, or ["{_ROOTS_OF_AGENTS}"] alone for what agents say'
+        raise ConfigError(where, f"{key}: {root!r} is not a folder", hint)
+    folder = os.path.normpath(os.path.join(os.path.dirname(path), folder))
+    return f"file://{quote(folder)}", os.path.basename(folder) or folder
 
 
 def _check_headers(table: ServerTable, where: str, key: str) -> None:

@@ -239,6 +239,12 @@ class ServerTable(ConfigFile, frozen=True):
     """Who shares a process of this server: "session" starts one for each session, "user" one for each user, "all" one
     for everybody.
     """
+    roots: list[_Text] | None = None
+    """The folders that the server gets when it asks its agent for roots, as paths or as file:// addresses. A relative
+    path starts from the folder of gateway.toml. What agents say themselves never reaches the server: it would work in
+    any folder that they name, with the rights of the gateway. ["*"] lets it pass all the same. Default: none; for
+    `from_caller`, what the agent says.
+    """
     idle_seconds: Annotated[float, Meta(ge=1)] = 900.0
     """How long a shared process without a session is kept, and how long a session over HTTP may be unused."""
     max_sessions: Annotated[int, Meta(ge=1)] = 1024

@@ -71,6 +71,7 @@ class Gateway:
         self.accounts = Accounts(report, self._groups_of_rules)
         self.servers = servers
         self.metrics = Metrics()
+        servers.on_dropped = self._note_dropped
         table, folder = config.gateway.store, os.path.dirname(config.path)
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
@@ -119,6 +120,9 @@ class Gateway:
     def _admit(self, principal: Principal, server_name: str, caller_cwd: str, is_stateless: bool) -> GatewaySession:
         if self.blocked.blocks(principal):
             raise NotAdmitted(BLOCKED, "ask the gateway's administrator", HTTPStatus.FORBIDDEN)
+        if self.config.closed:
+            hint = "the gateway's administrator sees in its log why no policy is in force"
+            raise NotAdmitted(f"nothing may pass: {self.config.closed}", hint, HTTPStatus.SERVICE_UNAVAILABLE)
         server = self.config.servers.get(server_name)
         if server is None or not server.allows(principal):
             shown = server_name[:64].encode("unicode_escape").decode()
@@ -190,7 +194,10 @@ class Gateway:
         """The metrics, for Prometheus."""
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
-        return self.metrics.text(sessions, self.config.version, draining=self.leaving)
+        return self.metrics.text(sessions, self.config.version, draining=self.leaving, bundle=self.config.bundle)
+
+    def _note_dropped(self, server: str) -> None:
+        self.metrics.dropped_messages[server] += 1
 
     def _load_of(self, principal: Principal) -> UserLoad:
         """What waits for the agents of a user."""
@@ -221,8 +228,8 @@ class Gateway:
         for session in list(self.sessions):
             user = session.identity.principal
             server = config.servers.get(session.server.name)
-            allowed = server if server is not None and server.allows(user) else None
-            self._change(session, partial(session.change_policy, allowed))
+            may_use = server is not None and server.allows(user) and not config.closed
+            self._change(session, partial(session.change_policy, server if may_use else None))
         self.on_policy_change()
 
     def change_user(self, user: Principal) -> None:

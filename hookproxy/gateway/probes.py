@@ -24,7 +24,8 @@ def respond(gateway: Gateway, request: Request, responder: Responder) -> None:
     elif request.target == b"/healthz":
         responder.respond(200, _TEXT, b"ok\n")
     elif request.target == b"/readyz":
-        responder.respond(*(503, _TEXT, b"ending\n") if gateway.leaving else (200, _TEXT, b"ready\n"))
+        why_not = "ending" if gateway.leaving else gateway.config.closed and f"closed: {gateway.config.closed}"
+        responder.respond(*(503, _TEXT, f"{why_not}\n".encode()) if why_not else (200, _TEXT, b"ready\n"))
     elif request.target == b"/metrics":
         responder.respond(200, _METRICS, gateway.metrics_text().encode())
     else:

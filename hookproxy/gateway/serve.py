@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from time import time
@@ -51,8 +51,8 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 _AFTER_IDLE_SECONDS: Final = 2.0
 """That connections without a request may take to be closed, after their time is over: it is looked at each second."""
 
-Load = Callable[[], "GatewayConfig"]
-"""Reads the configuration again. Raises UserError."""
+Load = Callable[[str], "GatewayConfig"]
+"""Reads the configuration again; with the signed policy in this folder, if it is not empty. Raises UserError."""
 
 
 class Listening(Struct, frozen=True):
@@ -124,6 +124,7 @@ async def _serve(
             tasks.start_soon(AuditExport(config, report, gateway.metrics).send_audit)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
             reload = partial(_reload, gateway, load, report, manager, listening.admin)
+            _keep_policy_current(gateway, load, report, reload, tasks)
             accepting = [anyio.CancelScope() for _ in listening.unix]
             for number, listener in enumerate(listening.unix):
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
@@ -134,6 +135,7 @@ async def _serve(
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
+            tasks.start_soon(gateway.servers.report_sharing, [*config.servers.values()])
             async for number in signals:
                 if number == _RELOAD:
                     await reload()
@@ -143,6 +145,16 @@ async def _serve(
                     manager.stopping()
                     tasks.start_soon(_drain, gateway, web, accepting if listening.unix_stays else [], tasks, report)
         tasks.cancel_scope.cancel()
+
+
+def _keep_policy_current(
+    gateway: Gateway, load: Load, report: GatewayLog, reload: Callable[[], Awaitable[Reloaded]], tasks: TaskGroup
+) -> None:
+    """Ask the source of the signed policy from now on, if there is one."""
+    if gateway.config.source is not None:
+        from .policy_updates import PolicyUpdates
+
+        tasks.start_soon(PolicyUpdates(gateway, load, report, reload).keep_current)
 
 
 class _Web(Struct, frozen=True):
@@ -204,7 +216,10 @@ async def _serve_probes(gateway: Gateway, listening: socket.socket) -> None:
 
 
 def _what_it_serves(config: GatewayConfig) -> str:
-    return f"serves {', '.join(config.servers)} under policy {config.version[:12]}"
+    if config.closed:
+        return f"lets nothing pass: {config.closed}"
+    signed = f" with {config.bundle.shown}" if config.bundle is not None else ""
+    return f"serves {', '.join(config.servers)} under policy {config.version[:12]}{signed}"
 
 
 async def _reload(
@@ -213,7 +228,7 @@ async def _reload(
     """Put a changed configuration into force. One that cannot be read is refused, and the old one stays."""
     manager.reloading()
     try:
-        config = await anyio.to_thread.run_sync(load)
+        config = await anyio.to_thread.run_sync(load, "")
     except UserError as problem:
         why = f"{with_lines(problem.message)} ({problem.hint})"
     except Exception as defect:  # the gateway must not end because of a file
@@ -224,19 +239,26 @@ async def _reload(
         gateway.metrics.reloads["error"] += 1
         says = [f"the policy stays {gateway.config.version[:12]}: {why}"]
     else:
-        says = [*map(with_lines, config.notes)]
-        if config.gateway != gateway.config.gateway:
-            says.append("[gateway] has changed: its limits and seal keys are in force, the rest only after a restart")
-        same = " as before" if config.version == gateway.config.version else ""
+        says = [*map(with_lines, config.notes), *_changes(gateway.config, config)]
         gateway.change_policy(config)
         if admin is not None:
             os.chmod(admin.getsockname(), admin_mode(config))
         gateway.metrics.reloads["ok"] += 1
-        says.append(f"policy {config.version[:12]} is in force{same}")
     for text in says:
         report(text)
     manager.ready(_what_it_serves(gateway.config))
     return Reloaded(not why, says)
+
+
+def _changes(before: GatewayConfig, config: GatewayConfig) -> Iterator[str]:
+    """What a reload changes, and what it does not."""
+    if (config.source is None) != (before.source is None):
+        yield "[policy] is new or gone: its source is asked, or not asked any more, only after a restart"
+    if config.gateway != before.gateway:
+        yield "[gateway] has changed: its limits and seal keys are in force, the rest only after a restart"
+    yield f"policy {config.version[:12]} is in force{' as before' if config.version == before.version else ''}"
+    if config.closed or config.bundle != before.bundle:
+        yield _what_it_serves(config)
 
 
 async def _drain(

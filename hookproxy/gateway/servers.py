@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +23,8 @@ from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
 from .secrets import bytes_remover, read_secrets, report_without_secrets
+from .session import roots_of
+from .sharing import untold
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
@@ -47,6 +49,8 @@ class Servers:
     """The servers of all sessions: each session's own, and those that several share."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup, report: Report) -> None:
+        self.on_dropped: Callable[[str], None] = lambda _server: None
+        """Gets the name of a shared server whose message certainly belonged to no session, and reached none."""
         self._tasks = tasks
         self._report = report
         self._shared: dict[_Key, _SharedProcess] = {}
@@ -87,12 +91,30 @@ class Servers:
 
         report = report_without_secrets(server, lambda text: self._report(f"{name}: {text}"))
         channel, started = _start(server, report)
-        shared = SharedServer(
-            channel, Multiplexer(one_owner=bool(user), report=report), settings.max_message_bytes, report
-        )
+        multiplexer = Multiplexer(bool(user), report, lambda: self.on_dropped(server.name), roots_of(server))
+        shared = SharedServer(channel, multiplexer, settings.max_message_bytes, report)
         self._shared[key] = process = _SharedProcess(server, shared, started)
         self._tasks.start_soon(self._watch, key, process)
         return process
+
+    async def report_sharing(self, servers: Iterable[GatewayServer]) -> None:
+        """Report what those that everybody shares say that would reach nobody: each is started once, and asked."""
+        for server in servers:
+            if server.table.share == "all":
+                try:
+                    if kinds := await self._untold(server):
+                        self._report(f"{server.name}: everybody shares it, so {kinds}")
+                except UserError:
+                    pass  # `start_problems` has said why, or the first session will
+
+    async def _untold(self, server: GatewayServer) -> str:
+        channel, process = _start(server, lambda _text: None)
+        try:
+            return await untold(channel)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await process.kill()
+            channel.close()
 
     async def _watch(self, key: _Key, shared: _SharedProcess) -> None:
         """Wait for the end of a process, or end it when no session has used it for long enough."""

@@ -45,6 +45,7 @@ NO_STREAM: Final = (
 )
 NOT_ANNOUNCED: Final = (NO_METHOD, "The client of this request does not support it.")
 UNKNOWN_TASK: Final = (BAD_PARAMS, "Failed to retrieve task: Task not found")  # as in the SDKs
+METHOD_REMOVED: Final = (NO_METHOD, "Method not found")  # as in the SDKs
 NO_TASK_LIST: Final = (
     NO_METHOD,
     "The server is shared, so tasks are not listed. Use the ids that the calls have returned.",

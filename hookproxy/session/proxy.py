@@ -191,6 +191,10 @@ class Proxy:
                 self.calls.cancel(call, line if forward else b"")
             case actions.Refused():
                 self._refuse(action, line)
+            case actions.Edited(edited_action, edited):
+                self._perform(edited_action, edited)
+            case actions.SendBack(response):
+                self.relay.to_server(response)
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered():
