@@ -178,7 +178,13 @@ class GatewayTable(Table, frozen=True):
     """How the log on standard error is written: as lines for people, or as JSON objects, one in each line."""
     probes: Annotated[str, Meta(pattern=r"^http://")] | None = None
     """An address of its own for /healthz, /readyz and /metrics, such as "http://127.0.0.1:9090". It may be any address:
-    nothing there is about single users. Default: they are at the addresses for HTTP, and only for this machine.
+    nothing there is about single users. Default: they are at the addresses for HTTP, and only for this machine; with
+    `trusted_proxies`, they are nowhere.
+    """
+    probe_hosts: list[_Text] = field(default_factory=list)
+    """Names by which `probes` may be asked, without a port, such as "gateway.monitoring.svc". Always allowed are
+    addresses, "localhost", the machine's name, and the names in `probes` and `public_url`. A request for another name
+    is refused, because a web page could have sent it.
     """
     public_url: _Text | None = None
     """The address at which agents reach the HTTP listeners, without /mcp/NAME, if it is another one: that of a reverse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,6 +19,7 @@ from ..model.errors import UserError
 from ..model.hooks import Session
 from ..model.principal import GROUP_SIGN
 from ..model.settings import Limit, Per
+from ..network.spare_descriptors import SpareDescriptors
 from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
@@ -29,7 +31,7 @@ from .blocked_users import BlockedUsers
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
 from .roles import Rights, rights_of
-from .secrets import secrets_redacted
+from .secrets import secrets_of_if_any, secrets_redacted
 from .session import GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
 from .store import Store, shared_of
 
@@ -71,7 +73,6 @@ class Gateway:
         self.accounts = Accounts(report, self._groups_of_rules)
         self.servers = servers
         self.metrics = Metrics()
-        servers.on_dropped = self._note_dropped
         table, folder = config.gateway.store, os.path.dirname(config.path)
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
@@ -85,6 +86,8 @@ class Gateway:
         self.sessions: set[GatewaySession] = set()
         self._open_calls = WeakValueDictionary[str, OpenCalls]()  # by user; the user's sessions keep them
         self._loads = WeakValueDictionary[str, UserLoad]()  # over Unix sockets, as above
+        self.spare = SpareDescriptors(0)
+        """What administrators and probes get when no other descriptors are left: `serve` keeps some."""
         self.leaving = False
         """It ends soon: balancers should send nothing more."""
         self.draining = False
@@ -196,7 +199,8 @@ class Gateway:
         sessions.update(session.server.name for session in self.sessions)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving, bundle=self.config.bundle)
 
-    def _note_dropped(self, server: str) -> None:
+    def note_dropped(self, server: str) -> None:
+        """Count a message of a shared server that certainly belonged to no session."""
         self.metrics.dropped_messages[server] += 1
 
     def _load_of(self, principal: Principal) -> UserLoad:
@@ -212,11 +216,23 @@ class Gateway:
         return self.parameters.get(server, _NO_TOOLS).get(tool)
 
     async def run_session(self, session: GatewaySession, agent: Channel, open_server: OpenServer) -> None:
-        """Run a session that was admitted, until it ends. Raises UserError if its server cannot be started."""
+        """Run a session that was admitted, until it ends. Raises UserError if its server does not start, or it fails.
+
+        What an error says is for its user, too: nothing of a defect, which may show what is another's, and no secret.
+        """
         try:
             parameters = self.parameters.setdefault(session.server.name, ParameterTable())
             policy = self._policy_of(session, self.config)
             await session.relay(agent, open_server, policy, parameters, self._request_states(session))
+        except UserError as problem:
+            removed = secrets_of_if_any(session.server).removed_from
+            raise UserError(removed(problem.message), removed(problem.hint), problem.status) from None
+        except OSError:
+            raise
+        except Exception as defect:
+            text = "".join(traceback.format_exception(defect)).rstrip()
+            session.report(secrets_of_if_any(session.server).removed_from(text))
+            raise UserError("the gateway has failed", "its log says how") from None
         finally:
             self.sessions.discard(session)
 

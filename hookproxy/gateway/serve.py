@@ -18,6 +18,7 @@ from ..checks.startup_notes import with_lines
 from ..live import messages, registry
 from ..model.counts import counted
 from ..model.errors import UserError, describe_error
+from ..network.spare_descriptors import SpareDescriptors
 from ..session.live_feed import LiveFeed, open_feed
 from ..transports.event_loop import contain_failures
 from .administration import Administration
@@ -110,7 +111,9 @@ async def _serve(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report, listening.state_folder)
+        gateway.servers.on_dropped = gateway.note_dropped
         gateway.feed, feed.approvers = feed, GatewayApprovers(gateway)
+        gateway.spare = SpareDescriptors()
         tasks.start_soon(UserWatch(gateway, report).watch)
         if gateway.store is not None:
             tasks.start_soon(gateway.store.keep_in_touch)
@@ -179,8 +182,8 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     """Accept connections of agents that speak HTTP. Raises UserError."""
     from ..transports.http.accepting import serve_sockets
     from ..transports.http.listener import Listener
-    from ..transports.http.listener_limits import ListenerLimits
     from .http_agents import HttpAgents
+    from .http_listeners import listener_limits
 
     config = gateway.config
     tokens = gateway.tokens = tokens_of_file(config, report)
@@ -194,9 +197,11 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     longest = max(server.loaded.settings.max_message_bytes for server in config.servers.values())
     listener = Listener(
         agents.handle,
-        ListenerLimits(body_bytes=min(longest, config.gateway.max_request_bytes)),
-        lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}"),
+        listener_limits(config, longest),
+        lambda peer, status, why: agents.note_unread(peer, status, why),
+        agents.admit,
     )
+    listener.is_proxy = agents.is_proxy
     listener.on_stream = agents.watch
     accepting = [
         await serve_sockets(listener, listening_socket, listening.tls if address.tls else None)
@@ -204,15 +209,22 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     ]
     tasks.start_soon(agents.end_unused)
     tasks.start_soon(agents.end_forbidden_streams)
+    tasks.start_soon(agents.refusals.keep_reporting)
     return _Web(listener, accepting)
 
 
 async def _serve_probes(gateway: Gateway, listening: socket.socket) -> None:
+    """Answer probes, for which descriptors are kept: they tell what is wrong when all others are in use."""
     from ..transports.http.accepting import serve_sockets
     from ..transports.http.listener import Listener
-    from .probes import respond
+    from .probes import LIMITS, respond_at_own_address
 
-    await serve_sockets(Listener(partial(respond, gateway)), listening, None)
+    listener = Listener(partial(respond_at_own_address, gateway), LIMITS)
+
+    def make_room() -> bool:
+        return gateway.spare.give() or listener.make_room()
+
+    await serve_sockets(listener, listening, None, make_room)
 
 
 def _what_it_serves(config: GatewayConfig) -> str:

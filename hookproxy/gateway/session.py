@@ -25,7 +25,7 @@ from ..session.proxy import Proxy, Report
 from ..transports.channel import FailsWaiting, OffersCalls, OffersPassages, TakesPassages
 from ..transports.shared_server import SessionChannel
 from .hooks_account import environment_account
-from .secrets import bytes_remover, read_secrets, report_without_secrets, secrets_redacted
+from .secrets import report_without_secrets, secrets_of, secrets_redacted
 
 if TYPE_CHECKING:
     from ..audit.call_record import RefusedMessage
@@ -117,7 +117,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         self._proxy.router.requests.ids_may_repeat = not self.identity.is_stateless
         self._proxy.answers_lost_requests = agent.reads_lines  # over HTTP, the agent's channel does that
         self._proxy.calls.reports_of_tools = policy.reports_of_tools
-        self._proxy.remove_secrets = bytes_remover(read_secrets(server.credentials).values())
+        self._proxy.use_secrets(secrets_of(server))
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         if isinstance(agent, TakesPassages):
             place = channel if isinstance(channel, OffersPassages) else self._proxy.relay.long_line

@@ -16,6 +16,8 @@ from msgspec.structs import replace
 
 from ..audit.log import NOT_WRITTEN
 from ..jsonrpc import raw_json
+from ..jsonrpc.known_secrets import NO_SECRETS, KnownSecrets
+from ..model.errors import describe_error
 from ..model.hooks import NO_VERDICT, Event, EventContext, HookRun, Session
 from ..protocol import feedback
 from ..protocol.actions import ElicitationSeen
@@ -49,6 +51,12 @@ class SessionContext(Struct, eq=False):
     """Starts a task that ends with the proxy."""
     notify: Callable[[], None]
     """Called when something has changed that the end of the run may wait for."""
+    secrets: KnownSecrets = NO_SECRETS
+    """What must be in no text of ours: the server may say it, and so may an error."""
+
+    def describe_error(self, defect: BaseException) -> str:
+        """As `errors.describe_error`, for people and the agent."""
+        return self.secrets.removed_from(describe_error(defect))
 
 
 class SessionEvents:

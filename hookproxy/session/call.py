@@ -17,7 +17,6 @@ from ..hooks.policy import Policy
 from ..jsonrpc import normalize, raw_json
 from ..model.call_end import CallEnd, Cancelled, Refused, Responded
 from ..model.decision import Decision, Proceed, RefusalCause, Refuse
-from ..model.errors import describe_error
 from ..model.hooks import Event, Outcome
 from ..policy import decide
 from ..policy.shared_state import StoreUnavailable
@@ -54,7 +53,7 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
         end = await _process(call, policy, services, record)
     except Exception as defect:
         defective = True
-        call.ended_because = f"hookproxy could not complete this call ({describe_error(defect)})"
+        call.ended_because = f"hookproxy could not complete this call ({services.describe_error(defect)})"
         raise
     finally:
         end = _final_end(call, services, end, defective)

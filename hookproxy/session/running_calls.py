@@ -27,7 +27,7 @@ from ..jsonrpc import raw_json
 from ..model.call_end import Refused
 from ..model.counts import counted
 from ..model.decision import RefusalCause, Refuse
-from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
+from ..model.errors import RESOURCE_HINT, resource_shortage
 from ..model.hooks import Event, Tool
 from ..protocol import calls, feedback, request_edits
 from ..protocol.calls import Call, Phase, Progress
@@ -61,6 +61,7 @@ class RunningCalls:
         changes: ChangeEvent,
     ) -> None:
         self._context = session_context
+        self.describe_error = session_context.describe_error
         self._session_events = session_events
         self._router = router
         self._relay = relay
@@ -179,7 +180,7 @@ class RunningCalls:
             else:
                 await handle_call(call, self)
         except Exception as defect:  # the task's boundary: fail closed, and report it
-            what = describe_error(defect)
+            what = self.describe_error(defect)
             shortage = f"a call of {call.tool} cannot be handled: {what}; {RESOURCE_HINT}"
             self.report(shortage if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
             call.ended_because = call.ended_because or f"hookproxy could not complete this call ({what})"
