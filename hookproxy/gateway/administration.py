@@ -29,8 +29,9 @@ from ..processes.process import close_all
 from ..session.live_feed import Viewer
 from ..transports import unix_socket
 from .admin_messages import LONGEST, MOST_FILES, Act, BlockedUser, OpenSession, Reply, Request, encode, read_request
+from .approvers import GatewayApprovers
 from .blocked_users import BlockedUsers
-from .roles import GatewayApprovers, Rights
+from .roles import Rights
 from .session import MeteredAudit
 
 if TYPE_CHECKING:

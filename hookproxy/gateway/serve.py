@@ -22,11 +22,11 @@ from ..network.spare_descriptors import SpareDescriptors
 from ..session.live_feed import LiveFeed, open_feed
 from ..transports.event_loop import contain_failures
 from .administration import Administration
+from .approvers import GatewayApprovers
 from .authentication import authenticator, tokens_of_file
 from .gateway import Gateway
 from .log import GatewayLog
 from .revocations import Revocations
-from .roles import GatewayApprovers
 from .servers import Servers
 from .shared_approvals import SharedApprovals
 from .unix_connections import Reloaded, accept_connections
