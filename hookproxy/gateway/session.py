@@ -22,7 +22,7 @@ from ..protocol.roots import Roots
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
-from ..transports.channel import Fails, OffersCalls, OffersPassages, TakesPassages
+from ..transports.channel import FailsWaiting, OffersCalls, OffersPassages, TakesPassages
 from ..transports.shared_server import SessionChannel
 from .hooks_account import environment_account
 from .secrets import report_without_secrets, secrets_of, secrets_redacted
@@ -74,6 +74,9 @@ class GatewaySession(Struct, eq=False, weakref=True):
     """Nothing of the agent passes any more."""
     since: float = field(default_factory=time)
     """When it was opened, in seconds since 1970."""
+    last: float = 0.0
+    """When its last call came, as far as `note_use` knows; 0: it had none."""
+    _seen_calls: int = 0
 
     async def relay(
         self,
@@ -183,10 +186,27 @@ class GatewaySession(Struct, eq=False, weakref=True):
         else:
             self.end(NO_LONGER_ALLOWED)
 
-    def end(self, why: str, note: str = "") -> None:
+    @property
+    def is_local(self) -> bool:
+        """It came over a Unix socket: only there the kernel names the user."""
+        return self.identity.principal.id.startswith("uid:")
+
+    @property
+    def calls(self) -> int:
+        """How many calls there have been."""
+        if self._proxy is None:
+            return 0
+        return self._proxy.calls.begun + self._proxy.router.requests.unjudged_calls
+
+    def note_use(self, now: float) -> None:
+        """Note whether there has been a call since this was asked last."""
+        if (calls := self.calls) != self._seen_calls:
+            self._seen_calls, self.last = calls, now
+
+    def end(self, why: str, note: str = "", by: str = "") -> None:
         """End it at once: nothing of the agent passes any more, and its server gets SIGTERM.
 
-        `why` is for the user and the log, `note` for the audit.
+        `why` is for the user and the log, `note` for the audit, and `by` the id of who wants it.
         """
         if self.is_ending or self._has_ended:
             return
@@ -197,12 +217,12 @@ class GatewaySession(Struct, eq=False, weakref=True):
             return
         self._proxy.relay.pause_agent(_ENDING, True)
         if note:
-            self._proxy.session_events.note_in_audit(note)
+            self._proxy.session_events.note_in_audit(note, by)
         sentence = f"{why[0].upper()}{why[1:]}"
         self._proxy.calls.end_unforwarded(sentence)
-        agent: Channel | Fails | None = self._agent
-        if isinstance(agent, Fails):
-            agent.fail(sentence)
+        agent: Channel | FailsWaiting | None = self._agent
+        if isinstance(agent, FailsWaiting):
+            agent.fail_waiting(sentence)
         self._lifecycle.end_by_signal(signal.SIGTERM, sentence)
 
     async def drain(self, seconds: float) -> None:

@@ -131,6 +131,9 @@ class Settings(Struct, frozen=True):
     """What follows if the agent cannot ask the person, and nobody else is asked: DENY or ALLOW."""
     prompter: tuple[str, ...] = ()
     """A command that asks the person if the agent cannot; empty: there is none."""
+    approvers: tuple[str, ...] = ()
+    """Who approves calls, at a gateway: names of users, and of groups with `@` in front. Nobody else does, and nobody
+    his own calls. Empty: the user whose agent has asked for the call."""
     console: ConsoleUse = ConsoleUse.IF_OPEN
     """Whether the call waits for approval on a console if the agent cannot ask."""
     ask_seconds: float = MAX_ASK_SECONDS
