@@ -130,6 +130,12 @@ class GatewayTable(Table, frozen=True):
     """
     socket_group: _Text | None = None
     """The group of the Unix sockets. Default: the group of the gateway's account."""
+    admin_socket: Annotated[str, Meta(pattern=r"^/.")] | None = None
+    """The path of the Unix socket for `hookproxy sessions`, `users`, `reload`, and for consoles and the audit with
+    --gateway. The kernel says who connects there, and `[roles]` what they may do. Default: beside the first Unix socket
+    of `listen`, such as /run/hookproxy/mcp-admin.sock; without one, mcp-admin.sock in $RUNTIME_DIRECTORY or in the
+    state folder.
+    """
     hooks_user: _Text | None = None
     """The account that hooks run as, with its groups and its HOME. The gateway must run as root for it, and the account
     must not be one of the gateway's users. Hooks of the type python, which run inside of the gateway, are not possible

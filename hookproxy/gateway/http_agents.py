@@ -46,7 +46,7 @@ from ..transports.http.peers import network_of
 from ..transports.http.stateless_channel import StatelessChannel
 from ..transports.user_load import UserLoad
 from . import probes
-from .gateway import NotAdmitted
+from .gateway import BLOCKED, NotAdmitted
 from .http_listeners import client_address, is_proxy, is_trusted, networks
 from .long_requests import Admissions
 from .open_streams import OpenStreams
@@ -343,8 +343,11 @@ class HttpAgents:
                 responder.close_after()
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
-        if not responder.sent_by(sender.id):
-            checked: Accepted | Rejected = _rejection(TooManyRequests(_TOO_MANY_CONNECTIONS), _NO_ID)
+        if self._gateway.blocked.blocks(sender):
+            checked: Accepted | Rejected = _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+            responder.close_after()
+        elif not responder.sent_by(sender.id):
+            checked = _rejection(TooManyRequests(_TOO_MANY_CONNECTIONS), _NO_ID)
             responder.close_after()
         else:
             checked = self._checked(request, sender)
@@ -531,7 +534,7 @@ class HttpAgents:
             self._forget(opened)
             self._unused.discard(opened)
             if why:
-                opened.channel.fail(why)
+                opened.channel.fail_waiting(why)
             opened.channel.close()
             user_id = opened.session.identity.principal.id
             self._users[user_id].sessions -= 1
