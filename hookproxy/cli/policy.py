@@ -207,6 +207,9 @@ def _as_owner(folder: str) -> str:
     os.initgroups(account.pw_name, account.pw_gid)
     os.setgid(account.pw_gid)
     os.setuid(owner)
+    if not os.access(os.__file__, os.R_OK):  # what is imported later could not be found
+        hint = f"start the hookproxy that {account.pw_name} starts, with its full path"
+        raise ConfigError(os.__file__, f"cannot be read by {account.pw_name}, as whom this goes on", hint)
     return started_by
 
 

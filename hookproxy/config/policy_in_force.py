@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from ..bundles import manifest
 from ..bundles.store import Store, verified_bundle
-from ..bundles.update import keys_of
-from ..model.errors import ConfigError, not_installed
+from ..bundles.update import keys_of, without_cryptography
+from ..model.errors import ConfigError
 from ..model.policy_source import PolicyBundle, PolicySource
 from ..trust.managed_files import ReadLayer, check_programs, environment, read_root_owned
 from ..trust.sources import FileContext, FileReader, FileSnapshot, Layer
@@ -92,8 +92,8 @@ def in_force(policy: PolicySource, reading: Reading, candidate: str = "") -> InF
         return _missing(policy, "the policy that was taken last is not there any more")
     except OSError as error:
         raise ConfigError(folder or policy.folder, f"cannot be read: {error.strerror}", _UPDATE_HINT) from None
-    except ModuleNotFoundError:
-        raise not_installed("[policy]", "cryptography", "gateway") from None
+    except ModuleNotFoundError as missing:
+        raise without_cryptography(missing) from None
 
 
 def _missing(policy: PolicySource, why: str) -> InForce:
