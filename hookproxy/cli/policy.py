@@ -258,11 +258,11 @@ def _status(options: Namespace) -> int:
 
 def _found(policy: PolicySource, options: Namespace) -> InForce:
     """What is in force, as the next start would find it."""
-    from ..config.load import read_layer
+    from ..config.load import policy_for_runs
     from ..config.policy_in_force import in_force, root_owned
 
     if options.config is None:
-        return in_force(policy, root_owned(read_layer, os.environ))
+        return in_force(policy, root_owned(policy_for_runs, os.environ))
     from ..config.gateway import policy_in_force_at_gateway
 
     return policy_in_force_at_gateway(policy)
