@@ -30,6 +30,8 @@ from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, Roles
 from .load import Loaded, complete, layer_of, read_layer
 from .models import ConfigFile
 from .parse import read_tables, validated
+from .policy_digest import PolicyParts, contents_of, parts_of, version_of
+from .secret_files import with_credentials_folder
 from .validate import check_permission_rules, rule_places
 
 if TYPE_CHECKING:
@@ -48,9 +50,6 @@ POLICY_FOLDER: Final = "/var/lib/hookproxy/policy"
 
 _ROOTS_OF_AGENTS: Final = "*"
 """The only entry of `roots` where the agents' own reach the server."""
-
-_CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
-"""The folder of systemd's credentials for a service, at the beginning of a path."""
 
 
 class GatewayServer(Struct, frozen=True):
@@ -131,7 +130,7 @@ class GatewayConfig(Struct, frozen=True):
     seal_keys: tuple[SealKey, ...]
     """The keys of approvals; empty: the process makes its own."""
     version: str
-    """The SHA-256 of the files that were read, in hexadecimal: two that differ are different policies."""
+    """The SHA-256 of all that decides, in hexadecimal (`policy_digest`): two that differ are different policies."""
     policy: str
     """The SHA-256 of what holds for calls: the same for gateways whose files differ only in the table `[gateway]`."""
     notes: tuple[str, ...]
@@ -142,6 +141,10 @@ class GatewayConfig(Struct, frozen=True):
     """The signed policy in force."""
     closed: str = ""
     """Why no server may be used, a sentence without a full stop; empty: they may."""
+    parts: PolicyParts = {}
+    """The files that decide, as `version` covers them."""
+    tables: Mapping[str, object] = {}
+    """What stands in the file, before validation."""
 
 
 def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str = "") -> GatewayConfig:
@@ -187,6 +190,8 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
+    loaded = [server.loaded for server in servers.values()]
+    parts = parts_of(file_context.files_read, loaded, hook_environ, os.path.dirname(path))
     return GatewayConfig(
         path,
         file.gateway,
@@ -194,18 +199,26 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         file.roles,
         tuple(people),
         tuple(_seal_keys(file.gateway, path, environ)),
-        _version(file_context.files_read),
-        _policy_version(path, tables, file_context.files_read),
+        version_of(parts),
+        _policy_version(path, tables, parts),
         (*notes, *_notes_about_sharing(file.gateway)),
         source,
         None if bundle is None else bundle.bundle,
         "" if bundle is None else bundle.closed,
+        parts,
+        tables,
     )
 
 
 def _of_gateway(loaded: Loaded, roles: Roles, place: str) -> Loaded:
     """The settings as those of a gateway. Raises ConfigError for those that would approve calls without approvers."""
-    settings = replace(loaded.settings, called="the gateway's configuration", approvers=tuple(roles.approver))
+    settings = replace(
+        loaded.settings,
+        called="the gateway's configuration",
+        approvers=tuple(roles.approver),
+        # a call of somebody else must not be lost with the process that ran it
+        audit_begun=loaded.settings.audit_begun or "audit_begun" not in loaded.set_by,
+    )
     if roles.approver:
         hint = 'remove it, or write "deny"; roles.approver says who approves calls'
         if settings.on_ask is OnAsk.ALLOW:
@@ -271,21 +284,12 @@ def _ownership() -> Ownership:
     return Ownership(owners, owner, "the gateway's files", True)
 
 
-def _version(files: Mapping[str, FileSnapshot]) -> str:
-    digest = hashlib.sha256()
-    for path, snapshot in sorted(files.items()):
-        digest.update(hashlib.sha256(path.encode(errors="surrogateescape")).digest())
-        digest.update(hashlib.sha256(snapshot.data).digest())
-    return digest.hexdigest()
-
-
-def _policy_version(path: str, tables: Mapping[str, object], files: Mapping[str, FileSnapshot]) -> str:
-    """As `GatewayConfig.policy`. Where the files lie does not matter."""
+def _policy_version(path: str, tables: Mapping[str, object], parts: PolicyParts) -> str:
+    """As `GatewayConfig.policy`. Where the files lie does not matter, nor the version of hookproxy."""
     digest = hashlib.sha256()
     own = {name: table for name, table in tables.items() if name != "gateway"}
     digest.update(hashlib.sha256(msgspec.json.encode(own, order="deterministic")).digest())
-    others = (snapshot.data for name, snapshot in files.items() if name != path)
-    digest.update(b"".join(sorted(hashlib.sha256(data).digest() for data in others)))
+    digest.update(contents_of(parts, path))
     return digest.hexdigest()
 
 
@@ -478,11 +482,5 @@ def _rules_for_users(
 
 def _secret_path(text: str, path: str, key: str, environ: Mapping[str, str]) -> str:
     """The absolute path of a secret's file. Raises ConfigError."""
-    file = text.removeprefix("file:")
-    if file.startswith(_CREDENTIALS_FOLDER):
-        folder = environ.get("CREDENTIALS_DIRECTORY", "")
-        if not os.path.isabs(folder):
-            hint = "it is set for a systemd service with LoadCredential= or LoadCredentialEncrypted="
-            raise ConfigError(path, f"{key}: the variable CREDENTIALS_DIRECTORY is not set", hint)
-        file = os.path.join(folder, file.removeprefix(_CREDENTIALS_FOLDER))
+    file = with_credentials_folder(text.removeprefix("file:"), path, key, environ)
     return os.path.normpath(os.path.join(os.path.dirname(path), file))
