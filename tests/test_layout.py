@@ -30,6 +30,7 @@ FLOORS: Final = {
     "config": 6,
     "live": 5,
     "trust": 5,
+    "bundles": 5,
     "audit": 5,
     "runners": 5,
     "transports": 5,

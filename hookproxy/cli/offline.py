@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ..model.errors import EXIT_FINDINGS, UserError
+from ..model.errors import EXIT_FINDINGS, ConfigError, UserError
 from ..model.hooks import Session
 from .common import load_named
 
@@ -66,7 +66,10 @@ def gateway_named(options: Namespace, cwd: str) -> GatewayConfig | None:
             raise UserError(f"{option} is not for a gateway's file, which says all that counts", hint)
     from ..config.gateway import load_gateway
 
-    return load_gateway(options.config, os.environ, cwd)
+    config = load_gateway(options.config, os.environ, cwd)
+    if config.closed:
+        raise ConfigError(config.path, config.closed, f"hookproxy policy update --config {options.config}")
+    return config
 
 
 def is_gateway_file(path: str) -> bool:

@@ -19,12 +19,13 @@ from ..gateway.http_listeners import http_addresses, listen, probes_address, tls
 from ..gateway.log import GatewayLog
 from ..gateway.start_checks import check_listening, check_policy
 from ..gateway.start_problems import start_problems
-from ..gateway.unix_listeners import listen_at_all
+from ..gateway.unix_listeners import listen_at_all, listen_for_administrators
 from ..hooks import failures
 from ..model.errors import UserError, printable
 from ..processes import inherited_state, process
 from ..transports import unix_socket
 from ..transports.event_loop import new_loop
+from ..trust.sources import state_folder
 from .common import working_directory
 from .options import Parser
 
@@ -41,8 +42,8 @@ def main(arguments: Sequence[str]) -> int:
     process.prepare_for_children()
     cwd = working_directory()
 
-    def load() -> GatewayConfig:
-        loaded = _named(load_gateway(options.config, os.environ, cwd), options.instance)
+    def load(candidate: str = "") -> GatewayConfig:
+        loaded = _named(load_gateway(options.config, os.environ, cwd, candidate), options.instance)
         check_policy(loaded)
         return replace(loaded, notes=(*loaded.notes, *start_problems(loaded)))
 
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str]) -> int:
     check_listening(config)
     web, tls = http_addresses(config), tls_context(config)
     unix_listeners, inherited = _listeners(config)
+    folder = state_folder(os.environ, os.path.expanduser("~"))
+    admin = listen_for_administrators(config, unix_listeners, folder, report)
     http_listeners = [(address, listen(address)) for address in web]
     probes = listen(probe_address) if (probe_address := probes_address(config)) is not None else None
 
@@ -61,11 +64,12 @@ def main(arguments: Sequence[str]) -> int:
         from ..gateway.serve import Listening, serve
 
         gc.freeze()  # as in `run`: what is loaded stays, and is not looked at again
-        listening = Listening(unix_listeners, inherited, http_listeners, tls, probes)
+        listening = Listening(unix_listeners, inherited, http_listeners, tls, probes, admin, folder)
         manager = service_manager.ServiceManager(systemd, report)
         anyio.run(serve, config, listening, report, load, manager, backend_options={"loop_factory": new_loop})
     finally:
-        for listener in (*unix_listeners, *(one for _, one in http_listeners), *([probes] if probes else [])):
+        others = [listener for listener in (probes, admin) if listener is not None]
+        for listener in (*unix_listeners, *(one for _, one in http_listeners), *others):
             listener.close()
     return 0
 

@@ -130,6 +130,12 @@ class GatewayTable(Table, frozen=True):
     """
     socket_group: _Text | None = None
     """The group of the Unix sockets. Default: the group of the gateway's account."""
+    admin_socket: Annotated[str, Meta(pattern=r"^/.")] | None = None
+    """The path of the Unix socket for `hookproxy sessions`, `users`, `reload`, and for consoles and the audit with
+    --gateway. The kernel says who connects there, and `[roles]` what they may do. Default: beside the first Unix socket
+    of `listen`, such as /run/hookproxy/mcp-admin.sock; without one, mcp-admin.sock in $RUNTIME_DIRECTORY or in the
+    state folder.
+    """
     hooks_user: _Text | None = None
     """The account that hooks run as, with its groups and its HOME. The gateway must run as root for it, and the account
     must not be one of the gateway's users. Hooks of the type python, which run inside of the gateway, are not possible
@@ -172,7 +178,13 @@ class GatewayTable(Table, frozen=True):
     """How the log on standard error is written: as lines for people, or as JSON objects, one in each line."""
     probes: Annotated[str, Meta(pattern=r"^http://")] | None = None
     """An address of its own for /healthz, /readyz and /metrics, such as "http://127.0.0.1:9090". It may be any address:
-    nothing there is about single users. Default: they are at the addresses for HTTP, and only for this machine.
+    nothing there is about single users. Default: they are at the addresses for HTTP, and only for this machine; with
+    `trusted_proxies`, they are nowhere.
+    """
+    probe_hosts: list[_Text] = field(default_factory=list)
+    """Names by which `probes` may be asked, without a port, such as "gateway.monitoring.svc". Always allowed are
+    addresses, "localhost", the machine's name, and the names in `probes` and `public_url`. A request for another name
+    is refused, because a web page could have sent it.
     """
     public_url: _Text | None = None
     """The address at which agents reach the HTTP listeners, without /mcp/NAME, if it is another one: that of a reverse
@@ -251,6 +263,22 @@ class ServerTable(ConfigFile, frozen=True):
     """true: the server runs as the user, started by `hookproxy connect NAME -- COMMAND`. It can act on the user's
     files, and must not get any secret.
     """
+
+
+class PolicyServer(ConfigFile, frozen=True):
+    """What a signed policy says about one server of a gateway, beside what it says about all."""
+
+    permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
+    """Permission rules for this server."""
+
+
+class PolicyFile(ConfigFile, frozen=True):
+    """The whole of a signed policy's policy.toml: the keys of hookproxy.toml, and what only gateways use."""
+
+    permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
+    """Permission rules: for all, and at gateways for some people."""
+    servers: dict[Annotated[str, Meta(pattern=SERVER_NAME)], PolicyServer] = field(default_factory=dict)
+    """What holds for single servers of gateways: one `[servers.NAME]` table for each."""
 
 
 class GatewayFile(ConfigFile, frozen=True):

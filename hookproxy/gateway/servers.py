@@ -11,6 +11,7 @@ import anyio
 import anyio.abc
 from msgspec import Struct, field
 
+from ..jsonrpc.known_secrets import PART, known_secrets
 from ..model.counts import counted
 from ..model.errors import UserError
 from ..network.address import parse
@@ -22,7 +23,7 @@ from ..session.server_end import RemoteServer, ServerProcess
 from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
-from .secrets import bytes_remover, read_secrets, report_without_secrets
+from .secrets import read_secrets, report_without_secrets, secrets_of
 from .session import roots_of
 from .sharing import untold
 
@@ -241,8 +242,8 @@ def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProces
         raise
     finally:
         os.close(stderr)
-    longest = max((len(secret.encode()) for secret in secrets.values()), default=0)
-    relay_lines(output, lambda line: report(f"the server says: {line}"), bytes_remover(secrets.values()), longest)
+    removed = known_secrets(secrets.values()).removed_from_bytes
+    relay_lines(output, lambda line: report(f"the server says: {line}"), removed, PART)
     return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
 
 
@@ -251,5 +252,5 @@ def _open_remote(server: GatewayServer, settings: Settings, report: Report) -> t
     address = parse(table.url or "", allow_http=table.allow_http)
     written = [f"{name}: {value}" for name, value in table.headers.items()]
     with_values = headers(written, read_secrets(server.credentials), f"servers.{server.name}.headers:")
-    options = RemoteOptions(with_values, table.ca, table.cert, table.key)
+    options = RemoteOptions(with_values, table.ca, table.cert, table.key, secrets_of(server))
     return open_remote_server(address, options, settings, os.environ, report)
