@@ -25,13 +25,24 @@ EXAMPLES: Final = {
         """hookproxy try write_file '{"path": ".env"}'""",
         "hookproxy try delete_file @arguments.json --hooks .claude/settings.json",
     ),
+    "explain": (
+        "hookproxy explain --user anna --server git git_push",
+        "hookproxy explain write_file --config hookproxy.toml",
+    ),
     "wrap": ("hookproxy wrap zed --server git --config hookproxy.toml", "hookproxy wrap cursor --gateway --dry-run"),
     "unwrap": ("hookproxy unwrap claude-desktop", "hookproxy unwrap --all --dry-run"),
     "uninstall": ("hookproxy uninstall --dry-run", "hookproxy uninstall --yes"),
     "audit": ("hookproxy audit --since 2h --decision '*deny'", "hookproxy audit audit.jsonl --follow"),
     "audit show": ("hookproxy audit show 3f2a91-7", "hookproxy audit show 3f2a91-7 audit.jsonl"),
     "audit stats": ("hookproxy audit stats --since 7d", "hookproxy audit stats audit.jsonl --tool 'git_*'"),
-    "audit verify": ("hookproxy audit verify audit.jsonl", "hookproxy audit verify audit.jsonl --key audit.key"),
+    "audit verify": (
+        "hookproxy audit verify audit.jsonl --key audit.key",
+        "hookproxy audit verify audit.jsonl --public-key audit.pub",
+    ),
+    "audit receipt": (
+        "hookproxy audit receipt 3f2a91-7 >receipt.json",
+        "hookproxy audit receipt 3f2a91-7 audit.jsonl",
+    ),
     "replay": (
         "hookproxy replay audit.jsonl --config new.toml",
         "hookproxy replay audit.jsonl --since 7d --tool 'git_*'",

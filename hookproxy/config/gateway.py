@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec.json
 from msgspec import Struct
@@ -18,8 +18,9 @@ from msgspec.structs import replace
 
 from ..model.env_references import REFERENCE
 from ..model.errors import ConfigError
+from ..model.hooks import Session
 from ..model.principal import Principal
-from ..model.settings import Settings
+from ..model.settings import OnAsk, OnFailure, Settings
 from ..processes import service
 from ..protocol.request_state import SealKey
 from ..sandbox.installation import Surroundings
@@ -27,12 +28,18 @@ from ..sandbox.table import Sandbox
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
-from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, ServerTable, UserRules
+from .gateway_models import GatewayFile, GatewayTable, Roles, ServerTable, UserRules
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile
 from .parse import read_tables, validated
+from .people import check_people, check_permission_rules_for_users, rules_for_users
+from .policy_digest import PolicyParts, contents_of, parts_of, version_of
+from .secret_files import with_credentials_folder
 from .server_sandbox import NOWHERE, check_sandboxes, own_files, sandbox_of, surroundings
-from .validate import check_permission_rules, rule_places
+
+if TYPE_CHECKING:
+    from ..model.policy_source import PolicyBundle, PolicySource
+    from .policy_in_force import InForce
 
 _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "audit_redact", "audit_redact_keys")
 """Settings of a server that are added to those for all servers. All others replace them."""
@@ -41,8 +48,11 @@ _SHORTEST_KEY: Final = 32  # bytes: the output of SHA-256
 _LONGEST_KEY: Final = 4096  # bytes: a longer file is something else
 _FEWEST_BYTES: Final = 8  # different ones: 32 random bytes have more, a placeholder has fewer
 
-_CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
-"""The folder of systemd's credentials for a service, at the beginning of a path."""
+POLICY_FOLDER: Final = "/var/lib/hookproxy/policy"
+"""Where a gateway keeps the signed policies that it has taken: in the folder that systemd makes for its state."""
+
+_ROOTS_OF_AGENTS: Final = "*"
+"""The only entry of `roots` where the agents' own reach the server."""
 
 
 class GatewayServer(Struct, frozen=True):
@@ -61,6 +71,8 @@ class GatewayServer(Struct, frozen=True):
     """What its process may reach; None: everything, or it has no process."""
     surroundings: Surroundings
     """What no server may reach, for the search for what its program needs."""
+    roots: tuple[tuple[str, str], ...] | None = ()
+    """Address and name of each folder that the server gets as a root; None: those that agents name themselves."""
 
     def allows(self, principal: Principal) -> bool:
         """Whether this user may use the server."""
@@ -74,16 +86,39 @@ class GatewayServer(Struct, frozen=True):
             or self.cwd != other.cwd
             or self.sandbox != other.sandbox
             or self.credentials != other.credentials
+            or self.roots != other.roots
+        )
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Its command line, by which tools may be recognised; empty: it has an address, or its user starts it."""
+        return tuple(self.table.command or ())
+
+    def loaded_for(self, principal: Principal) -> Loaded:
+        """All that judges the calls of this user: what `serve` evaluates is what `check`, `try` and others show."""
+        return replace(self.loaded, settings=self.settings_for(principal))
+
+    def session(self, session_id: str, principal: Principal | None) -> Session:
+        """A session of this user, as hooks see it; None: it is tried for nobody in particular."""
+        return Session(
+            id=session_id,
+            server=self.name,
+            cwd=self.cwd,
+            project_dir=self.cwd,
+            command=self.command,
+            url=self.table.url or "",
+            principal=principal,
         )
 
     def settings_for(self, principal: Principal) -> Settings:
         """The settings of a session of this user."""
         settings = self.loaded.settings
         for rules, places in self.rules_for_users:
-            if principal.is_among(rules.users):
+            if principal.may_be_among(rules.users):
+                allow = rules.allow if principal.is_among(rules.users) else ()
                 settings = replace(
                     settings,
-                    allow=(*settings.allow, *rules.allow),
+                    allow=(*settings.allow, *allow),
                     ask=(*settings.ask, *rules.ask),
                     deny=(*settings.deny, *rules.deny),
                     rule_places={**places, **settings.rule_places},
@@ -97,37 +132,56 @@ class GatewayConfig(Struct, frozen=True):
     path: str
     gateway: GatewayTable
     servers: Mapping[str, GatewayServer]
+    roles: Roles
+    people: tuple[tuple[str, str], ...]
+    """Each name of a user or a group, the latter with `@` in front, and the key in the file that has it."""
     seal_keys: tuple[SealKey, ...]
     """The keys of approvals; empty: the process makes its own."""
     version: str
-    """The SHA-256 of the files that were read, in hexadecimal: two that differ are different policies."""
+    """The SHA-256 of all that decides, in hexadecimal (`policy_digest`): two that differ are different policies."""
     policy: str
     """The SHA-256 of what holds for calls: the same for gateways whose files differ only in the table `[gateway]`."""
     notes: tuple[str, ...]
     """What does not do what its author wrote, and what can never happen behind MCP; as `Loaded`."""
+    source: PolicySource | None = None
+    """Where the signed policy comes from; None: there is none."""
+    bundle: PolicyBundle | None = None
+    """The signed policy in force."""
+    closed: str = ""
+    """Why no server may be used, a sentence without a full stop; empty: they may."""
+    parts: PolicyParts = {}
+    """The files that decide, as `version` covers them."""
+    tables: Mapping[str, object] = {}
+    """What stands in the file, before validation."""
 
 
-def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConfig:
-    """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError."""
+def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str = "") -> GatewayConfig:
+    """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError.
+
+    With the signed policy in the folder `candidate`, in place of the one that was taken last.
+    """
     file_context = FileContext(environ, cwd, _read)
     path = file_context.find(path, cwd)
     text = file_context.text(path, "--config")
     tables = read_tables(path, text)
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)
-    _check_permission_rules_for_users(file.permissions, path, ())
+    people = [*_check_roles(file.roles, path), *check_permission_rules_for_users(file.permissions, path, ())]
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
     for_all = check_programs(layer_of(file, tables, path, text, file_context), hook_environ, _ownership())
-    rules_for_all = tuple(_rules_for_users(file.permissions, path, text, ()))
+    rules_for_all = tuple(rules_for_users(file.permissions, path, text, ()))
+    source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
+    people += bundle.people if bundle is not None else ()
     servers = {}
     for name, table in file.servers.items():
         within = ("servers", name)
-        _check_server(table, path, text, within)
+        people += _check_server(table, path, text, within)
         layer = layer_of(table, _tables_of(tables, name), path, text, file_context, within)
         layer = check_programs(layer, hook_environ, _ownership())
-        rules = (*rules_for_all, *_rules_for_users(table.permissions, path, text, within))
+        rules = (*rules_for_all, *rules_for_users(table.permissions, path, text, within))
+        signed = None if bundle is None else bundle.for_server(name)
         servers[name] = GatewayServer(
             name,
             _with_absolute_paths(table, os.path.dirname(path)),
@@ -136,10 +190,13 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
                 key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
                 for key, text in table.credentials.items()
             },
-            _named(complete(_overlaid(for_all, layer), file_context)),
-            rules,
+            _of_gateway(
+                complete(_overlaid(for_all, layer), file_context, bundle=signed), file.roles, f"{path}: servers.{name}"
+            ),
+            (*rules, *(signed.rules if signed is not None else ())),
             sandbox_of(table, path, text, within),
             NOWHERE,
+            _roots(table, path, text, within),
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
@@ -149,19 +206,78 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     check_sandboxes(path, text, servers, own)
     around = surroundings(servers, own)
     servers = {name: replace(server, surroundings=around) for name, server in servers.items()}
+    loaded = [server.loaded for server in servers.values()]
+    parts = parts_of(file_context.files_read, loaded, hook_environ, os.path.dirname(path))
     return GatewayConfig(
         path,
         file.gateway,
         servers,
+        file.roles,
+        tuple(people),
         tuple(_seal_keys(file.gateway, path, environ)),
-        _version(file_context.files_read),
-        _policy_version(path, tables, file_context.files_read),
+        version_of(parts),
+        _policy_version(path, tables, parts),
         (*notes, *_notes_about_sharing(file.gateway)),
+        source,
+        None if bundle is None else bundle.bundle,
+        "" if bundle is None else bundle.closed,
+        parts,
+        tables,
     )
 
 
-def _named(loaded: Loaded) -> Loaded:
-    return replace(loaded, settings=replace(loaded.settings, called="the gateway's configuration"))
+def _of_gateway(loaded: Loaded, roles: Roles, place: str) -> Loaded:
+    """The settings as those of a gateway. Raises ConfigError for those that would approve calls without approvers."""
+    settings = replace(
+        loaded.settings,
+        called="the gateway's configuration",
+        approvers=tuple(roles.approver),
+        # a call of somebody else must not be lost with the process that ran it
+        audit_begun=loaded.settings.audit_begun or "audit_begun" not in loaded.set_by,
+    )
+    if roles.approver:
+        hint = 'remove it, or write "deny"; roles.approver says who approves calls'
+        if settings.on_ask is OnAsk.ALLOW:
+            raise ConfigError(place, 'on_ask = "allow" would approve calls that only roles.approver may', hint)
+        if settings.on_ask_fallback is OnFailure.ALLOW:
+            raise ConfigError(place, 'on_ask_fallback = "allow" would approve calls that only roles.approver may', hint)
+    return replace(loaded, settings=settings)
+
+
+def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> PolicySource | None:
+    """The table `[policy]` of a gateway.toml alone; None: it has none. Raises ConfigError."""
+    from .policy_in_force import with_folder
+
+    file_context = FileContext(environ, cwd, _read)
+    path = file_context.find(path, cwd)
+    text = file_context.text(path, "--config")
+    tables = read_tables(path, text)
+    policy = layer_of(validated(path, text, tables, GatewayFile), tables, path, text, file_context).policy
+    return None if policy is None else with_folder(policy, POLICY_FOLDER)
+
+
+def policy_in_force_at_gateway(policy: PolicySource) -> InForce:
+    """The policy that a gateway with the files of this account would use. Raises ConfigError."""
+    from . import policy_file
+    from .policy_in_force import Reading, in_force
+
+    return in_force(policy, Reading(_read, policy_file.read, service.environment(service.own_account(), {})))
+
+
+def _signed_policy(
+    for_all: Layer, file_context: FileContext, hook_environ: Mapping[str, str], candidate: str
+) -> tuple[PolicySource | None, InForce | None]:
+    """Where the signed policy comes from, and the one in force, if the file has a table `[policy]`."""
+    if for_all.policy is None:
+        return None, None
+    from . import policy_file
+    from .policy_in_force import Reading, in_force, with_folder
+
+    source = with_folder(for_all.policy, POLICY_FOLDER)
+    bundle = in_force(source, Reading(_read, policy_file.read, hook_environ), candidate)
+    if bundle.manifest is not None:
+        file_context.files_read[bundle.folder] = bundle.manifest
+    return source, bundle.checked(lambda layer: check_programs(layer, hook_environ, _ownership()))
 
 
 def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
@@ -185,21 +301,12 @@ def _ownership() -> Ownership:
     return Ownership(owners, owner, "the gateway's files", True)
 
 
-def _version(files: Mapping[str, FileSnapshot]) -> str:
-    digest = hashlib.sha256()
-    for path, snapshot in sorted(files.items()):
-        digest.update(hashlib.sha256(path.encode(errors="surrogateescape")).digest())
-        digest.update(hashlib.sha256(snapshot.data).digest())
-    return digest.hexdigest()
-
-
-def _policy_version(path: str, tables: Mapping[str, object], files: Mapping[str, FileSnapshot]) -> str:
-    """As `GatewayConfig.policy`. Where the files lie does not matter."""
+def _policy_version(path: str, tables: Mapping[str, object], parts: PolicyParts) -> str:
+    """As `GatewayConfig.policy`. Where the files lie does not matter, nor the version of hookproxy."""
     digest = hashlib.sha256()
     own = {name: table for name, table in tables.items() if name != "gateway"}
     digest.update(hashlib.sha256(msgspec.json.encode(own, order="deterministic")).digest())
-    others = (snapshot.data for name, snapshot in files.items() if name != path)
-    digest.update(b"".join(sorted(hashlib.sha256(data).digest() for data in others)))
+    digest.update(contents_of(parts, path))
     return digest.hexdigest()
 
 
@@ -287,14 +394,16 @@ def _notes_about_sharing(gateway: GatewayTable) -> Iterator[str]:
 
 def _check_administration(file: ConfigFile, path: str, key: str = "") -> None:
     """Raise ConfigError for keys that mean nothing here: the whole file is the administrator's."""
+    if key and file.policy is not None:
+        raise ConfigError(path, f"{key}policy: the signed policy is for all servers", "write it as [policy]")
     for name in ("managed_only", "require_trust"):
         if getattr(file, name):
             hint = "remove it: only root and the gateway's account can change this file and what it names"
             raise ConfigError(path, f"{key}{name} has no meaning in a gateway's file", hint)
 
 
-def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> None:
-    """Raise ConfigError for keys of a server that contradict each other."""
+def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Raise ConfigError for keys of a server that contradict each other. Returns the names as `people`."""
     key = ".".join(within)
     where = f"{path}:{line}" if (line := line_of(text, within)) else path
     kinds = [table.command is not None, table.url is not None, table.from_caller]
@@ -310,9 +419,33 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
     for name, given in (("user", table.user is not None), ("share", table.share != "session")):
         if given and table.command is None:
             raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
-    _check_people(table.users or (), path, f"{key}.allow")
+    people = check_people(table.users or (), path, f"{key}.allow")
     _check_administration(table, path, f"{key}.")
-    _check_permission_rules_for_users(table.permissions, path, within)
+    return people + check_permission_rules_for_users(table.permissions, path, within)
+
+
+def _roots(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+    """As `GatewayServer.roots`. Raises ConfigError."""
+    if table.roots is None:
+        return None if table.from_caller else ()
+    if table.roots == [_ROOTS_OF_AGENTS]:
+        return None
+    return tuple(_root(root, path, text, (*within, "roots", number)) for number, root in enumerate(table.roots))
+
+
+def _root(root: str, path: str, text: str, place: tuple[str | int, ...]) -> tuple[str, str]:
+    folder = root
+    if "://" in root:
+        address = urlsplit(root)
+        is_file = address.scheme == "file" and address.netloc in ("", "localhost") and address.path.startswith("/")
+        folder = unquote(address.path) if is_file and not (address.query or address.fragment) else ""
+    if not folder or not folder.isprintable() or "*" in folder:
+        where = f"{path}:{line}" if (line := line_of(text, place)) else path
+        key = f"{'.'.join(map(str, place[:-1]))}[{place[-1]}]"
+        hint = f'write the path of a folder, its file:// address, or ["{_ROOTS_OF_AGENTS}"] alone for what agents say'
+        raise ConfigError(where, f"{key}: {root!r} is not a folder", hint)
+    folder = os.path.normpath(os.path.join(os.path.dirname(path), folder))
+    return f"file://{quote(folder)}", os.path.basename(folder) or folder
 
 
 def _check_headers(table: ServerTable, where: str, key: str) -> None:
@@ -324,42 +457,13 @@ def _check_headers(table: ServerTable, where: str, key: str) -> None:
                 raise ConfigError(where, f"{key}.headers.{name} needs the credential {credential}", hint)
 
 
-def _check_people(names: Sequence[str], path: str, key: str) -> None:
-    """Raise ConfigError for a text that is nobody's name: a rule for it would hold for nobody."""
-    for number, text in enumerate(names):
-        name = text.removeprefix("@")
-        if not name or name != name.strip() or "*" in name:
-            for_all = (
-                "rules for all are in [permissions]"
-                if key.endswith(".users")
-                else "without the list it is for everybody"
-            )
-            hint = f"write names of users, and names of groups with @ in front; {for_all}"
-            raise ConfigError(path, f"{key}[{number}]: {text!r} is not the name of a user or a group", hint)
-
-
-def _check_permission_rules_for_users(table: GatewayPermissions, path: str, within: tuple[str, ...]) -> None:
-    """Raise ConfigError for the first rule for some people that is invalid."""
-    for number, rules in enumerate(table.for_users):
-        key = ".".join((*within, f"permissions.for[{number}]"))
-        _check_people(rules.users, path, f"{key}.users")
-        check_permission_rules(rules, path, key)
-
-
-def _rules_for_users(
-    table: GatewayPermissions, path: str, text: str, within: tuple[str, ...]
-) -> Iterator[tuple[UserRules, Mapping[str, str]]]:
-    for number, rules in enumerate(table.for_users):
-        yield rules, rule_places(rules, path, text, (*within, "permissions", "for", number))
+def _check_roles(roles: Roles, path: str) -> list[tuple[str, str]]:
+    """As `check_people`, for all roles."""
+    named = {"approver": roles.approver, "auditor": roles.auditor, "operator": roles.operator}
+    return [one for name, names in named.items() for one in check_people(names, path, f"roles.{name}")]
 
 
 def _secret_path(text: str, path: str, key: str, environ: Mapping[str, str]) -> str:
     """The absolute path of a secret's file. Raises ConfigError."""
-    file = text.removeprefix("file:")
-    if file.startswith(_CREDENTIALS_FOLDER):
-        folder = environ.get("CREDENTIALS_DIRECTORY", "")
-        if not os.path.isabs(folder):
-            hint = "it is set for a systemd service with LoadCredential= or LoadCredentialEncrypted="
-            raise ConfigError(path, f"{key}: the variable CREDENTIALS_DIRECTORY is not set", hint)
-        file = os.path.join(folder, file.removeprefix(_CREDENTIALS_FOLDER))
+    file = with_credentials_folder(text.removeprefix("file:"), path, key, environ)
     return os.path.normpath(os.path.join(os.path.dirname(path), file))

@@ -21,10 +21,12 @@ from ..model.errors import ConfigError, UserError
 from ..model.settings import ConsoleUse, OnFailure, Results, SeenNames, Settings
 from ..trust.sources import FileContext, Layer, ManagedSummary, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
+from .secret_files import with_credentials_folder
 
 if TYPE_CHECKING:
     from ..trust.check_unchanged import Trust
     from .models import ConfigFile
+    from .policy_in_force import InForce, PolicyContent
 
 MANAGED_FOLDER = "/etc/hookproxy"
 """The administrator's folder. It is a constant: a user could turn off whatever a user can set."""
@@ -45,11 +47,15 @@ KEYS_OF_SETTINGS: Final = {
     "audit_file": "audit.file",
     "audit_enabled": "audit.enabled",
     "audit_required": "audit.required",
+    "audit_begun": "audit.begun",
     "audit_digest": "audit.arguments",
     "audit_results": "audit.results",
     "audit_all_calls": "audit.calls",
     "audit_chain": "audit.chain",
     "audit_chain_key_file": "audit.chain_key_file",
+    "audit_sign_key": "audit.sign_key",
+    "audit_checkpoint_lines": "audit.checkpoint_lines",
+    "audit_checkpoint_seconds": "audit.checkpoint_seconds",
     "audit_shared": "audit.shared",
     "audit_max_file_bytes": "audit.max_file_bytes",
     "audit_keep_files": "audit.keep_files",
@@ -138,13 +144,22 @@ def load(
     return complete(user, file_context, project_folder)
 
 
-def complete(user: Layer, file_context: FileContext, project: str = "") -> Loaded:
+def complete(
+    user: Layer, file_context: FileContext, project: str = "", bundle: InForce | None = None, candidate: str = ""
+) -> Loaded:
     """The whole configuration of a user's layer, or a gateway's: with the administrator's files, and the default audit.
 
-    Raises ConfigError and UserError as `load`.
+    `bundle` is a signed policy that counts like these. `candidate` is the folder of the policy that is to take the
+    place of the one that the administrator's files name. Raises ConfigError and UserError as `load`.
     """
     environ = file_context.environ
-    managed = _managed_layers(environ)
+    managed = managed_layers(environ)
+    if any(layer.policy is not None for layer in managed):
+        from .policy_in_force import root_owned, with_bundle
+
+        managed, bundle = with_bundle(managed, bundle, root_owned(policy_for_runs, environ), candidate)
+    elif bundle is not None:
+        managed = (*managed, *bundle.layers)
     if managed:
         from .managed_merge import merge
 
@@ -156,6 +171,9 @@ def complete(user: Layer, file_context: FileContext, project: str = "") -> Loade
         loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source, project=project)
         set_by = dict(user.set_by)
     loaded = replace(loaded, set_by=set_by, by_option=user.by_option)
+    if bundle is not None:
+        settings = replace(loaded.settings, bundle=bundle.bundle)
+        loaded = replace(loaded, settings=settings, notes=(*loaded.notes, *bundle.notes))
     loaded = _with_default_audit(loaded, set_by, state_folder(environ, file_context.home))
     if loaded.settings.audit_required and not loaded.settings.audit_file:
         where = user.source or (managed[-1].source if managed else "")
@@ -235,6 +253,9 @@ def user_layer(
     if layer.managed_only:
         hint = f"it belongs in {os.path.join(MANAGED_FOLDER, 'managed.toml')}"
         raise ConfigError(path, "only the administrator may set managed_only", hint)
+    if layer.policy is not None:
+        hint = f"it belongs in {os.path.join(MANAGED_FOLDER, 'managed.toml')}, or in gateway.toml"
+        raise ConfigError(path, "only the administrator may set [policy]", hint)
     if audit is not None:
         audit_path, option_text = _audit_file(audit, file_context.cwd, file_context), f"--audit {audit}"
         settings = replace(layer.settings, audit_file=audit_path, audit_enabled=True)
@@ -253,7 +274,7 @@ def user_layer(
     return replace(_with_groups(layer, added), by_option=by_option)
 
 
-def _managed_layers(environ: Mapping[str, str]) -> Sequence[Layer]:
+def managed_layers(environ: Mapping[str, str]) -> Sequence[Layer]:
     """The administrator's layers. Without the folder there are none, and nothing else is looked at."""
     try:
         os.lstat(MANAGED_FOLDER)
@@ -324,6 +345,21 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
     return layer_of(validated(path, text, tables, ConfigFile), tables, path, text, file_context)
 
 
+def policy_for_runs(path: str, file_context: FileContext) -> PolicyContent:
+    """Read the policy.toml of a signed policy for a run, which is no server of a gateway. Raises ConfigError."""
+    from .gateway_models import PolicyFile
+    from .parse import read_tables, validated
+    from .policy_in_force import PolicyContent
+
+    text = file_context.text(path)
+    tables = read_tables(path, text)
+    file = validated(path, text, tables, PolicyFile)
+    layer = layer_of(file, tables, path, text, file_context)
+    keys = [f"servers.{name}" for name in file.servers] + ["permissions.for"] * bool(file.permissions.for_users)
+    remarks = (*layer.remarks, *(f"{path}: {key}: it holds at gateways only, and not here" for key in keys))
+    return PolicyContent(replace(layer, remarks=remarks))
+
+
 def layer_of(
     file: ConfigFile,
     tables: Mapping[str, object],
@@ -359,7 +395,12 @@ def layer_of(
     if _sets(tables, "preset"):
         set_by.setdefault("aliases", f"{path}: {prefix}preset")
     settings = _settings(file, path, text, file_context, within)
-    layer = Layer(path, settings, set_by, managed_only=file.managed_only, require_trust=file.require_trust)
+    policy = None
+    if file.policy is not None:
+        from .policy_table import policy_source
+
+        policy = policy_source(file.policy, f"{path}: {prefix}policy", folder, file_context)
+    layer = Layer(path, settings, set_by, (), {}, (), (), file.managed_only, file.require_trust, policy)
     return _with_groups(layer, added)
 
 
@@ -393,6 +434,7 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         "on_cut_input": OnFailure(file.on_cut_input),
         "audit_file": _audit_file(file.audit.file, folder, file_context),
         "audit_chain": bool(file.audit.chain),
+        "audit_sign_key": _sign_key(file, path, file_context),
         "audit_chain_key_file": _chain_key_file(file, path, file_context),
         "agent_rules": (),  # those of the hook files are added where these are read
         "rule_places": validate.rule_places(file.permissions, path, text, (*within, "permissions")),
@@ -428,13 +470,34 @@ def _chain_key_file(file: ConfigFile, path: str, file_context: FileContext) -> s
         raise ConfigError(path, 'audit.chain is "keyed", but no key is named', "set audit.chain_key_file")
     from ..audit.hash_chain import read_key
 
-    key_file = file_context.find(audit.chain_key_file, os.path.dirname(path))
+    key_file = _key_path(audit.chain_key_file, "audit.chain_key_file", path, file_context)
     try:
         read_key(key_file)
     except OSError as error:
         hint = f"make one: (umask 077; head -c 32 /dev/urandom | base64 >{key_file})"
         raise ConfigError(path, f"audit.chain_key_file: {key_file}: {error.strerror}", hint) from None
     return key_file
+
+
+def _sign_key(file: ConfigFile, path: str, file_context: FileContext) -> str:
+    """The absolute path of the key that signs checkpoints; empty if there is none. Raises ConfigError, UserError."""
+    if file.audit.sign_key is None:
+        return ""
+    from ..audit.signing_keys import MAKE, read_signer
+
+    key_file = _key_path(file.audit.sign_key, "audit.sign_key", path, file_context)
+    try:
+        read_signer(key_file)
+    except OSError as error:
+        hint = MAKE.format(path=key_file)
+        raise ConfigError(path, f"audit.sign_key: {key_file}: {error.strerror}", hint) from None
+    return key_file
+
+
+def _key_path(text: str, key: str, path: str, file_context: FileContext) -> str:
+    """The absolute path of a key's file. Raises ConfigError."""
+    file = with_credentials_folder(text, path, key, file_context.environ)
+    return file_context.find(file, os.path.dirname(path))
 
 
 def _own_group(file: ConfigFile, path: str, prefix: str) -> Group:

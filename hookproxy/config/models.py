@@ -18,6 +18,8 @@ MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 MIN_DEPTH: Final = 4  # less would refuse what ordinary tools need
 MAX_DEPTH: Final = 250  # more would leave no room for the document around the arguments in jq 1.6
 MIN_AUDIT_FILE_BYTES: Final = 64 * 1024  # less would start a new file every few calls
+MAX_CHECKPOINT_LINES: Final = 10_000  # their hashes are computed in one go, which takes 50 ms
+MAX_CHECKPOINT_SECONDS: Final = 86_400.0  # a day; whoever wants fewer signatures wants none
 MAX_CALLS: Final = 100_000  # of a rate limit: the time of each call is kept, in 32 bytes
 OR_ONE_STRING: Final = "or_one_string"
 """In the `extra` of a list of strings: a single string is read as a list of one."""
@@ -260,7 +262,13 @@ class Audit(Table, frozen=True):
     account that runs hookproxy. If the path ends with a slash, USER.jsonl is added.
     """
     required: bool = False
-    """true refuses a call when its audit line cannot be written."""
+    """true refuses a call when its audit line cannot be written. Then a line is written before each call, as with
+    `begun`.
+    """
+    begun: bool | None = None
+    """true writes a line before a call is forwarded, too, with the result `begun`: so calls that were running when
+    hookproxy was killed are in the audit. Default: true for a gateway, else only where `required` is true.
+    """
     arguments: Literal["full", "digest"] | None = None
     """ "full" records the arguments of calls, and what hooks before a call got and printed; "digest" records the
     SHA-256 of these instead. Default: "full" if `file` is set, else "digest".
@@ -283,8 +291,19 @@ class Audit(Table, frozen=True):
     """
     chain_key_file: _Text | None = None
     """With chain = "keyed": the file with the key, at least 32 bytes that only the account that runs hookproxy may
-    read. A relative path starts from the folder of hookproxy.toml.
+    read, or root and a group. A relative path starts from the folder of hookproxy.toml;
+    "$CREDENTIALS_DIRECTORY/NAME" is one of systemd's credentials.
     """
+    sign_key: _Text | None = None
+    """The file with an Ed25519 key that signs the end of the audit from time to time: PEM, or as `ssh-keygen -t ed25519
+    -N ''` makes it. Such a checkpoint is a line of the audit, and the newest one is also in FILE.signed: `hookproxy
+    audit verify --public-key` then finds lines that were removed from the end. It implies chain = true. The file is
+    found, and must be protected, like that of `chain_key_file`. Needs the extra `gateway`.
+    """
+    checkpoint_lines: Annotated[int, Meta(ge=1, le=MAX_CHECKPOINT_LINES)] = _DEFAULTS.audit_checkpoint_lines
+    """With `sign_key`: after how many lines a checkpoint is written."""
+    checkpoint_seconds: Annotated[float, Meta(ge=0.1, le=MAX_CHECKPOINT_SECONDS)] = _DEFAULTS.audit_checkpoint_seconds
+    """With `sign_key`: after how many seconds lines are signed, however few they are."""
     shared: bool = False
     """true lets several accounts write to this file: the group of its folder may read and write it. The folder must
     exist. Otherwise only the owner may read or write the file.
@@ -330,6 +349,47 @@ class Remote(Table, frozen=True):
     connections: Annotated[int, Meta(ge=2, le=4096)] = _DEFAULTS.remote_connections
     """How many connections to the server may be open at a time. Each request takes one until it is answered, and so
     does the stream of what the server sends by itself. Further requests wait.
+    """
+
+
+# --- a policy from elsewhere ---
+
+
+class Policy(Table, frozen=True):
+    """A signed policy that is fetched, for many machines. Only in the administrator's file, and in gateway.toml."""
+
+    source: _Text
+    """Where it is: "https://HOST/PATH.tar.gz", "oci://HOST/NAME" (a registry), or "git+https://HOST/PATH",
+    "git+ssh://git@HOST/PATH" and the like. `{ring}` in it is replaced by `ring`; a registry's tag and a git branch are
+    the ring unless the address has another one behind `:` or `#`.
+    """
+    keys: Annotated[list[_Text], Meta(min_length=1)]
+    """Who may sign it: public Ed25519 keys as ssh-keygen writes them, "ssh-ed25519 AAAA…", or files with such keys. One
+    of them is enough. A relative path starts from the folder of this file.
+    """
+    ring: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z")] = "stable"
+    """The channel: a bundle is used only if its manifest names this ring."""
+    min_version: Annotated[int, Meta(ge=1)] = 1
+    """The lowest version that is used, also if what is known of earlier ones is lost."""
+    refresh_seconds: Annotated[float, Meta(ge=1, le=86400)] = 300.0
+    """How often a gateway asks the source. For `run`, a timer does: `hookproxy policy update`."""
+    on_missing: Literal["deny", "allow"] = "deny"
+    """What holds while no policy was ever taken, or none that these keys have signed is there: "deny" starts nothing
+    and lets nothing pass; "allow" goes on with the local configuration alone.
+    """
+    on_expired: Literal["deny", "keep"] = "deny"
+    """What holds when the policy in force expires and no newer one has come: "deny" starts nothing and lets nothing
+    pass; "keep" goes on with it, and says so.
+    """
+    ca: _Text | None = None
+    """Trust the certificates in this file instead of the system's."""
+    credential: Annotated[str, Meta(pattern=r"^file:.")] | None = None
+    """The file with what the source asks for, as "file:/etc/hookproxy/policy-token": a token, or user:password; for git
+    over ssh a private key.
+    """
+    folder: _Text | None = None
+    """Where policies that were taken are kept. Default: /var/lib/hookproxy/policy for a gateway, and
+    /var/lib/hookproxy-policy for the administrator's file.
     """
 
 
@@ -413,6 +473,8 @@ class ConfigFile(Table, frozen=True):
     """
     managed_only: bool = False
     """Only in the administrator's file: true runs no hooks except those of the administrator's files."""
+    policy: Policy | None = None
+    """A signed policy that is fetched. Its rules and hooks count like the administrator's own."""
 
 
 File = TypeVar("File", bound=ConfigFile)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from ..audit.os_user import audit_path
@@ -24,10 +24,9 @@ from ..trust.scripts import files_of_hook
 from ..trust.sources import state_folder
 from .errors import line_of
 from .gateway_models import DEFAULT_SOCKET, SandboxTable
-from .load import MANAGED_FOLDER
+from .load import MANAGED_FOLDER, Loaded
 
 if TYPE_CHECKING:
-    from .gateway import GatewayServer
     from .gateway_models import GatewayTable, ServerTable
 
 _KERNEL: Final = ("/proc", "/sys", "/dev")
@@ -44,7 +43,35 @@ _UNIX: Final = "unix:"
 NOWHERE: Final = Surroundings((), (), ())
 
 
-def surroundings(servers: Mapping[str, GatewayServer], own: Mapping[str, str]) -> Surroundings:
+class ServedProcess(Protocol):
+    """What of a server of the gateway matters here."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def table(self) -> ServerTable:
+        """Its table."""
+
+    @property
+    def cwd(self) -> str:
+        """The folder that its relative words start from."""
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """The file of each secret."""
+
+    @property
+    def loaded(self) -> Loaded:
+        """Its hooks and settings."""
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """What its process may reach."""
+
+
+def surroundings(servers: Mapping[str, ServedProcess], own: Mapping[str, str]) -> Surroundings:
     """What no server's program may contain, and where servers write."""
     accounts = [service.own_account(), *map(_account_of, (server.table for server in servers.values()))]
     homes = {os.path.realpath(account.home) for account in accounts if account is not None}
@@ -76,14 +103,14 @@ def sandbox_of(table: ServerTable, path: str, text: str, within: tuple[str, ...]
     )
 
 
-def binds_cwd(server: GatewayServer) -> bool:
+def binds_cwd(server: ServedProcess) -> bool:
     """Whether the working folder that a server names is one that it writes, and not one of every sandbox."""
     cwd = os.path.realpath(server.cwd)
     return server.table.cwd is not None and cwd not in _WITHOUT_A_FOLDER and not within_any(cwd, SYSTEM)
 
 
 def own_files(
-    path: str, gateway: GatewayTable, servers: Mapping[str, GatewayServer], environ: Mapping[str, str]
+    path: str, gateway: GatewayTable, servers: Mapping[str, ServedProcess], environ: Mapping[str, str]
 ) -> dict[str, str]:
     """The gateway's own files and folders, by their real paths, each with what it is."""
     folder = os.path.dirname(path)
@@ -91,7 +118,7 @@ def own_files(
     return {os.path.realpath(os.path.join(folder, file)): what for what, file in named}
 
 
-def hook_files(servers: Mapping[str, GatewayServer]) -> dict[str, str]:
+def hook_files(servers: Mapping[str, ServedProcess]) -> dict[str, str]:
     """What runs as the gateway's account and may be read, but not written: real paths, each with what it is."""
     environ = service.environment(service.own_account(), {})
     found = {sys.prefix: "hookproxy's own installation", os.path.dirname(os.path.dirname(__file__)): "hookproxy's code"}
@@ -104,7 +131,7 @@ def hook_files(servers: Mapping[str, GatewayServer]) -> dict[str, str]:
     return {os.path.realpath(name): what for name, what in found.items()}
 
 
-def check_sandboxes(path: str, text: str, servers: Mapping[str, GatewayServer], own: Mapping[str, str]) -> None:
+def check_sandboxes(path: str, text: str, servers: Mapping[str, ServedProcess], own: Mapping[str, str]) -> None:
     """Raise ConfigError for the first folder of a sandbox that contains what no server may reach."""
     hooks = hook_files(servers)
     for server in servers.values():
@@ -150,7 +177,7 @@ def _relation(real: str, file: str) -> str:
     return "contains" if is_within(file, real) else "lies in"
 
 
-def _check_names(server: GatewayServer, path: str) -> None:
+def _check_names(server: ServedProcess, path: str) -> None:
     """Raise ConfigError for a variable that no server may get."""
     assert server.sandbox is not None
     for number, name in enumerate(server.sandbox.env):
@@ -194,7 +221,7 @@ def _of_gateway(gateway: GatewayTable) -> Iterator[tuple[str, str]]:
             yield what, file
 
 
-def _of_servers(servers: Mapping[str, GatewayServer]) -> Iterator[tuple[str, str]]:
+def _of_servers(servers: Mapping[str, ServedProcess]) -> Iterator[tuple[str, str]]:
     """Secrets and records of servers, each with its path."""
     for server in servers.values():
         for name, file in server.credentials.items():
