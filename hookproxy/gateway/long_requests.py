@@ -27,7 +27,7 @@ from ..transports.http.agent_requests import STATELESS_VERSIONS, Rejected, unrea
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.listener import Admission, Admitted, HeadRefused
 from ..transports.http.peers import HeldBytes
-from ..transports.long_messages import LongMessages
+from ..transports.long_messages import LONG_BYTES, LongMessages
 from . import probes
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ class Admissions:
         if isinstance(sender, Challenge):
             self._agents.note_challenge(sender, request)
             return HeadRefused(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
+        if _is_short(request):  # it is refused as if it had come whole, and its connection stays
+            return Admitted(sender.id)
         if (rejected := self._agents.rejected_head(request, sender)) is not None:
             return HeadRefused(rejected.status, rejected.headers, rejected.body)
         return Admitted(sender.id)
@@ -116,18 +118,18 @@ class Pace:
 
     def delay(self, user: str) -> float:
         """Seconds that the next request of a user has to wait."""
-        return min(max(0.0, -self._credit(user) / _SHARE), _LONGEST_WAIT)
+        return max(0.0, -self._credit(user) / _SHARE)
 
     def spend(self, user: str, seconds: float) -> None:
         """A request has taken so long."""
-        left = self._credit(user) - seconds
+        left = max(self._credit(user) - seconds, -_LONGEST_WAIT * _SHARE)
         self._credits[user] = left, self._clock()
 
     def _credit(self, user: str) -> float:
         before, at = self._credits.get(user, (_CREDIT_SECONDS, 0.0))
         now = before + (self._clock() - at) * _SHARE
         if now < _CREDIT_SECONDS:
-            return max(now, -_LONGEST_WAIT * _SHARE)
+            return now
         self._credits.pop(user, None)
         return _CREDIT_SECONDS
 
@@ -210,6 +212,12 @@ def _joined(request: Request) -> Request:
 
 
 _TOO_MANY_WAIT: Final = "Too many requests of this session wait for a long one."
+
+
+def _is_short(request: Request) -> bool:
+    """Whether its body will be short; one in chunks may be long."""
+    length = dict(request.headers).get(b"content-length", b"")
+    return length.isdigit() and int(length) < LONG_BYTES
 
 
 def _refused(status: int, message: str) -> HeadRefused:

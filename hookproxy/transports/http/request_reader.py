@@ -124,9 +124,10 @@ class RequestReader:
         return self.size + self._overhead
 
     def head(self) -> Request:
-        """The request whose body has not come whole yet, without the body."""
-        headers = [header for header in self._headers if header[0] != b"content-length"]
-        is_old = self._version == "1.0"
+        """The request whose body has not come whole yet, without the body. Its length is in the headers."""
+        headers, is_old = list(self._headers), self._version == "1.0"
+        if self._missing:  # it was not parsed
+            headers.append((b"content-length", b"%d" % (self._missing + self.size)))
         return Request(
             self._method, self._target, headers, b"", self._peer, self._notes, is_old, is_last=True, is_whole=False
         )
