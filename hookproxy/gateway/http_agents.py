@@ -77,6 +77,8 @@ _TOO_MANY_CONNECTIONS: Final = "Too many connections are open. Use those that ar
 _UNREAD: Final = "Too much waits that your agents do not read. Read the responses to earlier requests first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
+_PAGES: Final = (b"/", b"/servers")
+"""The landing page, and the same for programs: `landing`, which is imported when somebody asks for it."""
 
 
 class _NotServed(Exception):
@@ -160,6 +162,11 @@ class _Servers:
     def _public_url(self) -> str:
         return self._gateway.config.gateway.public_url or ""
 
+    @property
+    def address(self) -> str:
+        """Where agents reach the gateway."""
+        return self._public_url or self._addresses[0].url
+
     def resource(self, name: str) -> ProtectedResource:
         """What OAuth knows of a server; of one that is not there as well, so that nobody learns which ones are."""
         if (known := self._resources.get(name)) is not None:
@@ -167,7 +174,7 @@ class _Servers:
         oidc = self._gateway.config.gateway.oidc
         scopes = oidc.required_scopes if oidc is not None else ()
         issuer = oidc.issuer if oidc is not None else ""
-        resource = protected_resource(self._public_url or self._addresses[0].url, name, issuer, scopes)
+        resource = protected_resource(self.address, name, issuer, scopes)
         if name in self._gateway.config.servers:
             self._resources[name] = resource
         return resource
@@ -244,7 +251,28 @@ class HttpAgents:
             self._servers.respond_with_metadata(request, responder)
             return
         token, resource = self.token_of(request)
+        if request.target in _PAGES and self._refuses_page(token, request, responder):
+            return
         self._authenticate(token, request, responder, resource)
+
+    def _refuses_page(self, token: bytes | Challenge, request: Request, responder: Responder) -> bool:
+        """Respond to a request for the landing page that needs no look at the token. False: it needs one."""
+        from . import landing
+
+        if (rejected := wrong_source(request.headers, self._servers.rules)) is not None:
+            responder.respond(rejected.status, rejected.headers, rejected.body)
+        elif request.method not in (b"GET", b"HEAD"):
+            responder.respond(405, ((b"allow", b"GET, HEAD"), *landing.JSON_HEADERS), b"")
+        elif (
+            isinstance(token, Challenge)
+            and token.status == HTTPStatus.UNAUTHORIZED
+            and request.target == landing.FORM_PATH
+            and landing.wants_html(_header(request, b"accept"))
+        ):
+            responder.respond(200, landing.HTML_HEADERS, landing.form())
+        else:
+            return False
+        return True
 
     def is_in_the_clear(self, request: Request) -> bool:
         """Whether others could have read the request: it came neither with TLS nor through a proxy that has TLS."""
@@ -358,17 +386,28 @@ class HttpAgents:
                 responder.close_after()
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
-        if self._gateway.blocked.blocks(sender):
-            checked: Accepted | Rejected = _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+        if (barred := self._barred(sender, responder)) is not None:
             responder.close_after()
-        elif not responder.sent_by(sender.id):
-            checked = _rejection(TooManyRequests(_TOO_MANY_CONNECTIONS), _NO_ID)
-            responder.close_after()
-            self._refuse(checked, request, sender, responder)
+            self._note_rejected(sender, barred.reason)
+            self._refuse(barred, request, sender, responder)
+        elif request.target in _PAGES:
+            from . import landing
+
+            html = landing.wants_html(_header(request, b"accept"))
+            address = self._servers.address
+            responder.respond(200, *landing.respond(self._gateway.config, address, sender, html=html))
         elif is_looked_at or not self.long.takes(request, sender, responder):
             begun = perf_counter()
             self._handle_of(sender, request, responder)
             self.long.note_time(sender, len(request.body), perf_counter() - begun)
+
+    def _barred(self, sender: Principal, responder: Responder) -> Rejected | None:
+        """Why nothing of a known user is handled, on this connection at least; None: it is."""
+        if self._gateway.blocked.blocks(sender):
+            return _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+        if not responder.sent_by(sender.id):
+            return _rejection(TooManyRequests(_TOO_MANY_CONNECTIONS), _NO_ID)
+        return None
 
     def _handle_of(self, sender: Principal, request: Request, responder: Responder) -> None:
         """Handle a request of a known user now."""
@@ -406,8 +445,10 @@ class HttpAgents:
         """Why the body of a request of a known user is not read; it is in the audit then. None: it is read."""
         server = self._gateway.config.servers.get(request.target.removeprefix(_PREFIX).decode("latin-1"))
         user = self._users.get(sender.id)
-        if server is not None and not server.allows(sender):
-            rejected: Head | Rejected = no_server(request.headers, b"")
+        if self._gateway.blocked.blocks(sender):
+            rejected: Head | Rejected = _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+        elif server is not None and not server.allows(sender):
+            rejected = no_server(request.headers, b"")
         elif user is not None and user.requests >= self._gateway.config.gateway.max_requests:
             rejected = _rejection(TooManyRequests(), _NO_ID)
         else:
@@ -594,6 +635,10 @@ def _rejection(problem: NotAdmitted | TooManyRequests | _NotServed, raw_id: byte
     is_for_now = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
     headers = [JSON_HEADER] + [_RETRY_AFTER] * is_for_now
     return Rejected(status, headers, failed_call(raw_id, text), text, raw_id)
+
+
+def _header(request: Request, name: bytes) -> bytes:
+    return b", ".join(value for key, value in request.headers if key == name)
 
 
 def _message(accepted: Accepted) -> messages.Message:
