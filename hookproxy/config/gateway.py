@@ -262,7 +262,7 @@ def _signed_policy(
     source = with_folder(for_all.policy, POLICY_FOLDER)
     bundle = in_force(source, Reading(_read, policy_file.read, hook_environ), candidate)
     if bundle.manifest is not None:
-        file_context.files_read[bundle.folder] = bundle.manifest
+        file_context.files_read[bundle.manifest_path] = bundle.manifest
     return source, bundle.checked(lambda layer: check_programs(layer, hook_environ, _ownership()))
 
 
