@@ -28,6 +28,7 @@ GATEWAY_TABLES = {
     "AuditExport": "[gateway.audit_export]",
     "Oidc": "[gateway.oidc]",
     "Tls": "[gateway.tls]",
+    "Roles": "[roles]",
     "ServerTable": "[servers.NAME]",
     "UserRules": "[[permissions.for]]",
 }
