@@ -1,6 +1,6 @@
 """The reference of hookproxy.toml, from the same models that read it."""
 
-# mypy: disable-error-code="import-not-found"  # its neighbours are found when docs runs it
+# mypy: disable-error-code="import-not-found"
 
 import json
 from typing import Any
