@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
@@ -26,13 +26,13 @@ from ..protocol.request_state import SealKey
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
-from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, Roles, ServerTable, UserRules
-from .load import Loaded, complete, layer_of, read_layer
+from .gateway_models import GatewayFile, GatewayTable, Roles, ServerTable, UserRules
+from .load import Loaded, complete, layer_of
 from .models import ConfigFile
 from .parse import read_tables, validated
+from .people import check_people, check_permission_rules_for_users, rules_for_users
 from .policy_digest import PolicyParts, contents_of, parts_of, version_of
 from .secret_files import with_credentials_folder
-from .validate import check_permission_rules, rule_places
 
 if TYPE_CHECKING:
     from ..model.policy_source import PolicyBundle, PolicySource
@@ -158,20 +158,22 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     tables = read_tables(path, text)
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)
-    people = [*_check_roles(file.roles, path), *_check_permission_rules_for_users(file.permissions, path, ())]
+    people = [*_check_roles(file.roles, path), *check_permission_rules_for_users(file.permissions, path, ())]
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
     for_all = check_programs(layer_of(file, tables, path, text, file_context), hook_environ, _ownership())
-    rules_for_all = tuple(_rules_for_users(file.permissions, path, text, ()))
+    rules_for_all = tuple(rules_for_users(file.permissions, path, text, ()))
     source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
+    people += bundle.people if bundle is not None else ()
     servers = {}
     for name, table in file.servers.items():
         within = ("servers", name)
         people += _check_server(table, path, text, within)
         layer = layer_of(table, _tables_of(tables, name), path, text, file_context, within)
         layer = check_programs(layer, hook_environ, _ownership())
-        rules = (*rules_for_all, *_rules_for_users(table.permissions, path, text, within))
+        rules = (*rules_for_all, *rules_for_users(table.permissions, path, text, within))
+        signed = None if bundle is None else bundle.for_server(name)
         servers[name] = GatewayServer(
             name,
             _with_absolute_paths(table, os.path.dirname(path)),
@@ -181,9 +183,9 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
                 for key, text in table.credentials.items()
             },
             _of_gateway(
-                complete(_overlaid(for_all, layer), file_context, bundle=bundle), file.roles, f"{path}: servers.{name}"
+                complete(_overlaid(for_all, layer), file_context, bundle=signed), file.roles, f"{path}: servers.{name}"
             ),
-            rules,
+            (*rules, *(signed.rules if signed is not None else ())),
             _roots(table, path, text, within),
         )
     notes = dict.fromkeys(
@@ -251,9 +253,10 @@ def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> Policy
 
 def policy_in_force_at_gateway(policy: PolicySource) -> InForce:
     """The policy that a gateway with the files of this account would use. Raises ConfigError."""
+    from . import policy_file
     from .policy_in_force import Reading, in_force
 
-    return in_force(policy, Reading(_read, read_layer, service.environment(service.own_account(), {})))
+    return in_force(policy, Reading(_read, policy_file.read, service.environment(service.own_account(), {})))
 
 
 def _signed_policy(
@@ -262,14 +265,14 @@ def _signed_policy(
     """Where the signed policy comes from, and the one in force, if the file has a table `[policy]`."""
     if for_all.policy is None:
         return None, None
+    from . import policy_file
     from .policy_in_force import Reading, in_force, with_folder
 
     source = with_folder(for_all.policy, POLICY_FOLDER)
-    bundle = in_force(source, Reading(_read, read_layer, hook_environ), candidate)
+    bundle = in_force(source, Reading(_read, policy_file.read, hook_environ), candidate)
     if bundle.manifest is not None:
         file_context.files_read[bundle.folder] = bundle.manifest
-    layers = tuple(check_programs(layer, hook_environ, _ownership()) for layer in bundle.layers)
-    return source, replace(bundle, layers=layers)
+    return source, bundle.checked(lambda layer: check_programs(layer, hook_environ, _ownership()))
 
 
 def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
@@ -411,9 +414,9 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
     for name, given in (("user", table.user is not None), ("share", table.share != "session")):
         if given and table.command is None:
             raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
-    people = _check_people(table.users or (), path, f"{key}.allow")
+    people = check_people(table.users or (), path, f"{key}.allow")
     _check_administration(table, path, f"{key}.")
-    return people + _check_permission_rules_for_users(table.permissions, path, within)
+    return people + check_permission_rules_for_users(table.permissions, path, within)
 
 
 def _roots(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
@@ -449,44 +452,10 @@ def _check_headers(table: ServerTable, where: str, key: str) -> None:
                 raise ConfigError(where, f"{key}.headers.{name} needs the credential {credential}", hint)
 
 
-def _check_people(names: Sequence[str], path: str, key: str) -> list[tuple[str, str]]:
-    """Raise ConfigError for a text that is nobody's name: a rule for it would hold for nobody. Returns `people`."""
-    for number, text in enumerate(names):
-        name = text.removeprefix("@")
-        if not name or name != name.strip() or "*" in name:
-            for_all = "without the list it is for everybody"
-            if key.endswith(".users"):
-                for_all = "rules for all are in [permissions]"
-            elif key.startswith("roles."):
-                for_all = "a role is for people that it names"
-            hint = f"write names of users, and names of groups with @ in front; {for_all}"
-            raise ConfigError(path, f"{key}[{number}]: {text!r} is not the name of a user or a group", hint)
-    return [(f"{key}[{number}]", text) for number, text in enumerate(names)]
-
-
 def _check_roles(roles: Roles, path: str) -> list[tuple[str, str]]:
-    """As `_check_people`, for all roles."""
+    """As `check_people`, for all roles."""
     named = {"approver": roles.approver, "auditor": roles.auditor, "operator": roles.operator}
-    return [one for name, names in named.items() for one in _check_people(names, path, f"roles.{name}")]
-
-
-def _check_permission_rules_for_users(
-    table: GatewayPermissions, path: str, within: tuple[str, ...]
-) -> list[tuple[str, str]]:
-    """Raise ConfigError for the first rule for some people that is invalid. Returns the names as `people`."""
-    people: list[tuple[str, str]] = []
-    for number, rules in enumerate(table.for_users):
-        key = ".".join((*within, f"permissions.for[{number}]"))
-        people += _check_people(rules.users, path, f"{key}.users")
-        check_permission_rules(rules, path, key)
-    return people
-
-
-def _rules_for_users(
-    table: GatewayPermissions, path: str, text: str, within: tuple[str, ...]
-) -> Iterator[tuple[UserRules, Mapping[str, str]]]:
-    for number, rules in enumerate(table.for_users):
-        yield rules, rule_places(rules, path, text, (*within, "permissions", "for", number))
+    return [one for name, names in named.items() for one in check_people(names, path, f"roles.{name}")]
 
 
 def _secret_path(text: str, path: str, key: str, environ: Mapping[str, str]) -> str:

@@ -26,7 +26,7 @@ from .secret_files import with_credentials_folder
 if TYPE_CHECKING:
     from ..trust.check_unchanged import Trust
     from .models import ConfigFile
-    from .policy_in_force import InForce
+    from .policy_in_force import InForce, PolicyContent
 
 MANAGED_FOLDER = "/etc/hookproxy"
 """The administrator's folder. It is a constant: a user could turn off whatever a user can set."""
@@ -157,7 +157,7 @@ def complete(
     if any(layer.policy is not None for layer in managed):
         from .policy_in_force import root_owned, with_bundle
 
-        managed, bundle = with_bundle(managed, bundle, root_owned(read_layer, environ), candidate)
+        managed, bundle = with_bundle(managed, bundle, root_owned(policy_for_runs, environ), candidate)
     elif bundle is not None:
         managed = (*managed, *bundle.layers)
     if managed:
@@ -343,6 +343,21 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
     text = file_context.text(path)
     tables = read_tables(path, text)
     return layer_of(validated(path, text, tables, ConfigFile), tables, path, text, file_context)
+
+
+def policy_for_runs(path: str, file_context: FileContext) -> PolicyContent:
+    """Read the policy.toml of a signed policy for a run, which is no server of a gateway. Raises ConfigError."""
+    from .gateway_models import PolicyFile
+    from .parse import read_tables, validated
+    from .policy_in_force import PolicyContent
+
+    text = file_context.text(path)
+    tables = read_tables(path, text)
+    file = validated(path, text, tables, PolicyFile)
+    layer = layer_of(file, tables, path, text, file_context)
+    keys = [f"servers.{name}" for name in file.servers] + ["permissions.for"] * bool(file.permissions.for_users)
+    remarks = (*layer.remarks, *(f"{path}: {key}: it holds at gateways only, and not here" for key in keys))
+    return PolicyContent(replace(layer, remarks=remarks))
 
 
 def layer_of(

@@ -135,7 +135,9 @@ async def _serve(
             accepting = [anyio.CancelScope() for _ in listening.unix]
             for number, listener in enumerate(listening.unix):
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
-            tasks.start_soon(Administration(gateway, report, reload, feed.serve_console).accept, listening.admin)
+            administration = Administration(gateway, report, reload, feed.serve_console)
+            administration.share_sessions(feed.run.run, tasks)
+            tasks.start_soon(administration.accept, listening.admin)
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
             web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
@@ -216,6 +218,7 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
         agents.admit,
     )
     listener.is_proxy = agents.is_proxy
+    agents.long.held = listener.held
     listener.on_stream = agents.watch
     accepting = [
         await serve_sockets(listener, listening_socket, listening.tls if address.tls else None)
