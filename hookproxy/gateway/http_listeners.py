@@ -16,6 +16,7 @@ from msgspec import Struct
 from ..model.errors import ConfigError, UserError
 from ..network.spare_descriptors import SPARE
 from ..transports.http.listener_limits import ListenerLimits
+from ..transports.long_messages import LONG_BYTES
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
@@ -136,6 +137,7 @@ def listener_limits(config: GatewayConfig, most_message_bytes: int) -> ListenerL
         strangers_of_network=min(usual.strangers_of_network, strangers // 4),
         connections_of_user=max(usual.connections_of_user, gateway.max_sessions_per_user + gateway.max_requests),
         body_bytes=body,
+        long_bytes=LONG_BYTES,
         held_bytes=max(usual.held_bytes, 4 * each),
         held_bytes_each=each,
     )
