@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from ...jsonrpc.known_secrets import KnownSecrets
 from ...protocol import feedback
 from ...protocol.calls import Progress
 from ...protocol.fast_scan import END_BYTES, response_id
@@ -114,7 +115,7 @@ class Responses(Struct, eq=False):
             kind = (
                 "text that is not a JSON-RPC message"
                 if exchange.content_type == JSON
-                else shown_type(exchange.content_type)
+                else shown_type(exchange.content_type, self._wire.secrets)
             )
             self._in_flight.fail(exchange, f"The server has sent {kind} as a response", Progress.NO_RESPONSE)
             return
@@ -209,6 +210,6 @@ class Responses(Struct, eq=False):
         self._wire.deliver_failure(feedback.response_too_long(raw_id, event.size, self._limit))
 
 
-def shown_type(content_type: bytes) -> str:
+def shown_type(content_type: bytes, secrets: KnownSecrets) -> str:
     """A content type for people."""
-    return content_type.decode("latin-1")[:100] if content_type else "content without a type"
+    return secrets.shortened(content_type.decode("latin-1"), 100) if content_type else "content without a type"
