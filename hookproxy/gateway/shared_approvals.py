@@ -37,6 +37,11 @@ _KEPT_MILLISECONDS: Final = 3_600_000
 _LONGEST: Final = 256 * 1024
 """Bytes of the arguments of an approval that others show: longer ones would fill the store and its connections."""
 
+_MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of the arguments of all approvals of one gateway that others show, so that no response of the store is too long."""
+
+_MOST_GATEWAYS: Final = 1024  # that wait for answers at a time, and those that were killed: each is asked for
+
 _AGAIN: Final = "Somebody has answered it already."
 _UNCONFIRMED: Final = "The gateway where it waits has not confirmed the answer: its audit says what became of the call."
 
@@ -109,7 +114,14 @@ class SharedApprovals:
 
     def _short(self, own: Sequence[WaitingApproval]) -> list[WaitingApproval]:
         """The approvals that others can show; of others it is reported."""
-        too_long = [approval for approval in own if len(bytes(approval.arguments)) > _LONGEST]
+        too_long: list[WaitingApproval] = []
+        room = _MOST_BYTES
+        for approval in own:
+            size = len(bytes(approval.arguments))
+            if size > min(_LONGEST, room):
+                too_long.append(approval)
+            else:
+                room -= size
         for approval in too_long:
             if approval.id not in self._too_long:
                 size = len(bytes(approval.arguments))
@@ -131,7 +143,9 @@ class SharedApprovals:
     async def _others(self) -> list[WaitingApproval]:
         """The approvals of other gateways. Those of gateways that are gone are forgotten."""
         approvals: list[WaitingApproval] = []
-        members = msgspec.convert(await self._store.ask("SMEMBERS", self._gateways), set[bytes])
+        members = self._store.checked(frozenset[bytes], await self._store.ask("SMEMBERS", self._gateways))
+        if len(members) > _MOST_GATEWAYS:
+            raise self._store.nonsense()
         for name in sorted(member.decode(errors="replace") for member in members):
             if name == self._feed.run.run:
                 continue
@@ -161,6 +175,6 @@ class SharedApprovals:
             if (text := key.open(sealed, f"{kind} {name}".encode())) is not None:
                 try:
                     return msgspec.json.decode(text, type=type_)
-                except msgspec.MsgspecError:  # of another version of hookproxy
+                except (msgspec.MsgspecError, RecursionError):  # of another version of hookproxy
                     return None
         return None
