@@ -20,11 +20,14 @@ from ..model.env_references import REFERENCE
 from ..model.errors import ConfigError
 from ..model.principal import Principal
 from ..model.settings import Settings
+from ..policy.bounds import Bound
 from ..processes import service
+from ..processes.process_tree import available_memory
 from ..protocol.request_state import SealKey
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
+from .gateway_limits import bounds, check_limits, with_people
 from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, ServerTable, UserRules
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile
@@ -71,6 +74,14 @@ class GatewayServer(Struct, frozen=True):
     def settings_for(self, principal: Principal) -> Settings:
         """The settings of a session of this user."""
         settings = self.loaded.settings
+        if any(limit.users or limit.servers for limit in settings.limits):
+            mine = (
+                limit
+                for limit in settings.limits
+                if (not limit.users or principal.is_among(limit.users))
+                and (not limit.servers or self.name in limit.servers)
+            )
+            settings = replace(settings, limits=tuple(mine))
         for rules, places in self.rules_for_users:
             if principal.is_among(rules.users):
                 settings = replace(
@@ -89,6 +100,8 @@ class GatewayConfig(Struct, frozen=True):
     path: str
     gateway: GatewayTable
     servers: Mapping[str, GatewayServer]
+    bounds: tuple[Bound, ...]
+    """What users may have at a time."""
     seal_keys: tuple[SealKey, ...]
     """The keys of approvals; empty: the process makes its own."""
     version: str
@@ -108,16 +121,18 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)
     _check_permission_rules_for_users(file.permissions, path, ())
+    check_limits(file, path, text, _check_people)
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
-    for_all = check_programs(layer_of(file, tables, path, text, file_context), hook_environ, _ownership())
+    layer = with_people(layer_of(file, tables, path, text, file_context), file.limits)
+    for_all = check_programs(layer, hook_environ, _ownership())
     rules_for_all = tuple(_rules_for_users(file.permissions, path, text, ()))
     servers = {}
     for name, table in file.servers.items():
         within = ("servers", name)
         _check_server(table, path, text, within)
-        layer = layer_of(table, _tables_of(tables, name), path, text, file_context, within)
+        layer = with_people(layer_of(table, _tables_of(tables, name), path, text, file_context, within), table.limits)
         layer = check_programs(layer, hook_environ, _ownership())
         rules = (*rules_for_all, *_rules_for_users(table.permissions, path, text, within))
         servers[name] = GatewayServer(
@@ -139,6 +154,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
         path,
         file.gateway,
         servers,
+        tuple(bounds(file, available_memory)),
         tuple(_seal_keys(file.gateway, path, environ)),
         _version(file_context.files_read),
         _policy_version(path, tables, file_context.files_read),
@@ -316,7 +332,9 @@ def _check_people(names: Sequence[str], path: str, key: str) -> None:
         name = text.removeprefix("@")
         if not name or name != name.strip() or "*" in name:
             for_all = (
-                "rules for all are in [permissions]"
+                "without the list it is for everybody"
+                if "limits[" in key
+                else "rules for all are in [permissions]"
                 if key.endswith(".users")
                 else "without the list it is for everybody"
             )

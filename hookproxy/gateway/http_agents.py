@@ -13,7 +13,8 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+import anyio
+from msgspec import Struct, field
 
 from ..audit.call_record import RefusedMessage
 from ..authorization.authenticate import Authenticator, Challenge, bearer_token
@@ -53,11 +54,12 @@ from .unused_sessions import UnusedSessions
 if TYPE_CHECKING:
     import socket
 
-    import anyio.abc
+    from anyio.abc import TaskGroup
 
     from ..session.proxy import Report
     from ..transports.http.request_reader import HeadNotes, Request
     from ..transports.http.responder import Responder
+    from .capacity import Claim
     from .gateway import Gateway
     from .http_listeners import HttpAddress
 
@@ -70,6 +72,14 @@ _TOO_MANY: Final = "Too many requests are in flight."
 _UNREAD: Final = "Too much waits that your agents do not read. Read the responses to earlier requests first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
+_LONGEST_WAITING: Final = 64 * 1024
+"""Bytes of a request that waits for room: `initialize` has some hundreds, and many may wait."""
+
+_MOST_FOLLOWERS: Final = 31  # requests that wait for the session that another one opens; with it 2 MB
+
+_UNUSED_SECONDS: Final = 30.0
+"""After which a session that is not used makes room for another one of its user: an agent that lives comes back before,
+or opens it again when it reads that it is gone."""
 
 
 class _NotServed(Exception):
@@ -121,6 +131,15 @@ class _HttpSession(Struct, eq=False):
     @property
     def unused_since(self) -> float | None:
         return None if self.channel.in_use else self.channel.last_used
+
+
+class _Opening(Struct, eq=False):
+    """A session of requests that stand alone, which waits for room."""
+
+    over: anyio.Event = field(default_factory=anyio.Event)
+    """It is opened, or refused."""
+    followers: int = 0
+    """Further requests that wait for it."""
 
 
 class _Servers:
@@ -188,7 +207,7 @@ class HttpAgents:
         gateway: Gateway,
         authenticator: Authenticator,
         listening: Sequence[tuple[HttpAddress, socket.socket]],
-        tasks: anyio.abc.TaskGroup,
+        tasks: TaskGroup,
         report: Report,
     ) -> None:
         self._gateway = gateway
@@ -202,11 +221,13 @@ class HttpAgents:
         self._report = report
         self._sessions: dict[_Key, _HttpSession] = {}
         self._users: dict[str, _User] = {}
+        self._opening: dict[_Key, _Opening] = {}
         self._unused = UnusedSessions(self._end_unused)
         self._open_streams = OpenStreams()
         self.end_unused = self._unused.end_unused  # both run until they are cancelled
         self.end_forbidden_streams = self._open_streams.end_forbidden
         gateway.on_policy_change = self._unused.look_again
+        gateway.make_room = self._make_room
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Handle one request; the response comes now or later."""
@@ -318,8 +339,64 @@ class HttpAgents:
                 self._dispatch(checked, sender, responder)
                 return
             except (NotAdmitted, TooManyRequests, _NotServed) as problem:
+                if isinstance(problem, NotAdmitted) and problem.may_wait and len(request.body) <= _LONGEST_WAITING:
+                    self._tasks.start_soon(self._dispatch_later, checked, request, sender, responder)
+                    return
                 checked = _rejection(problem, checked.id or _NO_ID)
         self._refuse(checked, request, sender, responder)
+
+    async def _dispatch_later(
+        self, accepted: Accepted, request: Request, sender: Principal, responder: Responder
+    ) -> None:
+        """Open the session of a request as soon as there is room, and give the request to it."""
+        with anyio.CancelScope() as scope:
+            responder.on_gone = scope.cancel
+            claim = None
+            try:
+                claim = await self._wait_for_room(accepted, sender)
+                responder.on_gone = None
+                self._dispatch(accepted, sender, responder, claim)
+            except (NotAdmitted, TooManyRequests, _NotServed) as problem:
+                responder.on_gone = None
+                self._refuse(_rejection(problem, accepted.id or _NO_ID), request, sender, responder)
+            finally:
+                if claim is not None and not claim.is_used:
+                    self._gateway.capacity.release(claim)
+
+    async def _wait_for_room(self, accepted: Accepted, sender: Principal) -> Claim | None:
+        """Room for the session of a request; None: it may be there already, for requests that stand alone have one.
+
+        Raises NotAdmitted, TooManyRequests.
+        """
+        if accepted.era is not Era.STATELESS:
+            return await self._gateway.wait_for_room(sender, accepted.server)
+        key = sender, accepted.server
+        if (opening := self._opening.get(key)) is not None:
+            if opening.followers >= _MOST_FOLLOWERS:
+                raise TooManyRequests
+            opening.followers += 1
+            await opening.over.wait()
+            return None
+        self._opening[key] = opening = _Opening()
+        try:
+            return await self._gateway.wait_for_room(sender, accepted.server)
+        finally:
+            del self._opening[key]
+            opening.over.set()
+
+    def _make_room(self, user: Principal) -> None:
+        """End the session of this user that was not used for the longest time."""
+        now = anyio.current_time()
+        unused = [
+            (since, session)
+            for session in self._sessions.values()
+            if session.session.identity.principal.id == user.id and (since := session.unused_since) is not None
+        ]
+        since, longest = min(unused, key=lambda one: one[0], default=(now, None))
+        if longest is not None and now - since >= _UNUSED_SECONDS:
+            longest.session.report("the session ends: nobody has used it, and its user needs room for another one")
+            self._unused.discard(longest)
+            self._end_unused(longest)
 
     def _refuse(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
         """The only place where a request of a known user is refused: no refusal leaves without its audit line."""
@@ -355,8 +432,13 @@ class HttpAgents:
 
     # --- sessions ---
 
-    def _dispatch(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
-        """Give a request to its session. Raises NotAdmitted, TooManyRequests, _NotServed."""
+    def _dispatch(
+        self, accepted: Accepted, sender: Principal, responder: Responder, claim: Claim | None = None
+    ) -> None:
+        """Give a request to its session. `claim` is room for a new one.
+
+        Raises NotAdmitted, TooManyRequests, _NotServed.
+        """
         user = self._users.get(sender.id)
         if user is not None and accepted.id and accepted.method:
             if user.requests >= self._gateway.config.gateway.max_requests:
@@ -364,11 +446,11 @@ class HttpAgents:
             if not user.may_ask:
                 raise TooManyRequests(_UNREAD)
         if accepted.era is Era.STATELESS:
-            self._post_stateless(accepted, sender, responder)
+            self._post_stateless(accepted, sender, responder, claim)
         elif accepted.session:
             self._in_session(accepted, sender, responder)
         elif accepted.kind is Kind.MESSAGE and accepted.method == "initialize":
-            self._open_session(accepted, sender, responder)
+            self._open_session(accepted, sender, responder, claim)
         else:
             raise _NotServed(HTTPStatus.BAD_REQUEST, _MISSING_SESSION)
 
@@ -389,8 +471,8 @@ class HttpAgents:
                 channel.end()
                 responder.respond(200)
 
-    def _open_session(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
-        session = self._gateway.admit(sender, accepted.server)
+    def _open_session(self, accepted: Accepted, sender: Principal, responder: Responder, claim: Claim | None) -> None:
+        session = self._gateway.admit(sender, accepted.server, claim=claim)
         session_id = f"{self._gateway.config.gateway.instance}.{new_session_id()}"
         limits = session.server.loaded.settings
         headers = ((b"mcp-session-id", session_id.encode()),)
@@ -420,11 +502,11 @@ class HttpAgents:
         """As for UserLoad: the configuration in force says it."""
         return self._gateway.config.gateway.max_unread_bytes
 
-    def _post_stateless(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
+    def _post_stateless(self, accepted: Accepted, sender: Principal, responder: Responder, claim: Claim | None) -> None:
         key = sender, accepted.server
         known = self._find(key, sender, accepted.server)
         if known is None:
-            session = self._gateway.admit(sender, accepted.server, is_stateless=True)
+            session = self._gateway.admit(sender, accepted.server, is_stateless=True, claim=claim)
             most = session.server.loaded.settings.max_message_bytes
             user = self._user(sender)
             opened = StatelessChannel(most, session.report, user)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 Labels = tuple[tuple[str, str], ...]
@@ -61,6 +61,12 @@ class Metrics:
         """Sessions that were not opened, by server: those of the configuration, else `other`."""
         self.reloads: Counter[str] = Counter()
         """Attempts to change the policy, by `ok` or `error`."""
+        self.waiting_sessions = 0
+        """Sessions that wait for room."""
+        self.server_memory: Mapping[str, int] = {}
+        """Bytes that the processes of each server use."""
+        self.ended_for_memory: Mapping[str, int] = {}
+        """Processes of each server that were ended because they used too much."""
         self.store_up: bool | None = None
         """Whether the store can be reached; None: there is none."""
         self.audit_sent = 0
@@ -101,11 +107,21 @@ class Metrics:
         for name, kind, text, label, counts in (
             ("hookproxy_sessions", "gauge", "Open sessions.", "server", sessions),
             ("hookproxy_sessions_refused_total", "counter", "Sessions not opened.", "server", self.refused_sessions),
+            ("hookproxy_server_memory_bytes", "gauge", "Memory of servers' processes.", "server", self.server_memory),
+            (
+                "hookproxy_servers_ended_total",
+                "counter",
+                "Server processes ended for their memory.",
+                "server",
+                self.ended_for_memory,
+            ),
             ("hookproxy_http_refused_total", "counter", "HTTP requests refused.", "status", self.refused_requests),
             ("hookproxy_reloads_total", "counter", "Attempts to change the policy.", "outcome", self.reloads),
         ):
             add(header(name, kind, text))
             add(sample(name, ((label, key),), count) for key, count in sorted(counts.items()))
+        add(header("hookproxy_sessions_waiting", "gauge", "Sessions that wait for room."))
+        lines.append(sample("hookproxy_sessions_waiting", (), self.waiting_sessions))
         add(header("hookproxy_policy_info", "gauge", "The version of the policy in force."))
         lines.append(sample("hookproxy_policy_info", (("version", policy),), 1))
         add(header("hookproxy_draining", "gauge", "1 while the gateway ends."))

@@ -102,6 +102,8 @@ async def _serve(
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)
         gateway.feed = feed
+        gateway.servers.on_start = gateway.memory.add
+        tasks.start_soon(gateway.memory.watch, gateway.capacity)
         if gateway.store is not None:
             tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it

@@ -20,7 +20,7 @@ from ..processes import service
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
-from ..transports.channel import OffersCalls, OffersPassages, TakesPassages
+from ..transports.channel import OffersCalls, OffersPassages, SaysWhyEnded, TakesPassages
 from ..transports.shared_server import SessionChannel
 from .hooks_account import environment_account
 from .secrets import bytes_remover, read_secrets, report_without_secrets, secrets_redacted
@@ -65,6 +65,8 @@ class GatewaySession(Struct, eq=False, weakref=True):
     _has_ended: bool = False
     _end: ChangeEvent = field(default_factory=ChangeEvent)
     _withdrawn: bool = False
+    on_end: Callable[[], None] = lambda: None
+    """Called when it has ended, or was never run."""
 
     async def relay(
         self,
@@ -114,11 +116,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         self._proxy.calls.reports_of_tools = policy.reports_of_tools
         self._proxy.remove_secrets = bytes_remover(read_secrets(server.credentials).values())
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
-        if isinstance(agent, TakesPassages):
-            place = channel if isinstance(channel, OffersPassages) else self._proxy.relay.long_line
-            place.find_passage = partial(self._proxy.open_passage, agent)
-        if isinstance(agent, OffersCalls):
-            self._proxy.relay.connect_calls(agent)
+        _connect(self._proxy, agent, channel, server_end)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add_session(self._proxy, principal.name)
@@ -187,6 +185,17 @@ class GatewaySession(Struct, eq=False, weakref=True):
             self.end_reason = _DRAINING
             self._lifecycle.end_by_signal(signal.SIGTERM)
             await self._end.until(lambda: self._has_ended)
+
+
+def _connect(proxy: Proxy, agent: Channel, server: Channel, server_end: ServerEnd) -> None:
+    """Tell the agent's channel what it can use of the server's, and of the proxy."""
+    if isinstance(agent, TakesPassages):
+        place = server if isinstance(server, OffersPassages) else proxy.relay.long_line
+        place.find_passage = partial(proxy.open_passage, agent)
+    if isinstance(agent, OffersCalls):
+        proxy.relay.connect_calls(agent)
+    if isinstance(agent, SaysWhyEnded):
+        agent.why_ended = server_end.why_we_ended_it
 
 
 class MeteredAudit(Audit):

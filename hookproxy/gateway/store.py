@@ -343,7 +343,8 @@ class StoreLimits(Struct, frozen=True):
 
     def _key(self, limit: Limit) -> str:
         session = (self._session,) if limit.per is Per.SESSION else ()
-        return self._store.key("limit", self._server, self._user, limit.tool, str(limit.calls), limit.per, *session)
+        user = (" ".join(sorted(limit.users)), "together") if limit.together else (self._user,)
+        return self._store.key("limit", self._server, *user, limit.tool, str(limit.calls), limit.per, *session)
 
 
 class StoreApprovals:
