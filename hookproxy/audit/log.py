@@ -147,9 +147,12 @@ class Audit:
         for record in records:
             self._waiting.keep(self._lines.of_call(record))
 
-    def note(self, session: Session, text: str) -> str:
-        """Append a line about something that belongs to no call. Returns why it could not be written, or nothing."""
-        return self._append_now(lambda: self._lines.of_note(text, session))
+    def note(self, session: Session | None, text: str, by: str = "") -> str:
+        """Append a line about something that belongs to no call; `by` is the id of who has done it.
+
+        Returns why it could not be written, or nothing.
+        """
+        return self._append_now(lambda: self._lines.of_note(text, session, by))
 
     def note_refusal(self, session: Session, refusal: RefusedMessage) -> str:
         """Append a line about a message that was refused before it was a call. Otherwise as `note`."""

@@ -91,6 +91,21 @@ class BearerTokens:
         if self._signature_now() != self._signature:
             self._reload()
 
+    def knows(self, name: str) -> bool:
+        """Whether a token is for a user of this name."""
+        return any(known.principal.name == name for known in self._tokens.values())
+
+    def is_withdrawn(self, user: Principal) -> bool:
+        """Whether this is a user of such tokens, and no token of the file is for this name and these groups any more.
+
+        One that has expired is not withdrawn: its user may get another one, and go on.
+        """
+        if not user.id.startswith(_USER):
+            return False
+        return not any(
+            known.principal == user and digest not in self.revoked_elsewhere for digest, known in self._tokens.items()
+        )
+
     def is_expired(self, token: KnownToken) -> bool:
         """Whether its time is over."""
         return self._now() >= token.expires

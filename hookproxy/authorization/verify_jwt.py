@@ -24,6 +24,8 @@ _LEEWAY: Final = 30.0  # seconds by which clocks may differ: machines with NTP d
 _LAST_TIME: Final = 253_402_300_799  # the end of the year 9999: any more is not a time, and a float may not hold it
 _MAX_TEXT: Final = 512  # characters of a subject (255 in OpenID Connect), of a name or of a group
 _MAX_GROUPS: Final = 1000  # of a token: more do not fit into its length
+_SEPARATORS: Final = ", "
+"""What stands between groups in $HOOKPROXY_GROUPS, or where a script splits them: one group must not pass for two."""
 _JWT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # of JSON that cannot be read
 _ACCESS_TOKEN: Final = "at+jwt"
@@ -190,6 +192,8 @@ def _principal(claims: Mapping[str, object], settings: IssuerSettings) -> Princi
     groups = tuple(sorted(set(_texts(claims, settings.groups_claim))))  # another order makes nobody another user
     if len(groups) > _MAX_GROUPS or not all(map(_is_usable, groups)):
         raise TokenRejected(f"its {settings.groups_claim} cannot be used")
+    if any(separator in group for group in groups for separator in _SEPARATORS):
+        raise TokenRejected(f"its {settings.groups_claim} has a group with a comma or a blank in its name")
     return Principal(f"{settings.issuer} {subject}", name, groups)
 
 

@@ -33,10 +33,11 @@ _DIALECT_REMARKS: Final = {
 }
 """Differences from a dialect's document that affect all its hooks."""
 
-_NO_HOOK: Final = (
+NO_HOOK: Final = (
     "no hook is configured: name hook files with --hooks or --config, or write a first guard with "
     "hookproxy init guard --user"
 )
+"""The finding if nothing at all is configured."""
 _CHECKS_BESIDE_TOOLS: Final = ((effective_settings.suspicious_timeout, "timeout"), (commands.problems, ""))
 _CHECKS: Final = (
     (effective_settings.never_matching, "never matches"),
@@ -73,7 +74,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     rules = settings.rule_count or settings.limits
     audit = settings.audit_file and not settings.audit_default
     if not (loaded.groups or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
-        of_files.append(Finding("", None, "", _NO_HOOK))
+        of_files.append(Finding("", None, "", NO_HOOK))
     return Report(
         loaded.settings,
         tuple(entries),

@@ -133,8 +133,13 @@ VERSION: Final = 1
 
 def to_json(report: Report) -> str:
     """One JSON document, in ASCII, because paths may contain bytes that are not UTF-8."""
+    return json.dumps(document(report), indent=2) + "\n"
+
+
+def document(report: Report) -> dict[str, object]:
+    """The members of the document."""
     managed, trust = report.managed, report.trust
-    document = {
+    return {
         "v": VERSION,
         "settings": _settings(report.settings),
         "managed": managed
@@ -150,7 +155,6 @@ def to_json(report: Report) -> str:
         "server": report.server and _server(report.server, report.entries),
         "starts": report.starts,
     }
-    return json.dumps(document, indent=2) + "\n"
 
 
 def _server(server: CheckedServer, entries: Sequence[HookEntry]) -> dict[str, object]:

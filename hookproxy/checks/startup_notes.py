@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from typing import Final
 
 from ..jsonrpc import locate
 from ..model.settings import FORMER_KEYS
@@ -54,6 +55,26 @@ def finding(note: str, files: KeyLines) -> Finding:
                     return Finding(file, line, key, rest if key == first else rest[len(first) + 1 :])
             return Finding(file, int(colon[1]) if colon[1] else None, "", rest)
     return Finding("", None, "", note)
+
+
+_PLACE: Final = re.compile(r"(/[^:]*\.toml): ([A-Za-z][\w\-]*(?:\[\d+\]|\.[^\s.:,\[\]]+)*)(?=[\s:,]|$)")
+"""A file of ours without a line, and the key in it that a message is about."""
+
+
+def with_lines(text: str) -> str:
+    """A message with the line of each key of a configuration file that it names without one: `FILE: KEY …`.
+
+    If the file does not have the key, the line is that of the innermost table around it.
+    """
+    files = KeyLines()
+
+    def placed(found: re.Match[str]) -> str:
+        file, key = found[1], found[2]
+        while key and (line := files.line(file, key)) is None:
+            key = key.rpartition("[" if key.endswith("]") else ".")[0]
+        return f"{file}:{line}: {found[2]}" if key else found[0]
+
+    return _PLACE.sub(placed, text)
 
 
 def concerns(note: Finding, file: str, key: str) -> bool:

@@ -357,6 +357,13 @@ def _add_file_options(parser: Parser) -> None:
         help="an audit file (default: the one that the configuration names, or else the one in the state folder)",
     )
     parser.add_common("--config")
+    parser.add_argument(
+        "--gateway",
+        metavar="PATH",
+        nargs="?",
+        const="",
+        help="the audit of a running gateway, for its auditors; PATH is its socket",
+    )
 
 
 def _add_filter_options(parser: Parser) -> None:
@@ -385,6 +392,14 @@ def _filter(options: Namespace) -> Filter:
 
 def _path(options: Namespace) -> str:
     """The audit file. Raises UserError if neither the options nor the configuration name one."""
+    if options.gateway is not None:
+        from .gateway_audit import copied
+
+        if getattr(options, "follow", False):
+            raise UserError(
+                "--follow and --gateway exclude each other", "hookproxy top --gateway shows calls as they come"
+            )
+        return copied(options.gateway, options.file)
     if options.file is not None:
         if not getattr(options, "follow", False):  # a followed file may come later
             _check_file(options.file)

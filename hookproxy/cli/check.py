@@ -32,7 +32,8 @@ from .common import load_named, parse_with_command, show, tell, unread_file, wor
 from .hook_list import print_blocks, print_hooks
 from .hook_runtime import redirected_output, run_until_done
 from .layout import Rows, alias_text, new_page, short_path
-from .options import HOOK_OPTIONS, Parser
+from .offline import OfflinePolicy, gateway_named, is_gateway_file
+from .options import GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
 from .run import server_name
 from .server_table import print_server
 
@@ -48,6 +49,11 @@ def main(arguments: Sequence[str]) -> int:
     options, command = parse_with_command(build_parser(), arguments)
     cwd = working_directory()
     _name_files(options, cwd)
+    if (config := gateway_named(options, cwd)) is not None:
+        from . import check_gateway
+
+        list_tools = partial(_list_gateway_tools, command) if command else None
+        return check_gateway.main(options, config, list_tools, _rules, cwd)
     loaded = load_named(options, cwd)
     types = {spec.type for group in loaded.groups for spec in group.hooks}
     if "mcp_tool" in types:  # what runs hooks is imported only where it is needed: it takes 40 ms
@@ -79,7 +85,7 @@ def _name_files(options: Namespace, cwd: str) -> None:
     """Take each file that stands alone as the value of `--hooks`, or of `--config` if it is a hookproxy.toml."""
     for file in options.files:
         path = os.path.join(cwd, file)
-        if options.config is None and is_own_configuration(path):
+        if options.config is None and (is_own_configuration(path) or is_gateway_file(path)):
             options.config = path
         else:
             options.hooks.append(file)
@@ -100,6 +106,12 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
     return CheckedServer(name, tuple(command), found, "", listed.server_info, listed.noise, idle), None
 
 
+def _list_gateway_tools(command: Sequence[str], policy: OfflinePolicy) -> tuple[CheckedServer, UserError | None]:
+    """As `_list_tools`, for the server of a gateway."""
+    assert policy.server is not None, "it is of a gateway"
+    return _list_tools(policy.loaded, policy.server.name, command)
+
+
 def _report_wait(seconds: float) -> None:
     """Say why nothing is shown yet: the server has so many seconds left."""
     end = datetime.now() + timedelta(seconds=seconds)
@@ -116,11 +128,14 @@ def build_parser() -> Parser:
         rest="[-- COMMAND [ARG...]]",
     )
     parser.add_argument(
-        "files", metavar="[DIALECT=]FILE", nargs="*", help="a hook file, as for --hooks, or a hookproxy.toml"
+        "files",
+        metavar="[DIALECT=]FILE",
+        nargs="*",
+        help="a hook file, as for --hooks, a hookproxy.toml or a gateway.toml",
     )
     parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
-    parser.add_common("--fail-closed", "--strict", "--json")
+    parser.add_common(*GATEWAY_OPTIONS, "--fail-closed", "--strict", "--json")
     parser.add_argument("--verbose", action="store_true", help="show each hook whole, with its findings below it")
     return parser
 

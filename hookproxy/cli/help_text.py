@@ -25,6 +25,10 @@ EXAMPLES: Final = {
         """hookproxy try write_file '{"path": ".env"}'""",
         "hookproxy try delete_file @arguments.json --hooks .claude/settings.json",
     ),
+    "explain": (
+        "hookproxy explain --user anna --server git git_push",
+        "hookproxy explain write_file --config hookproxy.toml",
+    ),
     "wrap": ("hookproxy wrap zed --server git --config hookproxy.toml", "hookproxy wrap cursor --gateway --dry-run"),
     "unwrap": ("hookproxy unwrap claude-desktop", "hookproxy unwrap --all --dry-run"),
     "uninstall": ("hookproxy uninstall --dry-run", "hookproxy uninstall --yes"),

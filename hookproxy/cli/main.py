@@ -27,6 +27,7 @@ VERBS = {
     "init": "hookproxy.cli.init",
     "check": "hookproxy.cli.check",
     "try": "hookproxy.cli.try_",
+    "explain": "hookproxy.cli.explain",
     "wrap": "hookproxy.cli.wrap",
     "unwrap": "hookproxy.cli.unwrap",
     "uninstall": "hookproxy.cli.uninstall",
@@ -43,6 +44,9 @@ VERBS = {
     "connect": "hookproxy.cli.connect",
     "reload": "hookproxy.cli.reload",
     "token": "hookproxy.cli.token",
+    "sessions": "hookproxy.cli.sessions",
+    "users": "hookproxy.cli.users",
+    "policy": "hookproxy.cli.policy",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -62,13 +66,20 @@ _EXTRAS = {"demo": "demo", "serve": "gateway"}
 _MEANT = {
     "add": "wrap",
     "dashboard": "console",
+    "ban": "users block",
+    "block": "users block",
     "disable": "unwrap",
     "doctor": "check",
     "enable": "wrap",
     "exec": "run",
+    "can": "explain",
+    "may": "explain",
+    "who": "explain",
+    "why": "explain",
     "gateway": "serve",
     "import": "convert",
     "install": "setup",
+    "kick": "sessions end",
     "lint": "check",
     "log": "audit",
     "logs": "audit",
@@ -93,7 +104,9 @@ _MEANT = {
 _STARTERS = ("bunx", "deno", "docker", "node", "npx", "python", "python3", "uv", "uvx")
 """Programs with which servers are started, whether they are on this machine or not."""
 
-_TAKE_HELP = ("audit", "check", "convert", "login", "setup", "token", "trust", "unwrap", "wrap")
+_TAKE_HELP = (
+    *("audit", "check", "convert", "login", "policy", "sessions", "setup", "token", "trust", "unwrap", "users", "wrap"),
+)
 """Verbs after which `help` alone is taken for the option: their words are other words, files and addresses."""
 
 USAGE = """\
@@ -106,6 +119,7 @@ hookproxy puts hooks in front of any MCP server.
   init        write a small working configuration, with its hook
   check       show every configured hook, and what about it cannot work
   try         try a call on the configured hooks, without a server
+  explain     say who may call which tool, and which line decides it
   wrap        put hooks in front of the servers of one agent
   unwrap      remove hookproxy from an agent's configuration again
   uninstall   undo every wrap, setup and convert, and print what is left
@@ -122,6 +136,9 @@ hookproxy puts hooks in front of any MCP server.
   connect     be a server of the gateway for an agent
   reload      let the gateway use its changed configuration
   token       make, list and revoke the tokens of a gateway's users
+  sessions    list the open sessions of a gateway, or end some
+  users       block users of a gateway, and allow them again
+  policy      show, fetch or make a signed policy for many machines
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish
@@ -130,7 +147,7 @@ hookproxy puts hooks in front of any MCP server.
   hookproxy --version     this version
 """
 
-_ENDS_SOON = ("check", "hook", "try")
+_ENDS_SOON = ("check", "explain", "hook", "try")
 """Verbs that need no garbage collection, and hardly ever TLS."""
 
 WINDOWS = ("win32", "cygwin", "msys")
@@ -265,7 +282,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _report(error: BaseException) -> int:
     """Write what went wrong to standard error. Returns the exit status."""
-    from ..model.errors import EXIT_DEFECT, UserError, describe_error, resource_hint, resource_shortage
+    from ..model.errors import EXIT_DEFECT, ConfigError, UserError, describe_error, resource_hint, resource_shortage
 
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
@@ -274,6 +291,10 @@ def _report(error: BaseException) -> int:
         return PIPE_CLOSED
     if shortage := resource_shortage(error):
         error = UserError(describe_error(error), resource_hint(shortage))
+    if isinstance(error, ConfigError):
+        from ..checks.startup_notes import with_lines
+
+        error = UserError(with_lines(error.message), error.hint, error.status)
     if isinstance(error, UserError):
         _write_error(f"{error}\n")
         return error.status

@@ -97,6 +97,9 @@ def _not_empty(text: str) -> str:
 HOOK_OPTIONS: Final = ("--config", "--hooks", "--project")
 """The options that name files with hooks: see `common.load_named`."""
 
+GATEWAY_OPTIONS: Final = ("--server", "--user", "--groups")
+"""The options that say whose calls at which server of a gateway are meant: see `offline.policy_named`."""
+
 _COMMON: Final[Mapping[str, Callable[[Parser], object]]] = {
     "--config": lambda parser: parser.add_argument(
         "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
@@ -113,6 +116,15 @@ _COMMON: Final[Mapping[str, Callable[[Parser], object]]] = {
         metavar="DIR",
         help="the folder in which the hooks of these files run, and which they get as their working directory "
         "(default: the project that a file belongs to)",
+    ),
+    "--server": lambda parser: parser.add_argument(
+        "--server", metavar="NAME", help="of a gateway's file: the server (default: the only one)"
+    ),
+    "--user": lambda parser: parser.add_argument(
+        "--user", metavar="NAME", help="of a gateway's file: who calls, with the groups of the account and the tokens"
+    ),
+    "--groups": lambda parser: parser.add_argument(
+        "--groups", metavar="A,B", help="the groups of the user, in place of those; - for none"
     ),
     "--fail-closed": lambda parser: parser.add_argument(
         "--fail-closed",

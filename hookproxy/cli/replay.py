@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import textwrap
+import uuid
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -21,15 +23,27 @@ from ..audit.view import files
 from ..config.load import Loaded, make_data_folders
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
-from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
+from ..trial.replay import (
+    Difference,
+    NotAdmitted,
+    Outcome,
+    RecordedSession,
+    Replay,
+    SessionOf,
+    UnreadableLine,
+    same_for_all,
+)  # fmt: skip
 from ..trial.run import EVENTS_AFTER
 from .common import load_named, show, tell, working_directory
 from .hook_runtime import redirected_output, run_until_done
 from .layout import as_json, diff, document, label, new_page
-from .options import HOOK_OPTIONS, Parser
+from .offline import gateway_named, groups_named, policy_at, server_named
+from .options import GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from ..config.gateway import GatewayConfig
 
 VERSION: Final = 1
 """The number of the JSON document's format."""
@@ -43,15 +57,49 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(list(arguments))
     since = files.since(options.since, files.now()) if options.since is not None else None
     cwd = working_directory()
-    loaded = load_named(options, cwd)
-    tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
+    session_of, policies = _sessions(options, cwd)
+    for loaded in policies:
+        tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
     entries = _filtered(read(os.path.join(cwd, options.audit)), options.tool, since)
     output = _JsonOutput() if options.json else _TextOutput()
-    return run_until_done(partial(_replay, loaded, entries, output, cwd))
+    return run_until_done(partial(_replay, session_of, entries, output, _notes(policies)))
 
 
-async def _replay(loaded: Loaded, entries: Iterable[Entry], output: _TextOutput | _JsonOutput, cwd: str) -> int:
-    async with Replay(loaded, os.environ, cwd) as replay:
+def _sessions(options: Namespace, cwd: str) -> tuple[SessionOf, Sequence[Loaded]]:
+    """What judges each recorded call, and all policies that may. Raises UserError."""
+    config = gateway_named(options, cwd)
+    if config is None:
+        loaded = load_named(options, cwd)
+        return same_for_all(loaded, os.environ, cwd), [loaded]
+    from ..gateway import hooks_account
+
+    hooks_account.use(config)
+    groups_named(options)
+    servers = config.servers.values() if options.server is None else [server_named(options, config)]
+    return partial(_session_at_gateway, config, options), [server.loaded for server in servers]
+
+
+def _session_at_gateway(config: GatewayConfig, options: Namespace, record: CallRecord) -> RecordedSession:
+    """What the gateway would judge this call by: of its user at its server, unless the options name others."""
+    name, user = options.server or record.server, options.user or record.user
+    server = config.servers.get(name)
+    if server is None:
+        raise NotAdmitted(f"{config.path} has no server {name}")
+    if not user:
+        raise UserError("no user is recorded, so it was not a call at a gateway", "name one: --user NAME")
+    from ..gateway.identities import identities
+
+    identity = identities(config, user, groups_named(options))[0]
+    if not server.allows(identity.principal):
+        raise NotAdmitted(f"servers.{name}.allow of {config.path} leaves out {user}")
+    policy = policy_at(server, identity)
+    return RecordedSession(policy.loaded, policy.environ, policy.session(str(uuid.uuid4()), name, server.cwd))
+
+
+async def _replay(
+    session_of: SessionOf, entries: Iterable[Entry], output: _TextOutput | _JsonOutput, notes: Sequence[str]
+) -> int:
+    async with Replay(session_of) as replay:
         results = replay.over(entries)
         while True:
             with redirected_output():
@@ -62,17 +110,17 @@ async def _replay(loaded: Loaded, entries: Iterable[Entry], output: _TextOutput 
     tally = replay.tally
     impossible = not tally.replayed and bool(tally.digests or tally.unread)
     status = EXIT_USER_ERROR if impossible else EXIT_FINDINGS if tally.differing else 0
-    output.end(replay, status, _notes(loaded))
+    output.end(replay, status, notes)
     if impossible:
         raise UserError("no call could be replayed", 'record the arguments: [audit] arguments = "full"')
     return status
 
 
-def _notes(loaded: Loaded) -> list[str]:
+def _notes(policies: Sequence[Loaded]) -> list[str]:
     """What the replay leaves out."""
-    specs = [spec for group in loaded.groups for spec in group.hooks]
-    settings, notes = loaded.settings, []
-    if not (specs or settings.rule_count or settings.limits):
+    specs = [spec for loaded in policies for group in loaded.groups for spec in group.hooks]
+    notes = []
+    if not (specs or any(loaded.settings.rule_count or loaded.settings.limits for loaded in policies)):
         notes.append("no hook and no rule is configured: name a file with --config or --hooks")
     if any(spec.event in EVENTS_AFTER for spec in specs):
         notes.append("hooks after a call were not run, because results are not recorded")
@@ -98,7 +146,7 @@ def build_parser() -> Parser:
         "--tool", metavar="GLOB", action="append", default=[], help="only calls of these tools, for example write_*"
     )
     parser.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
-    parser.add_common(*HOOK_OPTIONS, "--json")
+    parser.add_common(*HOOK_OPTIONS, *GATEWAY_OPTIONS, "--json")
     return parser
 
 

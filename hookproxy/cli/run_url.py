@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ..jsonrpc.known_secrets import known_secrets
 from ..model.env_references import REFERENCE, expand, is_of_wrap
 from ..model.errors import UserError
 from ..network.address import Address, find_proxy, parse
@@ -47,14 +48,18 @@ def server_name(address: Address) -> str:
 
 def with_secrets_redacted(loaded: Loaded, options: Namespace) -> Loaded:
     """Return the configuration so that the audit never contains a header's value, even if the server sends it back."""
+    return replace(loaded, settings=with_values_redacted(loaded.settings, _secret_values(options)))
+
+
+def _secret_values(options: Namespace) -> list[str]:
     values = [value for _, value in headers(options.header, os.environ)]
-    values += [os.environ.get(name, "") for name in REFERENCE.findall(options.url)]
-    return replace(loaded, settings=with_values_redacted(loaded.settings, values))
+    return values + [os.environ.get(name, "") for name in REFERENCE.findall(options.url)]
 
 
 def open_server(options: Namespace, loaded: Loaded, report: Callable[[str], None]) -> tuple[Channel, ServerEnd]:
     """Open the channel to the server. Nothing is sent yet. Raises UserError."""
-    remote = RemoteOptions(headers(options.header, os.environ), options.ca, options.cert, options.key)
+    secrets = known_secrets(_secret_values(options))
+    remote = RemoteOptions(headers(options.header, os.environ), options.ca, options.cert, options.key, secrets)
     opened = open_remote_server(_address(options), remote, loaded.settings, os.environ, report)
     for variable in filter(is_of_wrap, list(os.environ)):  # their values are in the channel, and no hook's business
         del os.environ[variable]

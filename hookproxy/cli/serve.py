@@ -6,22 +6,26 @@ import gc
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import anyio
 from msgspec.structs import replace
 
-from ..config.gateway import check_folder, load_gateway
-from ..config.gateway_models import DEFAULT_SOCKET, INSTANCE_NAME
-from ..gateway import hooks_account, service_manager
-from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
+from ..checks.startup_notes import with_lines
+from ..config.gateway import load_gateway
+from ..config.gateway_models import INSTANCE_NAME
+from ..gateway import service_manager
+from ..gateway.http_listeners import http_addresses, listen, probes_address, tls_context
 from ..gateway.log import GatewayLog
-from ..gateway.start_problems import check_servers, start_problems
+from ..gateway.start_checks import check_listening, check_policy
+from ..gateway.start_problems import start_problems
+from ..gateway.unix_listeners import listen_at_all, listen_for_administrators
 from ..hooks import failures
-from ..model.errors import ConfigError, UserError, printable
+from ..model.errors import UserError, printable
 from ..processes import inherited_state, process
 from ..transports import unix_socket
 from ..transports.event_loop import new_loop
+from ..trust.sources import state_folder
 from .common import working_directory
 from .options import Parser
 
@@ -29,8 +33,6 @@ if TYPE_CHECKING:
     import socket
 
     from ..config.gateway import GatewayConfig
-
-_UNIX: Final = "unix:"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,21 +42,21 @@ def main(arguments: Sequence[str]) -> int:
     process.prepare_for_children()
     cwd = working_directory()
 
-    def load() -> GatewayConfig:
-        loaded = _named(load_gateway(options.config, os.environ, cwd), options.instance)
-        hooks_account.use(loaded)
-        check_servers(loaded)
+    def load(candidate: str = "") -> GatewayConfig:
+        loaded = _named(load_gateway(options.config, os.environ, cwd, candidate), options.instance)
+        check_policy(loaded)
         return replace(loaded, notes=(*loaded.notes, *start_problems(loaded)))
 
     config = load()
     inherited_state.reset()
     report = GatewayLog(as_json=config.gateway.log == "json")
     for note in (*config.notes, *_passing(config)):
-        report(note)
-    web = http_addresses(config)
-    networks(config)
-    tls = tls_context(config)
+        report(with_lines(note))
+    check_listening(config)
+    web, tls = http_addresses(config), tls_context(config)
     unix_listeners, inherited = _listeners(config)
+    folder = state_folder(os.environ, os.path.expanduser("~"))
+    admin = listen_for_administrators(config, unix_listeners, folder, report)
     http_listeners = [(address, listen(address)) for address in web]
     probes = listen(probe_address) if (probe_address := probes_address(config)) is not None else None
 
@@ -62,11 +64,12 @@ def main(arguments: Sequence[str]) -> int:
         from ..gateway.serve import Listening, serve
 
         gc.freeze()  # as in `run`: what is loaded stays, and is not looked at again
-        listening = Listening(unix_listeners, inherited, http_listeners, tls, probes)
+        listening = Listening(unix_listeners, inherited, http_listeners, tls, probes, admin, folder)
         manager = service_manager.ServiceManager(systemd, report)
         anyio.run(serve, config, listening, report, load, manager, backend_options={"loop_factory": new_loop})
     finally:
-        for listener in (*unix_listeners, *(one for _, one in http_listeners), *([probes] if probes else [])):
+        others = [listener for listener in (probes, admin) if listener is not None]
+        for listener in (*unix_listeners, *(one for _, one in http_listeners), *others):
             listener.close()
     return 0
 
@@ -95,20 +98,7 @@ def _listeners(config: GatewayConfig) -> tuple[list[socket.socket], bool]:
     inherited = unix_socket.inherited_listeners(os.environ, os.getpid())
     for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):  # children must not take them for theirs
         os.environ.pop(name, None)
-    return (inherited, True) if inherited else (list(_own_listeners(config)), False)
-
-
-def _own_listeners(config: GatewayConfig) -> Iterator[socket.socket]:
-    """The sockets that the file names. Raises UserError."""
-    for number, address in enumerate(config.gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]):
-        if address.startswith("http"):
-            continue
-        if not address.startswith(_UNIX) or not os.path.isabs(address.removeprefix(_UNIX)):
-            hint = f'write "{_UNIX}/run/hookproxy/mcp.sock", "http://127.0.0.1:8765" or "https://0.0.0.0:8443"'
-            raise ConfigError(config.path, f"gateway.listen[{number}]: {address} is not an address", hint)
-        path = address.removeprefix(_UNIX)
-        check_folder(os.path.dirname(path))
-        yield unix_socket.listen(path, int(config.gateway.socket_mode, 8), config.gateway.socket_group)
+    return (inherited, True) if inherited else (list(listen_at_all(config)), False)
 
 
 def build_parser() -> Parser:

@@ -28,16 +28,17 @@ from ..hooks import failures
 from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
-from ..model.hooks import Ended, Event, HookSpec, Session, Tool, Verdict
+from ..model.hooks import Ended, Event, HookSpec, Tool, Verdict
 from ..policy.presets import PRESETS
 from ..trial.observe import ObservedRun
 from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
 from . import findings
-from .common import load_named, show, tell, unread_file, working_directory
+from .common import show, tell, unread_file, working_directory
 from .hook_runtime import redirected_output, run_until_done
 from .layout import Page, Rows, alias_text, as_json, diff, document, label, new_page, short_path
-from .options import HOOK_OPTIONS, Parser
+from .offline import policy_named
+from .options import GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
 
 _TOOL_NAME_NOTE: Final = (
     "TOOL is the server's own name of the tool: to try mcp__git__git_commit, write git_commit --name git"
@@ -54,20 +55,17 @@ def main(arguments: Sequence[str]) -> int:
     event = _event(options.event)
     attempt = _attempt(options, event)
     cwd = working_directory()
-    loaded = load_named(options, cwd)
-    findings.stop_if_strict(loaded, options.strict, os.environ)
+    policy = policy_named(options, cwd)
+    loaded, environ = policy.loaded, policy.environ
+    findings.stop_if_strict(loaded, options.strict, environ)
     tell(unread_file(options.config, loaded.path, cwd))
     _require_policy(loaded)
-    tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
-    session = Session(
-        os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
-        options.name,
-        cwd,
-        os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
-    ).in_project(loaded.project)
+    tell(*findings.lines(loaded, environ), *loaded.remarks, *make_data_folders(loaded))
+    session_id = os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4())
+    session = policy.session(session_id, options.name or "server", cwd)
     tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
-        report = run_until_done(partial(try_call, loaded, attempt, event, session, os.environ))
+        report = run_until_done(partial(try_call, loaded, attempt, event, session, environ))
     show(json_output(report) if options.json else text_output(report, cwd))
     return report.status
 
@@ -119,8 +117,8 @@ def build_parser() -> Parser:
     parser.add_argument("--event", help="try only this event, such as PostToolUse (default: the whole call)")
     parser.add_argument("--result", help="the CallToolResult of the call, given in the same ways as ARGUMENTS")
     parser.add_common(*HOOK_OPTIONS)
-    parser.add_argument("--name", metavar="SERVER", default="server", help="the server's name as hooks see it")
-    parser.add_common("--fail-closed", "--strict", "--json")
+    parser.add_argument("--name", metavar="SERVER", help="the server's name as hooks see it (default: server)")
+    parser.add_common(*GATEWAY_OPTIONS, "--fail-closed", "--strict", "--json")
     return parser
 
 

@@ -9,8 +9,8 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec.json
 from msgspec import Struct
@@ -18,8 +18,9 @@ from msgspec.structs import replace
 
 from ..model.env_references import REFERENCE
 from ..model.errors import ConfigError
+from ..model.hooks import Session
 from ..model.principal import Principal
-from ..model.settings import Settings
+from ..model.settings import OnAsk, OnFailure, Settings
 from ..policy.bounds import Bound
 from ..processes import service
 from ..processes.process_tree import available_memory
@@ -28,11 +29,15 @@ from ..trust.managed_files import Ownership, check_programs, read_owned, resolve
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
 from .gateway_limits import bounds, check_limits, with_people
-from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, ServerTable, UserRules
-from .load import Loaded, complete, layer_of
+from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, Roles, ServerTable, UserRules
+from .load import Loaded, complete, layer_of, read_layer
 from .models import ConfigFile
 from .parse import read_tables, validated
 from .validate import check_permission_rules, rule_places
+
+if TYPE_CHECKING:
+    from ..model.policy_source import PolicyBundle, PolicySource
+    from .policy_in_force import InForce
 
 _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "audit_redact", "audit_redact_keys")
 """Settings of a server that are added to those for all servers. All others replace them."""
@@ -40,6 +45,12 @@ _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "au
 _SHORTEST_KEY: Final = 32  # bytes: the output of SHA-256
 _LONGEST_KEY: Final = 4096  # bytes: a longer file is something else
 _FEWEST_BYTES: Final = 8  # different ones: 32 random bytes have more, a placeholder has fewer
+
+POLICY_FOLDER: Final = "/var/lib/hookproxy/policy"
+"""Where a gateway keeps the signed policies that it has taken: in the folder that systemd makes for its state."""
+
+_ROOTS_OF_AGENTS: Final = "*"
+"""The only entry of `roots` where the agents' own reach the server."""
 
 _CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
 """The folder of systemd's credentials for a service, at the beginning of a path."""
@@ -57,6 +68,8 @@ class GatewayServer(Struct, frozen=True):
     loaded: Loaded
     rules_for_users: tuple[tuple[UserRules, Mapping[str, str]], ...]
     """Permission rules for some people only, each table with the places of its rules, as `Settings.rule_places`."""
+    roots: tuple[tuple[str, str], ...] | None = ()
+    """Address and name of each folder that the server gets as a root; None: those that agents name themselves."""
 
     def allows(self, principal: Principal) -> bool:
         """Whether this user may use the server."""
@@ -69,6 +82,28 @@ class GatewayServer(Struct, frozen=True):
             any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
             or self.cwd != other.cwd
             or self.credentials != other.credentials
+            or self.roots != other.roots
+        )
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Its command line, by which tools may be recognised; empty: it has an address, or its user starts it."""
+        return tuple(self.table.command or ())
+
+    def loaded_for(self, principal: Principal) -> Loaded:
+        """All that judges the calls of this user: what `serve` evaluates is what `check`, `try` and others show."""
+        return replace(self.loaded, settings=self.settings_for(principal))
+
+    def session(self, session_id: str, principal: Principal | None) -> Session:
+        """A session of this user, as hooks see it; None: it is tried for nobody in particular."""
+        return Session(
+            id=session_id,
+            server=self.name,
+            cwd=self.cwd,
+            project_dir=self.cwd,
+            command=self.command,
+            url=self.table.url or "",
+            principal=principal,
         )
 
     def settings_for(self, principal: Principal) -> Settings:
@@ -78,15 +113,16 @@ class GatewayServer(Struct, frozen=True):
             mine = (
                 limit
                 for limit in settings.limits
-                if (not limit.users or principal.is_among(limit.users))
+                if (not limit.users or principal.may_be_among(limit.users))
                 and (not limit.servers or self.name in limit.servers)
             )
             settings = replace(settings, limits=tuple(mine))
         for rules, places in self.rules_for_users:
-            if principal.is_among(rules.users):
+            if principal.may_be_among(rules.users):
+                allow = rules.allow if principal.is_among(rules.users) else ()
                 settings = replace(
                     settings,
-                    allow=(*settings.allow, *rules.allow),
+                    allow=(*settings.allow, *allow),
                     ask=(*settings.ask, *rules.ask),
                     deny=(*settings.deny, *rules.deny),
                     rule_places={**places, **settings.rule_places},
@@ -102,6 +138,9 @@ class GatewayConfig(Struct, frozen=True):
     servers: Mapping[str, GatewayServer]
     bounds: tuple[Bound, ...]
     """What users may have at a time."""
+    roles: Roles
+    people: tuple[tuple[str, str], ...]
+    """Each name of a user or a group, the latter with `@` in front, and the key in the file that has it."""
     seal_keys: tuple[SealKey, ...]
     """The keys of approvals; empty: the process makes its own."""
     version: str
@@ -110,28 +149,38 @@ class GatewayConfig(Struct, frozen=True):
     """The SHA-256 of what holds for calls: the same for gateways whose files differ only in the table `[gateway]`."""
     notes: tuple[str, ...]
     """What does not do what its author wrote, and what can never happen behind MCP; as `Loaded`."""
+    source: PolicySource | None = None
+    """Where the signed policy comes from; None: there is none."""
+    bundle: PolicyBundle | None = None
+    """The signed policy in force."""
+    closed: str = ""
+    """Why no server may be used, a sentence without a full stop; empty: they may."""
 
 
-def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConfig:
-    """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError."""
+def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str = "") -> GatewayConfig:
+    """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError.
+
+    With the signed policy in the folder `candidate`, in place of the one that was taken last.
+    """
     file_context = FileContext(environ, cwd, _read)
     path = file_context.find(path, cwd)
     text = file_context.text(path, "--config")
     tables = read_tables(path, text)
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)
-    _check_permission_rules_for_users(file.permissions, path, ())
-    check_limits(file, path, text, _check_people)
+    people = [*_check_roles(file.roles, path), *_check_permission_rules_for_users(file.permissions, path, ())]
+    people += check_limits(file, path, text, _check_people)
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
     layer = with_people(layer_of(file, tables, path, text, file_context), file.limits)
     for_all = check_programs(layer, hook_environ, _ownership())
     rules_for_all = tuple(_rules_for_users(file.permissions, path, text, ()))
+    source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
     servers = {}
     for name, table in file.servers.items():
         within = ("servers", name)
-        _check_server(table, path, text, within)
+        people += _check_server(table, path, text, within)
         layer = with_people(layer_of(table, _tables_of(tables, name), path, text, file_context, within), table.limits)
         layer = check_programs(layer, hook_environ, _ownership())
         rules = (*rules_for_all, *_rules_for_users(table.permissions, path, text, within))
@@ -143,8 +192,11 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
                 key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
                 for key, text in table.credentials.items()
             },
-            _named(complete(_overlaid(for_all, layer), file_context)),
+            _of_gateway(
+                complete(_overlaid(for_all, layer), file_context, bundle=bundle), file.roles, f"{path}: servers.{name}"
+            ),
             rules,
+            _roots(table, path, text, within),
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
@@ -155,15 +207,63 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
         file.gateway,
         servers,
         tuple(bounds(file, available_memory)),
+        file.roles,
+        tuple(people),
         tuple(_seal_keys(file.gateway, path, environ)),
         _version(file_context.files_read),
         _policy_version(path, tables, file_context.files_read),
         (*notes, *_notes_about_sharing(file.gateway)),
+        source,
+        None if bundle is None else bundle.bundle,
+        "" if bundle is None else bundle.closed,
     )
 
 
-def _named(loaded: Loaded) -> Loaded:
-    return replace(loaded, settings=replace(loaded.settings, called="the gateway's configuration"))
+def _of_gateway(loaded: Loaded, roles: Roles, place: str) -> Loaded:
+    """The settings as those of a gateway. Raises ConfigError for those that would approve calls without approvers."""
+    settings = replace(loaded.settings, called="the gateway's configuration", approvers=tuple(roles.approver))
+    if roles.approver:
+        hint = 'remove it, or write "deny"; roles.approver says who approves calls'
+        if settings.on_ask is OnAsk.ALLOW:
+            raise ConfigError(place, 'on_ask = "allow" would approve calls that only roles.approver may', hint)
+        if settings.on_ask_fallback is OnFailure.ALLOW:
+            raise ConfigError(place, 'on_ask_fallback = "allow" would approve calls that only roles.approver may', hint)
+    return replace(loaded, settings=settings)
+
+
+def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> PolicySource | None:
+    """The table `[policy]` of a gateway.toml alone; None: it has none. Raises ConfigError."""
+    from .policy_in_force import with_folder
+
+    file_context = FileContext(environ, cwd, _read)
+    path = file_context.find(path, cwd)
+    text = file_context.text(path, "--config")
+    tables = read_tables(path, text)
+    policy = layer_of(validated(path, text, tables, GatewayFile), tables, path, text, file_context).policy
+    return None if policy is None else with_folder(policy, POLICY_FOLDER)
+
+
+def policy_in_force_at_gateway(policy: PolicySource) -> InForce:
+    """The policy that a gateway with the files of this account would use. Raises ConfigError."""
+    from .policy_in_force import Reading, in_force
+
+    return in_force(policy, Reading(_read, read_layer, service.environment(service.own_account(), {})))
+
+
+def _signed_policy(
+    for_all: Layer, file_context: FileContext, hook_environ: Mapping[str, str], candidate: str
+) -> tuple[PolicySource | None, InForce | None]:
+    """Where the signed policy comes from, and the one in force, if the file has a table `[policy]`."""
+    if for_all.policy is None:
+        return None, None
+    from .policy_in_force import Reading, in_force, with_folder
+
+    source = with_folder(for_all.policy, POLICY_FOLDER)
+    bundle = in_force(source, Reading(_read, read_layer, hook_environ), candidate)
+    if bundle.manifest is not None:
+        file_context.files_read[bundle.folder] = bundle.manifest
+    layers = tuple(check_programs(layer, hook_environ, _ownership()) for layer in bundle.layers)
+    return source, replace(bundle, layers=layers)
 
 
 def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
@@ -289,14 +389,16 @@ def _notes_about_sharing(gateway: GatewayTable) -> Iterator[str]:
 
 def _check_administration(file: ConfigFile, path: str, key: str = "") -> None:
     """Raise ConfigError for keys that mean nothing here: the whole file is the administrator's."""
+    if key and file.policy is not None:
+        raise ConfigError(path, f"{key}policy: the signed policy is for all servers", "write it as [policy]")
     for name in ("managed_only", "require_trust"):
         if getattr(file, name):
             hint = "remove it: only root and the gateway's account can change this file and what it names"
             raise ConfigError(path, f"{key}{name} has no meaning in a gateway's file", hint)
 
 
-def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> None:
-    """Raise ConfigError for keys of a server that contradict each other."""
+def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Raise ConfigError for keys of a server that contradict each other. Returns the names as `people`."""
     key = ".".join(within)
     where = f"{path}:{line}" if (line := line_of(text, within)) else path
     kinds = [table.command is not None, table.url is not None, table.from_caller]
@@ -312,9 +414,33 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
     for name, given in (("user", table.user is not None), ("share", table.share != "session")):
         if given and table.command is None:
             raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
-    _check_people(table.users or (), path, f"{key}.allow")
+    people = _check_people(table.users or (), path, f"{key}.allow")
     _check_administration(table, path, f"{key}.")
-    _check_permission_rules_for_users(table.permissions, path, within)
+    return people + _check_permission_rules_for_users(table.permissions, path, within)
+
+
+def _roots(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+    """As `GatewayServer.roots`. Raises ConfigError."""
+    if table.roots is None:
+        return None if table.from_caller else ()
+    if table.roots == [_ROOTS_OF_AGENTS]:
+        return None
+    return tuple(_root(root, path, text, (*within, "roots", number)) for number, root in enumerate(table.roots))
+
+
+def _root(root: str, path: str, text: str, place: tuple[str | int, ...]) -> tuple[str, str]:
+    folder = root
+    if "://" in root:
+        address = urlsplit(root)
+        is_file = address.scheme == "file" and address.netloc in ("", "localhost") and address.path.startswith("/")
+        folder = unquote(address.path) if is_file and not (address.query or address.fragment) else ""
+    if not folder or not folder.isprintable() or "*" in folder:
+        where = f"{path}:{line}" if (line := line_of(text, place)) else path
+        key = f"{'.'.join(map(str, place[:-1]))}[{place[-1]}]"
+        hint = f'write the path of a folder, its file:// address, or ["{_ROOTS_OF_AGENTS}"] alone for what agents say'
+        raise ConfigError(where, f"{key}: {root!r} is not a folder", hint)
+    folder = os.path.normpath(os.path.join(os.path.dirname(path), folder))
+    return f"file://{quote(folder)}", os.path.basename(folder) or folder
 
 
 def _check_headers(table: ServerTable, where: str, key: str) -> None:
@@ -326,28 +452,37 @@ def _check_headers(table: ServerTable, where: str, key: str) -> None:
                 raise ConfigError(where, f"{key}.headers.{name} needs the credential {credential}", hint)
 
 
-def _check_people(names: Sequence[str], path: str, key: str) -> None:
-    """Raise ConfigError for a text that is nobody's name: a rule for it would hold for nobody."""
+def _check_people(names: Sequence[str], path: str, key: str) -> list[tuple[str, str]]:
+    """Raise ConfigError for a text that is nobody's name: a rule for it would hold for nobody. Returns `people`."""
     for number, text in enumerate(names):
         name = text.removeprefix("@")
         if not name or name != name.strip() or "*" in name:
-            for_all = (
-                "without the list it is for everybody"
-                if "limits[" in key
-                else "rules for all are in [permissions]"
-                if key.endswith(".users")
-                else "without the list it is for everybody"
-            )
+            for_all = "without the list it is for everybody"
+            if key.endswith(".users") and "limits[" not in key:
+                for_all = "rules for all are in [permissions]"
+            elif key.startswith("roles."):
+                for_all = "a role is for people that it names"
             hint = f"write names of users, and names of groups with @ in front; {for_all}"
             raise ConfigError(path, f"{key}[{number}]: {text!r} is not the name of a user or a group", hint)
+    return [(f"{key}[{number}]", text) for number, text in enumerate(names)]
 
 
-def _check_permission_rules_for_users(table: GatewayPermissions, path: str, within: tuple[str, ...]) -> None:
-    """Raise ConfigError for the first rule for some people that is invalid."""
+def _check_roles(roles: Roles, path: str) -> list[tuple[str, str]]:
+    """As `_check_people`, for all roles."""
+    named = {"approver": roles.approver, "auditor": roles.auditor, "operator": roles.operator}
+    return [one for name, names in named.items() for one in _check_people(names, path, f"roles.{name}")]
+
+
+def _check_permission_rules_for_users(
+    table: GatewayPermissions, path: str, within: tuple[str, ...]
+) -> list[tuple[str, str]]:
+    """Raise ConfigError for the first rule for some people that is invalid. Returns the names as `people`."""
+    people: list[tuple[str, str]] = []
     for number, rules in enumerate(table.for_users):
         key = ".".join((*within, f"permissions.for[{number}]"))
-        _check_people(rules.users, path, f"{key}.users")
+        people += _check_people(rules.users, path, f"{key}.users")
         check_permission_rules(rules, path, key)
+    return people
 
 
 def _rules_for_users(

@@ -22,12 +22,16 @@ _DEFAULT_SESSIONS: Final = 32  # of one user
 _SHARE_OF_MEMORY: Final = 0.75
 """Of what may be used, for servers: the rest is for the gateway, hooks and files that are read again and again."""
 
-CheckPeople = Callable[[Sequence[str], str, str], None]
+People = list[tuple[str, str]]
+"""Names of users and groups, and for each the key that has it: `GatewayConfig.people` the other way round."""
+
+CheckPeople = Callable[[Sequence[str], str, str], People]
 """Raises ConfigError for a text in a list (with path and key) that is nobody's name."""
 
 
-def check_limits(file: GatewayFile, path: str, text: str, check_people: CheckPeople) -> None:
-    """Raise ConfigError for a limit that says nothing, or that contradicts itself."""
+def check_limits(file: GatewayFile, path: str, text: str, check_people: CheckPeople) -> People:
+    """Raise ConfigError for a limit that says nothing, or that contradicts itself. Returns whom limits name."""
+    people: People = []
     if file.gateway.max_sessions_per_user is not None and file.gateway.per_user.sessions is not None:
         problem = "gateway.max_sessions_per_user and gateway.per_user.sessions are two names of the same"
         raise ConfigError(path, problem, "remove max_sessions_per_user")
@@ -37,7 +41,8 @@ def check_limits(file: GatewayFile, path: str, text: str, check_people: CheckPeo
         where = f"{path}:{line}" if line else path
         _check_limit(table, where, key)
         _check_servers(table, where, key, file.servers, is_of_server=within[0] == "servers")
-        check_people(table.users, where, f"{key}.users")
+        people += check_people(table.users, where, f"{key}.users")
+    return people
 
 
 def with_people(layer: Layer, tables: Sequence[GatewayLimit]) -> Layer:
@@ -53,8 +58,7 @@ def with_people(layer: Layer, tables: Sequence[GatewayLimit]) -> Layer:
 def bounds(file: GatewayFile, available_memory: Callable[[], int]) -> Iterator[Bound]:
     """What may be had at a time. `available_memory` returns how many bytes all that we start may use."""
     gateway = file.gateway
-    sessions = gateway.per_user.sessions or gateway.max_sessions_per_user or _DEFAULT_SESSIONS
-    yield Bound("gateway.per_user", sessions, size_in_bytes(gateway.per_user.memory))
+    yield Bound("gateway.per_user", sessions_per_user(gateway), size_in_bytes(gateway.per_user.memory))
     yield Bound("gateway.total", gateway.total.sessions, _total_memory(gateway, available_memory), together=True)
     for name, server in file.servers.items():
         yield Bound(f"servers.{name}.max_sessions", server.max_sessions, servers=frozenset({name}), together=True)
@@ -68,6 +72,11 @@ def bounds(file: GatewayFile, available_memory: Callable[[], int]) -> Iterator[B
                 frozenset({str(within[1])} if within[0] == "servers" else table.servers),
                 table.together,
             )
+
+
+def sessions_per_user(gateway: GatewayTable) -> int:
+    """How many sessions one user may have."""
+    return gateway.per_user.sessions or gateway.max_sessions_per_user or _DEFAULT_SESSIONS
 
 
 def _total_memory(gateway: GatewayTable, available_memory: Callable[[], int]) -> int:

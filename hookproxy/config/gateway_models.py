@@ -8,9 +8,11 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, field
 
 from ..model.sizes import SIZE
-from .models import MAX_CALLS, ConfigFile, Permissions, Table
+from .models import MAX_CALLS, MIN_MESSAGE_BYTES, ConfigFile, Permissions, Table
 
 _Text = Annotated[str, Meta(min_length=1)]
+
+_People = Annotated[list[_Text], Meta(min_length=1)]
 
 SERVER_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z"
 """A server's name is a part of a path, of hooks' tool names and of metrics: nothing in it needs quoting."""
@@ -59,6 +61,23 @@ class Oidc(Table, frozen=True):
     """true accepts also tokens without a type, or of the type JWT, for issuers that do not follow RFC 9068."""
     ca: str = ""
     """Trust the certificates in this file besides the system's, for an issuer of the company."""
+
+
+class Roles(Table, frozen=True):
+    """Who may do more at the gateway than use its servers: names of users, and names of groups with `@` in front.
+
+    The gateway's administrator, who is root or the gateway's own account, may do all of it but approve calls, once
+    `approver` names somebody.
+    """
+
+    approver: _People = field(default_factory=list)
+    """Who answers calls that need approval, on a console: never whoever has asked for the call. Default: the user whose
+    agent has asked for it, and the administrator on a console.
+    """
+    auditor: _People = field(default_factory=list)
+    """Who reads the audit and sees the calls of all users on a console, and can change nothing."""
+    operator: _People = field(default_factory=list)
+    """Who lists and ends sessions, blocks users, and reloads the configuration."""
 
 
 class Tls(Table, frozen=True):
@@ -163,6 +182,12 @@ class GatewayTable(Table, frozen=True):
     """
     socket_group: _Text | None = None
     """The group of the Unix sockets. Default: the group of the gateway's account."""
+    admin_socket: Annotated[str, Meta(pattern=r"^/.")] | None = None
+    """The path of the Unix socket for `hookproxy sessions`, `users`, `reload`, and for consoles and the audit with
+    --gateway. The kernel says who connects there, and `[roles]` what they may do. Default: beside the first Unix socket
+    of `listen`, such as /run/hookproxy/mcp-admin.sock; without one, mcp-admin.sock in $RUNTIME_DIRECTORY or in the
+    state folder.
+    """
     hooks_user: _Text | None = None
     """The account that hooks run as, with its groups and its HOME. The gateway must run as root for it, and the account
     must not be one of the gateway's users. Hooks of the type python, which run inside of the gateway, are not possible
@@ -183,6 +208,11 @@ class GatewayTable(Table, frozen=True):
     """How many requests of one user over HTTP may be in flight, at all servers together. A further one is refused with
     the status 429. Over the Unix socket, too, as many calls may wait for hooks, for a person, or for a response that
     hooks see: a further call gets an error that says to try again.
+    """
+    max_request_bytes: Annotated[int, Meta(ge=MIN_MESSAGE_BYTES)] = 8 * 1024 * 1024
+    """How many bytes one message of an agent may have: over HTTP a longer one is refused with the status 413, over the
+    Unix socket with an error. Arguments of 8 MiB hold a long file; each takes several times that while it is judged. A
+    longer one than `max_message_bytes` is never taken.
     """
     max_unread_bytes: Annotated[int, Meta(ge=1024 * 1024)] = 64 * 1024 * 1024
     """How many bytes of responses may wait for the agents of one user that do not read them, over HTTP and at all
@@ -207,7 +237,13 @@ class GatewayTable(Table, frozen=True):
     """How the log on standard error is written: as lines for people, or as JSON objects, one in each line."""
     probes: Annotated[str, Meta(pattern=r"^http://")] | None = None
     """An address of its own for /healthz, /readyz and /metrics, such as "http://127.0.0.1:9090". It may be any address:
-    nothing there is about single users. Default: they are at the addresses for HTTP, and only for this machine.
+    nothing there is about single users. Default: they are at the addresses for HTTP, and only for this machine; with
+    `trusted_proxies`, they are nowhere.
+    """
+    probe_hosts: list[_Text] = field(default_factory=list)
+    """Names by which `probes` may be asked, without a port, such as "gateway.monitoring.svc". Always allowed are
+    addresses, "localhost", the machine's name, and the names in `probes` and `public_url`. A request for another name
+    is refused, because a web page could have sent it.
     """
     public_url: _Text | None = None
     """The address at which agents reach the HTTP listeners, without /mcp/NAME, if it is another one: that of a reverse
@@ -270,6 +306,12 @@ class ServerTable(ConfigFile, frozen=True):
     """Who shares a process of this server: "session" starts one for each session, "user" one for each user, "all" one
     for everybody.
     """
+    roots: list[_Text] | None = None
+    """The folders that the server gets when it asks its agent for roots, as paths or as file:// addresses. A relative
+    path starts from the folder of gateway.toml. What agents say themselves never reaches the server: it would work in
+    any folder that they name, with the rights of the gateway. ["*"] lets it pass all the same. Default: none; for
+    `from_caller`, what the agent says.
+    """
     idle_seconds: Annotated[float, Meta(ge=1)] = 900.0
     """How long a shared process without a session is kept, and how long a session over HTTP may be unused."""
     max_sessions: Annotated[int, Meta(ge=1)] = 1024
@@ -285,7 +327,7 @@ class ServerTable(ConfigFile, frozen=True):
 
 
 class GatewayFile(ConfigFile, frozen=True):
-    """The whole of gateway.toml: the keys of hookproxy.toml, for all servers, and the two tables below."""
+    """The whole of gateway.toml: the keys of hookproxy.toml, for all servers, and the tables below."""
 
     permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
     """Permission rules for all servers. They are applied to the final arguments, after every rewrite."""
@@ -293,5 +335,7 @@ class GatewayFile(ConfigFile, frozen=True):
     """Limits for all servers."""
     gateway: GatewayTable = field(default_factory=GatewayTable)
     """Where the gateway listens, and its limits."""
+    roles: Roles = field(default_factory=Roles)
+    """Who may approve calls, read the audit, and operate the gateway."""
     servers: dict[Annotated[str, Meta(pattern=SERVER_NAME)], ServerTable] = field(default_factory=dict)
     """The servers, each by its name: one `[servers.NAME]` table for each."""

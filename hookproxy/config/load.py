@@ -25,6 +25,7 @@ from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_u
 if TYPE_CHECKING:
     from ..trust.check_unchanged import Trust
     from .models import ConfigFile
+    from .policy_in_force import InForce
 
 MANAGED_FOLDER = "/etc/hookproxy"
 """The administrator's folder. It is a constant: a user could turn off whatever a user can set."""
@@ -138,13 +139,22 @@ def load(
     return complete(user, file_context, project_folder)
 
 
-def complete(user: Layer, file_context: FileContext, project: str = "") -> Loaded:
+def complete(
+    user: Layer, file_context: FileContext, project: str = "", bundle: InForce | None = None, candidate: str = ""
+) -> Loaded:
     """The whole configuration of a user's layer, or a gateway's: with the administrator's files, and the default audit.
 
-    Raises ConfigError and UserError as `load`.
+    `bundle` is a signed policy that counts like these. `candidate` is the folder of the policy that is to take the
+    place of the one that the administrator's files name. Raises ConfigError and UserError as `load`.
     """
     environ = file_context.environ
-    managed = _managed_layers(environ)
+    managed = managed_layers(environ)
+    if any(layer.policy is not None for layer in managed):
+        from .policy_in_force import root_owned, with_bundle
+
+        managed, bundle = with_bundle(managed, bundle, root_owned(read_layer, environ), candidate)
+    elif bundle is not None:
+        managed = (*managed, *bundle.layers)
     if managed:
         from .managed_merge import merge
 
@@ -156,6 +166,9 @@ def complete(user: Layer, file_context: FileContext, project: str = "") -> Loade
         loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source, project=project)
         set_by = dict(user.set_by)
     loaded = replace(loaded, set_by=set_by, by_option=user.by_option)
+    if bundle is not None:
+        settings = replace(loaded.settings, bundle=bundle.bundle)
+        loaded = replace(loaded, settings=settings, notes=(*loaded.notes, *bundle.notes))
     loaded = _with_default_audit(loaded, set_by, state_folder(environ, file_context.home))
     if loaded.settings.audit_required and not loaded.settings.audit_file:
         where = user.source or (managed[-1].source if managed else "")
@@ -235,6 +248,9 @@ def user_layer(
     if layer.managed_only:
         hint = f"it belongs in {os.path.join(MANAGED_FOLDER, 'managed.toml')}"
         raise ConfigError(path, "only the administrator may set managed_only", hint)
+    if layer.policy is not None:
+        hint = f"it belongs in {os.path.join(MANAGED_FOLDER, 'managed.toml')}, or in gateway.toml"
+        raise ConfigError(path, "only the administrator may set [policy]", hint)
     if audit is not None:
         audit_path, option_text = _audit_file(audit, file_context.cwd, file_context), f"--audit {audit}"
         settings = replace(layer.settings, audit_file=audit_path, audit_enabled=True)
@@ -253,7 +269,7 @@ def user_layer(
     return replace(_with_groups(layer, added), by_option=by_option)
 
 
-def _managed_layers(environ: Mapping[str, str]) -> Sequence[Layer]:
+def managed_layers(environ: Mapping[str, str]) -> Sequence[Layer]:
     """The administrator's layers. Without the folder there are none, and nothing else is looked at."""
     try:
         os.lstat(MANAGED_FOLDER)
@@ -359,7 +375,12 @@ def layer_of(
     if _sets(tables, "preset"):
         set_by.setdefault("aliases", f"{path}: {prefix}preset")
     settings = _settings(file, path, text, file_context, within)
-    layer = Layer(path, settings, set_by, managed_only=file.managed_only, require_trust=file.require_trust)
+    policy = None
+    if file.policy is not None:
+        from .policy_table import policy_source
+
+        policy = policy_source(file.policy, f"{path}: {prefix}policy", folder, file_context)
+    layer = Layer(path, settings, set_by, (), {}, (), (), file.managed_only, file.require_trust, policy)
     return _with_groups(layer, added)
 
 

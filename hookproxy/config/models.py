@@ -333,6 +333,47 @@ class Remote(Table, frozen=True):
     """
 
 
+# --- a policy from elsewhere ---
+
+
+class Policy(Table, frozen=True):
+    """A signed policy that is fetched, for many machines. Only in the administrator's file, and in gateway.toml."""
+
+    source: _Text
+    """Where it is: "https://HOST/PATH.tar.gz", "oci://HOST/NAME" (a registry), or "git+https://HOST/PATH",
+    "git+ssh://git@HOST/PATH" and the like. `{ring}` in it is replaced by `ring`; a registry's tag and a git branch are
+    the ring unless the address has another one behind `:` or `#`.
+    """
+    keys: Annotated[list[_Text], Meta(min_length=1)]
+    """Who may sign it: public Ed25519 keys as ssh-keygen writes them, "ssh-ed25519 AAAA…", or files with such keys. One
+    of them is enough. A relative path starts from the folder of this file.
+    """
+    ring: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z")] = "stable"
+    """The channel: a bundle is used only if its manifest names this ring."""
+    min_version: Annotated[int, Meta(ge=1)] = 1
+    """The lowest version that is used, also if what is known of earlier ones is lost."""
+    refresh_seconds: Annotated[float, Meta(ge=1, le=86400)] = 300.0
+    """How often a gateway asks the source. For `run`, a timer does: `hookproxy policy update`."""
+    on_missing: Literal["deny", "allow"] = "deny"
+    """What holds while no policy was ever taken, or none that these keys have signed is there: "deny" starts nothing
+    and lets nothing pass; "allow" goes on with the local configuration alone.
+    """
+    on_expired: Literal["deny", "keep"] = "deny"
+    """What holds when the policy in force expires and no newer one has come: "deny" starts nothing and lets nothing
+    pass; "keep" goes on with it, and says so.
+    """
+    ca: _Text | None = None
+    """Trust the certificates in this file instead of the system's."""
+    credential: Annotated[str, Meta(pattern=r"^file:.")] | None = None
+    """The file with what the source asks for, as "file:/etc/hookproxy/policy-token": a token, or user:password; for git
+    over ssh a private key.
+    """
+    folder: _Text | None = None
+    """Where policies that were taken are kept. Default: /var/lib/hookproxy/policy for a gateway, and
+    /var/lib/hookproxy-policy for the administrator's file.
+    """
+
+
 # --- the whole file ---
 
 
@@ -413,6 +454,8 @@ class ConfigFile(Table, frozen=True):
     """
     managed_only: bool = False
     """Only in the administrator's file: true runs no hooks except those of the administrator's files."""
+    policy: Policy | None = None
+    """A signed policy that is fetched. Its rules and hooks count like the administrator's own."""
 
 
 File = TypeVar("File", bound=ConfigFile)

@@ -78,10 +78,10 @@ def limits(file: ConfigFile, path: str, text: str, within: Sequence[str | int] =
 def rule_places(
     rules: Permissions | UserRules, path: str, text: str, within: Sequence[str | int] = ("permissions",)
 ) -> dict[str, str]:
-    """The file, line and key of each deny and ask rule of a table, as in `Settings`; `within` as in `limits`."""
+    """The file, line and key of each rule of a table, as in `Settings`; `within` as in `limits`."""
     lines = text.splitlines()
     places: dict[str, str] = {}
-    for kind, texts in (("deny", rules.deny), ("ask", rules.ask)):
+    for kind, texts in (("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)):
         first = line_of(text, (*within, kind)) or 1
         for number, rule in enumerate(texts):
             quoted = (f'"{rule}"', f"'{rule}'")

@@ -27,7 +27,7 @@ from ..hooks.coverage import coverage
 from ..model.errors import UserError
 from ..model.hooks import Ended, Session
 from ..trial.observe import ObservedRun
-from ..trial.replay import Difference, Replay, Tally
+from ..trial.replay import Difference, Replay, Tally, same_for_all
 from ..trial.report import TrialReport, json_object, try_call
 from ..trial.run import TrialCall
 from . import history, policy
@@ -114,7 +114,8 @@ class Trials:
             return loaded, list(deque(entries, typed.newest + 1))
 
         loaded, entries = await in_thread(read)
-        async with self._alone(), Replay(loaded, self._options.environ, self._options.cwd) as running:
+        session_of = same_for_all(loaded, self._options.environ, self._options.cwd)
+        async with self._alone(), Replay(session_of) as running:
             replayed = Replayed(running.tally, left_out=len(entries) > typed.newest)
             with anyio.move_on_after(_REPLAY_SECONDS) as scope:
                 async for result in running.over(entries[-typed.newest :]):

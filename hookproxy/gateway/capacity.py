@@ -88,6 +88,18 @@ class Capacity:
     def change(self, bounds: Sequence[Bound]) -> None:
         """Put other bounds into force. Those who have more than they may now keep it."""
         self._bounds = bounds
+        self._count_again()
+
+    def change_user(self, user: Principal) -> None:
+        """A user has other groups than before."""
+        changed = False
+        for claim in self._claims:
+            if claim.principal.id == user.id and claim.principal != user:
+                claim.principal, changed = user, True
+        if changed:
+            self._count_again()
+
+    def _count_again(self) -> None:
         self._sessions.clear()
         self._starting.clear()
         self._memory.clear()  # until they are measured again

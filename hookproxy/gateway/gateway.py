@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,23 +16,29 @@ import anyio
 from ..audit.log import NOT_WRITTEN
 from ..model.errors import UserError
 from ..model.hooks import Session
+from ..model.principal import GROUP_SIGN
 from ..model.settings import Limit, Per
+from ..network.spare_descriptors import SpareDescriptors
 from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
 from ..session.running_calls import OpenCalls
+from ..transports.accounts import Accounts
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
+from .blocked_users import BlockedUsers
 from .capacity import Capacity, Claim, Full
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
-from .secrets import secrets_redacted
+from .roles import Rights, rights_of
+from .secrets import secrets_of_if_any, secrets_redacted
 from .server_memory import ServerMemory
 from .session import GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
 from .store import Store, shared_of
 
 if TYPE_CHECKING:
     from ..audit.call_record import RefusedMessage
+    from ..authorization.bearer_tokens import BearerTokens
     from ..config.gateway import GatewayConfig, GatewayServer
     from ..model.principal import Principal
     from ..protocol.request_state import RequestStates, SealKey, UsedTexts
@@ -41,6 +48,9 @@ if TYPE_CHECKING:
 
 
 _SHOWN_OF_ID: Final = 8  # characters of a session's id in the log: enough to tell sessions apart
+BLOCKED: Final = "an operator of the gateway has blocked the user"
+"""Why there is no session, and why one ends."""
+
 _NO_TOOLS: Final = ParameterTable()
 
 
@@ -62,14 +72,23 @@ def _no_room(full: Full) -> NotAdmitted:
 class Gateway:
     """All sessions, and the policy for new ones."""
 
-    def __init__(self, config: GatewayConfig, servers: Servers, report: GatewayLog) -> None:
-        """Raises UserError if the store cannot be used."""
+    def __init__(self, config: GatewayConfig, servers: Servers, report: GatewayLog, state_folder: str = "") -> None:
+        """`state_folder` keeps what must survive a restart; empty: there is none.
+
+        Raises UserError if the store or the folder cannot be used.
+        """
         self.config = config
+        self.accounts = Accounts(report, self._groups_of_rules)
         self.servers = servers
         self.metrics = Metrics()
         table, folder = config.gateway.store, os.path.dirname(config.path)
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
+        blocked_file = os.path.join(state_folder, "users.json") if state_folder else ""
+        self.blocked = BlockedUsers(blocked_file, self.store, report)
+        self.blocked.on_change = self.end_blocked
+        self.tokens: BearerTokens | None = None
+        """Those of the file, as agents over HTTP have them."""
         self.parameters: dict[str, ParameterTable] = {}
         """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()
@@ -81,6 +100,8 @@ class Gateway:
         """Ends a session of this user that nobody uses, if there is one: a further one needs its room."""
         self._open_calls = WeakValueDictionary[str, OpenCalls]()  # by user; the user's sessions keep them
         self._loads = WeakValueDictionary[str, UserLoad]()  # over Unix sockets, as above
+        self.spare = SpareDescriptors(0)
+        """What administrators and probes get when no other descriptors are left: `serve` keeps some."""
         self.leaving = False
         """It ends soon: balancers should send nothing more."""
         self.draining = False
@@ -174,6 +195,11 @@ class Gateway:
 
     def _server_for(self, principal: Principal, server_name: str, is_stateless: bool) -> GatewayServer:
         """The server of this name. Raises NotAdmitted."""
+        if self.blocked.blocks(principal):
+            raise NotAdmitted(BLOCKED, "ask the gateway's administrator", HTTPStatus.FORBIDDEN)
+        if self.config.closed:
+            hint = "the gateway's administrator sees in its log why no policy is in force"
+            raise NotAdmitted(f"nothing may pass: {self.config.closed}", hint, HTTPStatus.SERVICE_UNAVAILABLE)
         server = self.config.servers.get(server_name)
         if server is None or not server.allows(principal):
             shown = server_name[:64].encode("unicode_escape").decode()
@@ -203,6 +229,31 @@ class Gateway:
         if problem := audit.note_refusal(refused_in, refused) or audit.close():
             self._report(f"{NOT_WRITTEN}: {problem}")
 
+    def rights_of(self, user: Principal) -> Rights:
+        """What a user may do here beside using servers."""
+        return rights_of(user, self.config.roles, is_blocked=self.blocked.blocks(user))
+
+    def audits(self, by: Principal) -> dict[str, MeteredAudit]:
+        """An audit for each file, by its path, whose lines are by this user."""
+        found: dict[str, MeteredAudit] = {}
+        for server in self.config.servers.values():
+            audit = MeteredAudit(
+                secrets_redacted(server, server.loaded.settings), by, self.config.version, self.metrics
+            )
+            if audit.path:
+                found.setdefault(audit.path, audit)
+        return found
+
+    def knows(self, name: str) -> bool:
+        """Whether a token of the file is for a user of this name."""
+        return self.tokens is not None and self.tokens.knows(name)
+
+    def end_blocked(self) -> None:
+        """End the sessions of users who are blocked."""
+        for session in list(self.sessions):
+            if self.blocked.blocks(session.identity.principal):
+                session.end(BLOCKED)
+
     def metrics_text(self) -> str:
         """The metrics, for Prometheus."""
         self.metrics.waiting_sessions = self.capacity.waiting
@@ -210,7 +261,11 @@ class Gateway:
         self.metrics.ended_for_memory = self.memory.ended
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
-        return self.metrics.text(sessions, self.config.version, draining=self.leaving)
+        return self.metrics.text(sessions, self.config.version, draining=self.leaving, bundle=self.config.bundle)
+
+    def note_dropped(self, server: str) -> None:
+        """Count a message of a shared server that certainly belonged to no session."""
+        self.metrics.dropped_messages[server] += 1
 
     def _load_of(self, principal: Principal) -> UserLoad:
         """What waits for the agents of a user."""
@@ -225,11 +280,23 @@ class Gateway:
         return self.parameters.get(server, _NO_TOOLS).get(tool)
 
     async def run_session(self, session: GatewaySession, agent: Channel, open_server: OpenServer) -> None:
-        """Run a session that was admitted, until it ends. Raises UserError if its server cannot be started."""
+        """Run a session that was admitted, until it ends. Raises UserError if its server does not start, or it fails.
+
+        What an error says is for its user, too: nothing of a defect, which may show what is another's, and no secret.
+        """
         try:
             parameters = self.parameters.setdefault(session.server.name, ParameterTable())
             policy = self._policy_of(session, self.config)
             await session.relay(agent, open_server, policy, parameters, self._request_states(session))
+        except UserError as problem:
+            removed = secrets_of_if_any(session.server).removed_from
+            raise UserError(removed(problem.message), removed(problem.hint), problem.status) from None
+        except OSError:
+            raise
+        except Exception as defect:
+            text = "".join(traceback.format_exception(defect)).rstrip()
+            session.report(secrets_of_if_any(session.server).removed_from(text))
+            raise UserError("the gateway has failed", "its log says how") from None
         finally:
             self.forget(session)
 
@@ -241,18 +308,38 @@ class Gateway:
     def change_policy(self, config: GatewayConfig) -> None:
         """Put another configuration into force, for new sessions and for new calls of open ones."""
         self.config = config
+        self.accounts.forget()
         self._seal_keys = config.seal_keys or self._seal_keys
         self.capacity.change(config.bounds)
         for session in list(self.sessions):
             user = session.identity.principal
             server = config.servers.get(session.server.name)
-            allowed = server if server is not None and server.allows(user) else None
-            try:
-                session.change_policy(allowed, self._policy_of(session, config))
-            except UserError as problem:
-                self._report(f"{problem.message} ({problem.hint})")
-                session.change_policy(None, self._policy_of(session, config))
+            may_use = server is not None and server.allows(user) and not config.closed
+            self._change(session, partial(session.change_policy, server if may_use else None))
         self.on_policy_change()
+
+    def change_user(self, user: Principal) -> None:
+        """Something else is known of a user than before: it holds for open sessions, too."""
+        self.capacity.change_user(user)
+        for session in list(self.sessions):
+            before = session.identity.principal
+            if before.id != user.id or before == user:
+                continue
+            if before.name != user.name and not (before.in_doubt or user.in_doubt):
+                session.end("the session ends, because its account belongs to somebody else now")
+            else:
+                self._change(session, partial(session.change_user, user))
+
+    def _change(self, session: GatewaySession, change: Callable[[SessionPolicy], None]) -> None:
+        """Change what holds for a session. One for which that is impossible ends."""
+        try:
+            change(self._policy_of(session, self.config))
+        except UserError as problem:
+            self._report(f"{problem.message} ({problem.hint})")
+            session.end(f"the session ends, because it cannot go on under the new policy: {problem.message}")
+
+    def _groups_of_rules(self) -> frozenset[str]:
+        return frozenset(who[len(GROUP_SIGN) :] for _, who in self.config.people if who.startswith(GROUP_SIGN))
 
     def _policy_of(self, session: GatewaySession, config: GatewayConfig) -> SessionPolicy:
         server, identity = session.server.name, session.identity

@@ -40,14 +40,18 @@ from ..transports.http.agent_requests import (
     check_call,
     check_head,
     no_server,
+    wrong_source,
 )
 from ..transports.http.agent_stream import JSON_HEADER
+from ..transports.http.peers import network_of
 from ..transports.http.stateless_channel import StatelessChannel
 from ..transports.user_load import UserLoad
 from . import probes
-from .gateway import NotAdmitted
-from .http_listeners import is_trusted, networks
+from .gateway import BLOCKED, NotAdmitted
+from .http_listeners import client_address, is_proxy, is_trusted, networks
+from .long_requests import Admissions
 from .open_streams import OpenStreams
+from .refusal_log import RefusalLog
 from .session import GatewaySession, new_session_id
 from .unused_sessions import UnusedSessions
 
@@ -57,7 +61,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from ..session.proxy import Report
-    from ..transports.http.request_reader import HeadNotes, Request
+    from ..transports.http.request_reader import HeadNotes, Peer, Request
     from ..transports.http.responder import Responder
     from .capacity import Claim
     from .gateway import Gateway
@@ -69,6 +73,7 @@ _WELL_KNOWN: Final = WELL_KNOWN.encode()
 _NO_SESSION: Final = "There is no such session. Initialize a new one."
 _MISSING_SESSION: Final = "The header Mcp-Session-Id is missing. Initialize a session first."
 _TOO_MANY: Final = "Too many requests are in flight."
+_TOO_MANY_CONNECTIONS: Final = "Too many connections are open. Use those that are open, or close some."
 _UNREAD: Final = "Too much waits that your agents do not read. Read the responses to earlier requests first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
@@ -216,7 +221,8 @@ class HttpAgents:
         self._servers = _Servers(gateway, addresses)
         self._trusted = networks(gateway.config)
         self._is_open_to_all = all(address.tls or address.is_loopback for address in addresses)
-        self._answers_probes = gateway.config.gateway.probes is None
+        table = gateway.config.gateway
+        self._answers_probes = table.probes is None and not table.trusted_proxies  # else everybody is "this machine"
         self._tasks = tasks
         self._report = report
         self._sessions: dict[_Key, _HttpSession] = {}
@@ -226,6 +232,8 @@ class HttpAgents:
         self._open_streams = OpenStreams()
         self.end_unused = self._unused.end_unused  # both run until they are cancelled
         self.end_forbidden_streams = self._open_streams.end_forbidden
+        self.refusals = RefusalLog(report)
+        self.admit = Admissions(gateway, authenticator, self, tasks).admit
         gateway.on_policy_change = self._unused.look_again
         gateway.make_room = self._make_room
 
@@ -237,19 +245,41 @@ class HttpAgents:
                 return
             self._authenticate(known.token, request, responder, known.resource)
             return
-        if not (self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted)):
-            self._report(f"a request from {request.peer.address} was refused: it is not a trusted proxy")
+        if self.is_in_the_clear(request):
+            responder.close_after()
             responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
             return
         if request.target in probes.PATHS and self._answers_probes and probes.may_ask(request):
-            probes.respond(self._gateway, request, responder)
+            if (rejected := wrong_source(request.headers, self._servers.rules)) is not None:
+                responder.respond(rejected.status, rejected.headers, rejected.body)
+            else:
+                probes.respond(self._gateway, request, responder)
             return
         if request.target.startswith(_WELL_KNOWN):
             self._servers.respond_with_metadata(request, responder)
             return
+        token, resource = self.token_of(request)
+        self._authenticate(token, request, responder, resource)
+
+    def is_in_the_clear(self, request: Request) -> bool:
+        """Whether others could have read the request: it came neither with TLS nor through a proxy that has TLS."""
+        if self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted):
+            return False
+        self.refusals.note(request.peer.address, "it is not a trusted proxy")
+        return True
+
+    def token_of(self, request: Request) -> tuple[bytes | Challenge, ProtectedResource]:
+        """The token of a request, or what its sender must do, and the server that it is for."""
+        known = request.notes.checked
+        if isinstance(known, _KnownHead):
+            return known.token, known.resource
         before, prefix, name = request.target.partition(_PREFIX)
         resource = self._servers.resource(name.decode() if prefix and not before and _NAME.fullmatch(name) else "")
-        self._authenticate(bearer_token(request.headers, resource), request, responder, resource)
+        return bearer_token(request.headers, resource), resource
+
+    def address_of(self, request: Request) -> str:
+        """Who has sent it, as far as addresses say."""
+        return client_address(request, self._trusted)
 
     def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
         """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
@@ -279,8 +309,10 @@ class HttpAgents:
 
     def _find(self, key: _Key, sender: Principal, server: str) -> _HttpSession | None:
         session = self._sessions.get(key)
-        if session is None or not session.belongs_to(sender, server) or session.channel.has_ended:
-            return None  # one that has ended is about to be forgotten
+        if session is None or not session.belongs_to(sender, server):
+            return None
+        if session.channel.has_ended or session.session.is_ending:  # it is about to be forgotten
+            return None
         return session
 
     def _authenticate(
@@ -327,13 +359,21 @@ class HttpAgents:
 
     def _handle_from(self, sender: Principal | Challenge, request: Request, responder: Responder) -> None:
         if isinstance(sender, Challenge):
-            self._report(f"a request from {request.peer.address} was refused: {sender.reason}")
-            self._gateway.metrics.refused_requests[str(sender.status)] += 1
+            self.note_challenge(sender, request)
+            if not self.is_proxy(request.peer.address):  # else the connection is that of others, too
+                responder.close_after()
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
-        checked = self._checked(request, sender)
+        if self._gateway.blocked.blocks(sender):
+            checked: Accepted | Rejected = _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+            responder.close_after()
+        elif not responder.sent_by(sender.id):
+            checked = _rejection(TooManyRequests(_TOO_MANY_CONNECTIONS), _NO_ID)
+            responder.close_after()
+        else:
+            checked = self._checked(request, sender)
         if isinstance(checked, Rejected):
-            self._report(f"a request of {sender.name} was refused: {checked.reason}")
+            self._note_rejected(sender, checked.reason)
         else:
             try:
                 self._dispatch(checked, sender, responder)
@@ -398,8 +438,47 @@ class HttpAgents:
             self._unused.discard(longest)
             self._end_unused(longest)
 
+    def is_proxy(self, address: str) -> bool:
+        """Whether connections from there bring the requests of many."""
+        return bool(self._trusted) and is_proxy(address, self._trusted)
+
+    def note_unread(self, peer: Peer, status: int, why: str) -> None:
+        """The listener has refused a request or a connection."""
+        self._gateway.metrics.refused_requests[str(status)] += 1
+        self.refusals.note(network_of(peer.address), why, f"{peer.address}: refused with {status}: {why}")
+
+    def note_challenge(self, challenge: Challenge, request: Request) -> None:
+        """Nobody knows who has sent a request."""
+        self._gateway.metrics.refused_requests[str(challenge.status)] += 1
+        address = self.address_of(request)
+        text = f"a request from {address} was refused: {challenge.reason}"
+        self.refusals.note(network_of(address), challenge.message, text)
+
+    def _note_rejected(self, sender: Principal, reason: str) -> None:
+        self.refusals.note(sender.name, reason, f"a request of {sender.name} was refused: {reason}")
+
+    def rejected_head(self, request: Request, sender: Principal) -> Rejected | None:
+        """Why the body of a request of a known user is not read; it is in the audit then. None: it is read."""
+        server = self._gateway.config.servers.get(request.target.removeprefix(_PREFIX).decode("latin-1"))
+        user = self._users.get(sender.id)
+        if server is not None and not server.allows(sender):
+            rejected: Head | Rejected = no_server(request.headers, b"")
+        elif user is not None and user.requests >= self._gateway.config.gateway.max_requests:
+            rejected = _rejection(TooManyRequests(), _NO_ID)
+        else:
+            rejected = check_head(request.method, request.target, request.headers, b"", self._servers.rules)
+        if not isinstance(rejected, Rejected):
+            return None
+        self._note_rejected(sender, rejected.reason)
+        self._note_refusal_of(rejected, request, sender)
+        return rejected
+
     def _refuse(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
         """The only place where a request of a known user is refused: no refusal leaves without its audit line."""
+        self._note_refusal_of(rejected, request, sender)
+        responder.respond(rejected.status, rejected.headers, rejected.body)
+
+    def _note_refusal_of(self, rejected: Rejected, request: Request, sender: Principal) -> None:
         self._gateway.metrics.refused_requests[str(int(rejected.status))] += 1
         server = request.target.removeprefix(_PREFIX).decode("latin-1")
         session_id = dict(request.headers).get(b"mcp-session-id", b"").decode("latin-1")
@@ -407,7 +486,6 @@ class HttpAgents:
         own = session.session if session is not None and session.belongs_to(sender, server) else None
         refused = RefusedMessage(rejected.reason, rejected.id, request.body)
         self._gateway.note_refusal(sender, server, own, refused)
-        responder.respond(rejected.status, rejected.headers, rejected.body)
 
     def _checked(self, request: Request, sender: Principal) -> Accepted | Rejected:
         """What the request asks for. A head that was checked before under the same rules is not checked again.
@@ -532,13 +610,13 @@ class HttpAgents:
             opened.session.report(f"{problem.message} ({problem.hint})")
             why = f"The gateway cannot reach this server: {problem.message}"
         except Exception as defect:
-            opened.session.report(f"the session has failed: {describe_error(defect)}")
-            why = f"The gateway has failed: {describe_error(defect)}"
+            opened.session.report(f"the session has failed: {type(defect).__name__}")
+            why = "The gateway has failed"
         finally:
             self._forget(opened)
             self._unused.discard(opened)
             if why:
-                opened.channel.fail(why)
+                opened.channel.fail_waiting(why)
             opened.channel.close()
             user_id = opened.session.identity.principal.id
             self._users[user_id].sessions -= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import resource
 import socket
 import ssl
 from collections.abc import Sequence
@@ -12,15 +13,21 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from ..config.gateway_limits import sessions_per_user
 from ..model.errors import ConfigError, UserError
+from ..network.spare_descriptors import SPARE
+from ..transports.http.listener_limits import ListenerLimits
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
+    from ..transports.http.request_reader import Request
 
 _ADDRESS: Final = re.compile(r"(https?)://(\[[0-9A-Fa-f:.]+\]|[^\[\]/:]+):([0-9]{1,5})/?")
 _PUBLIC_URL: Final = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
 _SERVER_PATH: Final = re.compile(r"/mcp/[^/]*\Z")
 _BACKLOG: Final = 1024  # connections that wait to be accepted: all agents after a restart
+_FEWEST: Final = 32  # connections of agents, where descriptors are so few that hardly anything works
+_MOST_PROXIES: Final = 8  # one behind another: whoever sends the request may write as many before them as it likes
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -89,6 +96,9 @@ def _address(config: GatewayConfig, key: str, text: str, example: str) -> HttpAd
 def probes_address(config: GatewayConfig) -> HttpAddress | None:
     """The address for probes. Raises ConfigError."""
     text = config.gateway.probes
+    if text is None and config.gateway.probe_hosts:
+        problem = "gateway.probe_hosts: there is no address for probes"
+        raise ConfigError(config.path, problem, 'add probes = "http://127.0.0.1:9090"')
     return None if text is None else _address(config, "gateway.probes", text, "http://127.0.0.1:9090")
 
 
@@ -109,7 +119,54 @@ def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
     except ValueError:
         return False
     mapped = getattr(peer, "ipv4_mapped", None) or peer
-    return mapped.is_loopback or any(mapped in network for network in trusted if network.version == mapped.version)
+    return mapped.is_loopback or is_proxy(address, trusted)
+
+
+def listener_limits(config: GatewayConfig, most_message_bytes: int) -> ListenerLimits:
+    """What agents over HTTP may take. Of the descriptors, half are for their connections, the rest is for servers."""
+    gateway = config.gateway
+    body = min(most_message_bytes, gateway.max_request_bytes)
+    usual = ListenerLimits()
+    each = max(usual.held_bytes_each, 2 * body)
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    connections = max(_FEWEST, min(usual.connections, (descriptors - 2 * SPARE) // 2))
+    strangers = min(usual.strangers, connections // 2)
+    return ListenerLimits(
+        connections=connections,
+        strangers=strangers,
+        strangers_of_network=min(usual.strangers_of_network, strangers // 4),
+        connections_of_user=max(usual.connections_of_user, sessions_per_user(gateway) + gateway.max_requests),
+        body_bytes=body,
+        held_bytes=max(usual.held_bytes, 4 * each),
+        held_bytes_each=each,
+    )
+
+
+def is_proxy(address: str, trusted: Sequence[Network]) -> bool:
+    """Whether this peer is one of the proxies that `trusted_proxies` names: it sends the requests of many."""
+    try:
+        peer = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(peer, "ipv4_mapped", None) or peer
+    return any(mapped in network for network in trusted if network.version == mapped.version)
+
+
+def client_address(request: Request, trusted: Sequence[Network]) -> str:
+    """Who has sent a request: the peer, or the last whom trusted proxies name and who is not such a proxy itself."""
+    address = request.peer.address
+    if not trusted or not is_proxy(address, trusted):
+        return address
+    forwarded = b",".join(value for name, value in request.headers if name == b"x-forwarded-for").decode("latin-1")
+    for named in reversed([part.strip() for part in forwarded.split(",")][-_MOST_PROXIES:]):
+        try:
+            ipaddress.ip_address(named)
+        except ValueError:
+            break
+        address = named
+        if not is_proxy(named, trusted):
+            break
+    return address
 
 
 def listen(address: HttpAddress) -> socket.socket:

@@ -1,4 +1,4 @@
-"""What a gateway counts, in the text format that Prometheus reads. Pure.
+"""What a gateway counts, in the text format that Prometheus reads. Pure, but for the time.
 
 No user is a label: users are many, and whoever may read metrics need not know what each of them does.
 Source: Prometheus exposition format 0.0.4.
@@ -6,10 +6,14 @@ Source: Prometheus exposition format 0.0.4.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ..model.policy_source import PolicyBundle
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -59,6 +63,8 @@ class Metrics:
         """Requests over HTTP that were refused, by status."""
         self.refused_sessions: Counter[str] = Counter()
         """Sessions that were not opened, by server: those of the configuration, else `other`."""
+        self.dropped_messages: Counter[str] = Counter()
+        """Messages of shared servers that certainly belonged to no session, by server."""
         self.reloads: Counter[str] = Counter()
         """Attempts to change the policy, by `ok` or `error`."""
         self.waiting_sessions = 0
@@ -73,6 +79,8 @@ class Metrics:
         """Lines of the audit that the collector has taken."""
         self.audit_unsent: Callable[[], int] | None = None
         """Returns how many bytes of the audit are to be sent; None: there is no collector."""
+        self.policy_updates: PolicyUpdateCounts | None = None
+        """What is known of the source of a signed policy; None: there is none."""
         self.store_failures = 0
         """How often something was asked of the store that it could not be asked, or did not answer."""
 
@@ -89,8 +97,8 @@ class Metrics:
         if result != "refused":
             self._server_seconds.setdefault(server, Histogram()).add(max(seconds - hook_seconds, 0.0))
 
-    def text(self, sessions: Counter[str], policy: str, *, draining: bool) -> str:
-        """All of it. `sessions` are open now, by server; `policy` is the version in force."""
+    def text(self, sessions: Counter[str], policy: str, *, draining: bool, bundle: PolicyBundle | None = None) -> str:
+        """All of it. `sessions` are open now, by server; `policy` is the version in force, with this signed policy."""
         lines: list[str] = []
         add = lines.extend
         add(header("hookproxy_calls_total", "counter", "Calls that hooks, rules or limits judged."))
@@ -116,6 +124,13 @@ class Metrics:
                 self.ended_for_memory,
             ),
             ("hookproxy_http_refused_total", "counter", "HTTP requests refused.", "status", self.refused_requests),
+            (
+                "hookproxy_shared_dropped_total",
+                "counter",
+                "Messages of shared servers that certainly belonged to no session.",
+                "server",
+                self.dropped_messages,
+            ),
             ("hookproxy_reloads_total", "counter", "Attempts to change the policy.", "outcome", self.reloads),
         ):
             add(header(name, kind, text))
@@ -123,7 +138,9 @@ class Metrics:
         add(header("hookproxy_sessions_waiting", "gauge", "Sessions that wait for room."))
         lines.append(sample("hookproxy_sessions_waiting", (), self.waiting_sessions))
         add(header("hookproxy_policy_info", "gauge", "The version of the policy in force."))
-        lines.append(sample("hookproxy_policy_info", (("version", policy),), 1))
+        lines.append(sample("hookproxy_policy_info", _policy_labels(policy, bundle), 1))
+        if self.policy_updates is not None:
+            add(self.policy_updates.lines(bundle))
         add(header("hookproxy_draining", "gauge", "1 while the gateway ends."))
         lines.append(sample("hookproxy_draining", (), int(draining)))
         if self.store_up is not None:
@@ -137,6 +154,38 @@ class Metrics:
             add(header("hookproxy_audit_unsent_bytes", "gauge", "Bytes of the audit that are still to be sent."))
             lines.append(sample("hookproxy_audit_unsent_bytes", (), self.audit_unsent()))
         return "\n".join([*lines, ""])
+
+
+class PolicyUpdateCounts:
+    """How asking the source of a signed policy has gone."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        """How often nothing usable has come, since the start."""
+        self.checked = 0.0
+        """When the source has said last what is in force, in seconds since 1970; 0: never."""
+
+    def lines(self, bundle: PolicyBundle | None) -> Iterator[str]:
+        """The samples."""
+        text = "Attempts to fetch the signed policy that gave nothing usable."
+        yield from header("hookproxy_policy_failures_total", "counter", text)
+        yield sample("hookproxy_policy_failures_total", (), self.failures)
+        if self.checked:
+            text = "Seconds since the source of the signed policy has said last what is in force."
+            yield from header("hookproxy_policy_age_seconds", "gauge", text)
+            yield sample("hookproxy_policy_age_seconds", (), round(max(time.time() - self.checked, 0.0), 3))
+        if bundle is not None:
+            text = "When the signed policy in force expires, in seconds since 1970."
+            yield from header("hookproxy_policy_expires_timestamp_seconds", "gauge", text)
+            yield sample("hookproxy_policy_expires_timestamp_seconds", (), bundle.expires)
+
+
+def _policy_labels(policy: str, bundle: PolicyBundle | None) -> Labels:
+    """The version of the files that were read; with a signed policy its own, and that of all files beside it."""
+    if bundle is None:
+        return (("version", policy),)
+    version, digest = str(bundle.version), bundle.digest
+    return (("version", version), ("ring", bundle.ring), ("digest", digest), ("policy", policy))
 
 
 def header(name: str, kind: str, text: str) -> Iterable[str]:

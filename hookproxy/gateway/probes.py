@@ -1,20 +1,65 @@
-"""What operators ask of a gateway over HTTP: whether it lives, whether it takes new sessions, and its metrics."""
+"""What operators ask of a gateway over HTTP: whether it lives, whether it takes new sessions, and its metrics.
+
+Law: no web page learns anything of it. A page can give its own name our address, so names count only if they are ours.
+"""
 
 from __future__ import annotations
 
+import ipaddress
+import os
+import re
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
+from ..transports.http.listener_limits import ListenerLimits
 from ..transports.http.request_reader import Request
 from ..transports.http.responder import Headers, Responder
 from .http_listeners import is_trusted
 
 if TYPE_CHECKING:
+    from ..config.gateway_models import GatewayTable
     from .gateway import Gateway
 
 PATHS: Final = (b"/healthz", b"/readyz", b"/metrics")
 
+LIMITS: Final = ListenerLimits(
+    connections=64, strangers=64, strangers_of_network=16, body_bytes=0, head_bytes=8192, pipelined_requests=1
+)
+"""Of a listener for these alone: its peers are a few monitors and balancers."""
+
 _TEXT: Final[Headers] = ((b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store"))
 _METRICS: Final[Headers] = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
+_HOST: Final = re.compile(rb"(\[[0-9a-f:.]+\]|[a-z0-9._\-]+)(?::[0-9]{1,5})?")
+_OTHER_HOST: Final = b"The header Host names another host. Ask by an address, or add the name to gateway.probe_hosts.\n"
+
+
+def respond_at_own_address(gateway: Gateway, request: Request, responder: Responder) -> None:
+    """Respond to a request at `gateway.probes`: as `respond`, if no web page can have sent it."""
+    headers = dict(request.headers)
+    if b"origin" in headers or not is_own_host(headers.get(b"host", b""), gateway.config.gateway):
+        responder.respond(421, _TEXT, _OTHER_HOST)
+    else:
+        respond(gateway, request, responder)
+
+
+def is_own_host(host: bytes, table: GatewayTable) -> bool:
+    """True for a `Host` that names no machine but this one: any address, which no page can call its own, or our names.
+
+    Its port does not count: others forward to this one.
+    """
+    match = _HOST.fullmatch(host.lower())
+    name = match[1].strip(b"[]").decode() if match else ""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        own = (urlsplit(url).hostname or "" for url in (table.probes, table.public_url) if url)
+        return bool(name) and name in {
+            "localhost",
+            os.uname().nodename.lower(),
+            *own,
+            *map(str.lower, table.probe_hosts),
+        }
+    return True
 
 
 def respond(gateway: Gateway, request: Request, responder: Responder) -> None:
@@ -24,7 +69,8 @@ def respond(gateway: Gateway, request: Request, responder: Responder) -> None:
     elif request.target == b"/healthz":
         responder.respond(200, _TEXT, b"ok\n")
     elif request.target == b"/readyz":
-        responder.respond(*(503, _TEXT, b"ending\n") if gateway.leaving else (200, _TEXT, b"ready\n"))
+        why_not = "ending" if gateway.leaving else gateway.config.closed and f"closed: {gateway.config.closed}"
+        responder.respond(*(503, _TEXT, f"{why_not}\n".encode()) if why_not else (200, _TEXT, b"ready\n"))
     elif request.target == b"/metrics":
         responder.respond(200, _METRICS, gateway.metrics_text().encode())
     else:

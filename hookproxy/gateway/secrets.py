@@ -1,12 +1,11 @@
-"""Reads the secrets of servers from their files, and keeps them out of the audit and the log."""
+"""Reads the secrets of servers from their files, and keeps them out of the audit, the log and the errors of agents."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from ..jsonrpc.redact import MARK
+from ..jsonrpc.known_secrets import NO_SECRETS, KnownSecrets, known_secrets
 from ..model.errors import UserError
 from ..session.remote_server import with_values_redacted
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
     from ..model.settings import Settings
 
-_SHORTEST_SECRET: Final = 8  # characters, as in the audit: shorter values, such as `1`, would redact ordinary text
 _MAX_SECRET_BYTES: Final = 65_536
 """A secret is a token or a small key file; a file that grows without end must not fill memory."""
 
@@ -24,25 +22,23 @@ def secrets_redacted(server: GatewayServer, settings: Settings) -> Settings:
     return with_values_redacted(settings, read_secrets(server.credentials).values())
 
 
-def remover(secrets: Iterable[str]) -> Callable[[str], str]:
-    """A function that removes these secrets from a line of the log: a server may print what it has."""
-    lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= _SHORTEST_SECRET}
-    if not lines:
-        return lambda text: text
-    pattern = re.compile("|".join(re.escape(line) for line in sorted(lines, key=len, reverse=True)))
-    return lambda text: pattern.sub(MARK, text)
+def secrets_of(server: GatewayServer) -> KnownSecrets:
+    """What removes the server's secrets from a text: a server may print what it has. Raises UserError."""
+    return known_secrets(read_secrets(server.credentials).values())
+
+
+def secrets_of_if_any(server: GatewayServer) -> KnownSecrets:
+    """As `secrets_of`; a server whose secrets cannot be read has got none of them."""
+    try:
+        return secrets_of(server)
+    except UserError:
+        return NO_SECRETS
 
 
 def report_without_secrets(server: GatewayServer, report: Callable[[str], None]) -> Callable[[str], None]:
     """A function that reports what concerns this server without its secrets. Raises UserError."""
-    without_secrets = remover(read_secrets(server.credentials).values())
-    return lambda text: report(without_secrets(text))
-
-
-def bytes_remover(secrets: Iterable[str]) -> Callable[[bytes], bytes]:
-    """The same as `remover` for what a server prints, before it is cut."""
-    remove = remover(secrets)
-    return lambda data: remove(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    secrets = secrets_of(server)
+    return lambda text: report(secrets.removed_from(text))
 
 
 def read_secrets(files: Mapping[str, str]) -> dict[str, str]:

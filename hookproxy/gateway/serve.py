@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from time import time
@@ -14,19 +14,24 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
-from ..authorization.access_tokens import IssuerSettings
-from ..authorization.authenticate import Authenticator
-from ..authorization.bearer_tokens import BearerTokens
+from ..checks.startup_notes import with_lines
 from ..live import messages, registry
 from ..model.counts import counted
 from ..model.errors import UserError, describe_error
+from ..network.spare_descriptors import SpareDescriptors
 from ..session.live_feed import LiveFeed, open_feed
+from ..transports.event_loop import contain_failures
+from .administration import Administration
+from .approvers import GatewayApprovers
+from .authentication import authenticator, tokens_of_file
 from .gateway import Gateway
 from .log import GatewayLog
 from .revocations import Revocations
 from .servers import Servers
 from .shared_approvals import SharedApprovals
 from .unix_connections import Reloaded, accept_connections
+from .unix_listeners import admin_mode
+from .user_watch import UserWatch
 
 if TYPE_CHECKING:
     import socket
@@ -47,8 +52,8 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 _AFTER_IDLE_SECONDS: Final = 2.0
 """That connections without a request may take to be closed, after their time is over: it is looked at each second."""
 
-Load = Callable[[], "GatewayConfig"]
-"""Reads the configuration again. Raises UserError."""
+Load = Callable[[str], "GatewayConfig"]
+"""Reads the configuration again; with the signed policy in this folder, if it is not empty. Raises UserError."""
 
 
 class Listening(Struct, frozen=True):
@@ -60,6 +65,10 @@ class Listening(Struct, frozen=True):
     http: Sequence[tuple[HttpAddress, socket.socket]]
     tls: ssl.SSLContext | None
     probes: socket.socket | None
+    admin: socket.socket | None
+    """For administrators."""
+    state_folder: str
+    """Of what must survive a restart; empty: there is none."""
 
     def addresses(self) -> Iterator[str]:
         """The addresses for agents, as `gateway.listen` has them."""
@@ -98,31 +107,40 @@ async def _serve(
     feed: LiveFeed,
     manager: ServiceManager,
 ) -> None:
+    contain_failures(report)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(feed.serve)
-        gateway = Gateway(config, Servers(tasks, report), report)
-        gateway.feed = feed
+        gateway = Gateway(config, Servers(tasks, report), report, listening.state_folder)
+        gateway.servers.on_dropped = gateway.note_dropped
         gateway.servers.on_start = gateway.memory.add
         tasks.start_soon(gateway.memory.watch, gateway.capacity)
+        gateway.feed, feed.approvers = feed, GatewayApprovers(gateway)
+        gateway.spare = SpareDescriptors()
+        tasks.start_soon(UserWatch(gateway, report).watch)
         if gateway.store is not None:
             tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
             tasks.start_soon(SharedApprovals(gateway.store, feed, lambda: gateway.seal_keys, report).share)
+        await gateway.blocked.look()  # before the first session
+        tasks.start_soon(gateway.blocked.share)
         if config.gateway.audit_export is not None:
             from .audit_export import AuditExport
 
             tasks.start_soon(AuditExport(config, report, gateway.metrics).send_audit)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
-            reload = partial(_reload, gateway, load, report, manager)
+            reload = partial(_reload, gateway, load, report, manager, listening.admin)
+            _keep_policy_current(gateway, load, report, reload, tasks)
             accepting = [anyio.CancelScope() for _ in listening.unix]
             for number, listener in enumerate(listening.unix):
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
+            tasks.start_soon(Administration(gateway, report, reload, feed.serve_console).accept, listening.admin)
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
             web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
+            tasks.start_soon(gateway.servers.report_sharing, [*config.servers.values()])
             async for number in signals:
                 if number == _RELOAD:
                     await reload()
@@ -132,6 +150,16 @@ async def _serve(
                     manager.stopping()
                     tasks.start_soon(_drain, gateway, web, accepting if listening.unix_stays else [], tasks, report)
         tasks.cancel_scope.cancel()
+
+
+def _keep_policy_current(
+    gateway: Gateway, load: Load, report: GatewayLog, reload: Callable[[], Awaitable[Reloaded]], tasks: TaskGroup
+) -> None:
+    """Ask the source of the signed policy from now on, if there is one."""
+    if gateway.config.source is not None:
+        from .policy_updates import PolicyUpdates
+
+        tasks.start_soon(PolicyUpdates(gateway, load, report, reload).keep_current)
 
 
 class _Web(Struct, frozen=True):
@@ -156,24 +184,26 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     """Accept connections of agents that speak HTTP. Raises UserError."""
     from ..transports.http.accepting import serve_sockets
     from ..transports.http.listener import Listener
-    from ..transports.http.listener_limits import ListenerLimits
     from .http_agents import HttpAgents
+    from .http_listeners import listener_limits
 
     config = gateway.config
-    tokens = _tokens(config, report)
+    tokens = gateway.tokens = tokens_of_file(config, report)
     if gateway.store is not None and tokens is not None:
         revocations = Revocations(gateway.store, tokens)
         await revocations.look()  # before the first request
         tasks.start_soon(revocations.share)
-    authenticator = _authenticator(config, tokens, report)
-    tasks.start_soon(authenticator.prepare)
-    agents = HttpAgents(gateway, authenticator, listening.http, tasks, report)
+    users = authenticator(config, tokens, report)
+    tasks.start_soon(users.prepare)
+    agents = HttpAgents(gateway, users, listening.http, tasks, report)
     longest = max(server.loaded.settings.max_message_bytes for server in config.servers.values())
     listener = Listener(
         agents.handle,
-        ListenerLimits(body_bytes=longest),
-        lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}"),
+        listener_limits(config, longest),
+        lambda peer, status, why: agents.note_unread(peer, status, why),
+        agents.admit,
     )
+    listener.is_proxy = agents.is_proxy
     listener.on_stream = agents.watch
     accepting = [
         await serve_sockets(listener, listening_socket, listening.tls if address.tls else None)
@@ -181,54 +211,40 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     ]
     tasks.start_soon(agents.end_unused)
     tasks.start_soon(agents.end_forbidden_streams)
+    tasks.start_soon(agents.refusals.keep_reporting)
     return _Web(listener, accepting)
 
 
 async def _serve_probes(gateway: Gateway, listening: socket.socket) -> None:
+    """Answer probes, for which descriptors are kept: they tell what is wrong when all others are in use."""
     from ..transports.http.accepting import serve_sockets
     from ..transports.http.listener import Listener
-    from .probes import respond
+    from .probes import LIMITS, respond_at_own_address
 
-    await serve_sockets(Listener(partial(respond, gateway)), listening, None)
+    listener = Listener(partial(respond_at_own_address, gateway), LIMITS)
 
+    def make_room() -> bool:
+        return gateway.spare.give() or listener.make_room()
 
-def _tokens(config: GatewayConfig, report: Report) -> BearerTokens | None:
-    """The tokens of the file; None: there is no file. Raises ConfigError."""
-    file = config.gateway.tokens
-    return BearerTokens(os.path.join(os.path.dirname(config.path), file), report) if file is not None else None
-
-
-def _authenticator(config: GatewayConfig, known: BearerTokens | None, report: Report) -> Authenticator:
-    """Whose tokens are accepted: those of the file, and those of the issuer. Raises UserError."""
-    folder = os.path.dirname(config.path)
-    table = config.gateway.oidc
-    if table is None:
-        return Authenticator(known, None)
-    from ..authorization.token_issuer import TokenIssuer
-
-    settings = IssuerSettings(
-        table.issuer,
-        table.audience,
-        table.user_claim,
-        table.groups_claim,
-        tuple(table.required_scopes),
-        table.any_type,
-        os.path.join(folder, table.ca) if table.ca else "",
-    )
-    return Authenticator(known, TokenIssuer(settings, report))
+    await serve_sockets(listener, listening, None, make_room)
 
 
 def _what_it_serves(config: GatewayConfig) -> str:
-    return f"serves {', '.join(config.servers)} under policy {config.version[:12]}"
+    if config.closed:
+        return f"lets nothing pass: {config.closed}"
+    signed = f" with {config.bundle.shown}" if config.bundle is not None else ""
+    return f"serves {', '.join(config.servers)} under policy {config.version[:12]}{signed}"
 
 
-async def _reload(gateway: Gateway, load: Load, report: Report, manager: ServiceManager) -> Reloaded:
+async def _reload(
+    gateway: Gateway, load: Load, report: Report, manager: ServiceManager, admin: socket.socket | None
+) -> Reloaded:
     """Put a changed configuration into force. One that cannot be read is refused, and the old one stays."""
     manager.reloading()
     try:
-        config = await anyio.to_thread.run_sync(load)
+        config = await anyio.to_thread.run_sync(load, "")
     except UserError as problem:
-        why = f"{problem.message} ({problem.hint})"
+        why = f"{with_lines(problem.message)} ({problem.hint})"
     except Exception as defect:  # the gateway must not end because of a file
         why = describe_error(defect)
     else:
@@ -237,17 +253,26 @@ async def _reload(gateway: Gateway, load: Load, report: Report, manager: Service
         gateway.metrics.reloads["error"] += 1
         says = [f"the policy stays {gateway.config.version[:12]}: {why}"]
     else:
-        says = [*config.notes]
-        if config.gateway != gateway.config.gateway:
-            says.append("[gateway] has changed: its limits and seal keys are in force, the rest only after a restart")
-        same = " as before" if config.version == gateway.config.version else ""
+        says = [*map(with_lines, config.notes), *_changes(gateway.config, config)]
         gateway.change_policy(config)
+        if admin is not None:
+            os.chmod(admin.getsockname(), admin_mode(config))
         gateway.metrics.reloads["ok"] += 1
-        says.append(f"policy {config.version[:12]} is in force{same}")
     for text in says:
         report(text)
     manager.ready(_what_it_serves(gateway.config))
     return Reloaded(not why, says)
+
+
+def _changes(before: GatewayConfig, config: GatewayConfig) -> Iterator[str]:
+    """What a reload changes, and what it does not."""
+    if (config.source is None) != (before.source is None):
+        yield "[policy] is new or gone: its source is asked, or not asked any more, only after a restart"
+    if config.gateway != before.gateway:
+        yield "[gateway] has changed: its limits and seal keys are in force, the rest only after a restart"
+    yield f"policy {config.version[:12]} is in force{' as before' if config.version == before.version else ''}"
+    if config.closed or config.bundle != before.bundle:
+        yield _what_it_serves(config)
 
 
 async def _drain(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +11,7 @@ import anyio
 import anyio.abc
 from msgspec import Struct, field
 
+from ..jsonrpc.known_secrets import PART, known_secrets
 from ..model.counts import counted
 from ..model.errors import UserError
 from ..network.address import parse
@@ -22,7 +23,9 @@ from ..session.server_end import RemoteServer, ServerProcess
 from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
-from .secrets import bytes_remover, read_secrets, report_without_secrets
+from .secrets import read_secrets, report_without_secrets, secrets_of
+from .session import roots_of
+from .sharing import untold
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
@@ -52,6 +55,8 @@ class Servers:
     """The servers of all sessions: each session's own, and those that several share."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup, report: Report) -> None:
+        self.on_dropped: Callable[[str], None] = lambda _server: None
+        """Gets the name of a shared server whose message certainly belonged to no session, and reached none."""
         self._tasks = tasks
         self._report = report
         self.on_start: OnStart = lambda _process, _server, _principal: None
@@ -99,12 +104,30 @@ class Servers:
         report = report_without_secrets(server, lambda text: self._report(f"{name}: {text}"))
         channel, started = _start(server, report)
         self.on_start(started, server.name, session.identity.principal if user else None)
-        shared = SharedServer(
-            channel, Multiplexer(one_owner=bool(user), report=report), settings.max_message_bytes, report
-        )
+        multiplexer = Multiplexer(bool(user), report, lambda: self.on_dropped(server.name), roots_of(server))
+        shared = SharedServer(channel, multiplexer, settings.max_message_bytes, report)
         self._shared[key] = process = _SharedProcess(server, shared, started)
         self._tasks.start_soon(self._watch, key, process)
         return process
+
+    async def report_sharing(self, servers: Iterable[GatewayServer]) -> None:
+        """Report what those that everybody shares say that would reach nobody: each is started once, and asked."""
+        for server in servers:
+            if server.table.share == "all":
+                try:
+                    if kinds := await self._untold(server):
+                        self._report(f"{server.name}: everybody shares it, so {kinds}")
+                except UserError:
+                    pass  # `start_problems` has said why, or the first session will
+
+    async def _untold(self, server: GatewayServer) -> str:
+        channel, process = _start(server, lambda _text: None)
+        try:
+            return await untold(channel)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await process.kill()
+            channel.close()
 
     async def _watch(self, key: _Key, shared: _SharedProcess) -> None:
         """Wait for the end of a process, or end it when no session has used it for long enough."""
@@ -241,8 +264,8 @@ def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProces
         raise
     finally:
         os.close(stderr)
-    longest = max((len(secret.encode()) for secret in secrets.values()), default=0)
-    relay_lines(output, lambda line: report(f"the server says: {line}"), bytes_remover(secrets.values()), longest)
+    removed = known_secrets(secrets.values()).removed_from_bytes
+    relay_lines(output, lambda line: report(f"the server says: {line}"), removed, PART)
     return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
 
 
@@ -251,5 +274,5 @@ def _open_remote(server: GatewayServer, settings: Settings, report: Report) -> t
     address = parse(table.url or "", allow_http=table.allow_http)
     written = [f"{name}: {value}" for name, value in table.headers.items()]
     with_values = headers(written, read_secrets(server.credentials), f"servers.{server.name}.headers:")
-    options = RemoteOptions(with_values, table.ca, table.cert, table.key)
+    options = RemoteOptions(with_values, table.ca, table.cert, table.key, secrets_of(server))
     return open_remote_server(address, options, settings, os.environ, report)

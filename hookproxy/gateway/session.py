@@ -6,24 +6,26 @@ import os
 import signal
 from collections.abc import Callable
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..audit.call_record import Record
 from ..audit.log import Audit
 from ..hooks.evaluate import Hooks
 from ..model.errors import UserError
-from ..model.hooks import Session
 from ..processes import service
+from ..protocol.roots import Roots
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
-from ..transports.channel import OffersCalls, OffersPassages, SaysWhyEnded, TakesPassages
+from ..transports.channel import FailsWaiting, OffersCalls, OffersPassages, SaysWhyEnded, TakesPassages
 from ..transports.shared_server import SessionChannel
 from .hooks_account import environment_account
-from .secrets import bytes_remover, read_secrets, report_without_secrets, secrets_redacted
+from .secrets import report_without_secrets, secrets_of, secrets_redacted
 
 if TYPE_CHECKING:
     from ..audit.call_record import RefusedMessage
@@ -44,8 +46,10 @@ OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]
 """Starts or reaches the server of a session that has these settings. Raises UserError."""
 
 _MILLISECONDS: Final = 0.001
+_ENDING: Final = "the session ends"
 _DRAINING: Final = "the gateway is ending"
 _NO_LONGER_THERE: Final = "the session ends, because the new policy has another server in its place, or none"
+NO_LONGER_ALLOWED: Final = "the session ends, because the user may not use the server any more"
 
 
 class GatewaySession(Struct, eq=False, weakref=True):
@@ -64,9 +68,17 @@ class GatewaySession(Struct, eq=False, weakref=True):
     _lifecycle: Lifecycle | None = None
     _has_ended: bool = False
     _end: ChangeEvent = field(default_factory=ChangeEvent)
-    _withdrawn: bool = False
     on_end: Callable[[], None] = lambda: None
     """Called when it has ended, or was never run."""
+    _withdrawn: str = ""  # why it must not begin
+    _agent: Channel | None = None
+    is_ending: bool = False
+    """Nothing of the agent passes any more."""
+    since: float = field(default_factory=time)
+    """When it was opened, in seconds since 1970."""
+    last: float = 0.0
+    """When its last call came, as far as `note_use` knows; 0: it had none."""
+    _seen_calls: int = 0
 
     async def relay(
         self,
@@ -85,18 +97,9 @@ class GatewaySession(Struct, eq=False, weakref=True):
         """
         server, principal = self.server, self.identity.principal
         if self._withdrawn:
-            raise UserError(f"there is no server {server.name} for {principal.name} any more", "the policy has changed")
-        command = tuple(server.table.command or ())
+            raise UserError(self._withdrawn, "ask the gateway's administrator")
         hooks, settings, audit = self._policy(server, policy)  # a hook that cannot be used stops it
-        session = Session(
-            id=self.identity.id,
-            server=server.name,
-            cwd=server.cwd,
-            project_dir=server.cwd,
-            command=command,
-            url=server.table.url or "",
-            principal=principal,
-        )
+        session = server.session(self.identity.id, principal)
         channel, server_end = open_server(self, settings)
         self._proxy = Proxy(
             agent,
@@ -109,12 +112,14 @@ class GatewaySession(Struct, eq=False, weakref=True):
             may_change=True,
             request_states=request_states,
         )
+        self._proxy.router.roots = roots_of(server)
+        self._agent = agent
         del hooks, settings, audit  # they are kept by the proxy until another policy replaces them
         # Of stateless requests, the agent's channel makes the ids: their session may last for months.
         self._proxy.router.requests.ids_may_repeat = not self.identity.is_stateless
         self._proxy.answers_lost_requests = agent.reads_lines  # over HTTP, the agent's channel does that
         self._proxy.calls.reports_of_tools = policy.reports_of_tools
-        self._proxy.remove_secrets = bytes_remover(read_secrets(server.credentials).values())
+        self._proxy.use_secrets(secrets_of(server))
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         _connect(self._proxy, agent, channel, server_end)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
@@ -148,10 +153,10 @@ class GatewaySession(Struct, eq=False, weakref=True):
 
     def _policy(self, server: GatewayServer, policy: SessionPolicy) -> tuple[Hooks, Settings, Audit]:
         """What judges the calls of this session. Raises UserError."""
-        settings = secrets_redacted(server, server.settings_for(self.identity.principal))
+        loaded = server.loaded_for(self.identity.principal)
+        settings = secrets_redacted(server, loaded.settings)
         environ = service.environment(environment_account(), {})
-        command = tuple(server.table.command or ())
-        hooks = Hooks(server.loaded.groups, settings, server.name, environ, server.loaded.trust, command, policy.shared)
+        hooks = Hooks(loaded.groups, settings, server.name, environ, loaded.trust, server.command, policy.shared)
         return hooks, settings, MeteredAudit(settings, self.identity.principal, policy.version, self._metrics)
 
     def change_policy(self, server: GatewayServer | None, policy: SessionPolicy) -> None:
@@ -159,18 +164,64 @@ class GatewaySession(Struct, eq=False, weakref=True):
 
         A session that cannot go on under the new policy ends.
         """
-        if self._proxy is None or self._lifecycle is None:  # it has just been admitted
-            self.server, self._withdrawn = server or self.server, server is None
-            return
-        if server is None or server.starts_differently(self.server):
-            self.end_reason = _NO_LONGER_THERE
-            self.report(_NO_LONGER_THERE)
-            self._lifecycle.end_by_signal(signal.SIGTERM)
+        if server is None or (self._lifecycle is not None and server.starts_differently(self.server)):
+            self.end(_NO_LONGER_THERE)
             return
         self.server = server
+        if self._proxy is None or self._lifecycle is None:  # it has just been admitted
+            return
         self._proxy.change_policy(*self._policy(server, policy))
         if self._feed is not None:
             self._feed.follow(self._proxy)
+
+    def change_user(self, principal: Principal, policy: SessionPolicy) -> None:
+        """The user has other groups now: judge further calls by the rules for them, or end the session."""
+        self.identity = replace(self.identity, principal=principal)
+        if self._proxy is not None:
+            self._proxy.change_session(replace(self._proxy.session, principal=principal))
+        if self.server.allows(principal):
+            self.change_policy(self.server, policy)
+        else:
+            self.end(NO_LONGER_ALLOWED)
+
+    @property
+    def is_local(self) -> bool:
+        """It came over a Unix socket: only there the kernel names the user."""
+        return self.identity.principal.id.startswith("uid:")
+
+    @property
+    def calls(self) -> int:
+        """How many calls there have been."""
+        if self._proxy is None:
+            return 0
+        return self._proxy.calls.begun + self._proxy.router.requests.unjudged_calls
+
+    def note_use(self, now: float) -> None:
+        """Note whether there has been a call since this was asked last."""
+        if (calls := self.calls) != self._seen_calls:
+            self._seen_calls, self.last = calls, now
+
+    def end(self, why: str, note: str = "", by: str = "") -> None:
+        """End it at once: nothing of the agent passes any more, and its server gets SIGTERM.
+
+        `why` is for the user and the log, `note` for the audit, and `by` the id of who wants it.
+        """
+        if self.is_ending or self._has_ended:
+            return
+        self.is_ending, self.end_reason = True, why
+        self.report(why)
+        if self._proxy is None or self._lifecycle is None:  # it has just been admitted
+            self._withdrawn = why
+            return
+        self._proxy.relay.pause_agent(_ENDING, True)
+        if note:
+            self._proxy.session_events.note_in_audit(note, by)
+        sentence = f"{why[0].upper()}{why[1:]}"
+        self._proxy.calls.end_unforwarded(sentence)
+        agent: Channel | FailsWaiting | None = self._agent
+        if isinstance(agent, FailsWaiting):
+            agent.fail_waiting(sentence)
+        self._lifecycle.end_by_signal(signal.SIGTERM, sentence)
 
     async def drain(self, seconds: float) -> None:
         """Read no more calls, give those in flight so many seconds, and end the session. Returns when it has ended."""
@@ -248,6 +299,11 @@ class SessionIdentity(Struct, frozen=True):
     """The folder in which the agent runs, as it says itself."""
     is_stateless: bool = False
     """It is of requests that stand alone (2026-07-28)."""
+
+
+def roots_of(server: GatewayServer) -> Roots | None:
+    """What the server gets in place of the roots of agents; None: these."""
+    return None if server.roots is None else Roots(server.roots)
 
 
 def note_parameters(parameters: ParameterTable, line: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import anyio
 import msgspec
 
-from ..live.messages import Answer, AnswerTaken, ConsoleAnswer, WaitingApproval
+from ..live.messages import AnswerTaken, ConsoleAnswer, WaitingApproval
 from ..policy.shared_state import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ class SharedApprovals:
             pass
         self._feed.show_elsewhere(elsewhere)
 
-    async def answer(self, answer: Answer, by: str) -> AnswerTaken:
+    async def answer(self, given: ConsoleAnswer) -> AnswerTaken:
         """Pass an answer on to the gateway that has asked, and wait until it confirms it. The first answer counts."""
-        name = answer.approval
-        sealed = self._sealed(ConsoleAnswer(answer, by), "answer", name)
+        name = given.answer.approval
+        sealed = self._sealed(given, "answer", name)
         try:
             if await self._store.ask("SET", self._key("answer", name), sealed, "NX", "PX", _KEPT_MILLISECONDS) is None:
                 return AnswerTaken(name, accepted=False, why=_AGAIN)
@@ -136,7 +136,7 @@ class SharedApprovals:
             sealed_answer = await self._store.ask("GET", self._key("answer", name))
             given = self._opened(sealed_answer, ConsoleAnswer, "answer", name)
             if given is not None and given.answer.approval == name:
-                taken = self._feed.take(given.answer, given.by)
+                taken = self._feed.take(given)
                 sealed = self._sealed(taken, "taken", name)
                 await self._store.ask("SET", self._key("taken", name), sealed, "PX", _KEPT_MILLISECONDS)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..audit.os_user import audit_path
 from ..checks import commands
+from ..checks.people import unknown_people
 from ..checks.report import ConfiguredHook
 from ..model.errors import ConfigError, UserError
 from ..network.address import parse
@@ -61,7 +62,8 @@ def start_problems(config: GatewayConfig) -> Iterator[str]:
         for server in config.servers.values()
         for text in (*_of_server(server), *_of_hooks(server), *_of_audit(server))
     )  # hooks for all servers are the same for each
-    yield from (f"{config.path}: {text}" for text in texts)
+    texts |= dict.fromkeys(unknown_people(config))
+    yield from (text if os.path.isabs(text) else f"{config.path}: {text}" for text in texts)
 
 
 def _of_secrets(config: GatewayConfig) -> Iterator[str]:
@@ -118,9 +120,8 @@ def _of_hooks(server: GatewayServer) -> Iterator[str]:
     environ = service.environment(environment_account(), {})
     for group in server.loaded.groups:
         for spec in group.hooks:
-            key = spec.source.removeprefix(f"{group.source}: ")
             for problem in commands.problems(ConfiguredHook(spec, group, server.loaded.settings, environ)):
-                yield f"{key}: {problem}"
+                yield f"{spec.source}: {problem}"  # it may be in another file
 
 
 def _of_audit(server: GatewayServer) -> Iterator[str]:

@@ -12,10 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
-import anyio.to_thread
 from msgspec import Struct
 
-from ..model.errors import UserError, describe_error
+from ..model.errors import UserError
 from ..processes import service, spawn
 from ..processes.process import close_all
 from ..session.server_end import ForeignServer
@@ -38,6 +37,11 @@ _PREAMBLE_SECONDS: Final = 10.0
 _MOST_WITHOUT_PREAMBLE: Final = 64
 """Connections of one user that have not said what they want: more than all servers of several agents that start
 together, and few enough that one user cannot use up the gateway's descriptors."""
+
+_MOST_WHILE_SHORT: Final = 4
+"""The same while descriptors are short, for all but administrators: those that are kept would be used up else."""
+
+_LENT: Final = 16  # descriptors for what an administrator wants then: a reload opens some files, one after another
 
 _ACCEPT_AGAIN_SECONDS: Final = 0.1
 """After an error in accepting, mostly because there are no more descriptors: connections wait in the queue."""
@@ -68,10 +72,12 @@ async def accept_connections(
     """
     without_preamble = Counter[int]()
     why_not = ""
+    spare = gateway.spare
     async with anyio.create_task_group() as tasks:
         with accepting:
             while True:
                 await anyio.wait_readable(listener)
+                is_short = spare.is_short
                 try:
                     connection, _ = listener.accept()
                 except BlockingIOError:
@@ -80,13 +86,16 @@ async def accept_connections(
                     if (why := error.strerror or str(error)) != why_not:  # once, not at each attempt
                         report(f"a connection cannot be accepted: {why}")
                     why_not = why
-                    await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
+                    if not spare.give():
+                        await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
                     continue
-                if why_not:
+                spare.refill()
+                if why_not and not is_short:
                     why_not = ""
                     report("connections are accepted again")
                 connection.setblocking(False)
-                tasks.start_soon(_Connection(connection, gateway, report, without_preamble, reload).serve)
+                new = _Connection(connection, gateway, report, without_preamble, reload, is_short)
+                tasks.start_soon(new.serve)
 
 
 class _Connection(Struct, eq=False):
@@ -97,6 +106,7 @@ class _Connection(Struct, eq=False):
     _report: Report
     _without_preamble: Counter[int]  # how many connections each user has that have not said what they want
     _reload: Reload
+    _is_short: bool  # descriptors are, so it has one of those that are kept for administrators
     _confirmed: bool = False
     _end_reason: socket.socket | None = None  # where the peer reads why its session has ended
     _whose: str = "a connection"
@@ -105,8 +115,13 @@ class _Connection(Struct, eq=False):
         """Serve it to its end. What goes wrong concerns nothing else."""
         with self._peer:
             try:
-                await self._handle()
+                if self._is_short and unix_socket.uid_of_peer(self._peer) in (0, os.geteuid()):
+                    with self._gateway.spare.lent(_LENT):
+                        await self._handle()
+                else:
+                    await self._handle()
             finally:
+                self._gateway.spare.refill()
                 if self._end_reason is not None:
                     self._end_reason.close()
 
@@ -115,18 +130,20 @@ class _Connection(Struct, eq=False):
         try:
             principal, wanted = await self._read()
             self._whose = f"a connection of {principal.name}"
+            if wanted.server and self._is_short:
+                raise UserError("the gateway has no descriptors left", "try again later, or ask its administrator")
             if wanted.server:
                 self._whose += f" to {wanted.server[:_LONGEST_NAME_SHOWN]}"
                 await self._run_session(principal, wanted)
             else:
-                await self._run_reload()
+                await self._run_reload(principal)
         except (preamble.NotAPreamble, OSError) as problem:
             refusal = str(problem) or "it took too long to say which server is wanted"
         except UserError as problem:
             refusal = f"{problem.message}\t{problem.hint}"
         except Exception as defect:  # the boundary of one session: the others go on
             self._report("".join(traceback.format_exception(defect)).rstrip())
-            refusal = f"the gateway has failed: {describe_error(defect)}"
+            refusal = "the gateway has failed\tits log says how"
         if refusal:
             on_a_line = refusal.replace("\t", "; ")
             what = "a session has ended" if self._confirmed else f"{self._whose} was refused"
@@ -143,27 +160,29 @@ class _Connection(Struct, eq=False):
                 self._end_reason.send(preamble.end_reason(text))
 
     async def _read(self) -> tuple[Principal, preamble.Preamble]:
-        """Who has connected, and what it wants. Raises NotAPreamble, OSError."""
-        uid, gids = unix_socket.account_of_peer(self._peer)
+        """Who has connected, and what it wants. Raises NotAPreamble, OSError, UserError."""
+        uid = unix_socket.uid_of_peer(self._peer)
         if (hooks := spawn.hooks_account()) is not None and uid == hooks.uid:
             raise preamble.NotAPreamble(f"the account of the hooks, {hooks.name}, is not a user of the gateway")
-        if self._without_preamble[uid] >= _MOST_WITHOUT_PREAMBLE:
+        most = _MOST_WITHOUT_PREAMBLE
+        if self._is_short and uid not in (0, os.geteuid()):
+            most = _MOST_WHILE_SHORT
+        if self._without_preamble[uid] >= most:
             raise preamble.NotAPreamble(f"too many connections of user {uid} do not say which server they want")
         self._without_preamble[uid] += 1
         try:
             with anyio.fail_after(_PREAMBLE_SECONDS):
                 wanted = await _read_preamble(self._peer)
-                return await anyio.to_thread.run_sync(unix_socket.principal_of, uid, gids), wanted
+            return await self._gateway.accounts.principal(uid), wanted
         finally:
             self._without_preamble[uid] -= 1
             if not self._without_preamble[uid]:
                 del self._without_preamble[uid]
 
-    async def _run_reload(self) -> None:
+    async def _run_reload(self, principal: Principal) -> None:
         """Read the configuration again, and say what has changed, or why it stays. Raises UserError."""
-        uid, _ = unix_socket.account_of_peer(self._peer)
-        if uid not in (0, os.geteuid()):
-            raise UserError("only root and the account of the gateway may reload it", "ask its administrator")
+        if not self._gateway.rights_of(principal).operates:
+            raise UserError("only root, the account of the gateway and its operators may reload it", "ask one of them")
         reloaded = await self._reload()
         if not reloaded.done:  # which the log has already
             self._peer.send(preamble.error(f"{reloaded.says[0]}\tcorrect it, and reload again"))

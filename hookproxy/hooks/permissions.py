@@ -197,10 +197,12 @@ class Permissions:
 
     def hides(self, tool: str) -> bool:
         """True if the tool must not be listed, because a rule denies each of its calls."""
-        if self.rules is None:
-            return False
+        return self.rules is not None and self.rules.hides(self.certain_names(tool))
+
+    def certain_names(self, tool: str) -> tuple[str, ...]:
+        """The names that each call of this tool has, whatever its arguments."""
         names = [alias.names for alias in self.groups.aliases(tool)]
-        return self.rules.hides((*self.groups.own_names(tool), *(names[0] if len(names) == 1 else ())))
+        return (*self.groups.own_names(tool), *(names[0] if len(names) == 1 else ()))
 
     async def allow_tool(self, tool: str) -> None:
         """Allow this tool for the rest of the session, whatever its arguments. Raises StoreUnavailable."""

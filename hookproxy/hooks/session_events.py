@@ -16,6 +16,8 @@ from msgspec.structs import replace
 
 from ..audit.log import NOT_WRITTEN
 from ..jsonrpc import raw_json
+from ..jsonrpc.known_secrets import NO_SECRETS, KnownSecrets
+from ..model.errors import describe_error
 from ..model.hooks import NO_VERDICT, Event, EventContext, HookRun, Session
 from ..protocol import feedback
 from ..protocol.actions import ElicitationSeen
@@ -49,6 +51,12 @@ class SessionContext(Struct, eq=False):
     """Starts a task that ends with the proxy."""
     notify: Callable[[], None]
     """Called when something has changed that the end of the run may wait for."""
+    secrets: KnownSecrets = NO_SECRETS
+    """What must be in no text of ours: the server may say it, and so may an error."""
+
+    def describe_error(self, defect: BaseException) -> str:
+        """As `errors.describe_error`, for people and the agent."""
+        return self.secrets.removed_from(describe_error(defect))
 
 
 class SessionEvents:
@@ -229,9 +237,9 @@ class SessionEvents:
             bounded_cache.keep(self._reported, text, None)
             self._context.report(text)
 
-    def note_in_audit(self, text: str) -> None:
-        """Write a sentence into the audit."""
-        self.report_unwritten(self._context.policy.audit.note(self._context.session, text))
+    def note_in_audit(self, text: str, by: str = "") -> None:
+        """Write a sentence into the audit; `by` is the id of who has done what it says."""
+        self.report_unwritten(self._context.policy.audit.note(self._context.session, text, by))
 
     def report_unwritten(self, problem: str) -> None:
         """Report why something cannot be written into the audit, once; `problem` is empty if it has been."""

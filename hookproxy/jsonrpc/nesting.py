@@ -21,6 +21,8 @@ _PAIR: Final = b"\x01\xff"
 _ROUNDS: Final = 3  # in which pairs are removed: records in an array have two or three levels
 
 _FLAT_LEVELS: Final = 12  # more than nearly all results have; each costs a pass over the brackets that are left
+_MIN_SHARE: Final = 8  # a pass that removes less than one in so many brackets is not followed by another one
+_FEW_BRACKETS: Final = 4096  # whose passes cost nothing, so that one deep value among few brackets is still flat
 
 _FEW_QUOTES: Final = 20_000  # to cut a text at so many takes a millisecond
 
@@ -66,9 +68,7 @@ class Nesting:
         outside = self.outside(piece)
         if not outside:
             return -1
-        steps = _steps(outside)
-        for _ in range(_ROUNDS):  # a pair more or less does not change how deep the text falls
-            steps = steps.replace(_PAIR, b"")
+        steps = _without_pairs(_steps(outside), _ROUNDS)  # a pair more or less does not change how deep the text falls
         depths = [*accumulate(memoryview(steps).cast("b"), initial=self.depth)]
         if min(depths) <= 1 and (end := _end_of_value(piece, self.depth, in_string, escaped)) >= 0:
             return end
@@ -82,8 +82,13 @@ def is_deeper(raw: bytes, limit: int) -> bool:
         return False
     nesting = Nesting(0)
     for at in range(0, len(raw), PIECE_BYTES):
-        steps = memoryview(_steps(nesting.outside(raw[at : at + PIECE_BYTES]))).cast("b")
-        depths = [*accumulate(steps, initial=nesting.depth)]
+        steps = _steps(nesting.outside(raw[at : at + PIECE_BYTES]))
+        left = _without_pairs(steps, _ROUNDS)
+        opening = left.count(b"\x01")
+        if nesting.depth + opening + _ROUNDS <= limit:  # each round hides a level at most
+            nesting.depth += 2 * opening - len(left)
+            continue
+        depths = [*accumulate(memoryview(steps).cast("b"), initial=nesting.depth)]
         if max(depths) > limit:
             return True
         nesting.depth = depths[-1]
@@ -103,11 +108,20 @@ def _is_flat(raw: bytes, limit: int) -> bool:
         steps = raw.translate(_STEPS, _NO_SIGNS).replace(b'""', b"")
         if b'"' in steps:
             return False
-    for _ in range(min(limit, _FLAT_LEVELS)):
-        if not steps:
+    return not _without_pairs(steps, min(limit, _FLAT_LEVELS))
+
+
+def _without_pairs(steps: bytes, rounds: int) -> bytes:
+    """Remove brackets that close at once, which makes such a pair of the level around them, at most so many times.
+
+    All rounds together read no more than a few times the text: each must be shorter than the last by a share.
+    """
+    for _ in range(rounds):
+        size = len(steps)
+        steps = steps.replace(_PAIR, b"")
+        if not steps or (size > _FEW_BRACKETS and size - len(steps) < size // _MIN_SHARE):
             break
-        steps = steps.replace(_PAIR, b"")  # each level that is left becomes a pair
-    return not steps
+    return steps
 
 
 def has_more_values(raw: bytes, limit: int) -> bool:

@@ -12,17 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from . import normalize, raw_json
-
-MARK: Final = "[redacted]"
-"""It replaces a secret."""
+from .known_secrets import MARK, MAX_SEARCHED
 
 SHORTEST: Final = 4
 """Characters of the shortest value of a secret member that is removed wherever it occurs."""
 
 _MOST_VALUES: Final = 300  # secret values, each in up to three spellings
-
-MAX_SEARCHED: Final = 64 * 1024
-"""Characters of the longest text that is searched: a pattern may take quadratic time. Longer texts are removed."""
 
 
 class Redaction(msgspec.Struct, frozen=True):

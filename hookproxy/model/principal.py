@@ -23,6 +23,22 @@ class Principal(Struct, frozen=True):
     groups: tuple[str, ...] = ()
     """Names, or a number where a group has no name."""
 
+    in_doubt: bool = False
+    """The groups cannot be looked up now; nor can the name, if it is a number."""
+
     def is_among(self, allowed: Iterable[str]) -> bool:
-        """Whether a list such as `["alice", "@developers"]` names this user, or a group of the user."""
-        return any(who[1:] in self.groups if who.startswith(GROUP_SIGN) else who == self.name for who in allowed)
+        """Whether a list such as `["alice", "@developers"]` names this user, or a group of the user, for certain."""
+        return any(self._is_named(who) for who in allowed)
+
+    def may_be_among(self, denied: Iterable[str]) -> bool:
+        """The same, or nobody can say for certain that it does not."""
+        return any(self._is_named(who) or (self.in_doubt and self._may_be_named(who)) for who in denied)
+
+    def _is_named(self, who: str) -> bool:
+        if who.startswith(GROUP_SIGN):
+            return not self.in_doubt and who[len(GROUP_SIGN) :] in self.groups
+        return who == self.name
+
+    def _may_be_named(self, who: str) -> bool:
+        """Two numbers are two accounts; behind a number, any name may be."""
+        return who.startswith(GROUP_SIGN) or (self.name.isdecimal() and not who.isdecimal())

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from .aliases import Alias
+from .policy_source import PolicyBundle
 
 FORMER_KEYS: Final = {"on_trouble": "on_failure"}
 """The present name of each key of hookproxy.toml that had another one before: both are read."""
@@ -136,6 +137,9 @@ class Settings(Struct, frozen=True):
     """What follows if the agent cannot ask the person, and nobody else is asked: DENY or ALLOW."""
     prompter: tuple[str, ...] = ()
     """A command that asks the person if the agent cannot; empty: there is none."""
+    approvers: tuple[str, ...] = ()
+    """Who approves calls, at a gateway: names of users, and of groups with `@` in front. Nobody else does, and nobody
+    his own calls. Empty: the user whose agent has asked for the call."""
     console: ConsoleUse = ConsoleUse.IF_OPEN
     """Whether the call waits for approval on a console if the agent cannot ask."""
     ask_seconds: float = MAX_ASK_SECONDS
@@ -183,7 +187,7 @@ class Settings(Struct, frozen=True):
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     rule_places: Mapping[str, str] = {}
-    """File, line and key of each deny and ask rule, for people: by `deny RULE` or `ask RULE`."""
+    """File, line and key of each rule, for people: by `deny RULE`, `ask RULE` or `allow RULE`."""
     agent_rules: tuple[AgentRule, ...] = ()
     """The permission rules of agents' settings files. They count like the ones above."""
     hide_denied: bool = True
@@ -207,6 +211,8 @@ class Settings(Struct, frozen=True):
     """The most connections to a remote server."""
     called: str = "hookproxy.toml"
     """Whose rules and limits they are, in messages."""
+    bundle: PolicyBundle | None = None
+    """The signed policy that is a part of the managed settings; None: there is none."""
     managed: Settings | None = None
     """The settings for managed hooks and rules, and for the approvals that they require; None: nothing is managed.
 

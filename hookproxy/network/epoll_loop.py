@@ -58,6 +58,9 @@ class DirectSelector(_Selector):
         self.serving = False
         """A direct callback runs for the only ready descriptor, and no task runs: a task it wakes may run at once."""
         self._removed: set[int] = set()  # descriptors removed since epoll last reported
+        self.on_failure: Callable[[Callable[[], None], Exception], None] | None = None
+        """Gets a direct callback that has raised, whose descriptor is not waited for any more. None: the loop ends by
+        the exception, as it must in a process with one session."""
 
     def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
         """Run `callback` whenever epoll reports one of `events`, an error or a hang-up for `fd`.
@@ -85,7 +88,7 @@ class DirectSelector(_Selector):
         finally:
             self.serving = False
 
-    def _serve(self, wait: float | None) -> list[tuple[SelectorKey, int]]:
+    def _serve(self, wait: float | None) -> list[tuple[SelectorKey, int]]:  # noqa: C901  # calls cost more here
         end = None if wait is None else monotonic() + wait
         poll, direct, removed = self._epoll.poll, self._direct, self._removed
         ready: list[tuple[SelectorKey, int]] = []
@@ -97,13 +100,24 @@ class DirectSelector(_Selector):
                 if fd in removed:  # a new descriptor may have its number; epoll reports that one later
                     continue
                 if (callback := direct.get(fd)) is not None:
-                    callback()
+                    try:
+                        callback()
+                    except Exception as problem:
+                        self._fail(fd, callback, problem)
                 elif (key := self._keys.get(fd)) is not None:
                     ready.append((key, _selector_events(what) & key.events))
             if end is not None:
                 wait = end - monotonic()
             if ready or self.woken or (wait is not None and wait <= 0):
                 return ready
+
+    def _fail(self, fd: int, callback: Callable[[], None], problem: Exception) -> None:
+        """A callback has raised: that concerns its descriptor alone, if somebody knows what then ends."""
+        if self.on_failure is None:
+            raise problem
+        if self._direct.get(fd) == callback:  # else its number may be another one's already
+            self.remove_direct(fd)
+        self.on_failure(callback, problem)
 
     def unregister(self, fileobj: FileDescriptorLike) -> SelectorKey:
         """Forget a descriptor, also for the reports of epoll that are being handled."""

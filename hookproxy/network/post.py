@@ -89,28 +89,39 @@ def poster(
     async def post(url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         place = address.parse(url)
         response = CollectedResponse(_MAX_BODY)
-        proxy = address.find_proxy(place, environ)
-        try:
-            context = tls() if place.is_tls else None
-            connection = await connect.connect(
-                place, proxy, context, _NoPool(), _CONNECT_SECONDS, ca_hint=connect.CA_HINT
-            )
-        except ValueError as problem:
-            raise ConnectionError(str(problem)) from None
-        try:
-            connection.request(_head(place, headers, len(body)), body, response)
-            body = await response.body
-            return response.status, body
-        finally:
-            connection.close()
+        body = await send_alone(place, request_head(b"POST", place, headers, body), response, environ, tls)
+        return response.status, body
 
     return post
 
 
-def _head(place: address.Address, headers: Mapping[str, str], length: int) -> bytes:
-    lines = [b"POST %b HTTP/1.1" % place.target, b"Host: %b" % place.host_header, b"Content-Length: %d" % length]
+async def send_alone(
+    place: address.Address,
+    request: bytes,
+    response: CollectedResponse,
+    environ: Mapping[str, str],
+    tls: Callable[[], ssl.SSLContext],
+) -> bytes:
+    """Send a whole request over a connection of its own, and return the body of the response. As `poster`."""
+    proxy = address.find_proxy(place, environ)
+    try:
+        context = tls() if place.is_tls else None
+        connection = await connect.connect(place, proxy, context, _NoPool(), _CONNECT_SECONDS, ca_hint=connect.CA_HINT)
+    except ValueError as problem:
+        raise ConnectionError(str(problem)) from None
+    try:
+        connection.request(request, b"", response)
+        return await response.body
+    finally:
+        connection.close()
+
+
+def request_head(method: bytes, place: address.Address, headers: Mapping[str, str], body: bytes | None = None) -> bytes:
+    """The request, which closes its connection, with its body if it has one."""
+    lines = [b"%b %b HTTP/1.1" % (method, place.target), b"Host: %b" % place.host_header]
+    lines += [] if body is None else [b"Content-Length: %d" % len(body)]
     lines += [b"%b: %b" % (name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    return b"\r\n".join([*lines, b"Accept-Encoding: identity", b"Connection: close", b"", b""])
+    return b"\r\n".join([*lines, b"Accept-Encoding: identity", b"Connection: close", b"", body or b""])
 
 
 class _NoPool:

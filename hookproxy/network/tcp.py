@@ -30,6 +30,7 @@ _MUCH: Final = _READ_SIZE // 2  # bytes of the last read, after which room for a
 _AT_ONCE: Final = 100  # connections that are accepted before others are served
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ACCEPT_AGAIN_SECONDS: Final = 1.0  # after an error for want of descriptors or memory, as in asyncio
+_BUSY_SECONDS: Final = 0.02  # until it is looked again whether more connections can be taken
 _HIGH_WATER: Final = 64 * 1024  # bytes, as in asyncio, until the protocol sets others
 
 _NOTHING: Final[deque[memoryview]] = deque()
@@ -272,19 +273,46 @@ class TcpTransport(asyncio.Transport):
             self._sock.close()
 
 
-class Acceptor:
-    """Accepts the connections at a socket that listens, and does not block, until the loop ends or it is closed."""
+def direct(factory: Callable[[], asyncio.Protocol], loop: DirectLoop) -> Callable[[socket.socket, object], None]:
+    """What an `Acceptor` does with a connection that is read within this loop's wait."""
 
-    def __init__(self, listening: socket.socket, factory: Callable[[], asyncio.Protocol], loop: DirectLoop) -> None:
+    def take(sock: socket.socket, peer: object) -> None:
+        try:
+            TcpTransport(sock, factory(), loop, peer)
+        except OSError:  # it is gone already
+            sock.close()
+
+    return take
+
+
+class Acceptor:
+    """Accepts the connections at a socket that listens, and does not block, until the loop ends or it is closed.
+
+    `take` owns each of them, with the address of its peer. `make_room` is asked when descriptors or memory are short:
+    True if something is being closed for it. While `is_busy`, connections wait in the kernel.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        take: Callable[[socket.socket, object], None],
+        loop: asyncio.AbstractEventLoop,
+        make_room: Callable[[], bool] = lambda: False,
+        is_busy: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._listening = listening
-        self._factory = factory
+        self._take = take
         self._loop = loop
+        self._make_room = make_room
+        self._is_busy = is_busy
         self._again: asyncio.TimerHandle | None = None
         self._is_short = False  # of a resource, such as descriptors
+        self._is_closed = False
         loop.add_reader(listening, self._accept)
 
     def close(self) -> None:
         """Accept the connections that wait, and no more."""
+        self._is_closed = True
         if self._again is not None:
             self._again.cancel()
         self._loop.remove_reader(self._listening)
@@ -294,11 +322,14 @@ class Acceptor:
             except OSError:
                 self._listening.close()  # at once: no other connection comes in between
                 return
-            self._open(sock, peer)
+            self._take(sock, peer)
 
     def _accept(self) -> None:
         self._again = None
         for _ in range(_AT_ONCE):
+            if self._is_busy():
+                self._pause(_BUSY_SECONDS)
+                return
             try:
                 sock, peer = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -306,22 +337,26 @@ class Acceptor:
             except OSError as problem:
                 if problem.errno not in _NO_RESOURCES:
                     raise
-                if not self._is_short:  # once, not at each attempt
-                    message = "A connection cannot be accepted"
-                    self._loop.call_exception_handler({"message": message, "exception": problem})
-                self._is_short = True
-                self._loop.remove_reader(self._listening)
-                add_reader = self._loop.add_reader
-                self._again = self._loop.call_later(_ACCEPT_AGAIN_SECONDS, add_reader, self._listening, self._accept)
+                self._lack(problem)
                 return
             self._is_short = False
-            self._open(sock, peer)
+            self._take(sock, peer)
 
-    def _open(self, sock: socket.socket, peer: object) -> None:
-        try:
-            TcpTransport(sock, self._factory(), self._loop, peer)
-        except OSError:  # it is gone already
-            sock.close()
+    def _lack(self, problem: OSError) -> None:
+        if not self._is_short:  # once, not at each attempt
+            message = "A connection cannot be accepted"
+            self._loop.call_exception_handler({"message": message, "exception": problem})
+        self._is_short = True
+        if not self._make_room():  # else the loop's next turn finds room
+            self._pause(_ACCEPT_AGAIN_SECONDS)
+
+    def _pause(self, seconds: float) -> None:
+        self._loop.remove_reader(self._listening)
+        self._again = self._loop.call_later(seconds, self._resume)
+
+    def _resume(self) -> None:
+        if not self._is_closed:
+            self._loop.add_reader(self._listening, self._accept)
 
 
 class _Silent(asyncio.Protocol):

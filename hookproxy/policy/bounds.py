@@ -31,4 +31,4 @@ class Bound(Struct, frozen=True):
             return False
         if principal is None:
             return self.together and not self.users
-        return not self.users or principal.is_among(self.users)
+        return not self.users or principal.may_be_among(self.users)

@@ -177,6 +177,8 @@ class _AllowRule(Struct, frozen=True):
     names_tool: Callable[[str], bool]
     covers: Callable[[str, bytes], bool]
     """Whether it covers a call of the tool of this name with these arguments."""
+    at: str = ""
+    """File, line and key of the rule; empty if not known."""
 
 
 def _reason_to_match(call: CallArguments, judged: str, rule: _DenyOrAskRule) -> _Reason:
@@ -303,7 +305,7 @@ class Rules(Struct, frozen=True):
     @staticmethod
     def of(settings: Settings) -> Rules:
         """Parse the configured rules. Raises ValueError for a text that is not a rule."""
-        allow = [_allow_rule(text) for text in settings.allow]
+        allow = [_allow_rule(text, settings.rule_places.get(f"allow {text}", "")) for text in settings.allow]
         allow += [_agent_allow_rule(rule) for rule in settings.agent_rules if rule.decision == "allow"]
         return Rules(
             tuple(_deny_or_ask_rules(settings, "deny", settings.deny)),
@@ -476,10 +478,10 @@ def _path_pattern(rule: AgentRule, *, fold: bool) -> PathPattern:
     return PathPattern.of(rule.bases, rule.path, rule.folders, rule.home, fold=fold)
 
 
-def _allow_rule(text: str) -> _AllowRule:
+def _allow_rule(text: str, at: str = "") -> _AllowRule:
     """Raises ValueError for a text that is not a rule."""
     rule = parsed(text)
-    return _AllowRule(rule.text, "", rule.names_tool, matchers.allow_rule(text))
+    return _AllowRule(rule.text, "", rule.names_tool, matchers.allow_rule(text), at)
 
 
 def _agent_allow_rule(rule: AgentRule) -> _AllowRule:

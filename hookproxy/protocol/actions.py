@@ -29,6 +29,12 @@ class Send(Struct, frozen=True):
     line: bytes
 
 
+class SendBack(Struct, frozen=True):
+    """Send this line back to the side that the other line came from, which goes no further."""
+
+    line: bytes
+
+
 class StartCall(Struct, frozen=True):
     """A call that hooks must judge, or a message about such a call's task. Nothing is forwarded yet."""
 
@@ -40,6 +46,13 @@ class CancelCall(Struct, frozen=True):
 
     call: Call
     forward: bool
+
+
+class Edited(Struct, frozen=True):
+    """What is done with this line, which stands in place of the one that came."""
+
+    action: AgentAction
+    line: bytes
 
 
 class Refused(Struct, frozen=True):
@@ -140,9 +153,21 @@ class Dropped(Struct, frozen=True):
     """The id of the agent's request that gets an error instead, as spelled; empty: no request of the agent does."""
 
 
-AgentAction = Pass | Send | StartCall | CancelCall | Refused | SessionOpened | ElicitationAnswered | ApprovalAnswered
+AgentAction = (
+    Pass
+    | Send
+    | StartCall
+    | CancelCall
+    | Refused
+    | SessionOpened
+    | ElicitationAnswered
+    | ApprovalAnswered
+    | Dropped
+    | Edited
+)
 ServerAction = (
     Pass
+    | SendBack
     | StartCall
     | CallAnswered
     | InitializeAnswered

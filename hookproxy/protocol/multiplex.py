@@ -13,10 +13,11 @@ What sharing cannot hide:
 
 - The handshake takes place once, with the first client's version, name and capabilities. Later clients get its result
   if they ask for that version or the one agreed on, otherwise an error. A request of the server that the client has
-  not announced gets the error -32601, and so does `tasks/list`, and a task that a client would have to keep.
-- A request of the server names no client. It goes to the one with the newest request, or to the only client; between
-  different people, only to the one that the server works for. Otherwise the server gets an error at once.
-- State that the server keeps for its session, such as roots, is that of all clients.
+  not announced gets the error -32601, and so does a task that a client would have to keep.
+- A request of the server names no client. While one person uses the server, it goes to the client with the newest
+  request, or to the only one. Once several people have, nobody can say whose it is: the server gets an error at once.
+  So it is with log messages, which are dropped, and with `tasks/list`. What is dropped or refused so is counted.
+- State that the server keeps for its session is that of all clients.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Final
 
 from . import fast_scan, feedback
 from .fast_scan import ReadCall
+from .roots import Roots
 from .shared_client_side import ClientSide, Shared
 from .shared_handshake import Client
 from .shared_messages import Send
@@ -41,17 +43,26 @@ class Multiplexer:
     """The clients of one server process: what each of them awaits, and where each line goes.
 
     `one_owner`: all clients belong to one principal, so a message of the server that names no request may go to several
-    of them. Else it goes to a client only while the server cannot be working for another one, whose data it might
-    contain. `report` gets a sentence, without a full stop, about what is dropped; each sentence comes once.
+    of them. Else it reaches a client only as long as one owner has ever had clients: it might contain the data of
+    another one. `report` gets a sentence, without a full stop, about what is dropped; each sentence comes once.
+    `note_dropped` is called for each message of the server that belongs to nobody certainly. `roots` are those that
+    the server gets in place of the clients' own; None: it asks the clients.
     """
 
-    def __init__(self, one_owner: bool, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        one_owner: bool,
+        report: Callable[[str], None],
+        note_dropped: Callable[[], None] = lambda: None,
+        roots: Roots | None = None,
+    ) -> None:
+        self._one_owner = one_owner
         self._report_line = report
         self._reported: set[str] = set()
         self._shared = Shared()
         self._in_flight = self._shared.in_flight
         self._client_side = ClientSide(self._shared, self._report)
-        self._server_side = ServerSide(self._shared, one_owner, self._client_side.forward, self._report)
+        self._server_side = ServerSide(self._shared, self._client_side.forward, self._report, note_dropped, roots)
         self._passed: dict[bytes, tuple[int, bytes, str]] = {}
         # Calls on the fast path by their numbers, the oldest first: the client, the id as spelled, and the owner. They
         # are in no other table.
@@ -62,6 +73,7 @@ class Multiplexer:
         Clients of one `owner` share theirs, which do not end: over HTTP each stateless request may be a client.
         """
         self._note_passed()
+        self._note_owner(owner)
         shared = self._shared
         number = shared.last_client = shared.last_client + 1
         shared.clients[number] = Client(number, shared.tasks.attach(owner))
@@ -109,6 +121,7 @@ class Multiplexer:
         if line is None:
             return None
         in_flight.last_number += 1
+        self._note_owner(owner)
         client = shared.last_client = shared.last_client + 1
         self._passed[number] = client, call.id, owner
         return client, ReadCall(number, call.name, call.arguments, call.meta, line, call.version)
@@ -135,6 +148,10 @@ class Multiplexer:
         for number, (client, raw_id, name) in passed.items():
             self._shared.clients[client] = Client(client, self._shared.tasks.attach(name), is_open=True)
             self._in_flight.add_request(client, raw_id, raw_id, Kind.STATELESS, int(number))
+
+    def _note_owner(self, owner: str) -> None:
+        if not self._one_owner:
+            self._shared.people.note(owner)
 
     def _report(self, sentence: str) -> None:
         if sentence not in self._reported and len(self._reported) < MAX_REPORTS:

@@ -27,6 +27,7 @@ from .handshake import Handshake
 from .held_notifications import HeldNotifications
 from .inflight import REQUEST_KINDS, InFlight, JudgedCalls, RequestKind
 from .responses import Members, Response
+from .roots import Roots, may_name_roots
 from .tasks import Tasks
 
 FindAlias = Callable[[str, bytes], Alias | None]
@@ -71,6 +72,8 @@ class Router:
         self.tasks = Tasks()
         """The tasks of judged calls."""
         self.handshake = Handshake()
+        self.roots: Roots | None = None
+        """What the server gets in place of the agent's roots; None: the agent's own."""
         self.judged_tools = tool_list.JudgedTools(judged, self.tools)
 
     def change_policy(self, find_alias: FindAlias, elicitations: Elicitations | None, max_depth: int) -> None:
@@ -82,7 +85,7 @@ class Router:
 
     def from_agent(self, line: bytes) -> AgentAction:
         """Return the action for a line from the agent. The action for a line that does not concern hooks is PASS."""
-        if (call := fast_scan.compact_call(line)) is not None:
+        if (call := fast_scan.compact_call(line)) is not None and not self._may_name_roots(call.params.meta):
             if (self.handshake.opened or not self._judges_calls) and self._note_unjudged_call(call):
                 return PASS
             if self._judges_calls and (request := calls.from_compact(call)) is not None:
@@ -103,14 +106,39 @@ class Router:
             return actions.Refused(f"Readers may read the message differently: {problem}.")
         except raw_json.Unreadable as problem:
             return self._batch_from_agent(line, problem)
+        if self.roots is not None:
+            return self._without_roots(self.roots, line, members)
+        return self._clean_message(line, members)
+
+    def _clean_message(self, line: bytes, members: Members) -> AgentAction:
         action = self._message_from_agent(line, members)
         if action is PASS and (b"\r" in line or not line.isascii()):
             return pass_as(self.as_line(line), line)
         return action
 
+    def _without_roots(self, roots: Roots, line: bytes, members: Members) -> AgentAction:
+        """The action for a message, of which the server gets nothing that the agent says of its roots."""
+        try:
+            edited = roots.from_agent(line, members)
+            if edited is line:
+                return self._clean_message(line, members)
+            if not edited:
+                return actions.Dropped("the agent's notification about its roots: the gateway says what they are")
+            members = raw_json.fields(edited)
+        except raw_json.AMBIGUOUS as problem:
+            return actions.Refused(f"What it says of roots cannot be read: {problem}.", calls.response_id(members))
+        action = self._message_from_agent(edited, members)
+        return actions.Send(self.as_line(edited)) if action is PASS else actions.Edited(action, edited)
+
+    def _may_name_roots(self, meta: fast_scan.Raw) -> bool:
+        """True for a `_meta` that must be read closely, because the server might find the agent's roots in it."""
+        return self.roots is not None and len(meta) > 0 and may_name_roots(bytes(meta))
+
     def scan_from_agent(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and are noted. False: they must be read one by one."""
         if not self.handshake.opened and self._judges_calls:
+            return False
+        if self.roots is not None and may_name_roots(block):
             return False
         ids = fast_scan.unjudged_calls(block, self.judged_tools)
         return ids is not None and self.calls.keys().isdisjoint(ids) and self.requests.note_all(ids)
@@ -118,10 +146,13 @@ class Router:
     def scan_call(self, line: bytes) -> bool:
         """As `scan_from_agent` for one line of a session that has been opened: by far the most frequent."""
         call = fast_scan.compact_call(line)
-        return call is not None and self._note_unjudged_call(call)
+        return call is not None and not self._may_name_roots(call.params.meta) and self._note_unjudged_call(call)
 
     def pass_call(self, name: str, key: bytes) -> bool:
-        """As `scan_call` for a call that was read already; `key` is that of its id, which is a plain integer."""
+        """As `scan_call` for a call that was read already; `key` is that of its id, which is a plain integer.
+
+        Its `_meta` says nothing of roots.
+        """
         return not self.judged_tools.get(name, True) and key not in self.calls and self.requests.note_one(key)
 
     # --- lines from the server ---
@@ -146,6 +177,8 @@ class Router:
         return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
 
     def _other_from_server(self, body: bytes) -> ServerAction:
+        if self.roots is not None and (raw_id := self.roots.is_request(body)):
+            return actions.SendBack(self.roots.response(raw_id))
         if (self.calls or self.tasks) and self.held.take(body, self.calls.values(), self.tasks):
             return actions.NotificationHeld()
         return PASS
@@ -254,6 +287,7 @@ class Router:
                 self.handshake.note_call(calls.meta(request.meta))
             if not (self.judged_tools.find_out(request.tool) or self._continues_judged_call(request)):
                 self.requests.note(key, RequestKind.OTHER, request.id)
+                self.requests.unjudged_calls += 1
                 return PASS
             if self.requests.was_cancelled(key):
                 return actions.Refused("A cancelled request with its id may still be answered.", request.id)
@@ -366,7 +400,7 @@ class Router:
             return actions.Refused(
                 f"In a batch, {in_batch}.", unreadable=not isinstance(in_batch, raw_json.DuplicateKeys)
             )
-        if why := self._why_batch_is_refused(batch):
+        if why := self._why_batch_is_refused(body, batch):
             return actions.Refused(why)
         for members, method in batch:
             if method == calls.CANCELLED and (action := self._cancel(members)) is not PASS:
@@ -375,10 +409,12 @@ class Router:
                 self._note(members, method)
         return pass_as(self.as_line(line), line)
 
-    def _why_batch_is_refused(self, batch: list[tuple[Members, bytes]]) -> str:
+    def _why_batch_is_refused(self, line: bytes, batch: list[tuple[Members, bytes]]) -> str:
         """Return why a readable batch of the agent must not pass; empty: it may pass."""
         requests = [members for members, method in batch if method and "id" in members]
         answering = [members for members, method in batch if not method]
+        if self.roots is not None and may_name_roots(line):
+            return "A message in a batch may be about roots: send it as a separate message."
         if any(self.is_reserved(id_key(bytes(members["id"]))) for members in requests):
             return "A request in a batch has the id of a tool call that may still be answered."
         if any(id_key(bytes(members.get("id", b""))).startswith(calls.OWN_ID_PREFIX) for members in answering):

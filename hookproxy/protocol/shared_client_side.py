@@ -19,6 +19,7 @@ from .shared_tables import (
     InFlight,
     Kind,
     LogLevels,
+    People,
     Request,
     ServerRequests,
     SharedTasks,
@@ -50,6 +51,7 @@ class Shared(Struct, eq=False):
     asked: ServerRequests = field(default_factory=ServerRequests)
     handshake: SharedHandshake = field(default_factory=SharedHandshake)
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
+    people: People = field(default_factory=People)
     tasks: SharedTasks = field(default_factory=SharedTasks)
     levels: LogLevels = field(default_factory=LogLevels)
     elicitations: Elicitations = field(default_factory=Elicitations)
@@ -115,6 +117,8 @@ class ClientSide:
             return [refused(who.number, message.line, message.id, "Send `initialize` first.")]
         if not self._may_name_tasks(who, message):
             return [_unknown_task(who, message)]
+        if message.method == "tasks/list" and self._shared.people.are_several:
+            return [Send(who.number, feedback.error(message.id, feedback.NO_TASK_LIST))]
         special = self._SPECIAL.get(message.method)
         return [self.forward(who, message)] if special is None else special(self, who, message)
 
@@ -138,14 +142,23 @@ class ClientSide:
 
     def _may_name_tasks(self, who: Client, message: Message) -> bool:
         """False if the message is about a task that is not the client's."""
-        named, tasks = message.related_task, self._shared.tasks
-        if named is not None and not tasks.may_use(who.owner, named):
+        named = message.related_task
+        if named is not None and not self._may_name(who, named):
             return False
-        if "taskId" in message.params and not tasks.may_use(who.owner, message.text_param("taskId")):
-            return False
-        if message.method.startswith(TASKS_PREFIX):
-            return "taskId" in message.params or message.method == "tasks/list"
-        return True
+        if "taskId" in message.params:
+            task_id = message.text_param("taskId")
+            return self._may_name(who, task_id) or (_is_removed(message) and self._shared.tasks.is_nobodys(task_id))
+        names_none = message.method.startswith(TASKS_PREFIX) and message.method != "tasks/list"
+        return not (names_none and self._shared.people.are_several)
+
+    def _may_name(self, who: Client, task_id: str) -> bool:
+        """True for the client's own task. What is nobody's is the server's business, unless it may be another person's.
+
+        A server that says so itself would say it in other words than we do of the tasks of others.
+        """
+        tasks = self._shared.tasks
+        may_ask = bool(task_id) and not self._shared.people.are_several
+        return tasks.may_use(who.owner, task_id) or (may_ask and task_id not in tasks.owners_of)
 
     def forward(self, who: Client, message: Message, edit: tuple[Span, bytes] | None = None, uri: str = "") -> Send:
         """Note a request and return it under its number. `edit` is one more change; `uri` of a subscription."""
@@ -192,7 +205,7 @@ class ClientSide:
             named = [raw_json.text(raw) or "" for raw in raw_json.items(filters.get("taskIds", b"[]"))]
         except raw_json.AMBIGUOUS as problem:
             return [refused(who.number, message.line, message.id, f"Its notifications cannot be read: {problem}.")]
-        if not all(self._shared.tasks.may_use(who.owner, task_id) for task_id in named):
+        if not all(self._may_name(who, task_id) for task_id in named):
             return [_unknown_task(who, message)]
         return [self.forward(who, message)]
 
@@ -201,7 +214,6 @@ class ClientSide:
         "resources/subscribe": _subscribe,
         "resources/unsubscribe": _unsubscribe,
         "subscriptions/listen": _listen,
-        "tasks/list": lambda _, who, message: [Send(who.number, feedback.error(message.id, feedback.NO_TASK_LIST))],
     }
 
     def _response_from_client(self, who: Client, message: Message) -> list[Send]:
@@ -264,6 +276,12 @@ def _cancellation(request: Request) -> Send:
     return Send(SERVER, b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params)
 
 
+def _is_removed(message: Message) -> bool:
+    """True for a method that the stateless era has no more: a server says so, whatever task the request names."""
+    return message.is_stateless and message.method == "tasks/result"
+
+
 def _unknown_task(who: Client, message: Message) -> Send:
+    error = feedback.METHOD_REMOVED if _is_removed(message) else feedback.UNKNOWN_TASK
     why = "It names a task that is not known, or is another client's."
-    return Send(who.number, feedback.error(message.id, feedback.UNKNOWN_TASK), (why, message.id, message.line))
+    return Send(who.number, feedback.error(message.id, error), (why, message.id, message.line))

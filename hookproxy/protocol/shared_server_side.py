@@ -1,7 +1,9 @@
 """From a shared server: which client gets what it writes, or that the server gets an error back (law 2).
 
 Whose a message is, in this order: that of the request, the progress token, the subscription or the task that it names;
-all that subscribe to its resource; all clients, for a changed list; else the one client that the server works for.
+all that subscribe to its resource; all clients, for a changed list, of which each then learns no more than that it has
+changed. What names nothing of this belongs to the one person who uses the server, or, once several people have used it,
+to nobody.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from ..jsonrpc import raw_json
 from ..jsonrpc.raw_json import Span
 from . import calls, fast_scan, feedback, shared_messages, tasks
 from .handshake import supports_forms
+from .roots import ROOTS_LIST, Roots
 from .shared_client_side import TASKS_PREFIX, Shared
 from .shared_handshake import Client, Forward
 from .shared_messages import PROGRESS_TOKEN, SUBSCRIPTION_ID, Message, Send
@@ -28,15 +31,29 @@ _ELICITATION_ID: Final = re.compile(rb'"elicitationId"[ \t\r\n]*:[ \t\r\n]*("(?:
 
 
 class ServerSide:
-    """Reads what the server writes. `one_owner` and `report` as for the multiplexer; `forward` for clients."""
+    """Reads what the server writes. `forward` is for clients; the other arguments are as for the multiplexer."""
 
-    def __init__(self, shared: Shared, one_owner: bool, forward: Forward, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        forward: Forward,
+        report: Callable[[str], None],
+        note_dropped: Callable[[], None],
+        roots: Roots | None,
+    ) -> None:
         self._shared = shared
         self._clients = shared.clients
         self._in_flight = shared.in_flight
-        self._one_owner = one_owner
+        self._people = shared.people
         self._forward = forward
         self._report = report
+        self._note_dropped = note_dropped
+        self._roots = roots
+
+    def _drop(self, why: str) -> None:
+        """Report and count a message of the server that certainly belongs to nobody, or to nobody certainly."""
+        self._report(why)
+        self._note_dropped()
 
     def read(self, line: bytes) -> list[Send]:
         """Return what is sent for one whole line of the server: to clients, or back to the server."""
@@ -77,7 +94,7 @@ class ServerSide:
     def _response_from_server(self, message: Message) -> list[Send]:
         request = self._in_flight.take(_number(message.id))
         if request is None:
-            self._report("the server responded to a request that nobody has sent, and the response is dropped")
+            self._drop("the server responded to a request that nobody has sent, and the response is dropped")
             return []
         edits: list[tuple[Span, bytes]] = [(message.id_span, request.id)]
         if request.kind is Kind.LISTEN:
@@ -134,10 +151,14 @@ class ServerSide:
         if key in asked.by_key:
             self._report("the server used the id of a request twice, and the second request gets an error")
             return Send(SERVER, feedback.error(message.id, feedback.NO_CLIENT))
+        if message.method == ROOTS_LIST and self._roots is not None:
+            return Send(SERVER, self._roots.response(message.id))
         related = message.related_task
         who = self._one_recipient() if related is None else self._creator_of(related)
         if who is None:
-            self._report(f"the request {message.method[:100]!r} of the server got an error, because it names no client")
+            if message.method == "ping" and self._people.are_several:  # it asks whether anybody is there
+                return Send(SERVER, b'{"jsonrpc":"2.0","id":%b,"result":{}}\n' % message.id)
+            self._drop(f"the request {message.method[:100]!r} of the server got an error, because it names no client")
             return Send(SERVER, feedback.error(message.id, feedback.NO_CLIENT))
         if not self._has_announced(who, message):
             return Send(SERVER, feedback.error(message.id, feedback.NOT_ANNOUNCED))
@@ -169,15 +190,11 @@ class ServerSide:
 
     def _one_recipient(self) -> Client | None:
         """Return the client for which a message is that names no request; None: it is uncertain."""
-        if self._one_owner:
-            if newest := self._in_flight.newest_client():
-                return self._clients[newest]
-            return next(iter(self._clients.values())) if len(self._clients) == 1 else None
-        busy = self._in_flight.busy
-        if len(busy) == 1:
-            return self._clients.get(next(iter(busy)))
-        # Otherwise it may be an afterthought to the call of a client that has left.
-        return self._clients.get(1) if not busy and self._shared.last_client == 1 else None
+        if self._people.are_several:
+            return None  # whoever has a request in flight: it may be an afterthought to the call of another person
+        if newest := self._in_flight.newest_client():
+            return self._clients[newest]
+        return next(iter(self._clients.values())) if len(self._clients) == 1 else None
 
     # --- notifications of the server ---
 
@@ -193,21 +210,29 @@ class ServerSide:
         if related is not None:
             return self._of_task(related, message)
         if method in _LIST_CHANGED:
-            return [Send(client.number, message.line) for client in self._clients.values() if client.is_open]
+            line = self._for_several(message, b"")
+            return [Send(client.number, line) for client in self._clients.values() if client.is_open]
         if method == "notifications/resources/updated":
             uri = message.text_param("uri")
-            subscribers = self._shared.subscriptions.subscribers(uri, with_parts=self._one_owner)
-            return [Send(client, message.line) for client in subscribers]
+            line = self._for_several(message, b',"params":{"uri":%b}' % message.param("uri"))
+            subscribers = self._shared.subscriptions.subscribers(uri, with_parts=not self._people.are_several)
+            return [Send(client, line) for client in subscribers]
         if method == "notifications/elicitation/complete":
             client = self._shared.elicitations.clients.get(message.text_param("elicitationId"), SERVER)
             return [Send(client, message.line)] if client in self._clients else []
         return self._of_nobody(message)
 
+    def _for_several(self, message: Message, params: bytes) -> bytes:
+        """The line for several people: the rest of it might be meant for one of them."""
+        if not self._people.are_several:
+            return message.line
+        return b'{"jsonrpc":"2.0","method":"%b"%b}\n' % (message.method.encode(), params)
+
     def _progress(self, message: Message) -> list[Send]:
         number = _number(message.param("progressToken"))
         request = self._in_flight.find(number) or self._shared.tasks.tokens.get(number)
         if request is None or not request.token or request.client not in self._clients:
-            self._report("the server reported progress of a request that is not in flight")
+            self._drop("the server reported progress of a request that is not in flight")
             return []
         edited = raw_json.splice(message.line, [(message.params["progressToken"], request.token)])
         return [Send(request.client, edited)]
@@ -229,29 +254,31 @@ class ServerSide:
             return []
         owner = self._clients[request.client].owner
         if "taskId" in message.params and not self._shared.tasks.may_use(owner, message.text_param("taskId")):
-            self._report("the server sent the status of a task to the subscription of another client")
+            self._drop("the server sent the status of a task to the subscription of another client")
             return []
         edit = (message.meta[SUBSCRIPTION_ID], request.id)
         return [Send(request.client, raw_json.splice(message.line, [edit]))]
 
     def _of_task(self, task_id: str, message: Message) -> list[Send]:
-        if task_id not in self._shared.tasks.owners_of and self._one_owner:
+        if task_id not in self._shared.tasks.owners_of and not self._people.are_several:
             return self._of_nobody(message)
         who = self._creator_of(task_id)
         if who is None:
-            self._report("the server sent the status of a task that no client has")
+            self._drop("the server sent the status of a task that no client has")
             return []
         return [Send(who.number, message.line)]
 
     def _of_nobody(self, message: Message) -> list[Send]:
         """A message that names no request: a log message, or an unknown method."""
-        is_log = message.method == "notifications/message"
-        receivers = [*self._clients.values()] if self._one_owner else []
-        who = self._one_recipient()
-        if who is not None and not (is_log and self._one_owner and self._shared.handshake.is_agreed):
+        is_log, who = message.method == "notifications/message", self._one_recipient()
+        if self._people.are_several:
+            receivers = []
+        elif who is None or (is_log and self._shared.handshake.is_agreed):
+            receivers = [*self._clients.values()]
+        else:
             receivers = [who]
         if not receivers:
-            self._report(f"the message {message.method[:100]!r} of the server is dropped, because it names no client")
+            self._drop(f"the message {message.method[:100]!r} of the server is dropped, because it names no client")
         level = message.text_param("level")
         severity = LEVELS.index(level) if is_log and level in LEVELS else len(LEVELS)
         return [Send(client.number, message.line) for client in receivers if self._wants(client, severity)]

@@ -3,6 +3,7 @@
     InFlight        the requests that the server has, and whose they are
     ServerRequests  the requests of the server that clients have to answer
     Subscriptions   which clients subscribe to which resource
+    People          whether several people use the server
     SharedTasks     who may use which task
     LogLevels       which log messages each client wants
     Elicitations    to whom the end of an elicitation on a page is announced
@@ -71,8 +72,7 @@ class InFlight(Struct):
                             └────────take────────┴────────────────take──────┘──▶ gone
 
     What must hold: a request in flight is in the table of its client too, by the key of its id, until the client
-    leaves. `busy` counts, for each client, the requests on which the server may be working: those in flight and those
-    cancelled, without subscriptions. Those of clients that have left are SERVER's.
+    leaves.
     """
 
     last_number: int = 0
@@ -81,7 +81,6 @@ class InFlight(Struct):
     by_client: dict[int, dict[bytes, Request]] = {}
     cancelled: dict[int, Request] = {}
     own: dict[int, Request] = {}
-    busy: dict[int, int] = {}
 
     def of(self, client: int) -> Mapping[bytes, Request]:
         """The client's requests in flight, by the keys of their ids."""
@@ -97,8 +96,6 @@ class InFlight(Struct):
             self.by_client[client] = {key: request}
         else:
             mine[key] = request
-        if kind is not Kind.LISTEN:
-            self.busy[client] = self.busy.get(client, 0) + 1
         return request
 
     def add_own(self) -> int:
@@ -131,17 +128,9 @@ class InFlight(Struct):
         """Remove the request that is answered; None: there is none. The server no longer works on it."""
         request = self.requests.pop(number, None)
         if request is None:
-            request = self.cancelled.pop(number, None) or self.own.pop(number, None)
-            if request is None:
-                return None
-        elif request.client != SERVER:
+            return self.cancelled.pop(number, None) or self.own.pop(number, None)
+        if request.client != SERVER:
             del self.by_client[request.client][request.key]
-        if request.kind is not Kind.LISTEN and request.kind is not Kind.OWN:
-            left = self.busy[request.client] - 1
-            if left:
-                self.busy[request.client] = left
-            else:
-                del self.busy[request.client]
         return request
 
     def leave(self, client: int) -> list[Request]:
@@ -152,8 +141,6 @@ class InFlight(Struct):
         for late in (*self.by_client.pop(client, _NONE).values(), *self.cancelled.values()):
             if late.client == client:
                 late.client = SERVER
-        if still_busy := self.busy.pop(client, 0):
-            self.busy[SERVER] = self.busy.get(SERVER, 0) + still_busy
         return abandoned
 
     def newest_client(self) -> int:
@@ -240,6 +227,21 @@ class Subscriptions(Struct):
         return sorted(subscribers)
 
 
+class People(Struct):
+    """Whether more than one person has ever used the server. Once several have, it stays so."""
+
+    first: str | None = None
+    """The name of the person who came first; None: nobody has come yet."""
+    are_several: bool = False
+
+    def note(self, name: str) -> None:
+        """Note who uses the server; empty: somebody about whom nothing is known."""
+        if self.first is None:
+            self.first = name
+        elif not name or name != self.first:
+            self.are_several = True
+
+
 class Task(Struct, frozen=True):
     """A task of the server."""
 
@@ -270,6 +272,8 @@ class SharedTasks(Struct):
     """None: two owners have got the same id, and neither may use it."""
     tokens: dict[int, Request] = {}
     """By number: progress of a task goes on after the response to the request that created it."""
+    has_forgotten: bool = False
+    """The server may have a task of a client that nobody here knows any more."""
 
     def attach(self, name: str) -> Owner:
         """The owner of a new client's tasks."""
@@ -305,12 +309,17 @@ class SharedTasks(Struct):
         return True
 
     def _forget(self, owner: Owner, task_id: str) -> None:
+        self.has_forgotten = True
         self.tokens.pop(owner.tasks.pop(task_id).number, None)
         self.owners_of.pop(task_id, None)
 
     def may_use(self, owner: Owner, task_id: str) -> bool:
         """True if the task is known, and this owner's."""
         return self.owners_of.get(task_id) is owner
+
+    def is_nobodys(self, task_id: str) -> bool:
+        """True if the task is certainly no client's."""
+        return task_id not in self.owners_of and not self.has_forgotten
 
     def creator(self, task_id: str) -> int:
         """The client that created a task, even if it has left; SERVER: nobody has such a task."""

@@ -17,7 +17,6 @@ from ..hooks.policy import Policy
 from ..jsonrpc import normalize, raw_json
 from ..model.call_end import CallEnd, Cancelled, Refused, Responded
 from ..model.decision import Decision, Proceed, RefusalCause, Refuse
-from ..model.errors import describe_error
 from ..model.hooks import Event, Outcome
 from ..policy import decide
 from ..policy.shared_state import StoreUnavailable
@@ -54,7 +53,7 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
         end = await _process(call, policy, services, record)
     except Exception as defect:
         defective = True
-        call.ended_because = f"hookproxy could not complete this call ({describe_error(defect)})"
+        call.ended_because = f"hookproxy could not complete this call ({services.describe_error(defect)})"
         raise
     finally:
         end = _final_end(call, services, end, defective)
@@ -135,7 +134,7 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
     """
     call, policy, services, request = context.call, context.policy, context.services, proceed.approval_request
     settings, approvals = policy.settings, services.approvals
-    can_ask = approvals.may_ask(call)
+    can_ask = approvals.may_ask(call, settings)
     decision = decide.without_person(proceed, settings, can_ask or approvals.has_fallback(request, settings))
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
@@ -156,6 +155,8 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
         return Responded(line, "pending", request.reason, asks=True)
     services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
     result = await approvals.ask(call, approval, policy)
+    if services.policy.settings.approvers and not settings.approvers:  # since the user was asked
+        return decide.declined(proceed, RefusalCause.ASK_UNAVAILABLE, services.policy.settings.approvers)
     context.record.answered = result.by
     context.record.reason = result.reason
     decision = await _apply_approval(context, proceed, result.approval)
@@ -170,7 +171,7 @@ def _refuse_without_store(problem: StoreUnavailable) -> Refuse:
 
 async def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
     if approval in _REFUSALS:
-        return decide.declined(proceed, _REFUSALS[approval])
+        return decide.declined(proceed, _REFUSALS[approval], context.policy.settings.approvers)
     hooks = context.policy.hooks
     try:
         if approval is Approval.SIMILAR and proceed.approval_request is not None:
@@ -190,6 +191,11 @@ async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
         context.event_context = replace(context.event_context, arguments=normalize.normalize(earlier.rewritten))
     context.event_context = context.policy.hooks.keep_managed_alias(context.event_context)
     if earlier.approval_request:
+        if context.policy.settings.approvers:  # since the user was asked
+            asked = await _request_approval(context, proceed)
+            if isinstance(asked, Responded):
+                return asked
+            return await _carry_out(context, asked)
         response = response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)
         decision = await _apply_approval(context, proceed, approval_messages.read_approval(response))
     return await _carry_out(context, decision)

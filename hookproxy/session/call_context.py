@@ -47,6 +47,9 @@ class CallServices(Protocol):
     def agent(self) -> str:
         """The agent's name and version as it gave them; empty if it gave none."""
 
+    def describe_error(self, defect: BaseException) -> str:
+        """Why a call has ended unexpectedly, without secrets."""
+
     def tool(self, name: str) -> Tool | None:
         """What the server's last `tools/list` result says about the tool."""
 

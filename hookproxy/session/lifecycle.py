@@ -47,6 +47,7 @@ class Lifecycle:
         self._status = 0  # as `ServerEnd.watch` gives it
         self._exited = False
         self._signal = 0  # the first one that we got
+        self._why_signalled = ""
         self._server_killed = False  # it has not exited by itself
         self._agent_ended = False
         self._agent_was_first = False
@@ -100,9 +101,10 @@ class Lifecycle:
             async for number in signals:
                 self.end_by_signal(number)
 
-    def end_by_signal(self, number: int) -> None:
-        """End the run as on this signal, which the server gets too."""
+    def end_by_signal(self, number: int, why: str = "") -> None:
+        """End the run as on this signal, which the server gets too; `why` is a sentence without a full stop."""
         self._signal = self._signal or number
+        self._why_signalled = self._why_signalled or why
         self._signal_server(number)
         self._notify()
 
@@ -188,6 +190,8 @@ class Lifecycle:
 
     def _why_ended(self) -> str:
         """Why calls end that still wait for hooks."""
+        if self._why_signalled:
+            return self._why_signalled
         if self._signal:
             return f"hookproxy was ended by {signal.Signals(self._signal).name}"
         return "The session has ended before hooks or a person had decided"

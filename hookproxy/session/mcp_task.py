@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from ..audit.call_record import Record
 from ..jsonrpc import raw_json
 from ..model.call_end import CallEnd, Cancelled, Failed, Responded
-from ..model.errors import describe_error
 from ..model.hooks import EventContext, Outcome
 from ..protocol import feedback, response_edits, tasks, tool_results
 from ..protocol.calls import Call, Phase
@@ -206,7 +205,7 @@ class McpTasks:
                 record.result_before, record.result_after = line, edited
             task.withheld_because = ""
         except Exception as defect:
-            end = Failed(None, describe_error(defect))
+            end = Failed(None, self._services.describe_error(defect))
             raise
         finally:
             task.stage = TaskStage.JUDGED

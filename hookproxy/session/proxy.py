@@ -18,6 +18,7 @@ from ..audit.log import DEFERRED_SECONDS, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents
+from ..jsonrpc.known_secrets import KnownSecrets
 from ..model.hooks import Session, Tool
 from ..model.settings import Delivery, Settings
 from ..protocol import actions, feedback, tool_list
@@ -33,7 +34,7 @@ from .hook_tool_calls import HookToolCalls
 from .relay import Relay
 from .running_calls import RunningCalls
 
-_MAX_NOISE_SHOWN: Final = 2000  # bytes of a line that is not JSON: enough to recognise it
+_MAX_NOISE_SHOWN: Final = 2000  # characters of a line that is not JSON: enough to recognise it
 _PASSAGES: Final = "responses that no hook sees are on their way under a former policy"
 
 OnToolsListed = Callable[[bytes, Sequence[Tool], str], None]
@@ -82,8 +83,6 @@ class Proxy:
         """Whoever reads for the agent does not see that the server has ended: each open request gets an error then."""
         self.on_tools_listed: OnToolsListed = lambda _line, _tools, _server_name: None
         """Called with each tools/list response and the server's own name, after the agent has got the response."""
-        self.remove_secrets: Callable[[bytes], bytes] = bytes
-        """What a line of the server that is not JSON goes through before it is reported."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         to_agent, notify = self.relay.to_agent, self.changes.notify
@@ -105,6 +104,10 @@ class Proxy:
     def policy(self) -> Policy:
         """What judges the calls that begin now."""
         return self._context.policy
+
+    def use_secrets(self, secrets: KnownSecrets) -> None:
+        """Keep these out of all texts of ours."""
+        self._context.secrets = secrets
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run calls in `tasks` from now on."""
@@ -168,6 +171,10 @@ class Proxy:
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
 
+    def change_session(self, session: Session) -> None:
+        """Something else is known of the session from now on, such as the groups of its user."""
+        self.session = self._context.session = self.calls.session = session
+
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
         policy = self._context.policy
@@ -187,6 +194,10 @@ class Proxy:
                 self.calls.cancel(call, line if forward else b"")
             case actions.Refused():
                 self._refuse(action, line)
+            case actions.Edited(edited_action, edited):
+                self._perform(edited_action, edited)
+            case actions.SendBack(response):
+                self.relay.to_server(response)
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered():
@@ -206,7 +217,8 @@ class Proxy:
             case actions.NotificationHeld():
                 pass
             case actions.NotJson():
-                shown = self.remove_secrets(line)[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
+                beginning = line[: 4 * _MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
+                shown = self._context.secrets.shortened(beginning, _MAX_NOISE_SHOWN)
                 self.report(f"the server printed a line that is not JSON: {shown}")
             case actions.Dropped(why, raw_id):
                 self.report(f"dropped {why}")

@@ -100,9 +100,13 @@ class Relay:
             self._send_call, self.server.pass_response = self.server.send_call, self._pass_response
 
     def _pass_call(self, call: ReadCall) -> bool:
-        if not self._opened or len(call.line) >= self._limit or not self._router.pass_call(call.name, call.id):
+        if not self._opened or len(call.line) >= self._limit:
             return False
-        self._send_call(call)
+        roots = self._router.roots
+        for_server = call if roots is None else roots.in_call(call)
+        if for_server is None or not self._router.pass_call(call.name, call.id):
+            return False
+        self._send_call(for_server)
         return True
 
     def _send_call_line(self, call: ReadCall) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..jsonrpc.known_secrets import NO_SECRETS, KnownSecrets, spellings
 from ..model.credentials import Credentials, NoCredentials
 from ..model.env_references import REFERENCE
 from ..model.errors import UserError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from ..transports.channel import Channel
 
-_SHORTEST_SECRET: Final = 8  # characters: shorter values, such as `1`, would redact ordinary text
 _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _OWN_HEADERS: Final = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "content-type", "accept", "accept-encoding"}
@@ -42,6 +42,8 @@ class RemoteOptions(Struct, frozen=True):
     cert: str | None = None
     key: str | None = None
     """Paths of files."""
+    secrets: KnownSecrets = NO_SECRETS
+    """What must not be in our own texts about the server, although it may send it back: values in the headers."""
 
 
 def open_remote_server(
@@ -68,6 +70,7 @@ def open_remote_server(
         silence_seconds=settings.remote_silence_seconds,
         max_connections=settings.remote_connections,
         max_bytes=max(settings.max_message_bytes, MAX_UNREAD_BYTES),
+        secrets=options.secrets,
     )
     channel = HttpChannel(remote, report)
     return channel, RemoteServer(channel)
@@ -100,7 +103,7 @@ def with_values_redacted(settings: Settings, values: Iterable[str]) -> Settings:
     """The settings so that the audit never contains one of these values, even if the server sends it back."""
     secrets = list(values)
     secrets += [word for value in secrets for word in value.split()]  # of `Bearer TOKEN` also the token alone
-    patterns = {re.escape(value) for value in secrets if len(value) >= _SHORTEST_SECRET}
+    patterns = {re.escape(text) for value in secrets for text in spellings(value)}
     return replace(settings, audit_redact=(*settings.audit_redact, *sorted(patterns)))
 
 

@@ -27,7 +27,7 @@ from ..jsonrpc import raw_json
 from ..model.call_end import Refused
 from ..model.counts import counted
 from ..model.decision import RefusalCause, Refuse
-from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
+from ..model.errors import RESOURCE_HINT, resource_shortage
 from ..model.hooks import Event, Tool
 from ..protocol import calls, feedback, request_edits
 from ..protocol.calls import Call, Phase, Progress
@@ -61,6 +61,7 @@ class RunningCalls:
         changes: ChangeEvent,
     ) -> None:
         self._context = session_context
+        self.describe_error = session_context.describe_error
         self._session_events = session_events
         self._router = router
         self._relay = relay
@@ -72,6 +73,8 @@ class RunningCalls:
         self._backpressure = Backpressure(limit, partial(relay.pause_agent, _BACKPRESSURE))
         self.server_lost = ""
         """Why the server no longer answers, in a sentence without a full stop; empty while it may answer."""
+        self.begun = 0
+        """How many judged calls there have been."""
         self.reports_of_tools: dict[str, None] = {}
         """What was reported about tools; a gateway's sessions share one, so that each thing is reported once."""
         self.changes = changes
@@ -139,6 +142,7 @@ class RunningCalls:
 
     def begin(self, call: Call) -> None:
         """Run a call, or refuse it because the user has too many."""
+        self.begun += 1
         if self._open_calls is not None and self._open_calls.is_full:
             self._refuse_further(call, self._open_calls.most)
         else:
@@ -176,7 +180,7 @@ class RunningCalls:
             else:
                 await handle_call(call, self)
         except Exception as defect:  # the task's boundary: fail closed, and report it
-            what = describe_error(defect)
+            what = self.describe_error(defect)
             shortage = f"a call of {call.tool} cannot be handled: {what}; {RESOURCE_HINT}"
             self.report(shortage if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
             call.ended_because = call.ended_because or f"hookproxy could not complete this call ({what})"

@@ -89,6 +89,14 @@ class Refuses(Protocol):
     """Called with each one before the refusal is sent: why, the id to which the refusal responds, and its line."""
 
 
+@runtime_checkable
+class FailsWaiting(Protocol):
+    """An agent's side that knows which requests wait for a response."""
+
+    def fail_waiting(self, why: str) -> None:
+        """Answer all of them with an error that says what is known of them; `why` has no full stop."""
+
+
 class EndSignal(Struct, eq=False):
     """Tells one listener that something has ended: an event would need a task that waits, which takes kilobytes."""
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 from ..model.errors import resource_shortage
 from ..network.epoll_loop import DirectLoop, DirectSelector
@@ -28,3 +31,32 @@ def _report_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
 def direct_callbacks(loop: asyncio.AbstractEventLoop) -> DirectSelector | LoopCallbacks:
     """What calls back for the descriptors of channels in this loop, whatever it is."""
     return loop.direct if isinstance(loop, DirectLoop) else LoopCallbacks(loop)
+
+
+@runtime_checkable
+class EndsByFailure(Protocol):
+    """Whatever reads or writes in direct callbacks and can end without the process."""
+
+    def fail(self) -> None:
+        """A callback of it has raised: end, so that whoever uses it learns that nothing more comes."""
+
+
+def contain_failures(report: Callable[[str], None]) -> None:
+    """From now on, a direct callback of this loop that raises ends what it belongs to, and is reported; others go on.
+
+    In other loops than our own, asyncio reports it, and the loop goes on in any case.
+    """
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, DirectLoop):
+        loop.direct.on_failure = partial(_end_owner, report)
+
+
+def _end_owner(report: Callable[[str], None], callback: Callable[[], None], problem: Exception) -> None:
+    text = "".join(traceback.format_exception(problem)).rstrip()
+    report(f"a connection has failed, and ends; all others go on: {text}")
+    owner = getattr(callback, "__self__", None)
+    if isinstance(owner, EndsByFailure):
+        try:
+            owner.fail()
+        except Exception as another:  # whoever is told has failed as well
+            report(f"its end has failed, too: {''.join(traceback.format_exception(another)).rstrip()}")

@@ -251,6 +251,14 @@ class Pipe:
         if not self._queue:
             self._close_sink()
 
+    def fail(self) -> None:
+        """Whoever reads from it has failed: it is as if the peer were gone, in both directions."""
+        ended, self._ended = self._ended, True
+        self.pause()
+        self._close_sink()
+        if not ended:
+            self._on_end()
+
     def close(self) -> None:
         self.pause()
         self._close_sink()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import grp
 import os
-import pwd
 import socket
 import stat
 import struct
@@ -18,15 +17,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..model.errors import UserError
-from ..model.principal import Principal
 
 _PEER: Final = struct.Struct("iII")  # of SO_PEERCRED: process id, user id, group id
-_SO_PEERGROUPS: Final = 59  # asm-generic/socket.h; the socket module does not name it
-_GROUPS_BYTES: Final = 1024  # the most that Python reads of a socket option: 256 groups
+_NO_UID: Final = 0xFFFF_FFFF  # of a connection that no account of this machine has made, such as one over TCP
 _SOL_LOCAL: Final = 0  # sys/un.h of macOS, as the next four
 _LOCAL_PEERCRED: Final = 1
 _LOCAL_PEERPID: Final = 2
-_XUCRED: Final = struct.Struct("IIh2x16I")  # version, user id, number of groups, group ids with the account's own first
+_XUCRED: Final = struct.Struct("IIh2x64x")  # version, user id, number of groups; and the groups, which nobody asks for
 _XUCRED_VERSION: Final = 0
 _BACKLOG: Final = 1024  # connections that wait to be accepted: all agents of a box after a restart
 _FIRST_INHERITED: Final = 3  # systemd passes its sockets from this descriptor on (sd_listen_fds)
@@ -37,7 +34,7 @@ def listen(path: str, mode: int, group: str | None) -> socket.socket:
 
     Nobody else can write the folder, so that nobody can put another socket in the place of this one.
     """
-    _check_folder(os.path.dirname(path))
+    check_folder(os.path.dirname(path))
     _remove_abandoned(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.setblocking(False)
@@ -76,19 +73,15 @@ def inherited_listeners(environ: Mapping[str, str], pid: int) -> list[socket.soc
     return sockets
 
 
-def account_of_peer(connection: socket.socket) -> tuple[int, tuple[int, ...]]:
-    """The user id and the group ids of the account that has connected. Raises OSError."""
+def uid_of_peer(connection: socket.socket) -> int:
+    """The user id of the account that has connected. Raises OSError."""
     if sys.platform == "darwin":
-        return account_of_xucred(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))
+        return uid_of_xucred(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))
     else:  # noqa: RET505 - so that type checkers see two ways
-        _, uid, gid = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-        try:
-            raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _GROUPS_BYTES)
-        except OSError as error:
-            if error.errno != errno.ERANGE:  # it has more than 256 groups: not all that are needed to decide are known
-                raise
-            return uid, _groups_of(uid, gid)
-        return uid, (gid, *struct.unpack(f"{len(raw) // 4}I", raw))
+        _, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        if uid == _NO_UID:
+            raise OSError(errno.EINVAL, "the system does not say who has connected")
+        return int(uid)
 
 
 def process_of_peer(connection: socket.socket) -> int:
@@ -100,51 +93,28 @@ def process_of_peer(connection: socket.socket) -> int:
         return int(pid)
 
 
-def account_of_xucred(raw: bytes) -> tuple[int, tuple[int, ...]]:
-    """As `account_of_peer`, from what a Mac says of a peer. It names 16 groups at most. Raises OSError."""
+def uid_of_xucred(raw: bytes) -> int:
+    """As `uid_of_peer`, from what a Mac says of a peer. Raises OSError."""
     if len(raw) != _XUCRED.size:
         raise OSError(errno.EINVAL, "the system does not say who has connected")
-    version, uid, count, gid, *others = _XUCRED.unpack(raw)
-    if version != _XUCRED_VERSION or not 1 <= count <= 1 + len(others):
+    version, uid, count = _XUCRED.unpack(raw)
+    if version != _XUCRED_VERSION or count < 1:
         raise OSError(errno.EINVAL, "the system does not say who has connected")
-    return uid, ((gid, *others[: count - 1]) if count <= len(others) else _groups_of(uid, gid))
-
-
-def _groups_of(uid: int, gid: int) -> tuple[int, ...]:
-    """All groups of an account, where the kernel names only some. Raises OSError."""
-    try:
-        return (gid, *os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
-    except KeyError:  # the account has no name to look its groups up by
-        raise OSError(errno.EINVAL, f"the groups of user {uid} are not known") from None
-
-
-def principal_of(uid: int, gids: tuple[int, ...]) -> Principal:
-    """Who this account is. Names are looked up, which may take long where a directory server has them."""
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        name = str(uid)
-    return Principal(f"uid:{uid}", name, tuple(dict.fromkeys(map(_group_name, gids))))
-
-
-def _group_name(gid: int) -> str:
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)
+    return int(uid)
 
 
 def _give_to_group(path: str, group: str) -> None:
     """Give the socket to this group. Raises UserError."""
     try:
-        os.chown(path, -1, _group_id(group))
+        os.chown(path, -1, group_id(group))
     except PermissionError:
         hint = f"put it into the group, or add SupplementaryGroups={group} to its systemd unit"
         problem = f"gateway.socket_group: the gateway's account is not in the group {group}"
         raise UserError(problem, hint) from None
 
 
-def _group_id(name: str) -> int:
+def group_id(name: str) -> int:
+    """The id of this group. Raises UserError if there is none."""
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
@@ -152,7 +122,7 @@ def _group_id(name: str) -> int:
         raise UserError(f"gateway.socket_group: there is no group {name}", f"{command} {name}") from None
 
 
-def _check_folder(folder: str) -> None:
+def check_folder(folder: str) -> None:
     """Raise UserError unless the folder belongs to root or to us, and nobody else can write it."""
     try:
         state = os.stat(folder)

@@ -15,6 +15,7 @@ from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
+from ..model.errors import describe_error
 from ..model.hooks import Event, EventContext, Session, Tool
 from ..model.settings import Settings
 from ..protocol.actions import ElicitationSeen
@@ -75,6 +76,9 @@ class TrialServices:
         self._router = router
         self._tasks = tasks
         self._result = result
+
+    def describe_error(self, defect: BaseException) -> str:
+        return describe_error(defect)
 
     def agent(self) -> str:
         return ""  # it is unknown

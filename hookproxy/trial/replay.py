@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Final, Self
 
 from msgspec import Struct
@@ -20,7 +20,9 @@ from ..audit.records import BadLine, CallRecord, Entry, joined
 from ..config.load import Loaded
 from ..dialects.dialect import Group
 from ..jsonrpc import normalize
+from ..model.errors import UserError
 from ..model.hooks import Event, Session
+from ..model.settings import Settings
 from ..protocol import calls
 from .run import Plan, TrialCall, TrialResult, TrialRunner
 
@@ -73,12 +75,40 @@ class Tally(Struct, rename={"failed_hooks": "troubled"}):
     """Replayed calls for which a hook failed."""
 
 
+class RecordedSession(Struct, frozen=True):
+    """What judges the calls of a recorded session now."""
+
+    loaded: Loaded
+    environ: Mapping[str, str]
+    session: Session
+    """As hooks see it."""
+
+
+class NotAdmitted(Exception):
+    """Whoever called would find no server now; the text says why."""
+
+
+SessionOf = Callable[[CallRecord], RecordedSession]
+"""What judges a recorded call now. Raises NotAdmitted; and UserError if that cannot be known."""
+
+
+def same_for_all(loaded: Loaded, environ: Mapping[str, str], cwd: str) -> SessionOf:
+    """One policy for the calls at all servers: that of `run`."""
+
+    def session_of(record: CallRecord) -> RecordedSession:
+        project = environ.get("CLAUDE_PROJECT_DIR") or cwd
+        session = Session(str(uuid.uuid4()), record.server, cwd, project).in_project(loaded.project)
+        return RecordedSession(loaded, environ, session)
+
+    return session_of
+
+
 class Replay:
     """The replay of one audit file; `tally` is filled in while it runs."""
 
-    def __init__(self, loaded: Loaded, environ: Mapping[str, str], cwd: str) -> None:
+    def __init__(self, session_of: SessionOf) -> None:
         self.tally = Tally()
-        self._sessions = _Sessions(loaded, environ, cwd)
+        self._sessions = _Sessions(session_of)
 
     async def __aenter__(self) -> Self:
         """Kept processes of hooks end with the block, also after an error."""
@@ -108,7 +138,12 @@ class Replay:
         if not record.arguments:
             self.tally.digests += 1
             return None
-        trials = await self._sessions.of(record)
+        try:
+            trials = await self._sessions.of(record)
+        except NotAdmitted as why:
+            return self._noted(record, recorded_outcome(record), Outcome("deny", "the gateway", str(why)))
+        except UserError as problem:
+            return UnreadableLine(record.line, f"{problem.message} ({problem.hint})")
         raw_id = calls.response_id({"id": record.id})
         trial = await trials.call(
             TrialCall(record.tool, bytes(record.arguments), id=b"1" if raw_id == b"null" else raw_id)
@@ -118,9 +153,11 @@ class Replay:
         return self._compared(record, trial)
 
     def _compared(self, record: CallRecord, trial: TrialResult) -> Difference | None:
-        self.tally.replayed += 1
         self.tally.failed_hooks += any(run.hook_run and run.hook_run.verdict.failure for run in trial.observation.runs)
-        before, after = recorded_outcome(record), current_outcome(trial, bytes(record.arguments))
+        return self._noted(record, recorded_outcome(record), current_outcome(trial, bytes(record.arguments)))
+
+    def _noted(self, record: CallRecord, before: Outcome, after: Outcome) -> Difference | None:
+        self.tally.replayed += 1
         if not outcomes_differ(before, after):
             return None
         self.tally.differing += 1
@@ -187,26 +224,24 @@ def _number(spelled: str) -> tuple[str]:
 class _Sessions:
     """The hooks of each recorded session. Workers and what hooks have allowed are kept for that session only."""
 
-    def __init__(self, loaded: Loaded, environ: Mapping[str, str], cwd: str) -> None:
-        self._groups = tuple(map(_awaited_hooks, loaded.groups))
-        managed = loaded.settings.managed and replace(loaded.settings.managed, limits=())
-        self._plan = Plan(_EVENTS, replace(loaded.settings, audit_all_calls=False, limits=(), managed=managed))
-        self._trust = loaded.trust
-        self._project = loaded.project
-        self._environ = environ
-        self._cwd = cwd
-        self._open: OrderedDict[tuple[str, str], TrialRunner] = OrderedDict()
+    def __init__(self, session_of: SessionOf) -> None:
+        self._session_of = session_of
+        self._open: OrderedDict[tuple[str, str, str], TrialRunner] = OrderedDict()
 
     async def of(self, record: CallRecord) -> TrialRunner:
-        """The trials of the session that a call belongs to. A session that was not used for long starts again."""
-        key = (record.server, record.session)
+        """The trials of the session that a call belongs to. A session that was not used for long starts again.
+
+        Raises as SessionOf.
+        """
+        key = (record.server, record.session, record.user)
         if key not in self._open:
+            of_record = self._session_of(record)
             if len(self._open) >= _MAX_SESSIONS:
                 _, oldest = self._open.popitem(last=False)
                 await oldest.hooks.runners.aclose()
-            project = self._environ.get("CLAUDE_PROJECT_DIR") or self._cwd
-            session = Session(str(uuid.uuid4()), record.server, self._cwd, project).in_project(self._project)
-            self._open[key] = TrialRunner(self._groups, self._plan, session, self._environ, self._trust)
+            groups = tuple(map(_awaited_hooks, of_record.loaded.groups))
+            plan = Plan(_EVENTS, _without_limits(of_record.loaded.settings))
+            self._open[key] = TrialRunner(groups, plan, of_record.session, of_record.environ, of_record.loaded.trust)
         self._open.move_to_end(key)
         return self._open[key]
 
@@ -214,6 +249,12 @@ class _Sessions:
         """End the kept processes of hooks."""
         for trials in self._open.values():
             await trials.hooks.runners.aclose()
+
+
+def _without_limits(settings: Settings) -> Settings:
+    """The settings without rate limits, which depend on the times of calls."""
+    managed = settings.managed and replace(settings.managed, limits=())
+    return replace(settings, audit_all_calls=False, limits=(), managed=managed)
 
 
 def _awaited_hooks(group: Group) -> Group:

@@ -191,9 +191,9 @@ class TrialRunner:
         self.groups = tuple(
             replace(group, hooks=tuple(spec for spec in group.hooks if spec.event in plan.events)) for group in groups
         )
-        self.hooks = ObservedHooks(self.groups, plan.settings, session.server, environ, trust)
+        self.hooks = ObservedHooks(self.groups, plan.settings, session.server, environ, trust, session.command)
         self.session = session
-        familiar = FamiliarTools() if plan.settings.auto_aliases else None
+        familiar = FamiliarTools(session.command) if plan.settings.auto_aliases else None
         self._all = HookGroups(groups, session.server, plan.settings.aliases, familiar)
 
     async def __aenter__(self) -> Self:

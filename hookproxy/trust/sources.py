@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from ..dialects.dialect import Group
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError, UserError, file_hint
+from ..model.policy_source import PolicySource
 from ..model.settings import Settings
 
 _SIMILAR: Final = 0.8  # of two names of files: a letter or two differ; other files of a folder begin alike as well
@@ -149,6 +150,8 @@ class Layer(Struct, frozen=True):
     managed_only: bool = False
     """Only managed hooks run."""
     require_trust: bool = False
+    policy: PolicySource | None = None
+    """Where a signed policy comes from; None: the file names none."""
 
 
 class ManagedSummary(Struct, frozen=True):

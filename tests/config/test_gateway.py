@@ -296,6 +296,52 @@ def test_certificates_for_a_server_at_an_address_are_beside_the_file(folder: Pat
     assert (table.ca, table.cert, table.key) == (f"{folder}/ca.pem", "/etc/c.pem", f"{folder}/private/k.pem")
 
 
+def test_roots_are_those_that_are_listed_and_nobody_elses(folder: Path) -> None:
+    text = """
+        [servers.files]
+        command = ["files"]
+        roots = ["data", "/srv/a b/../ü", "file:///srv/x%20y", "file://localhost/z", "/"]
+        [servers.none]
+        command = ["none"]
+        [servers.empty]
+        command = ["none"]
+        roots = []
+        [servers.any]
+        url = "https://any.example/mcp"
+        roots = ["*"]
+        [servers.own]
+        from_caller = true
+        [servers.own_listed]
+        from_caller = true
+        roots = ["/srv"]
+    """
+    servers = load(folder, text).servers
+    assert servers["files"].roots == (
+        (f"file://{folder}/data", "data"),
+        ("file:///srv/%C3%BC", "ü"),
+        ("file:///srv/x%20y", "x y"),
+        ("file:///z", "z"),
+        ("file:///", "/"),
+    )
+    assert servers["none"].roots == servers["empty"].roots == ()
+    assert servers["any"].roots is servers["own"].roots is None
+    assert servers["own_listed"].roots == (("file:///srv", "srv"),)
+
+
+@pytest.mark.parametrize(
+    "root", ["https://x.example/a", "file://other.example/a", "file:///a?b", "file:///a%0Ab", "/srv/*", "file:///a#b"]
+)
+def test_a_root_that_is_no_folder_is_an_error_at_its_line(folder: Path, root: str) -> None:
+    said = refusal(folder, f'[servers.s]\ncommand = ["s"]\nroots = ["/srv", "{root}"]\n')
+    assert "gateway.toml:3: servers.s.roots[1]: " in said
+    assert "is not a folder" in said
+
+
+def test_what_agents_say_is_not_listed_beside_folders(folder: Path) -> None:
+    said = refusal(folder, '[servers.s]\ncommand = ["s"]\nroots = ["*", "/srv"]\n')
+    assert "servers.s.roots[0]: '*' is not a folder" in said
+
+
 def test_what_starts_differently(folder: Path) -> None:
     base = load(folder, "[servers.a]\n" + COMMAND).servers["a"]
     for more in (

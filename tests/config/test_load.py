@@ -143,6 +143,7 @@ def test_every_setting_is_read(cwd: Path) -> None:
                 (16, "deny", "deny[0]", "delete_*"),
                 (15, "ask", "ask[0]", "write_*"),
                 (15, "ask", "ask[1]", "Bash(git push:*)"),
+                (14, "allow", "allow[0]", "read_*"),
             )
         },
         hide_denied=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from datetime import date
+from functools import cache
 from typing import Annotated, Literal, get_args, get_origin
 
 import pytest
@@ -47,6 +48,7 @@ SIMPLE: dict[object, st.SearchStrategy[object]] = {
 }
 
 
+@cache  # hypothesis prepares each strategy once
 def valid(annotation: object) -> st.SearchStrategy[object]:
     """Values that fit an annotation of a table, or nearly."""
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -61,6 +63,11 @@ def valid(annotation: object) -> st.SearchStrategy[object]:
     if arguments:
         return st.one_of([valid(one) for one in arguments if one is not type(None)])
     return SIMPLE[annotation] if annotation in SIMPLE else members(annotation)
+
+
+@cache
+def valid_or_junk(annotation: object) -> st.SearchStrategy[object]:
+    return JUNK | valid(annotation)
 
 
 def bounded(annotation: object, *constraints: object) -> st.SearchStrategy[object]:
@@ -152,7 +159,7 @@ def test_both_accept_the_same_after_one_change(file: type[ConfigFile], data: st.
 def test_both_take_the_same_values_for_each_key(model: type[Table], data: st.DataObject) -> None:
     required = {key.encode_name: data.draw(valid(key.type)) for key in fields(model) if key.required}
     for key in fields(model):
-        agree(required | {key.encode_name: data.draw(JUNK | valid(key.type))}, model)
+        agree(required | {key.encode_name: data.draw(valid_or_junk(key.type))}, model)
         agree({name: value for name, value in required.items() if name != key.encode_name}, model)
     unknown = st.sampled_from(["unknown", "", *(key.name for key in fields(model) if key.name != key.encode_name)])
     agree(required | {data.draw(unknown): data.draw(JUNK)}, model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import sys
 import warnings
@@ -37,6 +38,7 @@ warnings.simplefilter("ignore", MCPDeprecationWarning)  # sampling, roots and lo
 
 BYTES = base64.b64encode(bytes(range(256))).decode()
 
+logging.basicConfig()  # else the package paints each traceback, and that takes two seconds
 server = MCPServer("everything", version="7", instructions="All of it.", log_level="ERROR")
 AnyContext = Context[Any, Any]
 

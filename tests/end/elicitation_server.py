@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from typing import Any
@@ -10,6 +11,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 from pydantic import BaseModel
 
+logging.basicConfig()  # else the package paints each traceback, and that takes two seconds
 server = MCPServer("rounds", version="1", log_level="ERROR")
 AnyContext = Context[Any, Any]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from anyio.abc import TaskGroup
 
 from hookproxy.config.gateway import load_gateway
 from hookproxy.gateway.gateway import Gateway, NotAdmitted
@@ -44,8 +45,8 @@ def gateway(tmp_path: Path) -> Gateway:
 def gateway_of(folder: Path, text: str) -> Gateway:
     (folder / "gateway.toml").write_text(text)
     config = load_gateway("gateway.toml", {}, str(folder))
-    no_servers = cast("Servers", None)  # admission starts none
-    return Gateway(config, no_servers, GatewayLog(as_json=False))
+    report = GatewayLog(as_json=False)
+    return Gateway(config, Servers(cast("TaskGroup", None), report), report)  # admission starts none
 
 
 def refusal(gateway: Gateway, principal: Principal, server: str) -> NotAdmitted:
@@ -98,6 +99,37 @@ def test_a_server_has_so_many_sessions(gateway: Gateway) -> None:
     gateway.admit(ALICE, "closed")
 
 
+def test_other_groups_of_a_user_hold_for_open_sessions(gateway: Gateway) -> None:
+    closed, opened = gateway.admit(ALICE, "closed"), gateway.admit(ALICE, "open")
+    of_bob = gateway.admit(BOB, "closed")
+    without = Principal(ALICE.id, ALICE.name, ())
+    gateway.change_user(without)
+    assert closed.is_ending
+    assert opened.identity.principal == without
+    assert not opened.is_ending
+    assert not of_bob.is_ending
+
+
+def test_a_session_ends_when_its_account_is_somebody_elses(gateway: Gateway) -> None:
+    session = gateway.admit(ALICE, "open")
+    gateway.change_user(Principal(ALICE.id, "mallory", ALICE.groups))
+    assert session.is_ending
+
+
+def test_rules_that_deny_hold_for_who_is_in_doubt_and_rules_that_allow_do_not(tmp_path: Path) -> None:
+    rules = """
+[[permissions.for]]
+users = ["@interns"]
+deny = ["push"]
+ask = ["merge"]
+allow = ["read"]
+"""
+    server = gateway_of(tmp_path, CONFIG + rules).config.servers["open"]
+    settings = server.settings_for(Principal("uid:7", "eve", in_doubt=True))
+    assert (settings.deny, settings.ask, settings.allow) == (("push",), ("merge",), ())
+    assert not server.settings_for(Principal("uid:7", "eve")).deny
+
+
 def test_session_ids_are_long_and_never_the_same(gateway: Gateway) -> None:
     ids = {gateway.admit(user, "closed").identity.id for user in (ALICE, BOB, ALICE, BOB)}
     assert len(ids) == 4
@@ -147,6 +179,6 @@ async def test_a_policy_that_takes_a_server_away_holds_for_a_session_that_has_no
     session = gateway.admit(ALICE, "open")
     gateway.change_policy(gateway_of(tmp_path, '[servers.other]\ncommand = ["cat"]\n').config)
     no_agent = cast("Channel", None)
-    with pytest.raises(UserError, match="there is no server open for alice any more"):
+    with pytest.raises(UserError, match="the new policy has another server in its place, or none"):
         await gateway.run_session(session, no_agent, lambda _session, _settings: pytest.fail("a server is started"))
     assert not gateway.sessions

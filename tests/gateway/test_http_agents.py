@@ -144,8 +144,13 @@ class Kept:
             return int(lines[0].split()[1]), headers, json.loads(body) if body else None
 
     async def ask(self, message: object, token: str = "") -> tuple[int, dict[str, str], Any]:
+        """Send a message, and read its response. A connection that ends with it is followed by another one."""
         self.send(message, token)
-        return await self.response()
+        status, headers, found = await self.response()
+        if headers.get("connection") == "close":
+            self._writer.close()
+            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self.rig.port)
+        return status, headers, found
 
     async def says(self, number: int, text: str, name: str = "echo") -> bool:
         """Whether a call gets its own text as its result."""

@@ -14,7 +14,7 @@ from hookproxy.hooks.select import HookGroups
 from hookproxy.jsonrpc.raw_json import Unreadable
 from hookproxy.model.aliases import Alias, ToolSpelling, with_command_line
 from hookproxy.model.hooks import Event, EventContext, HookSpec
-from hookproxy.model.settings import OnFailure, ToolNames
+from hookproxy.model.settings import OnFailure, SeenNames, ToolNames
 from tests.support.proxy_rig import SESSION, group, hook, stub, stub_group
 
 PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
@@ -279,3 +279,176 @@ def test_an_agent_may_be_known_by_the_beginning_of_its_name() -> None:
     agent = replace(group(hook("true")), dialect=replace(DIALECTS["claude"], agents=("qwen-client-*",)))
     assert groups(agent).sources_run_by("qwen-client-files 1.0") == ["hooks.json"]
     assert groups(agent).sources_run_by("qwen 1.0") == []
+
+
+class Counted:
+    """A matcher that counts how often it is tried."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self, _name: str) -> bool:
+        self.times += 1
+        return True
+
+
+def test_a_matcher_is_tried_once_for_each_name_of_a_tool_until_more_is_known_of_the_tools() -> None:
+    before, after = Counted(), Counted()
+    hook_groups = groups(group(replace(hook("a"), matches=before), replace(hook("b", POST), matches=after)))
+    for _ in range(3):
+        assert hook_groups.concerns("write")
+        assert hook_groups.observes_outcome("write")
+        assert hook_groups.select(PRE, "write", None)
+    assert (before.times, after.times) == (1, 1)
+    hook_groups.forget_tools()
+    for _ in range(3):
+        assert hook_groups.observes_outcome("write")
+        assert hook_groups.concerns("write")
+    assert (before.times, after.times) == (2, 2)
+
+
+def test_what_concerns_a_tool_is_decided_once() -> None:
+    nothing = groups(group(hook("true", matcher="read")))
+    assert not nothing.concerns("write")
+    assert not nothing.observes_outcome("write")
+    nothing._concerned["write"] = nothing._outcome_observed["write"] = True
+    assert nothing.concerns("write")
+    assert nothing.observes_outcome("write")
+
+
+@pytest.mark.parametrize("event", [Event.PRE_MCP_TOOL_CALL, Event.POST_TOOL_USE_FAILURE, PRE, POST])
+def test_a_hook_of_any_tool_event_concerns_the_tools_that_it_matches_and_no_others(event: Event) -> None:
+    hook_groups = groups(group(hook("true", event, "write")))
+    assert (hook_groups.concerns("write"), hook_groups.concerns("read")) == (True, False)
+    assert hook_groups.has_post_hooks_for("write") is (event in (POST, Event.POST_TOOL_USE_FAILURE))
+    assert not hook_groups.has_post_hooks_for("read")
+
+
+@pytest.mark.parametrize("event", [Event.STOP, Event.ERROR_OCCURRED, Event.ELICITATION])
+def test_a_hook_of_an_event_that_any_call_may_cause_needs_each_outcome(event: Event) -> None:
+    assert groups(stub_group(stub(event))).observes_outcome("anything")
+    assert not groups(group(hook("true"))).observes_outcome("anything")
+
+
+def test_permission_request_hooks_for_every_call_concern_only_the_tools_that_they_match() -> None:
+    always = replace(hook("true", Event.PERMISSION_REQUEST, "write"), every_call=True)
+    assert (groups(group(always)).concerns("write"), groups(group(always)).concerns("read")) == (True, False)
+    by_alias = HookGroups([group(replace(always, matches="Bash".__eq__))], "my files", [BASH])
+    assert (by_alias.concerns("run"), by_alias.concerns("read")) == (True, False)
+    both = groups(group(always, hook("true", Event.PERMISSION_REQUEST, "read")))
+    assert (both.concerns("write"), both.concerns("read")) == (True, False)
+
+
+def test_which_hooks_are_tools_of_the_server() -> None:
+    ours = replace(hook("", POST), type="mcp_tool")
+    assert (groups(group(ours)).has_mcp_tool_hooks, groups(group(hook("true"))).has_mcp_tool_hooks) == (True, False)
+    hook_groups = groups(group(ours, hook("true")))
+    assert (hook_groups.has_mcp_tool_hooks_for(POST), hook_groups.has_mcp_tool_hooks_for(PRE)) == (True, False)
+
+
+def test_hooks_that_are_tools_of_another_server_are_told() -> None:
+    ours, other = (replace(hook(""), type="mcp_tool", server=server, source=server) for server in ("files", "git"))
+    assert list(groups(group(hook("true"), ours, other)).unreachable_server_notes("files")) == [
+        "git calls a tool of the server 'git', which cannot be called: the server of this session is 'files' (--name)"
+    ]
+
+
+def test_the_first_name_of_a_tool_is_that_of_its_first_hook_or_else_the_configured_one() -> None:
+    quiet = HookGroups([group(hook("true", POST))], "my files", [BASH])
+    assert quiet.first_tool_name("run", BASH) == "Bash"
+    assert quiet.first_tool_name("run", replace(BASH, automatic=True)) == "run"
+    by_name = HookGroups([group(hook("true", matcher="Bash"))], "my files")
+    assert by_name.first_tool_name("run", replace(BASH, automatic=True)) == "Bash"
+
+
+def test_the_names_of_a_call_have_the_spellings_of_each_system() -> None:
+    hook_groups = HookGroups([of_another_system(hook("true"))], "my files", [BASH])
+    assert hook_groups.possible_names("run") == ("run", "mcp__my_files__run", "my files/run", "Bash", "Shell")
+
+
+def test_an_alias_of_another_spelling_of_a_tools_name_only_adds_a_name() -> None:
+    (alias,) = HookGroups([], "my files", [BASH]).aliases(" RUN ")
+    assert (alias.tool, alias.name, alias.guessed) == (" RUN ", "Bash", True)
+
+
+def test_the_values_that_matchers_are_tried_on() -> None:
+    one = of_another_system(hook("true"))
+    hook_groups = HookGroups([one], "my files", [])
+    own = EventContext(PRE, SESSION, tool="run")
+    assert hook_groups.match_values(one, own) == ("my files/run",)
+    assert hook_groups.match_values(one, replace(own, alias=BASH)) == ("Shell", "Bash", "my files/run")
+    plain = group(hook("true"))
+    assert hook_groups.match_values(plain, replace(own, alias=BASH)) == ("Bash", "run")
+    elicitation = EventContext(Event.ELICITATION, SESSION, trigger="form")
+    assert hook_groups.match_values(one, elicitation) == (SESSION.server,)
+    assert hook_groups.match_values(one, replace(elicitation, event=Event.STOP)) == ("form",)
+
+
+@pytest.mark.parametrize(
+    ("tool", "alias", "name", "sees_alias"),
+    [
+        ("run", BASH, "Bash", True),
+        ("run", replace(BASH, name=""), "my files/run", True),
+        ("run", replace(BASH, automatic=True), "my files/run", False),
+        ("run", None, "my files/run", False),
+        ("", None, "", False),
+    ],
+)
+def test_a_hook_of_another_event_sees_the_tool_that_it_is_about(
+    tool: str, alias: Alias | None, name: str, sees_alias: bool
+) -> None:
+    stop = of_another_system(hook("true", Event.STOP))
+    (selected,) = HookGroups([stop], "my files").select_for(EventContext(Event.STOP, SESSION, tool=tool, alias=alias))
+    assert [(each.tool_name, each.sees_alias) for each in selected.hooks] == [(name, sees_alias)]
+
+
+@pytest.mark.parametrize(
+    ("matcher", "rule", "seen"),
+    [
+        ("run|Shell", "Shell(rm *)", ["Shell"]),
+        ("run|Shell", "Shell(ls *)", []),
+        ("run", "Shell(rm *)", []),
+        ("run|Bash", "Bash(rm *)", []),
+        ("run", "run(rm *)", ["run"]),
+    ],
+)
+def test_an_if_may_name_each_familiar_name_that_the_matcher_matches_as_the_system_spells_it(
+    matcher: str, rule: str, seen: list[str]
+) -> None:
+    recognised = replace(BASH, automatic=True)
+    spec = replace(hook("true", matcher=matcher), only_if=rule)
+    one = replace(of_another_system(spec), tool_names=ToolNames.BARE, names=SeenNames.OWN)
+    (selected,) = HookGroups([one], "my files").select(PRE, "run", recognised)
+    context = EventContext(PRE, SESSION, tool="run", arguments=b'{"cmd":"rm x"}', alias=recognised)
+    assert [each.tool_name for each in selected.applicable(context)] == seen
+
+
+def test_the_beginning_of_an_agents_name_is_the_whole_text_before_the_star() -> None:
+    agent = replace(group(hook("true")), dialect=replace(DIALECTS["claude"], agents=("qwen-client-*",)))
+    assert groups(agent).sources_run_by("qwen-clientx") == []
+
+
+def test_a_hook_of_a_configured_alias_sees_the_spelling_of_its_system() -> None:
+    own = of_another_system(hook("true", matcher="my files/run"))
+    (selected,) = HookGroups([own], "my files").select(PRE, "run", BASH)
+    assert [each.tool_name for each in selected.hooks] == ["Shell"]
+    context = EventContext(PRE, SESSION, tool="run", arguments=b'{"cmd":"ls"}', alias=BASH)
+    assert [each.context(context).arguments for each in selected.hooks] == [b'{"line":"ls"}']
+    after = of_another_system(hook("true", POST, matcher="my files/run"))
+    (selected,) = HookGroups([after], "my files").select(POST, "run", BASH)
+    assert [(each.tool_name, each.own_name) for each in selected.hooks] == [("Shell", "my files/run")]
+    nameless = replace(BASH, name="")
+    (selected,) = HookGroups([own], "my files").select(PRE, "run", nameless)
+    assert [each.tool_name for each in selected.hooks] == ["my files/run"]
+
+
+def test_a_configured_alias_with_two_names_is_seen_by_both_before_a_call_and_by_one_after_it() -> None:
+    two = replace(BASH, alternatives=(Alias("run", "Write"),))
+
+    def names(event: Event, seen: SeenNames) -> list[str]:
+        one = replace(group(hook("true", event)), names=seen)
+        return [each.tool_name for selected in groups(one).select(event, "run", two) for each in selected.hooks]
+
+    assert names(PRE, SeenNames.BOTH) == ["Bash", "Write"]
+    assert names(PRE, SeenNames.OWN) == ["Bash"]
+    assert names(POST, SeenNames.BOTH) == ["Bash"]

@@ -255,3 +255,34 @@ def test_a_new_descriptor_gets_no_events_of_the_closed_one_with_the_same_number(
     left = {one, two, feed_one, feed_two, *fresh}
     for fd in left:
         os.close(fd)
+
+
+def fail() -> None:
+    raise ValueError("a defect")
+
+
+def test_a_callback_that_fails_ends_the_wait_where_nobody_contains_it(
+    selector: DirectSelector, pipe: tuple[int, int]
+) -> None:
+    reader, writer = pipe
+    selector.add_direct(reader, select.EPOLLIN, fail)
+    os.write(writer, b"x")
+    with pytest.raises(ValueError, match="a defect"):
+        selector.select(0)
+
+
+def test_a_callback_that_fails_ends_its_own_descriptor_alone(selector: DirectSelector, pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    other, other_writer = os.pipe()
+    failed: list[Exception] = []
+    read: list[bytes] = []
+    selector.on_failure = lambda _callback, problem: failed.append(problem)
+    selector.add_direct(reader, select.EPOLLIN, fail)
+    selector.add_direct(other, select.EPOLLIN, lambda: read.append(os.read(other, 10)))
+    for fd in (writer, other_writer):
+        os.write(fd, b"x")
+    assert selector.select(0) == selector.select(0) == []
+    assert [type(problem) for problem in failed] == [ValueError]
+    assert read == [b"x"]
+    os.close(other)
+    os.close(other_writer)

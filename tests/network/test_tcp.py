@@ -67,7 +67,7 @@ def on_both_loops(test: Callable[[Peer, Peer], object]) -> Callable[[bool], None
 
                 loop = asyncio.get_running_loop()
                 if isinstance(loop, DirectLoop):
-                    tcp.Acceptor(listening, accept, loop)
+                    tcp.Acceptor(listening, tcp.direct(accept, loop), loop)
                 else:
                     await loop.create_server(accept, sock=listening)
                 there = await tcp.connect(Peer, "127.0.0.1", listening.getsockname()[1], None)
@@ -203,7 +203,7 @@ def test_connections_that_cannot_be_accepted_for_now_are_accepted_later(
 
         with socket.create_server(("127.0.0.1", 0)) as listening, anyio.fail_after(20):
             listening.setblocking(False)
-            acceptor = tcp.Acceptor(listening, accept, loop)
+            acceptor = tcp.Acceptor(listening, tcp.direct(accept, loop), loop)
             with socket.create_connection(listening.getsockname()) as client:
                 most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
                 resource.setrlimit(resource.RLIMIT_NOFILE, (client.fileno() + 1, most))

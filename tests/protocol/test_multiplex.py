@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.protocol import multiplex, shared_client_side, shared_server_side, shared_tables
+from hookproxy.protocol import fast_scan, multiplex, shared_client_side, shared_server_side, shared_tables
+from hookproxy.protocol.fast_scan import ReadCall, read_call
 from hookproxy.protocol.multiplex import SERVER, Multiplexer, Send
+from hookproxy.protocol.roots import Roots
 from hookproxy.protocol.shared_tables import (
     Elicitations,
     InFlight,
@@ -29,7 +31,11 @@ class Shared:
 
     def __init__(self, one_owner: bool = True) -> None:
         self.reports: list[str] = []
-        self.mux = Multiplexer(one_owner, self.reports.append)
+        self.dropped = 0
+        self.mux = Multiplexer(one_owner, self.reports.append, self._note_dropped)
+
+    def _note_dropped(self) -> None:
+        self.dropped += 1
 
     def client(self, capabilities: str = "{}") -> int:
         """A client with the handshake."""
@@ -579,40 +585,97 @@ def test_a_request_of_the_server_with_an_id_in_use_gets_an_error(shared: Shared)
 # --- several principals ---
 
 
-def test_strangers_get_a_message_without_a_request_only_if_no_other_works(strangers: Shared) -> None:
-    one, two = (strangers.client('{"sampling":{}}') for _ in range(2))
-    first = strangers.request(one)
-    assert receivers(strangers.notify("message", '{"level":"info","data":"secret of one"}')) == [one]
-    assert receivers(strangers.ask("sampling/createMessage")) == [one]
-    second = strangers.request(two)
-    assert strangers.notify("message", '{"level":"info","data":"whose?"}') == []
-    assert [(send.to, code(send)) for send in strangers.ask("ping", raw_id="5")] == [(SERVER, -32603)]
-    strangers.answer(first)
-    assert receivers(strangers.notify("vendor")) == [two]
-    strangers.answer(second)
-    assert strangers.notify("message", '{"level":"info","data":"an afterthought"}') == []
-    assert strangers.reports
+def test_strangers_get_nothing_that_names_no_request_whoever_works(strangers: Shared) -> None:
+    one, two = (strangers.client('{"sampling":{},"elicitation":{}}') for _ in range(2))
+    strangers.answer(strangers.request(one))
+    strangers.request(two)  # the only request in flight
+    assert strangers.notify("message", '{"level":"info","data":"secret of one"}') == []
+    assert strangers.notify("vendor", '{"data":"secret of one"}') == []
+    for number_, method in enumerate(("sampling/createMessage", "elicitation/create", "roots/list", "vendor/x")):
+        (refused,) = strangers.ask(method, raw_id=str(number_))
+        assert (refused.to, code(refused), json.loads(refused.line)["id"]) == (SERVER, -32603, number_)
+    assert strangers.dropped == len(strangers.reports) == 6
 
 
-def test_a_cancelled_call_may_still_write_log_messages(strangers: Shared) -> None:
+def test_what_strangers_do_not_get_is_counted_each_time_and_reported_once(strangers: Shared) -> None:
+    one = strangers.client()
+    strangers.client()
+    mine = strangers.request(one, params='{"name":"t","_meta":{"progressToken":1}}')
+    strangers.answer(mine)
+    for _ in range(2):
+        strangers.notify("message")
+        strangers.ask("elicitation/create")
+        strangers.answer(mine)
+        strangers.notify("progress", f'{{"progressToken":{mine},"progress":1}}')
+        strangers.notify("tasks/status", '{"taskId":"nobody"}')
+    assert strangers.dropped == 10
+    assert len(strangers.reports) == 5
+
+
+def test_a_ping_of_a_server_that_strangers_share_is_answered_for_them(strangers: Shared) -> None:
+    strangers.client()
+    strangers.client()
+    assert strangers.ask("ping") == [Send(SERVER, b'{"jsonrpc":"2.0","id":"s1","result":{}}\n')]
+    assert not strangers.dropped
+
+
+def test_as_long_as_one_person_has_used_a_server_its_messages_are_for_this_person(strangers: Shared) -> None:
+    first, second = (strangers.mux.attach("uid:1") for _ in range(2))
+    for client in (first, second):
+        strangers.request(client, "tools/list", params=f"{{{META}}}")
+    assert receivers(strangers.notify("message", '{"level":"info"}')) == [second]
+    strangers.mux.detach(first)
+    strangers.mux.detach(second)
+    third = strangers.mux.attach("uid:1")
+    strangers.request(third, "tools/list", params=f"{{{META}}}")
+    assert receivers(strangers.notify("message", '{"level":"info"}')) == [third]
+    strangers.mux.detach(strangers.mux.attach("uid:2"))
+    assert strangers.notify("message", '{"level":"info"}') == []
+    assert strangers.dropped == 1
+
+
+def test_a_stranger_on_the_fast_path_counts_as_one(strangers: Shared) -> None:
+    one = strangers.mux.attach("uid:1")
+    strangers.request(one, "tools/list", params=f"{{{META}}}")
+    line = f'{{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{{"name":"t",{META}}}}}'.encode()
+    call = fast_scan.read_call(line, "2026-07-28")
+    assert call is not None
+    passed = strangers.mux.pass_call("uid:2", call)
+    assert passed is not None
+    response = b'{"jsonrpc":"2.0","id":%b,"result":{}}' % passed[1].id
+    assert strangers.mux.pass_response(passed[1].id, response) is not None
+    assert strangers.notify("message", '{"data":"secret of two"}') == []
+
+
+def test_a_changed_list_or_resource_brings_strangers_nothing_else(strangers: Shared) -> None:
     one, two = strangers.client(), strangers.client()
-    first = strangers.request(one)
-    strangers.say(one, '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}')
-    strangers.request(two)
-    assert strangers.notify("message", '{"data":"secret of one"}') == []
-    strangers.answer(first)
-    assert receivers(strangers.notify("message", '{"data":"of two"}')) == [two]
+    for client in (one, two):
+        strangers.answer(strangers.request(client, "resources/subscribe", params='{"uri":"a"}'))
+    bare = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
+    assert strangers.notify("tools/list_changed", '{"_meta":{"data":"secret of one"}}') == [
+        Send(one, bare),
+        Send(two, bare),
+    ]
+    about = b'{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}\n'
+    assert strangers.notify("resources/updated", '{"title":"secret of one","uri":"a"}') == [
+        Send(one, about),
+        Send(two, about),
+    ]
 
 
-def test_the_call_of_a_client_that_has_left_may_still_write_log_messages(strangers: Shared) -> None:
-    one, two = strangers.client(), strangers.client()
-    first = strangers.request(one)
-    strangers.mux.detach(one)
-    assert strangers.notify("message", '{"data":"secret of one"}') == []
-    strangers.request(two)
-    assert strangers.notify("message", '{"data":"secret of one"}') == []
-    assert strangers.answer(first) == []
-    assert receivers(strangers.notify("message", '{"data":"of two"}')) == [two]
+def test_a_changed_list_comes_to_one_person_as_the_server_wrote_it(shared: Shared) -> None:
+    client = shared.client()
+    line = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"x":1}}'
+    assert shared.server(line) == [Send(client, line.encode() + b"\n")]
+
+
+def test_the_roots_that_are_listed_are_given_to_the_server_whoever_uses_it() -> None:
+    roots = Roots([("file:///srv", "srv")])
+    mux = Multiplexer(False, lambda _sentence: None, roots=roots)
+    for _ in range(2):
+        mux.attach()
+        (sent,) = mux.from_server(b'{"jsonrpc":"2.0","id":7,"method":"roots/list"}\n')
+        assert sent == Send(SERVER, roots.response(b"7"))
 
 
 def test_the_next_stranger_gets_no_afterthought_of_one_that_has_left(strangers: Shared) -> None:
@@ -621,7 +684,7 @@ def test_the_next_stranger_gets_no_afterthought_of_one_that_has_left(strangers: 
     strangers.mux.detach(one)
     strangers.client()
     assert strangers.notify("message", '{"data":"secret of one"}') == []
-    assert receivers(strangers.ask("ping")) == [SERVER]
+    assert receivers(strangers.ask("sampling/createMessage")) == [SERVER]
 
 
 def test_changed_lists_go_to_all_strangers(strangers: Shared) -> None:
@@ -763,25 +826,55 @@ def test_a_listening_request_does_not_keep_a_session_waiting(shared: Shared) -> 
         (f'{{"name":"t",{META}}}', '{"resultType":"task","taskId":"T"}'),
     ],
 )
-def test_a_task_is_that_of_the_client_that_created_it(shared: Shared, creating: str, handle: str) -> None:
-    one, two = shared.client(), shared.client()
-    shared.answer(shared.request(one, params=creating), handle)
+def test_a_task_is_that_of_the_client_that_created_it(strangers: Shared, creating: str, handle: str) -> None:
+    one, two = strangers.client(), strangers.client()
+    strangers.answer(strangers.request(one, params=creating), handle)
     for method in ("tasks/get", "tasks/cancel", "tasks/result", "tasks/update", "vendor/about"):
-        foreign = shared.say(two, f'{{"jsonrpc":"2.0","id":4,"method":"{method}","params":{{"taskId":"T"}}}}')
-        unknown = shared.say(two, f'{{"jsonrpc":"2.0","id":4,"method":"{method}","params":{{"taskId":"none"}}}}')
+        foreign = strangers.say(two, f'{{"jsonrpc":"2.0","id":4,"method":"{method}","params":{{"taskId":"T"}}}}')
+        unknown = strangers.say(two, f'{{"jsonrpc":"2.0","id":4,"method":"{method}","params":{{"taskId":"none"}}}}')
         assert [send.line for send in foreign] == [send.line for send in unknown]
         assert all(send.refused for send in (*foreign, *unknown)), "each refusal gets its audit line"
         assert [(send.to, code(send)) for send in foreign] == [(two, -32602)]
-        shared.request(one, method, f'"{method}"', '{"taskId":"T"}')
-    assert receivers(shared.notify("tasks/status", '{"taskId":"T"}')) == [one]
-    assert receivers(shared.notify("tasks", '{"taskId":"T"}')) == [one]
+        strangers.request(one, method, f'"{method}"', '{"taskId":"T"}')
+    assert receivers(strangers.notify("tasks/status", '{"taskId":"T"}')) == [one]
+    assert receivers(strangers.notify("tasks", '{"taskId":"T"}')) == [one]
     related = f'{{"_meta":{{"{RELATED}":{{"taskId":"T"}}}}}}'
-    assert receivers(shared.notify("message", related)) == [one]
-    shared.request(two, raw_id="77")
-    assert receivers(shared.ask("ping", related)) == [one]
-    assert [code(send) for send in shared.say(two, f'{{"jsonrpc":"2.0","id":5,"method":"t","params":{related}}}')] == [
-        -32602
-    ]
+    assert receivers(strangers.notify("message", related)) == [one]
+    strangers.request(two, raw_id="77")
+    assert receivers(strangers.ask("ping", related)) == [one]
+    about = f'{{"jsonrpc":"2.0","id":5,"method":"t","params":{related}}}'
+    assert [code(send) for send in strangers.say(two, about)] == [-32602]
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/list", "vendor/about", "subscriptions/listen"])
+def test_what_one_person_asks_of_a_task_that_is_nobodys_goes_to_the_server(shared: Shared, method: str) -> None:
+    client = shared.client()
+    line = (
+        f'{{"jsonrpc":"2.0","id":4,"method":"{method}","params":{{"taskId":"T","notifications":{{"taskIds":["T"]}}}}}}'
+    )
+    (sent,) = shared.say(client, line)
+    assert sent == Send(SERVER, line.replace('"id":4', f'"id":{number(sent)}').encode() + b"\n")
+
+
+def test_a_removed_method_reaches_the_server_unless_it_names_the_task_of_another(
+    strangers: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = strangers.client(), strangers.client()
+    strangers.answer(strangers.request(one, params=f'{{"name":"t",{META}}}'), '{"resultType":"task","taskId":"T"}')
+
+    def ask(task_id: str) -> Send:
+        params = f'{{"taskId":"{task_id}",{META}}}'
+        (sent,) = strangers.say(two, f'{{"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{params}}}')
+        strangers.answer(number(sent) if sent.to == SERVER else 0)
+        return sent
+
+    assert ask("unknown").to == SERVER
+    assert json.loads(ask("T").line)["error"] == {"code": -32601, "message": "Method not found"}
+    assert ask("T").refused is not None
+    monkeypatch.setattr(shared_tables, "MAX_TASKS", 1)
+    strangers.answer(strangers.request(one, params=f'{{"name":"t",{META}}}'), '{"resultType":"task","taskId":"U"}')
+    assert (ask("T").to, code(ask("T"))) == (two, -32601), "it is forgotten, and may be anybody's"
+    assert code(ask("unknown")) == -32601
 
 
 @pytest.mark.parametrize(
@@ -795,11 +888,11 @@ def test_a_task_is_that_of_the_client_that_created_it(shared: Shared, creating: 
         f'{{"taskId":"mine","_meta":{{"{RELATED}":{{"taskId":"mine","taskId":"T"}}}}}}',
     ],
 )
-def test_no_spelling_names_the_task_of_another(shared: Shared, params: str) -> None:
-    one, two = shared.client(), shared.client()
-    shared.answer(shared.request(one, params='{"task":{}}'), '{"task":{"taskId":"T"}}')
-    shared.answer(shared.request(two, params='{"task":{}}'), '{"task":{"taskId":"mine"}}')
-    assert receivers(shared.say(two, f'{{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{params}}}')) == [two]
+def test_no_spelling_names_the_task_of_another(strangers: Shared, params: str) -> None:
+    one, two = strangers.client(), strangers.client()
+    strangers.answer(strangers.request(one, params='{"task":{}}'), '{"task":{"taskId":"T"}}')
+    strangers.answer(strangers.request(two, params='{"task":{}}'), '{"task":{"taskId":"mine"}}')
+    assert receivers(strangers.say(two, f'{{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{params}}}')) == [two]
 
 
 def test_a_compact_call_cannot_name_the_task_of_another_either(shared: Shared) -> None:
@@ -828,13 +921,15 @@ def test_a_result_that_only_looks_like_a_handle_claims_no_task(shared: Shared) -
     shared.request(two, "tasks/get", params='{"taskId":"T"}')
 
 
-def test_who_leaves_cancels_its_tasks(shared: Shared) -> None:
-    one, two = shared.client(), shared.client()
-    shared.answer(shared.request(one, params='{"task":{}}'), '{"task":{"taskId":"T"}}')
-    (cancelled,) = shared.mux.detach(one)
+def test_who_leaves_cancels_its_tasks(strangers: Shared) -> None:
+    one, two = strangers.client(), strangers.client()
+    strangers.answer(strangers.request(one, params='{"task":{}}'), '{"task":{"taskId":"T"}}')
+    (cancelled,) = strangers.mux.detach(one)
     assert json.loads(cancelled.line)["params"] == {"taskId": "T"}
-    assert shared.answer(number(cancelled), '{"taskId":"T","status":"cancelled"}') == []
-    assert receivers(shared.say(two, '{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T"}}')) == [two]
+    assert strangers.answer(number(cancelled), '{"taskId":"T","status":"cancelled"}') == []
+    assert receivers(strangers.say(two, '{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T"}}')) == [
+        two
+    ]
 
 
 def test_clients_of_one_owner_have_their_tasks_together_and_these_outlive_them(strangers: Shared) -> None:
@@ -865,21 +960,23 @@ def test_clients_of_one_owner_have_their_tasks_together_and_these_outlive_them(s
 
 
 def test_the_oldest_task_of_a_client_is_forgotten_beyond_the_limit(
-    shared: Shared, monkeypatch: pytest.MonkeyPatch
+    strangers: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_tables, "MAX_TASKS", 2)
-    client = shared.client()
+    strangers.client()
+    client = strangers.client()
     for name in "abc":
-        shared.answer(shared.request(client, params='{"task":{}}'), f'{{"task":{{"taskId":"{name}"}}}}')
+        strangers.answer(strangers.request(client, params='{"task":{}}'), f'{{"task":{{"taskId":"{name}"}}}}')
     assert [
-        shared.say(client, f'{{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{{"taskId":"{name}"}}}}')[0].to
+        strangers.say(client, f'{{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{{"taskId":"{name}"}}}}')[0].to
         for name in "ab"
     ] == [client, SERVER]
 
 
-def test_tasks_are_not_listed(shared: Shared) -> None:
-    client = shared.client()
-    assert [code(send) for send in shared.say(client, '{"jsonrpc":"2.0","id":4,"method":"tasks/list"}')] == [-32601]
+def test_tasks_are_not_listed(strangers: Shared) -> None:
+    client = strangers.client()
+    strangers.client()
+    assert [code(send) for send in strangers.say(client, '{"jsonrpc":"2.0","id":4,"method":"tasks/list"}')] == [-32601]
 
 
 def test_progress_of_a_task_goes_on_after_its_handle(shared: Shared) -> None:
@@ -958,7 +1055,7 @@ def test_nothing_of_a_client_is_kept_when_it_has_left(shared: Shared) -> None:
     known = shared.mux._shared
     assert list(known.clients) == [one]
     assert known.in_flight == InFlight(known.in_flight.last_number, by_client={one: {}})
-    empty = (ServerRequests(), Subscriptions(), SharedTasks(), LogLevels(), Elicitations())
+    empty = (ServerRequests(), Subscriptions(), SharedTasks(has_forgotten=True), LogLevels(), Elicitations())
     assert (known.asked, known.subscriptions, known.tasks, known.levels, known.elicitations) == empty
     assert not shared.mux._passed
     assert not shared.reports
@@ -1006,3 +1103,111 @@ def test_reports_are_bounded(shared: Shared) -> None:
     for attempt in range(300):
         shared.notify(f"vendor{attempt}")
     assert len(shared.reports) == multiplex.MAX_REPORTS
+
+
+# --- the fast path ---
+
+
+def lone_call(raw_id: int = 7, version: str = "2026-07-28") -> ReadCall:
+    """A call of a client that sends nothing else."""
+    params = f'{{"name":"t","arguments":{{"a":1}},{META}}}'
+    line = f'{{"jsonrpc":"2.0","id":{raw_id},"method":"tools/call","params":{params}}}'
+    call = read_call(line.encode(), version)
+    assert call is not None
+    return call
+
+
+def passed(shared: Shared, owner: str = "ann", raw_id: int = 7) -> tuple[int, ReadCall]:
+    sent = shared.mux.pass_call(owner, lone_call(raw_id))
+    assert sent is not None
+    return sent
+
+
+def result(raw_id: bytes, more: str = "") -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":{"content":[]%b}}' % (raw_id, more.encode())
+
+
+def test_a_call_on_the_fast_path_is_renumbered_and_its_response_has_its_own_id(shared: Shared) -> None:
+    earlier = shared.client()
+    sent = shared.request(earlier)
+    own = lone_call()
+    client, call = passed(shared)
+    assert (client, int(call.id)) == (earlier + 1, sent + 1)
+    assert call == ReadCall(
+        call.id, own.name, own.arguments, own.meta, own.line.replace(b'"id":7', b'"id":%b' % call.id), own.version
+    )
+    other, second = passed(shared, raw_id=8)
+    assert (other, int(second.id)) == (client + 1, sent + 2)
+    assert shared.mux.pass_response(second.id, result(second.id)) == (other, result(b"8"))
+    assert shared.mux.pass_response(call.id, result(call.id)) == (client, result(b"7"))
+    assert shared.mux.pass_response(call.id, result(call.id)) is None, "it is over"
+    assert shared.request(earlier, raw_id="2") == sent + 3
+    assert shared.mux.attach() == other + 1
+
+
+def test_a_call_of_a_session_does_not_take_the_fast_path(shared: Shared) -> None:
+    first = shared.mux.attach()
+    assert shared.mux.pass_call("ann", lone_call(version="")) is None
+    assert shared.mux.attach() == first + 1, "nothing was done"
+
+
+@pytest.mark.parametrize("more", [',"_meta":{"taskId":"x"}', ',"elicitationId":"x"'])
+def test_a_response_that_names_what_belongs_to_clients_is_read_as_all_others(shared: Shared, more: str) -> None:
+    client, call = passed(shared)
+    line = result(call.id, more)
+    assert shared.mux.pass_response(call.id, line) is None
+    assert shared.mux.from_server(line + b"\n") == [Send(client, result(b"7", more) + b"\n")]
+
+
+def test_an_error_is_read_as_all_other_responses(shared: Shared) -> None:
+    client, call = passed(shared)
+    error = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32603,"message":"no"}}'
+    assert shared.mux.pass_response(call.id, error % call.id) is None
+    assert shared.mux.from_server(error % call.id + b"\n") == [Send(client, error % b"7" + b"\n")]
+
+
+def test_a_response_to_another_call_ends_none_on_the_fast_path(shared: Shared) -> None:
+    client, call = passed(shared)
+    assert shared.mux.pass_response(b"99", result(b"99")) is None
+    assert shared.mux.pass_response(call.id, result(b"99")) is None
+    assert shared.mux.pass_response(call.id, result(call.id)) == (client, result(b"7"))
+
+
+def test_a_call_that_is_taken_back_leaves_no_client(shared: Shared) -> None:
+    client, call = passed(shared)
+    shared.mux.take_back(call.id)
+    assert shared.mux.pass_response(call.id, result(call.id)) is None
+    assert not shared.mux.awaits_response(client)
+
+
+def test_a_client_on_the_fast_path_is_like_all_others_once_something_else_happens(shared: Shared) -> None:
+    client, call = passed(shared)
+    assert shared.mux.awaits_response(client)
+    (cancelled,) = shared.mux.detach(client)
+    assert json.loads(cancelled.line)["params"]["requestId"] == int(call.id)
+    another, call = passed(shared)
+    assert shared.notify("progress", f'{{"progressToken":{int(call.id)},"progress":1}}') == [], "it asked for none"
+    task = '{"resultType":"task","taskId":"job","status":"working"}'
+    (created,) = shared.answer(int(call.id), task)
+    assert (created.to, json.loads(created.line)["id"]) == (another, 7)
+    poll = f'{{"taskId":"job",{META}}}'
+    others = shared.mux.attach("bob")
+    (refused,) = shared.say(others, f'{{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{poll}}}')
+    assert refused.to == others
+    of_ann = shared.mux.attach("ann")
+    assert shared.request(of_ann, "tasks/get", params=poll)
+
+
+def test_the_limit_of_a_response_is_told(shared: Shared) -> None:
+    client = shared.client()
+    sent = shared.request(client)
+    (error,) = shared.mux.lost_from_server(b"%d" % sent, 5_000_000, 4_000_000)
+    assert error.to == client
+    assert "4,000,000" in json.loads(error.line)["error"]["message"].replace("4000000", "4,000,000")
+
+
+def test_a_sentence_is_reported_once(shared: Shared) -> None:
+    for _ in range(2):
+        shared.answer(999)
+    assert len(shared.reports) == 1
+    assert "999" in shared.reports[0] or "response" in shared.reports[0]

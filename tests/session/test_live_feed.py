@@ -370,7 +370,7 @@ async def test_more_consoles_than_allowed_and_other_accounts_get_nothing(
                 monkeypatch.setattr(live_feed, "_MOST_CONSOLES", 0)
             else:
                 monkeypatch.undo()
-                monkeypatch.setattr("hookproxy.transports.unix_socket.account_of_peer", lambda _peer: (54_321, ()))
+                monkeypatch.setattr("hookproxy.transports.unix_socket.uid_of_peer", lambda _peer: 54_321)
             connection = registry.connect(one.folder, "run")
             assert connection is not None
             with connection, anyio.fail_after(TIMEOUT):

@@ -230,7 +230,7 @@ async def test_each_message_that_the_shared_server_must_not_get_is_noted_before_
         CALL.replace(b'"id":1', b'"id":null'),
         b"not JSON\n",
         b'{"jsonrpc":"2.0","method":"ping"}\n',
-        b'{"jsonrpc":"2.0","id":8,"method":"tasks/get","params":{"taskId":"another"}}\n',
+        b'{"jsonrpc":"2.0","id":8,"method":"tasks/get","params":{"taskId":5}}\n',
         CALL[:-3] + b',"arguments":"' + b"x" * LIMIT + b'"}}\n',
     ]
     for line in hostile:

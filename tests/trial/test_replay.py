@@ -16,7 +16,15 @@ from hookproxy.config.load import Loaded
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
-from hookproxy.trial.replay import Difference, Outcome, Replay, UnreadableLine, outcomes_differ, recorded_outcome
+from hookproxy.trial.replay import (
+    Difference,
+    Outcome,
+    Replay,
+    UnreadableLine,
+    outcomes_differ,
+    recorded_outcome,
+    same_for_all,
+)
 from tests.support.proxy_rig import DIRECT_LOOP, group, hook, stub, stub_group
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +58,7 @@ async def replayed(
     *lines: dict[str, Any] | bytes, groups: tuple[Group, ...] = (), settings: Settings | None = None
 ) -> tuple[list[Difference | UnreadableLine], Replay]:
     loaded = Loaded(settings or Settings(), groups, ())
-    async with Replay(loaded, os.environ, "/") as replay:
+    async with Replay(same_for_all(loaded, os.environ, "/")) as replay:
         found = [one async for one in replay.over(entry(number, one) for number, one in enumerate(lines, 1))]
     return found, replay
 

@@ -7,17 +7,24 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
+
+import anyio
 
 from ...network import tcp
 from ...network.epoll_loop import DirectLoop
 from ...processes import platforms
-from .listener import Listener
+from .listener import Listener, refusal
+from .request_reader import Peer
 
 if TYPE_CHECKING:
     import ssl
 
-_BACKLOG: Final = 1024  # connections that wait to be accepted: as many agents may come back at once after a restart
+_TOO_MANY: Final = "too many connections are open"
+_TLS_BUFFER: Final = 32 * 1024
+"""Bytes that a connection with TLS reads at once: two records. asyncio's 256 KiB are taken when TLS begins, so that ten
+thousand that only begin would take gigabytes."""
 _CONNECT_SECONDS: Final = 0.1  # from the first to the third packet of a connection, from the balancers of a gateway
 _SO_ATTACH_FILTER: Final = 26  # of Linux; Python has no name for it
 _FILTER: Final = struct.Struct("HP")  # sock_fprog: how many steps, and where they are
@@ -65,33 +72,98 @@ class Accepting:
         await self._accept_last()
 
 
-async def serve_sockets(listener: Listener, listening: socket.socket, tls: ssl.SSLContext | None) -> Accepting:
+async def serve_sockets(
+    listener: Listener,
+    listening: socket.socket,
+    tls: ssl.SSLContext | None,
+    make_room: Callable[[], bool] | None = None,
+) -> Accepting:
     """Accept connections at a socket that listens, until the loop ends or it is stopped.
 
-    The start of TLS has the time of a head: connections are counted only after it.
+    Each is counted from now on, also while TLS begins. `make_room` is asked when descriptors are short; default: idle
+    connections of the listener are closed.
     """
     loop = asyncio.get_running_loop()
-    if tls is None and isinstance(loop, DirectLoop):
-        acceptor = tcp.Acceptor(listening, listener, loop)
-
-        async def close() -> None:
-            acceptor.close()
-
-        return Accepting(listening, close)
-    seconds = listener.limits.head_seconds if tls is not None else None
-    server = await loop.create_server(
-        listener, sock=listening, ssl=tls, backlog=_BACKLOG, ssl_handshake_timeout=seconds
-    )
+    starts = _Starts(listener, tls, loop)
+    take = tcp.direct(listener, loop) if tls is None and isinstance(loop, DirectLoop) else starts.take
+    acceptor = tcp.Acceptor(listening, take, loop, make_room or listener.make_room, listener.is_crowded)
 
     async def accept_last() -> None:
-        while True:
-            try:
-                connection, _ = listening.accept()
-            except OSError:
-                server.close()  # at once: no other connection comes in between
-                return
-            connection.setblocking(False)
-            with suppress(OSError):  # its TLS has failed
-                await loop.connect_accepted_socket(listener, connection, ssl=tls, ssl_handshake_timeout=seconds)
+        acceptor.close()
+        await starts.finished()
 
     return Accepting(listening, accept_last)
+
+
+class _Starts:
+    """Connections that asyncio makes of what was accepted: those with TLS, and all in another loop than our own."""
+
+    def __init__(self, listener: Listener, tls: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop) -> None:
+        self.listener = listener
+        self.tls = tls
+        self.loop = loop
+        self._open: set[_Start] = set()
+        if tls is not None:
+            from asyncio import sslproto
+
+            sslproto.SSLProtocol.max_size = min(sslproto.SSLProtocol.max_size, _TLS_BUFFER)
+
+    def take(self, sock: socket.socket, peer: object) -> None:
+        """Begin TLS, or read at once without it."""
+        start = _Start(self, sock)
+        address = str(peer[0]) if isinstance(peer, tuple) else ""
+        if not self.listener.crowd.enter(start, self.listener.counted_network(address), self.loop.time()):
+            self.listener.on_refused(Peer(address, self.tls is not None), 503, _TOO_MANY)
+            if self.tls is None:
+                with suppress(OSError):
+                    sock.send(refusal(503, _TOO_MANY))
+            sock.close()
+            return
+        self._open.add(start)
+        start.task = self.loop.create_task(self._begin(start))
+
+    async def _begin(self, start: _Start) -> None:
+        seconds = self.listener.limits.head_seconds
+        try:
+            start.sock.setblocking(False)
+            async with asyncio.timeout(seconds):
+                if self.tls is not None:  # what TLS needs is taken when the peer has begun, and not before
+                    await anyio.wait_readable(start.sock)
+                await self.loop.connect_accepted_socket(
+                    partial(self.listener.connection, start),
+                    start.sock,
+                    ssl=self.tls,
+                    ssl_handshake_timeout=seconds if self.tls is not None else None,
+                )
+        except (OSError, TimeoutError):  # its TLS has failed, or it is gone
+            start.sock.close()
+        except asyncio.CancelledError:
+            start.sock.close()
+            raise
+        finally:
+            self._open.discard(start)
+            self.listener.crowd.leave(start)
+
+    async def finished(self) -> None:
+        """Wait for those that have begun: each has its time."""
+        if self._open:
+            await asyncio.wait([start.task for start in self._open if start.task is not None])
+
+
+class _Start:
+    """A connection that was accepted, and is not a connection of the listener yet."""
+
+    is_idle = False
+
+    def __init__(self, starts: _Starts, sock: socket.socket) -> None:
+        self._starts = starts
+        self.sock = sock
+        self.task: asyncio.Task[None] | None = None
+
+    def shed(self, why: str) -> None:
+        """Close it, in the words of the log alone: TLS has not begun."""
+        with suppress(OSError):
+            address = self.sock.getpeername()[0]
+            self._starts.listener.on_refused(Peer(str(address), self._starts.tls is not None), 503, why)
+        if self.task is not None:
+            self.task.cancel()

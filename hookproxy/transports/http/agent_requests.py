@@ -304,6 +304,15 @@ def _check_source(headers: Mapping[bytes, bytes], rules: Rules) -> None:
         _refuse(403, "The header Origin names a web page that is not allowed.")
 
 
+def wrong_source(headers: Headers, rules: Rules) -> Rejected | None:
+    """The refusal of a request that a web page may have sent, as `check_head` refuses it; None: none has sent it."""
+    try:
+        _check_source(_by_name(headers, b""), rules)
+    except _Refusal as refusal:
+        return refusal.response
+    return None
+
+
 def _version(headers: Mapping[bytes, bytes]) -> str:
     value = headers.get(_HEADER_VERSION, b"")
     if value.isascii() and (version := value.decode()) in _VERSIONS:

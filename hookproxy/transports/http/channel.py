@@ -30,6 +30,7 @@ class HttpChannel:
 
     def __init__(self, remote: Remote, report: Callable[[str], None]) -> None:
         self.remote = remote
+        self.secrets = remote.secrets
         self.client = Client(self, remote.max_bytes, remote.silence_seconds)
         self._report = report
         self._loop = asyncio.get_running_loop()
@@ -142,7 +143,7 @@ class HttpChannel:
 
     def report(self, text: str) -> None:
         """What the server has sent may be in the text."""
-        self._report(printable(text))
+        self._report(printable(self.secrets.removed_from(text)))
 
     def finished(self) -> None:
         if not self._closed:

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from ...jsonrpc.known_secrets import KnownSecrets, known_secrets
 from ..channel import Passage
 from .messages import Message, answered_ids, error_message, key_of, keys_of
 from .sse import EventReader
@@ -26,6 +27,7 @@ class Kind(Enum):
 
 
 _MAX_ERROR_SHOWN: Final = 500  # characters of a server's error text in ours: a page of HTML would only take tokens
+MAX_ADDRESS_SHOWN: Final = 200  # characters: enough to recognise an address
 _NOT_ACTED: Final = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 426, 428, 429, 431})
 _GETS: Final = (Kind.LISTEN, Kind.RESUME, Kind.ENDPOINT)
 
@@ -124,18 +126,33 @@ class Exchange(Struct, eq=False):
         """Whether this text is the response to one of its requests."""
         return any(key_of(raw_id) in self.ids for raw_id in answered_ids(body) or ())
 
-    def error_text(self) -> str:
+    def error_text(self, secrets: KnownSecrets) -> str:
         """What the server says about an error, after a colon; empty: it says nothing that can be shown."""
         body = bytes(self.collected)
         text = error_message(body)
         if not text and self.content_type == b"text/plain":
             text = body.decode(errors="replace")
-        text = " ".join("".join(char if char.isprintable() else " " for char in text[:_MAX_ERROR_SHOWN]).split())
+        text = self._shown(text, secrets, _MAX_ERROR_SHOWN)
+        text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
         return f": {text.rstrip('.')}" if text else ""
+
+    def shown_location(self, secrets: KnownSecrets) -> str:
+        """Where the server redirects to, for a report or an error."""
+        return self._shown(self.headers.get(b"location", b"").decode("latin-1"), secrets, MAX_ADDRESS_SHOWN)
+
+    def _shown(self, text: str, secrets: KnownSecrets, longest: int) -> str:
+        """The beginning of what the server has sent, without what it may have from us."""
+        if self.used_authorization:
+            text = known_secrets([self.used_authorization]).removed_from(text)
+        return secrets.shortened(text, longest)
 
 
 class Wire(Protocol):
     """The I/O of a `Client`."""
+
+    @property
+    def secrets(self) -> KnownSecrets:
+        """What must not be in our own texts about the server."""
 
     def send(self, exchange: Exchange) -> None:
         """Send the request; `Client.head`, `body`, `complete` and `lost` tell what comes of it."""

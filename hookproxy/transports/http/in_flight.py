@@ -20,7 +20,7 @@ class InFlight:
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self.credentials = RefusedCredentials(wire.report)
+        self.credentials = RefusedCredentials(wire)
         self.exchanges: set[Exchange] = set()
         """Those that are sent, or wait for a connection or for their turn."""
         self._awaited: dict[bytes, Exchange] = {}  # by the key of each request that is not settled
@@ -129,8 +129,8 @@ class RefusedCredentials:
     error, which hides the login.
     """
 
-    def __init__(self, report: Callable[[str], None]) -> None:
-        self._report = report
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
         self._reported = ""  # the refusal that was reported last
         self.earlier: tuple[str, str] | None = None
         """The refusal that later errors mention, without a full stop, and what helps; None: there is none."""
@@ -149,12 +149,15 @@ class RefusedCredentials:
         if hint:
             whose, why = "", f"because a login is needed (HTTP {exchange.status})"
         else:
-            whose, why = "the credentials of ", f"with HTTP status {exchange.status}{exchange.error_text()}"
+            whose, why = (
+                "the credentials of ",
+                f"with HTTP status {exchange.status}{exchange.error_text(self._wire.secrets)}",
+            )
         this, earlier = (f"The server has refused {whose}{which} request, {why}" for which in ("this", "an earlier"))
         text = f"{this}. {hint}".rstrip(". ")
         if text != self._reported:
             self._reported = text
-            self._report(text)
+            self._wire.report(text)
         self.earlier = None  # this one is reported in full
         return this, earlier
 
@@ -162,7 +165,7 @@ class RefusedCredentials:
         """Add to the error of an `initialize` that the server has refused credentials before."""
         if self.earlier is None or not (text := messages.error_message(line)):
             return line
-        (earlier, hint), text = self.earlier, text.rstrip(".")
+        (earlier, hint), text = self.earlier, self._wire.secrets.removed_from(text).rstrip(".")
         why = f"{earlier}. The server has answered initialize with the error: {text}"
         failure = feedback.remote_failure(raw_id, why, Progress.NOT_SENT, is_call=False, refusal=line, hint=hint)
         return failure.rstrip(b"\n")

@@ -9,16 +9,26 @@ class ListenerLimits(Struct, frozen=True):
     """What one peer, and all peers together, may take. Sizes are in bytes, times in seconds."""
 
     connections: int = 10_000
-    """Open connections; one more gets a 503. Ten thousand idle streams take about 100 MB."""
+    """Open connections; for one more, an idle one is closed, or it gets a 503. Ten thousand idle streams take about
+    100 MB."""
+    strangers: int = 1_024
+    """Of them, those of whom nobody knows who they are. Each takes up to 100 KB while TLS begins. More wait in the
+    kernel, or the oldest are closed."""
+    strangers_of_network: int = 256
+    """The same from one IPv4 address, or one /64 of IPv6: all agents behind a company's address may begin at once."""
+    connections_of_user: int = 512
+    """Of one user: as many as sessions and requests in flight by default. For one more, an idle one is closed (429)."""
     head_bytes: int = 64 * 1024
     """Of a request's target and headers (431), and of what may come between two bytes of a body (trailers, extensions
     of chunks). It is eight times what other servers allow, because tokens and arguments travel in headers."""
     headers: int = 128
     """Headers of a request (431): agents send about 15, proxies add some."""
-    body_bytes: int = 4 * 1024 * 1024
-    """Of one body (413), as in the MCP SDKs: arguments of a call hold a file, but no film."""
-    bodies_bytes: int = 256 * 1024 * 1024
-    """Of all bodies that have not come whole yet (503): 64 of the longest."""
+    body_bytes: int = 8 * 1024 * 1024
+    """Of one body (413), twice as much as in the MCP SDKs: arguments of a call hold a file, but no film."""
+    held_bytes: int = 64 * 1024 * 1024
+    """Of all requests that are not handled yet (503): eight of the longest bodies."""
+    held_bytes_each: int = 16 * 1024 * 1024
+    """The same of one user (429), or of one network whose senders nobody knows: two of the longest."""
     pipelined_bytes: int = 64 * 1024
     """Of requests that come before the response to an earlier one has ended. A peer that sends more is disconnected: no
     agent sends requests ahead, and reading must go on, because only it shows that a peer is gone."""

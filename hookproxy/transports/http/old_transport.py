@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...protocol.calls import Progress
 from . import messages
-from .exchange import Exchange, Kind, Wire
+from .exchange import MAX_ADDRESS_SHOWN, Exchange, Kind, Wire
 from .handshake import Handshake
 from .in_flight import InFlight
 from .messages import Message
@@ -68,7 +68,8 @@ class OldTransport(Struct, eq=False):
         target = self._wire.same_origin_target(stream.target, address.strip())
         if target is None:
             self._in_flight.drop(stream)
-            self.lost(stream, f"it names an address of another origin: {address[:200]}")
+            shown = self._wire.secrets.shortened(address, MAX_ADDRESS_SHOWN)
+            self.lost(stream, f"it names an address of another origin: {shown}")
             return
         self.endpoint, self.is_used = target, True
         first, self._waiting = self._waiting, None
@@ -112,4 +113,6 @@ class OldTransport(Struct, eq=False):
             self._handshake.reopen_failed(first, why)
         else:
             refused = f"The server has refused the request with HTTP status {first.status}"
-            self._in_flight.fail(first, f"{refused}{first.error_text()}", Progress.NOT_SENT, refused=True)
+            self._in_flight.fail(
+                first, f"{refused}{first.error_text(self._wire.secrets)}", Progress.NOT_SENT, refused=True
+            )

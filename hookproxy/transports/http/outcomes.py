@@ -141,7 +141,8 @@ class Outcomes(Struct, eq=False):
         keeps = exchange.status in (307, 308) or (exchange.is_get and exchange.status in (301, 302, 303))
         target = self._wire.same_origin_target(exchange.target, location) if location and keeps else None
         if target is None or exchange.redirects >= _MAX_REDIRECTS:
-            self._refused(exchange, f"The server redirects to another address, which is not followed: {location[:200]}")
+            shown = exchange.shown_location(self._wire.secrets)
+            self._refused(exchange, f"The server redirects to another address, which is not followed: {shown}")
             return
         exchange.redirects += 1
         exchange.target = target
@@ -150,7 +151,7 @@ class Outcomes(Struct, eq=False):
     def _refused(self, exchange: Exchange, why: str = "") -> None:
         """The server has answered with an error status."""
         if exchange.kind is not Kind.REQUEST:
-            self._end_other(exchange, why or f"HTTP status {exchange.status}{exchange.error_text()}")
+            self._end_other(exchange, why or f"HTTP status {exchange.status}{exchange.error_text(self._wire.secrets)}")
             return
         line = messages.as_one_line(bytes(exchange.collected))
         is_response = exchange.is_response(line)
@@ -168,7 +169,7 @@ class Outcomes(Struct, eq=False):
         else:
             progress = Progress.NOT_SENT if exchange.is_refused_unread or why else Progress.NO_RESPONSE
             why = why or f"The server has refused the request with HTTP status {exchange.status}"
-            self._in_flight.fail(exchange, f"{why}{exchange.error_text()}", progress, refused=True)
+            self._in_flight.fail(exchange, f"{why}{exchange.error_text(self._wire.secrets)}", progress, refused=True)
 
     def refuse(self, exchange: Exchange, why: str) -> None:
         """The body is not read: close the connection."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from ...jsonrpc.known_secrets import NO_SECRETS, KnownSecrets
 from ...model.credentials import Credentials
 from ...network import connect
 from ...network.address import Address, Proxy
@@ -37,6 +38,8 @@ class Remote(Struct, frozen=True):
     max_connections: int = 256
     max_bytes: int = 64 * 1024 * 1024
     """The longest message, from either side."""
+    secrets: KnownSecrets = NO_SECRETS
+    """What must not be in our own texts about the server."""
 
 
 class Transfer(Protocol):

@@ -28,6 +28,9 @@ _METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELET
 _SLASH: Final = ord("/")
 _MAX_DIGITS: Final = 18  # of a length: leading zeros are allowed, and no number of so many digits takes long to read
 _VERSIONS: Final = frozenset({"1.1", "1.0"})
+_SMALL_PIECE: Final = 4096  # bytes of a body that come together: fewer are put together with those before
+_FEW_CHUNKS: Final = 1024  # which may have any size: a body that its sender writes as a stream of tokens has hundreds
+_SMALL_CHUNK: Final = 64  # bytes: to read the frame of a smaller chunk takes longer than to read its content
 
 _CHECKED: Final = frozenset(
     {b"host", b"content-length", b"transfer-encoding", b"content-encoding", b"upgrade", b"expect"}
@@ -67,6 +70,8 @@ class Request(Struct, frozen=True, gc=False):
     is_version_1_0: bool = False
     is_last: bool = False
     """The connection ends with its response."""
+    is_whole: bool = True
+    """False: only its head has come, and the body is empty for that reason."""
 
 
 class _KnownRequest(Struct, frozen=True, gc=False):
@@ -94,6 +99,8 @@ class RequestReader:
         self._notes = HeadNotes()
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
+        self._small = bytearray()  # the end of it that has come in small pieces, each of which would take an object
+        self._chunks = 0  # of the body
         self._overhead = 0  # bytes since the beginning, or since the last byte of a body
         self._known: _KnownRequest | None = None
         self._missing = 0  # bytes of a body whose head was known, so that the parser does not see it
@@ -108,6 +115,19 @@ class RequestReader:
         self.ready: list[Request] = []
         self.refusal: tuple[int, str] | None = None
         """The status, and why."""
+
+    @property
+    def held(self) -> int:
+        """Bytes that are kept of the request that has begun."""
+        return self.size + self._overhead
+
+    def head(self) -> Request:
+        """The request whose body has not come whole yet, without the body."""
+        headers = [header for header in self._headers if header[0] != b"content-length"]
+        is_old = self._version == "1.0"
+        return Request(
+            self._method, self._target, headers, b"", self._peer, self._notes, is_old, is_last=True, is_whole=False
+        )
 
     def repeated(self, data: bytes) -> Request | None:
         """The request in `data`, if it is whole and has a known head: nearly every one. None: `_feed` must read it."""
@@ -183,6 +203,7 @@ class RequestReader:
     def forget(self) -> None:
         """Drop what has come: nothing more is read."""
         self._body, self._headers, self.refusal, self.in_request = [], [], None, False
+        self._small = bytearray()
         self._known, self._missing = None, 0
         self.ready.clear()
 
@@ -192,8 +213,8 @@ class RequestReader:
         self.in_request, self.in_body = True, False
         self._target = b""
         self._notes = HeadNotes()
-        self._headers, self._body = [], []
-        self.size = 0
+        self._headers, self._body, self._small = [], [], bytearray()
+        self.size = self._chunks = 0
 
     def on_url(self, url: bytes) -> None:
         """It comes in pieces if it was received so."""
@@ -202,6 +223,8 @@ class RequestReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         """Trailers are ignored."""
         if not self.in_body:
+            if len(self._headers) >= self._limits.headers:
+                self._stop(431, f"it has more than {self._limits.headers} headers")
             self._headers.append((name.lower(), value.strip()))
 
     def on_headers_complete(self) -> None:
@@ -212,10 +235,20 @@ class RequestReader:
 
     def on_body(self, body: bytes) -> None:
         self._overhead = 0
-        self._body.append(body)
+        is_first = not self.size
         self.size += len(body)
+        if len(body) < _SMALL_PIECE and not is_first:
+            self._small += body
+        else:
+            self._body += (bytes(self._small), body) if self._small else (body,)
+            self._small = bytearray()
         if self.size > self._limits.body_bytes:
             self._stop(413, f"its body has more than {self._limits.body_bytes} bytes")
+
+    def on_chunk_header(self) -> None:
+        self._chunks += 1
+        if self._chunks > _FEW_CHUNKS + self.size // _SMALL_CHUNK:
+            self._stop(400, f"its chunks are too small: most have fewer than {_SMALL_CHUNK} bytes")
 
     def on_message_complete(self) -> None:
         self._complete(is_last=self._version == "1.0" or not self._parser.should_keep_alive())
@@ -223,13 +256,15 @@ class RequestReader:
     def _complete(self, *, is_last: bool) -> None:
         """A request has come whole."""
         headers = [header for header in self._headers if header[0] != b"content-length"]
+        if self._small:
+            self._body.append(bytes(self._small))
         body, is_version_1_0 = b"".join(self._body), self._version == "1.0"
         self.ready.append(
             Request(self._method, self._target, headers, body, self._peer, self._notes, is_version_1_0, is_last)
         )
         self.in_request = self.in_body = self.owes_continue = False
         self._overhead = 0
-        self._body, self._headers = [], []
+        self._body, self._headers, self._small = [], [], bytearray()
 
     def _stop(self, status: int, why: str) -> NoReturn:
         self.refusal = (status, why)
@@ -252,8 +287,6 @@ class RequestReader:
             size = len(self._target) + sum(len(name) + len(value) for name, value in headers)
             if size > limits.head_bytes:
                 self._stop(431, f"its head has more than {limits.head_bytes} bytes")
-        if len(headers) > limits.headers:
-            self._stop(431, f"it has more than {limits.headers} headers")
         hosts = 0
         for name, value in headers:
             if name in _CHECKED:

@@ -53,6 +53,9 @@ class Connection(Protocol):
     def begun_stream(self, responder: Responder) -> None:
         """A response has begun that may stay open for long."""
 
+    def sent_by(self, user: str) -> bool:
+        """The request is of this user. False: the user has too many connections."""
+
     def finished(self, closes: bool) -> None:
         """The response in progress is complete; `closes`: there is no other one."""
 
@@ -95,6 +98,14 @@ class Responder:
     def unsent(self) -> Callable[[], int]:
         """Says how many bytes the client has not taken yet, also after the end of the response."""
         return self._connection.unsent if self._connection is not None else int
+
+    def sent_by(self, user: str) -> bool:
+        """Note that the request is of this user. False: the user has too many connections, and all are busy."""
+        return self._connection is None or self._connection.sent_by(user)
+
+    def close_after(self) -> None:
+        """Close the connection after this response."""
+        self._is_last = True
 
     def respond(self, status: int, headers: Headers | HeaderLines = (), body: bytes = b"") -> None:
         """Send a whole response in one write. Its length is added to the headers; its connection's end if it must end.

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hookproxy.jsonrpc.known_secrets import NO_SECRETS
 from hookproxy.protocol.fast_scan import read_call
 from hookproxy.transports.http.client import Client
 from hookproxy.transports.http.exchange import Exchange, Kind
@@ -22,6 +23,8 @@ META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
 class World:
     """The wire of a client, and the server behind it; the test decides what happens next."""
+
+    secrets = NO_SECRETS
 
     def __init__(self) -> None:
         self.client = Client(self, 10_000, 20.0)

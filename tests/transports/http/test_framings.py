@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.jsonrpc import raw_json
+from hookproxy.jsonrpc.known_secrets import NO_SECRETS
 from hookproxy.network.connection import Connection
 from hookproxy.protocol.actions import PASS, StartCall
 from hookproxy.protocol.router import Router
@@ -38,6 +39,8 @@ class Socket(asyncio.Transport):
 
 class Session:
     """One request on one connection, and the router that holds call 7."""
+
+    secrets = NO_SECRETS
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.passed: list[bytes] = []

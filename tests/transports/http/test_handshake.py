@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hookproxy.jsonrpc.known_secrets import NO_SECRETS
 from hookproxy.protocol.calls import Progress
 from hookproxy.transports.http import messages
 from hookproxy.transports.http.exchange import Exchange, Kind
@@ -19,6 +20,8 @@ OPENED = b'{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","cap
 
 class Session:
     """A handshake over a wire that notes what is sent."""
+
+    secrets = NO_SECRETS
 
     def __init__(self) -> None:
         self.sent: list[Exchange] = []

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from hookproxy.transports.event_loop import new_loop
 from hookproxy.transports.http.accepting import serve_sockets
-from hookproxy.transports.http.listener import Listener
+from hookproxy.transports.http.listener import Admission, Admit, Admitted, HeadRefused, Listener
 from hookproxy.transports.http.listener_limits import ListenerLimits
 from hookproxy.transports.http.request_reader import Peer, Request
 from hookproxy.transports.http.responder import Responder
@@ -117,6 +117,7 @@ async def listening(
     limits: ListenerLimits | None = None,
     refused: list[tuple[int, str]] | None = None,
     tls: ssl.SSLContext | None = None,
+    admit: Admit | None = None,
 ) -> AsyncIterator[tuple[Listener, int]]:
     """A listener and its port."""
 
@@ -125,6 +126,8 @@ async def listening(
             refused.append((status, why))
 
     listener = Listener(handle, limits or ListenerLimits(), note)
+    if admit is not None:
+        listener.admit = admit
     server = socket.create_server(("127.0.0.1", 0))
     server.setblocking(False)
     await serve_sockets(listener, server, tls)
@@ -137,7 +140,8 @@ async def listening(
         with anyio.fail_after(20):
             await listener.closed()
         assert len(listener._open) == 0
-        assert listener.unfinished_bytes == 0
+        assert listener.held.total == 0
+        assert len(listener.crowd) == 0
 
 
 @asynccontextmanager
@@ -682,25 +686,203 @@ async def test_too_many_headers_are_refused() -> None:
         assert (await client.ask(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 128 + b"\r\n")).status_code == 431
 
 
-async def test_one_connection_more_than_the_most_gets_a_503() -> None:
-    async with listening(limits=ListenerLimits(connections=1)) as (listener, port), connected(port) as first:
-        await first.ask(POST)
+async def test_one_connection_more_than_the_most_gets_a_503_if_all_are_busy() -> None:
+    kept = Kept()
+    async with listening(kept, ListenerLimits(connections=1)) as (listener, port), connected(port) as first:
+        first.writer.write(POST)
+        responder = await kept.next()
+        assert responder.sent_by("alice")
         async with connected(port) as second:
             response = await second.response()
             assert (response.status_code, dict(response.headers)[b"retry-after"]) == (503, b"1")
             assert len(listener._open) == 1
-        assert (await first.ask(POST)).status_code == 200
+        responder.respond(200)
+        assert (await first.response()).status_code == 200
 
 
-async def test_bodies_that_have_not_come_whole_are_limited_together() -> None:
-    begin = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000\r\n\r\n" + b"x" * 2000
-    async with listening(limits=ListenerLimits(bodies_bytes=3000)) as (listener, port), connected(port) as first:
-        first.writer.write(begin)
+@pytest.mark.parametrize("known", [True, False])
+async def test_one_connection_more_than_the_most_takes_the_place_of_an_idle_one(known: bool) -> None:
+    kept, refused = Kept(), list[tuple[int, str]]()
+    async with listening(kept, ListenerLimits(connections=1), refused) as (_, port), connected(port) as first:
+        first.writer.write(POST)
+        responder = await kept.next()
+        if known:
+            responder.sent_by("alice")
+        responder.respond(200)
+        await first.response()
         async with connected(port) as second:
-            statuses = {(await second.ask(begin + b"x")).status_code}
-            assert statuses == {503}
-        assert listener.unfinished_bytes == 2000
+            second.writer.write(POST)
+            (await kept.next()).respond(204)
+            assert (await second.response()).status_code == 204
+        assert b"there is no room for so many connections" in await first.rest()
+        assert refused == [(503, "there is no room for so many connections")]
+
+
+async def test_strangers_of_one_address_make_room_for_its_next_one() -> None:
+    limits = ListenerLimits(strangers_of_network=1)
+    async with listening(limits=limits) as (listener, port), connected(port) as first, connected(port) as second:
+        assert (await second.ask(POST)).status_code == 200
+        async with connected(port) as third:  # the second is over the limit, which young ones may be by twice
+            assert (await third.ask(POST)).status_code == 200
+            assert b"without a token" in await first.rest()
+            assert listener.crowd.strangers == 2
+
+
+async def test_a_user_with_too_many_connections_loses_an_idle_one() -> None:
+    kept = Kept()
+
+    async def ask(client: Client) -> bool:
+        client.writer.write(POST)
+        responder = await kept.next()
+        fits = responder.sent_by("alice")
+        responder.respond(200)
+        await client.response()
+        return fits
+
+    limits = ListenerLimits(connections_of_user=1)
+    async with listening(kept, limits) as (_, port), connected(port) as first, connected(port) as second:
+        assert await ask(first)
+        assert await ask(second)
+        assert b"its user has opened too many others" in await first.rest()
+        second.writer.write(POST)
+        busy = await kept.next()
+        async with connected(port) as third:
+            assert not await ask(third)
+        busy.respond(200)
+
+
+BEGIN: Final = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000\r\n\r\n" + b"x" * 2000
+
+
+async def test_requests_that_have_not_come_whole_are_limited_together() -> None:
+    limits = ListenerLimits(held_bytes=3000)
+    async with listening(limits=limits) as (listener, port), connected(port) as first:
+        first.writer.write(BEGIN)
+        async with connected(port) as second:
+            assert (await second.ask(BEGIN + b"x")).status_code == 503
+        assert 2000 <= listener.held.total < 3000
         assert (await first.ask(b"x" * 1000)).status_code == 200
+
+
+async def test_one_sender_cannot_hold_what_others_need() -> None:
+    def admit(request: Request, _decide: object) -> Admission:
+        return Admitted(dict(request.headers)[b"x-user"].decode())
+
+    def begin(user: bytes) -> bytes:
+        return BEGIN.replace(b"Host", b"X-User: %b\r\nHost" % user)
+
+    limits = ListenerLimits(held_bytes=100_000, held_bytes_each=3000)
+    async with listening(limits=limits, admit=admit) as (_, port), connected(port) as first, connected(port) as other:
+        first.writer.write(begin(b"alice"))
+        async with connected(port) as second:
+            assert (await second.ask(begin(b"alice"))).status_code == 429
+        other.writer.write(begin(b"bob"))
+        assert (await other.ask(b"x" * 1000)).status_code == 200
+        assert (await first.ask(b"x" * 1000)).status_code == 200
+
+
+async def test_heads_count_too() -> None:
+    limits = ListenerLimits(held_bytes_each=3000)
+    async with listening(limits=limits) as (_, port), connected(port) as client:
+        assert (await client.ask(b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 4000)).status_code == 429
+
+
+async def test_the_body_of_a_sender_who_is_refused_is_not_read() -> None:
+    kept = Kept()
+
+    def admit(_request: Request, _decide: object) -> Admission:
+        return HeadRefused(401, [(b"WWW-Authenticate", b"Bearer")], b"no")
+
+    async with listening(kept, admit=admit) as (listener, port), connected(port) as client:
+        response = await client.ask(BEGIN)
+        headers = dict(response.headers)
+        assert (response.status_code, headers[b"connection"], client.body) == (401, b"close", b"no")
+        assert listener.held.total == 0
+        assert await client.rest() == b""
+        assert not kept.requests
+
+
+async def test_who_sends_on_after_a_refusal_is_not_read_for_ever() -> None:
+    """What is under way is thrown away; then TCP makes the sender wait, until the connection is closed."""
+
+    def admit(_request: Request, _decide: object) -> Admission:
+        return HeadRefused(401, (), b"no")
+
+    limits = ListenerLimits(body_bytes=1 << 30)
+    async with listening(admit=admit, limits=limits) as (listener, port), connected(port) as client:
+        client.writer.write(BEGIN.replace(b"3000", b"999999999"))
+        assert (await client.response()).status_code == 401
+        (connection,) = listener._open
+        client.writer.write(b"x" * (64 << 20))
+        await client.rest()
+        assert connection._dropped < 1024 * 1024
+
+
+async def test_a_head_may_be_decided_later_and_nothing_is_read_meanwhile() -> None:
+    decisions: list[Callable[[Admission], None]] = []
+    asked = asyncio.Event()
+
+    def admit(_request: Request, decide: Callable[[Admission], None]) -> None:
+        decisions.append(decide)
+        asked.set()
+
+    async with listening(admit=admit) as (listener, port), connected(port) as client:
+        client.writer.write(BEGIN)
+        with anyio.fail_after(20):
+            await asked.wait()
+        held = listener.held.total
+        client.writer.write(b"x" * 1000)
+        await client.writer.drain()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert listener.held.total == held
+        decisions[0](Admitted("alice"))
+        assert (await client.response()).status_code == 200
+        assert len(decisions) == 1
+
+
+async def test_the_next_request_on_a_connection_is_decided_anew() -> None:
+    heads: list[Request] = []
+    came = asyncio.Event()
+
+    def admit(request: Request, _decide: object) -> Admission:
+        heads.append(request)
+        came.set()
+        return Admitted("alice")
+
+    async with listening(admit=admit) as (_, port), connected(port) as client:
+        for _ in range(2):
+            client.writer.write(BEGIN)
+            with anyio.fail_after(20):
+                await came.wait()
+            came.clear()
+            assert (await client.ask(b"x" * 1000)).status_code == 200
+    assert [(request.target, request.is_whole) for request in heads] == [(b"/", False)] * 2
+
+
+async def test_a_defect_in_the_decision_refuses_the_request() -> None:
+    def admit(_request: Request, _decide: object) -> Admission:
+        raise RuntimeError("a defect")
+
+    contexts: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: contexts.append(context))
+    async with listening(admit=admit) as (_, port), connected(port) as client:
+        assert (await client.ask(BEGIN)).status_code == 500
+    assert [context["message"] for context in contexts] == ["The head of a request could not be handled"]
+
+
+async def test_a_body_in_tiny_chunks_is_refused() -> None:
+    async with client_of() as client:
+        client.writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        response = await client.ask(b"1\r\nx\r\n" * 2000)
+        assert response.status_code == 400
+        assert b"its chunks are too small" in client.body
+
+
+async def test_endless_headers_are_refused_before_their_end() -> None:
+    async with client_of() as client:
+        response = await client.ask(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"a:\r\n" * 200)
+        assert response.status_code == 431
 
 
 async def test_too_many_requests_ahead_are_refused() -> None:

@@ -78,3 +78,37 @@ def test_a_body_that_is_awaited_says_so() -> None:
     assert (reader.in_request, reader.in_body, reader.owes_continue, reader.size) == (True, True, True, 2)
     assert [request.body for request in read(reader, whole[-2:])] == [b"body"]
     assert (reader.in_request, reader.in_body, reader.owes_continue) == (False, False, False)
+
+
+def test_a_body_that_comes_in_small_pieces_takes_no_more_than_its_bytes() -> None:
+    reader = RequestReader(ListenerLimits(), PEER)
+    read(reader, b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(3000):
+        read(reader, b"40\r\n%b\r\n" % (b"x" * 64))
+    assert len(reader._body) == 1
+    assert reader.held >= 3000 * 64
+    read(reader, b"2000\r\n%b\r\n" % (b"y" * 8192))
+    (request,) = read(reader, b"1\r\nz\r\n0\r\n\r\n")
+    assert request.body == b"x" * 64 * 3000 + b"y" * 8192 + b"z"
+
+
+def test_chunks_that_are_all_frame_are_refused() -> None:
+    reader = RequestReader(ListenerLimits(), PEER)
+    read(reader, b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+    read(reader, b"1\r\nx\r\n" * 1024)
+    assert reader.refusal is None
+    read(reader, b"1\r\nx\r\n" * 30)
+    assert reader.refusal == (400, "its chunks are too small: most have fewer than 64 bytes")
+
+
+def test_the_head_of_a_request_is_there_before_its_body() -> None:
+    reader = RequestReader(ListenerLimits(), PEER)
+    for cut in (100, 60):  # the second head is known
+        data = post(b"x" * 100, b"X: 1\r\n")
+        assert read(reader, data[:-cut]) == []
+        head = reader.head()
+        assert (head.method, head.target, head.body, head.is_whole) == (b"POST", b"/mcp", b"", False)
+        assert (b"x", b"1") in head.headers
+        (request,) = read(reader, data[-cut:])
+        assert request.headers == head.headers
+        assert request.is_whole

@@ -1,0 +1,129 @@
+"""The Unix sockets of `gateway.listen`: what is wrong with their addresses, and listening at them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from ..config.gateway import check_folder
+from ..config.gateway_models import DEFAULT_SOCKET
+from ..model.errors import ConfigError, UserError
+from ..transports import unix_socket
+
+if TYPE_CHECKING:
+    import socket
+
+    from ..config.gateway import GatewayConfig
+
+_UNIX: Final = "unix:"
+_SUFFIX: Final = ".sock"
+_ADMIN: Final = "-admin.sock"  # in place of the suffix of the agents' socket
+_LONGEST_PATH: Final = 103 if sys.platform == "darwin" else 107  # bytes: sun_path of sys/un.h without its zero byte
+
+
+class UnixAddress(Struct, frozen=True):
+    """A Unix socket to listen at."""
+
+    key: str
+    """The key of gateway.toml that names it."""
+    path: str
+
+    @property
+    def folder(self) -> str:
+        """Nobody else may write it."""
+        return os.path.dirname(self.path)
+
+
+def unix_addresses(config: GatewayConfig) -> list[UnixAddress]:
+    """The Unix sockets that the file names. Raises ConfigError for what is not an address."""
+    addresses = []
+    for number, text in enumerate(config.gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]):
+        if text.startswith("http"):
+            continue
+        key, path = f"gateway.listen[{number}]", text.removeprefix(_UNIX)
+        if not text.startswith(_UNIX) or not os.path.isabs(path):
+            hint = f'write "{_UNIX}/run/hookproxy/mcp.sock", "http://127.0.0.1:8765" or "https://0.0.0.0:8443"'
+            raise ConfigError(config.path, f"{key}: {text} is not an address", hint)
+        if (length := len(os.fsencode(path))) > _LONGEST_PATH:
+            problem = f"{key}: the path of a socket may have {_LONGEST_PATH} bytes, and this one has {length}"
+            raise ConfigError(config.path, problem, f'name a shorter one, such as "{_UNIX}{DEFAULT_SOCKET}"')
+        addresses.append(UnixAddress(key, path))
+    return addresses
+
+
+def check_places(config: GatewayConfig) -> None:
+    """Raise ConfigError if one of the sockets cannot be made, or not safely. Folders may be missing yet: systemd makes
+    that of a service when it starts.
+    """
+    group = config.gateway.socket_group
+    if group is not None:
+        with _named(config, "gateway.socket_group"):
+            unix_socket.group_id(group)
+    for address in unix_addresses(config):
+        if os.path.lexists(address.folder):
+            with _named(config, address.key):
+                check_folder(address.folder)
+                unix_socket.check_folder(address.folder)
+
+
+def listen_at_all(config: GatewayConfig) -> Iterator[socket.socket]:
+    """Listen at the sockets that the file names. Raises UserError."""
+    for address in unix_addresses(config):
+        with _named(config, address.key):
+            check_folder(address.folder)
+            yield unix_socket.listen(address.path, int(config.gateway.socket_mode, 8), config.gateway.socket_group)
+
+
+@contextmanager
+def _named(config: GatewayConfig, key: str) -> Iterator[None]:
+    """Whatever is wrong in this block is wrong with this key of the file. Raises ConfigError."""
+    try:
+        yield
+    except UserError as problem:
+        message = problem.message if problem.message.startswith("gateway.") else f"{key}: {problem.message}"
+        raise ConfigError(config.path, message, problem.hint) from None
+
+
+def admin_path(agents: Sequence[str], environ: Mapping[str, str], state_folder: str) -> str:
+    """Where the administration socket is by default; `agents` are the paths of those for agents. Empty: nowhere."""
+    if agents:
+        return f"{agents[0].removesuffix(_SUFFIX)}{_ADMIN}"
+    runtime = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]  # systemd's, for RuntimeDirectory=
+    folder = runtime if os.path.isabs(runtime) else state_folder
+    return os.path.join(folder, f"{os.path.basename(DEFAULT_SOCKET).removesuffix(_SUFFIX)}{_ADMIN}") if folder else ""
+
+
+def listen_for_administrators(
+    config: GatewayConfig, agents: Sequence[socket.socket], state_folder: str, report: Callable[[str], None]
+) -> socket.socket | None:
+    """Listen at the administration socket; None: there is no place for it, which is reported. Raises ConfigError for a
+    place that the file names.
+    """
+    named = config.gateway.admin_socket
+    path = named or admin_path([listener.getsockname() for listener in agents], os.environ, state_folder)
+    try:
+        if not path:
+            raise UserError("there is no folder for it", "name a path: gateway.admin_socket")
+        if not named and os.path.dirname(path) == state_folder:
+            os.makedirs(state_folder, 0o700, exist_ok=True)
+        if len(os.fsencode(path)) > _LONGEST_PATH:
+            raise UserError(f"{path} is longer than {_LONGEST_PATH} bytes", "name another: gateway.admin_socket")
+        check_folder(os.path.dirname(path))
+        return unix_socket.listen(path, admin_mode(config), None)
+    except (UserError, OSError) as problem:
+        why, hint = (problem.message, problem.hint) if isinstance(problem, UserError) else (str(problem), "")
+        if named:
+            raise ConfigError(config.path, f"gateway.admin_socket: {why}", hint) from None
+        report(f"there is no administration socket, so nobody can list or end sessions: {why} ({hint})")
+        return None
+
+
+def admin_mode(config: GatewayConfig) -> int:
+    """Who may connect to the administration socket: anybody may have a role, if there are roles."""
+    roles = config.roles
+    return 0o666 if roles.operator or roles.auditor or roles.approver else 0o600
