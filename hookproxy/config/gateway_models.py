@@ -194,9 +194,9 @@ class GatewayTable(Table, frozen=True):
     then. Default: the gateway's own account.
     """
     per_user: PerUser = field(default_factory=PerUser)
-    """What one user may have at a time."""
+    """How many sessions one user may have, and how much memory."""
     total: Total = field(default_factory=Total)
-    """What all users together may have at a time."""
+    """The same for all users together."""
     queue_seconds: Annotated[float, Meta(ge=0, le=600)] = 10.0
     """How long a session may wait for room where a user, a server or the gateway has as many sessions, or uses as much
     memory, as it may. Then it is refused, over HTTP with the status 429, or 503 where all users together have too much.

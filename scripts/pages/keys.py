@@ -24,12 +24,15 @@ def keys() -> str:
 
 GATEWAY_TABLES = {
     "GatewayTable": "[gateway]",
+    "PerUser": "[gateway.per_user]",
+    "Total": "[gateway.total]",
     "StoreTable": "[gateway.store]",
     "AuditExport": "[gateway.audit_export]",
     "Oidc": "[gateway.oidc]",
     "Tls": "[gateway.tls]",
     "ServerTable": "[servers.NAME]",
     "UserRules": "[[permissions.for]]",
+    "GatewayLimit": "[[limits]]",
 }
 """The tables that only a gateway.toml has, each with its header."""
 
