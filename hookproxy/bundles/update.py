@@ -151,8 +151,14 @@ def _take(
 def _verify(files: Mapping[str, bytes], keys: Sequence[PublicKey]) -> Verified:
     try:
         return manifest.verify(files, keys)
-    except ModuleNotFoundError:
-        raise not_installed("[policy]", "cryptography", "gateway") from None
+    except ModuleNotFoundError as missing:
+        raise without_cryptography(missing) from None
+
+
+def without_cryptography(missing: ModuleNotFoundError) -> Exception:
+    """What to raise if a module is missing with which signatures are verified; another error stays as it is."""
+    is_ours = (missing.name or "").partition(".")[0] == "cryptography"
+    return not_installed("[policy]", "cryptography", "gateway") if is_ours else missing
 
 
 def _is_in_force(store: Store, state: State, verified: Verified, keys: Sequence[PublicKey]) -> bool:

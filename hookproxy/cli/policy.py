@@ -207,6 +207,9 @@ def _as_owner(folder: str) -> str:
     os.initgroups(account.pw_name, account.pw_gid)
     os.setgid(account.pw_gid)
     os.setuid(owner)
+    if not os.access(os.__file__, os.R_OK):  # what is imported later could not be found
+        hint = f"start the hookproxy that {account.pw_name} starts, with its full path"
+        raise ConfigError(os.__file__, f"cannot be read by {account.pw_name}, as whom this goes on", hint)
     return started_by
 
 
@@ -255,11 +258,11 @@ def _status(options: Namespace) -> int:
 
 def _found(policy: PolicySource, options: Namespace) -> InForce:
     """What is in force, as the next start would find it."""
-    from ..config.load import read_layer
+    from ..config.load import policy_for_runs
     from ..config.policy_in_force import in_force, root_owned
 
     if options.config is None:
-        return in_force(policy, root_owned(read_layer, os.environ))
+        return in_force(policy, root_owned(policy_for_runs, os.environ))
     from ..config.gateway import policy_in_force_at_gateway
 
     return policy_in_force_at_gateway(policy)

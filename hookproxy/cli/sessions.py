@@ -11,14 +11,13 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Final
 
-from ..gateway.admin_messages import VERSION, OpenSession, Request
+from ..gateway.admin_messages import SHOWN_OF_ID, VERSION, OpenSession, Request
 from ..model.errors import printable
 from .administration import add_socket, ask
 from .common import show, show_line, tell
 from .options import Parser
 
 _HEADER: Final = ("id", "user", "server", "over", "since", "calls", "last")
-_SHOWN_OF_ID: Final = 8  # characters of an id: as in the gateway's log
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _DAY: Final = 86_400
@@ -29,9 +28,12 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] == "end":
         return _end(subverb_parsers()["end"].parse_args(list(arguments[1:])))
     options = build_parser().parse_args(list(arguments))
+    reply = ask(Request(VERSION, "sessions"), options.socket)
+    for problem in reply.says:
+        tell(problem)
     sessions = [
         session
-        for session in ask(Request(VERSION, "sessions"), options.socket).sessions
+        for session in reply.sessions
         if options.user in (None, session.user) and options.server in (None, session.server)
     ]
     if options.json:
@@ -56,7 +58,7 @@ def _members(session: OpenSession) -> dict[str, object]:
 
 def _row(session: OpenSession, now: float) -> tuple[str, ...]:
     last = f"{_ago(now - session.last)} ago" if session.last else "-"
-    named = (session.id[:_SHOWN_OF_ID], printable(session.user), session.server, session.over)
+    named = (session.id[:SHOWN_OF_ID], printable(session.user), session.server, session.over)
     return (*named, f"{_ago(now - session.since)} ago", str(session.calls), last, session.gateway)
 
 

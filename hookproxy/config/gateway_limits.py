@@ -12,6 +12,7 @@ from ..model.errors import ConfigError
 from ..model.sizes import size_in_bytes
 from ..policy.bounds import Bound
 from .errors import line_of
+from .people import check_people
 
 if TYPE_CHECKING:
     from ..trust.sources import Layer
@@ -22,16 +23,12 @@ _DEFAULT_SESSIONS: Final = 32  # of one user
 _SHARE_OF_MEMORY: Final = 0.75
 """Of what may be used, for servers: the rest is for the gateway, hooks and files that are read again and again."""
 
-People = list[tuple[str, str]]
-"""Names of users and groups, and for each the key that has it: `GatewayConfig.people` the other way round."""
 
-CheckPeople = Callable[[Sequence[str], str, str], People]
-"""Raises ConfigError for a text in a list (with path and key) that is nobody's name."""
-
-
-def check_limits(file: GatewayFile, path: str, text: str, check_people: CheckPeople) -> People:
-    """Raise ConfigError for a limit that says nothing, or that contradicts itself. Returns whom limits name."""
-    people: People = []
+def check_limits(file: GatewayFile, path: str, text: str) -> list[tuple[str, str]]:
+    """Raise ConfigError for a limit that says nothing, or that contradicts itself. Returns whom limits name,
+    as `GatewayConfig.people`.
+    """
+    people: list[tuple[str, str]] = []
     if file.gateway.max_sessions_per_user is not None and file.gateway.per_user.sessions is not None:
         problem = "gateway.max_sessions_per_user and gateway.per_user.sessions are two names of the same"
         raise ConfigError(path, problem, "remove max_sessions_per_user")

@@ -326,6 +326,22 @@ class ServerTable(ConfigFile, frozen=True):
     """
 
 
+class PolicyServer(ConfigFile, frozen=True):
+    """What a signed policy says about one server of a gateway, beside what it says about all."""
+
+    permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
+    """Permission rules for this server."""
+
+
+class PolicyFile(ConfigFile, frozen=True):
+    """The whole of a signed policy's policy.toml: the keys of hookproxy.toml, and what only gateways use."""
+
+    permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
+    """Permission rules: for all, and at gateways for some people."""
+    servers: dict[Annotated[str, Meta(pattern=SERVER_NAME)], PolicyServer] = field(default_factory=dict)
+    """What holds for single servers of gateways: one `[servers.NAME]` table for each."""
+
+
 class GatewayFile(ConfigFile, frozen=True):
     """The whole of gateway.toml: the keys of hookproxy.toml, for all servers, and the tables below."""
 

@@ -11,6 +11,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
+from ..model.counts import counted
 from ..model.errors import UserError
 
 VERSION: Final = 1
@@ -20,6 +21,9 @@ LONGEST: Final = 64 * 1024
 
 MOST_FILES: Final = 64
 """Audit files whose descriptors come with a reply: one for each server, and those that were rotated."""
+
+SHOWN_OF_ID: Final = 8
+"""Characters of a session's id that people see: enough to tell sessions apart, as in the log."""
 
 Act = Literal["sessions", "end", "users", "block", "allow", "reload", "audit", "console"]
 
@@ -50,6 +54,13 @@ class OpenSession(Struct, frozen=True):
     """`unix` or `http`."""
     gateway: str = ""
     """The name of the gateway that has it."""
+    user_id: str = ""
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        shown = self.id[:SHOWN_OF_ID]
+        return f"the session {shown} of {self.user} at {self.server}, after {counted(self.calls, 'call')}"
 
 
 class BlockedUser(Struct, frozen=True):

@@ -21,7 +21,6 @@ import anyio
 import anyio.to_thread
 
 from ..audit.hash_chain import rotations
-from ..model.counts import counted
 from ..model.errors import UserError, describe_error
 from ..model.principal import GROUP_SIGN, Principal
 from ..processes import spawn
@@ -32,9 +31,13 @@ from .admin_messages import LONGEST, MOST_FILES, Act, BlockedUser, OpenSession, 
 from .approvers import GatewayApprovers
 from .blocked_users import BlockedUsers
 from .roles import Rights
+from .sealed_values import SealedValues
 from .session import MeteredAudit
+from .shared_sessions import EndSessions, SharedSessions
 
 if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
     from ..session.proxy import Report
     from .gateway import Gateway
     from .session import GatewaySession
@@ -51,6 +54,7 @@ _MOST_UNKNOWN: Final = 64
 
 _ACCEPT_AGAIN_SECONDS: Final = 0.1
 _SEND_SECONDS: Final = 10.0  # that a reply may take: whoever does not read keeps nothing here
+_LOOK_UP_SECONDS: Final = 2.0  # that it may take to find the account of a name
 _SHORTEST_ID: Final = 4  # characters of a session's id: fewer may be a mistake
 _NOBODY: Final = "only root, the gateway's account and those whom [roles] names may do this"
 
@@ -62,12 +66,21 @@ class Administration:
     """All connections to the administration socket."""
 
     def __init__(self, gateway: Gateway, report: Report, reload: Reload, serve_console: ServeConsole) -> None:
+        self.shared: SharedSessions | None = None
+        """The sessions of other gateways; None: there is no store."""
         self._gateway = gateway
         self._report = report
         self._reload = reload
         self._serve_console = serve_console
         self._connected = Counter[int]()
         self._unknown = 0  # connections of accounts that are being looked up
+
+    def share_sessions(self, run: str, tasks: TaskGroup) -> None:
+        """Let operators at other gateways with the same store see and end what is here. `run` names this process."""
+        if (store := self._gateway.store) is not None:
+            sealed = SealedValues(lambda: self._gateway.seal_keys)
+            self.shared = SharedSessions(store, sealed, run, self.sessions, self.end_sessions)
+            tasks.start_soon(self.shared.share)
 
     async def accept(self, listener: socket.socket | None) -> None:
         """Accept connections until it is cancelled; None: there is no socket."""
@@ -150,7 +163,8 @@ class Administration:
             raise UserError(f"{user.name} may not do this: {request.act}", _NOBODY)
         match request.act:
             case "sessions":
-                return Reply(True, sessions=tuple(self.sessions()))
+                elsewhere, why_not = ((), "") if self.shared is None else await self.shared.elsewhere()
+                return Reply(True, (why_not,) * bool(why_not), sessions=(*self.sessions(), *elsewhere))
             case "users":
                 return Reply(True, users=tuple(self._blocked()))
             case "end":
@@ -179,42 +193,46 @@ class Administration:
         """The open sessions, the oldest first."""
         now, name = time(), self._gateway.config.gateway.instance
         for session in sorted(self._gateway.sessions, key=lambda one: one.since):
+            if session.is_ending:
+                continue
             session.note_use(now)
-            identity = session.identity
-            over = "unix" if session.is_local else "http"
-            yield OpenSession(
-                *(identity.id, identity.principal.name, session.server.name, session.since, session.calls),
-                *(session.last, over, name),
-            )
+            yield _as_listed(session, name)
 
     async def _end(self, request: Request, by: Principal) -> Reply:
-        """End one session, or all of a user."""
-        if request.user:
-            ending = [one for one in self._gateway.sessions if _is_named(one.identity.principal, request.user)]
-        elif len(request.session) < _SHORTEST_ID:
+        """End one session, or all of a user, at all gateways."""
+        if not request.user and len(request.session) < _SHORTEST_ID:
             raise UserError(f"{request.session!r} is too short", "give more of the id that `hookproxy sessions` shows")
-        else:
-            ending = [one for one in self._gateway.sessions if one.identity.id.startswith(request.session)]
-            if len(ending) > 1:
-                raise UserError(f"{request.session} is the beginning of {len(ending)} ids", "give more of it")
-        if not ending:
+        elsewhere, problem = ((), "") if self.shared is None else await self.shared.elsewhere()
+        found = [one for one in (*self.sessions(), *elsewhere) if _is_meant(one, request)]
+        if request.session and len(found) > 1:
+            raise UserError(f"{request.session} is the beginning of {len(found)} ids", "give more of it")
+        if not found:
             what = f"{request.user} has no open session" if request.user else f"there is no session {request.session}"
-            raise UserError(f"{what} here", "`hookproxy sessions` lists them")
-        for session in ending:
-            self._end_session(session, by)
-        return Reply(True, tuple(f"ended {_described(session)}" for session in ending))
+            raise UserError(f"{what}{f'; {problem}' * bool(problem)}", "`hookproxy sessions` lists them")
+        wish = EndSessions(_shown(by), by.id, time(), found[0].id if request.session else "", request.user)
+        self.end_sessions(wish)
+        if self.shared is not None and (request.user or found[0] in elsewhere):
+            problem = await self.shared.end(wish.by, wish.by_id, session=wish.session, user=wish.user)
+        says = [f"ended {one.described}" for one in found]
+        return Reply(True, (*says, *(problem,) * bool(problem)))
 
-    def _end_session(self, session: GatewaySession, by: Principal) -> None:
-        note = f"{_shown(by)} has ended this session"
-        self._report(f"administration: {_shown(by)} ends {_described(session)}")
-        session.end("an operator of the gateway has ended the session", note, by.id)
+    def end_sessions(self, wish: EndSessions) -> None:
+        """End the sessions that an operator means, here or at another gateway."""
+        for session in list(self._gateway.sessions):
+            identity = session.identity
+            named = _is_named(identity.principal, wish.user) if wish.user else identity.id == wish.session
+            if named and session.since <= wish.before:
+                self._report(f"administration: {wish.by} ends {_as_listed(session, '').described}")
+                note = f"{wish.by} has ended this session"
+                session.end("an operator of the gateway has ended the session", note, wish.by_id)
 
     async def _block(self, name: str, by: Principal) -> Reply:
         """Block a user: whatever is open ends, and nothing passes any more."""
         _check_name(name)
         ids = {one.identity.principal.id for one in self._gateway.sessions if one.identity.principal.name == name}
-        if (uid := await anyio.to_thread.run_sync(_uid_of, name, abandon_on_cancel=True)) is not None:
-            ids.add(f"uid:{uid}")
+        with anyio.move_on_after(_LOOK_UP_SECONDS):  # to block somebody must not depend on a directory that hangs
+            if (uid := await anyio.to_thread.run_sync(_uid_of, name, abandon_on_cancel=True)) is not None:
+                ids.add(f"uid:{uid}")
         if _is_named(by, name) or by.id in ids:
             raise UserError("you cannot block yourself", "another operator can, or root")
         known = bool(ids) or self._gateway.knows(name)
@@ -277,14 +295,29 @@ def _shown(user: Principal) -> str:
     return user.name if user.name == user.id.removeprefix("uid:") else f"{user.name} ({user.id})"
 
 
-def _described(session: GatewaySession) -> str:
+def _as_listed(session: GatewaySession, gateway: str) -> OpenSession:
     identity = session.identity
-    calls = counted(session.calls, "call")
-    return f"the session {identity.id[:8]} of {identity.principal.name} at {session.server.name}, after {calls}"
+    return OpenSession(
+        identity.id,
+        identity.principal.name,
+        session.server.name,
+        session.since,
+        session.calls,
+        session.last,
+        "unix" if session.is_local else "http",
+        gateway,
+        identity.principal.id,
+    )
 
 
 def _is_named(user: Principal, name: str) -> bool:
     return name in (user.name, user.id)
+
+
+def _is_meant(session: OpenSession, request: Request) -> bool:
+    if request.user:
+        return request.user in (session.user, session.user_id)
+    return session.id.startswith(request.session)
 
 
 def _check_name(name: str) -> None:

@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from ..audit.log import NOT_WRITTEN
 from ..model.errors import UserError
 from ..model.hooks import Session
 from ..model.principal import GROUP_SIGN
@@ -26,6 +25,7 @@ from ..session.running_calls import OpenCalls
 from ..transports.accounts import Accounts
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
+from .audit_health import AuditHealth
 from .blocked_users import BlockedUsers
 from .capacity import Capacity, Claim, Full
 from .log import GatewayLog
@@ -110,6 +110,9 @@ class Gateway:
         """Called when another configuration is in force, for whatever depends on it besides the sessions."""
         self.feed: LiveFeed | None = None
         """What consoles of the gateway's own account see; None: they see nothing."""
+        self.health = AuditHealth(report, self.metrics)
+        """Whether the audit can be written."""
+        self.health.watch(config.servers.values())
         self._report = report
         self._reports_of_tools: dict[str, None] = {}
         self._windows = SharedWindows()
@@ -224,10 +227,10 @@ class Gateway:
             return
         session_id = "" if session is None else session.identity.id
         settings = secrets_redacted(server, server.settings_for(principal))
-        audit = MeteredAudit(settings, principal, self.config.version, self.metrics)
+        audit = MeteredAudit(settings, principal, self.config.version, self.metrics, self.health)
         refused_in = Session(session_id, server.name, server.cwd, server.cwd, principal=principal)
-        if problem := audit.note_refusal(refused_in, refused) or audit.close():
-            self._report(f"{NOT_WRITTEN}: {problem}")
+        audit.note_refusal(refused_in, refused)
+        audit.close()
 
     def rights_of(self, user: Principal) -> Rights:
         """What a user may do here beside using servers."""
@@ -238,7 +241,7 @@ class Gateway:
         found: dict[str, MeteredAudit] = {}
         for server in self.config.servers.values():
             audit = MeteredAudit(
-                secrets_redacted(server, server.loaded.settings), by, self.config.version, self.metrics
+                secrets_redacted(server, server.loaded.settings), by, self.config.version, self.metrics, self.health
             )
             if audit.path:
                 found.setdefault(audit.path, audit)
@@ -311,6 +314,7 @@ class Gateway:
         self.accounts.forget()
         self._seal_keys = config.seal_keys or self._seal_keys
         self.capacity.change(config.bounds)
+        self.health.watch(config.servers.values())
         for session in list(self.sessions):
             user = session.identity.principal
             server = config.servers.get(session.server.name)
@@ -347,7 +351,7 @@ class Gateway:
             shared = Shared(window_of=partial(self._window, server, identity.principal.id))
         else:
             shared = shared_of(self.store, server, identity, session.server.table.idle_seconds, config.policy)
-        return SessionPolicy(config.version, shared, self._reports_of_tools)
+        return SessionPolicy(config.version, shared, self._reports_of_tools, self.health)
 
     def _request_states(self, session: GatewaySession) -> RequestStates | None:
         """What makes the request states of a session; None: they are of this process alone."""

@@ -79,6 +79,18 @@ class Metrics:
         """Lines of the audit that the collector has taken."""
         self.audit_unsent: Callable[[], int] | None = None
         """Returns how many bytes of the audit are to be sent; None: there is no collector."""
+        self.audit_written = 0
+        """Lines of the audit that are in its files."""
+        self.audit_failed = 0
+        """How often a line of the audit, or a call that must have one, could not be written."""
+        self.audit_lost = 0
+        """Lines of the audit that will never be in its files."""
+        self.audit_refused = 0
+        """Calls that were refused because they could not be recorded."""
+        self.audit_up = True
+        """The audit could be written the last time."""
+        self.policy_changed = 0
+        """Files that have changed since the policy was read."""
         self.policy_updates: PolicyUpdateCounts | None = None
         """What is known of the source of a signed policy; None: there is none."""
         self.store_failures = 0
@@ -143,6 +155,9 @@ class Metrics:
             add(self.policy_updates.lines(bundle))
         add(header("hookproxy_draining", "gauge", "1 while the gateway ends."))
         lines.append(sample("hookproxy_draining", (), int(draining)))
+        add(header("hookproxy_policy_changed_files", "gauge", "Files that have changed since the policy was read."))
+        lines.append(sample("hookproxy_policy_changed_files", (), self.policy_changed))
+        lines += self._audit_lines()
         if self.store_up is not None:
             add(header("hookproxy_store_up", "gauge", "1 while the store can be reached."))
             lines.append(sample("hookproxy_store_up", (), int(self.store_up)))
@@ -154,6 +169,18 @@ class Metrics:
             add(header("hookproxy_audit_unsent_bytes", "gauge", "Bytes of the audit that are still to be sent."))
             lines.append(sample("hookproxy_audit_unsent_bytes", (), self.audit_unsent()))
         return "\n".join([*lines, ""])
+
+    def _audit_lines(self) -> Iterator[str]:
+        yield from header("hookproxy_audit_up", "gauge", "1 while the audit can be written.")
+        yield sample("hookproxy_audit_up", (), int(self.audit_up))
+        for name, text, count in (
+            ("written", "Lines of the audit that are in its files.", self.audit_written),
+            ("failed", "Tries to write the audit that failed; waiting lines are tried again.", self.audit_failed),
+            ("lost", "Lines of the audit that will never be in its files.", self.audit_lost),
+            ("refused", "Calls refused because they could not be recorded.", self.audit_refused),
+        ):
+            yield from header(f"hookproxy_audit_{name}_total", "counter", text)
+            yield sample(f"hookproxy_audit_{name}_total", (), count)
 
 
 class PolicyUpdateCounts:

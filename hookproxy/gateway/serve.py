@@ -26,6 +26,7 @@ from .approvers import GatewayApprovers
 from .authentication import authenticator, tokens_of_file
 from .gateway import Gateway
 from .log import GatewayLog
+from .policy_watch import PolicyWatch
 from .revocations import Revocations
 from .servers import Servers
 from .shared_approvals import SharedApprovals
@@ -121,6 +122,7 @@ async def _serve(
             tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
             tasks.start_soon(SharedApprovals(gateway.store, feed, lambda: gateway.seal_keys, report).share)
+        tasks.start_soon(PolicyWatch(gateway, report).watch)
         await gateway.blocked.look()  # before the first session
         tasks.start_soon(gateway.blocked.share)
         if config.gateway.audit_export is not None:
@@ -133,7 +135,9 @@ async def _serve(
             accepting = [anyio.CancelScope() for _ in listening.unix]
             for number, listener in enumerate(listening.unix):
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
-            tasks.start_soon(Administration(gateway, report, reload, feed.serve_console).accept, listening.admin)
+            administration = Administration(gateway, report, reload, feed.serve_console)
+            administration.share_sessions(feed.run.run, tasks)
+            tasks.start_soon(administration.accept, listening.admin)
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
             web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
@@ -266,10 +270,14 @@ async def _reload(
 
 def _changes(before: GatewayConfig, config: GatewayConfig) -> Iterator[str]:
     """What a reload changes, and what it does not."""
+    from ..config.policy_digest import changed_keys, changed_parts
+
     if (config.source is None) != (before.source is None):
         yield "[policy] is new or gone: its source is asked, or not asked any more, only after a restart"
     if config.gateway != before.gateway:
         yield "[gateway] has changed: its limits and seal keys are in force, the rest only after a restart"
+    yield from changed_keys(before.tables, config.tables)
+    yield from changed_parts(before.parts, config.parts, config.path)
     yield f"policy {config.version[:12]} is in force{' as before' if config.version == before.version else ''}"
     if config.closed or config.bundle != before.bundle:
         yield _what_it_serves(config)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable
     from ..transports.user_load import UserLoad
+    from .audit_health import AuditHealth
     from .metrics import Metrics
 
 OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]"]
@@ -157,7 +158,8 @@ class GatewaySession(Struct, eq=False, weakref=True):
         settings = secrets_redacted(server, loaded.settings)
         environ = service.environment(environment_account(), {})
         hooks = Hooks(loaded.groups, settings, server.name, environ, loaded.trust, server.command, policy.shared)
-        return hooks, settings, MeteredAudit(settings, self.identity.principal, policy.version, self._metrics)
+        audit = MeteredAudit(settings, self.identity.principal, policy.version, self._metrics, policy.health)
+        return hooks, settings, audit
 
     def change_policy(self, server: GatewayServer | None, policy: SessionPolicy) -> None:
         """Judge further calls by the policy of this server; None: the user may not use it any more.
@@ -252,8 +254,10 @@ def _connect(proxy: Proxy, agent: Channel, server: Channel, server_end: ServerEn
 class MeteredAudit(Audit):
     """The audit of one session, which also counts each call for the metrics."""
 
-    def __init__(self, settings: Settings, principal: Principal, policy: str, metrics: Metrics) -> None:
-        super().__init__(settings, principal, policy)
+    def __init__(
+        self, settings: Settings, principal: Principal, policy: str, metrics: Metrics, health: AuditHealth
+    ) -> None:
+        super().__init__(settings, principal, policy, health)
         self._metrics = metrics
         self.needs_results = True  # else nobody would know how a call ended, and how long it took
 
@@ -261,6 +265,8 @@ class MeteredAudit(Audit):
         """Count the call, and write its line."""
         hook_ms = sum(run.result.ms for run in record.hook_runs)
         seconds, hook_seconds = record.ms * _MILLISECONDS, min(hook_ms, record.ms) * _MILLISECONDS
+        if record.cause == "audit":
+            self._metrics.audit_refused += 1
         self._metrics.note_call(record.server, record.tool, record.decision, record.result, seconds, hook_seconds)
         return super().write(record)
 
@@ -288,6 +294,7 @@ class SessionPolicy(Struct, frozen=True):
     """What the session shares with others."""
     reports_of_tools: dict[str, None]
     """What was reported about tools, in all sessions."""
+    health: AuditHealth
 
 
 class SessionIdentity(Struct, frozen=True):

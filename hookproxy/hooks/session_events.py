@@ -243,5 +243,5 @@ class SessionEvents:
 
     def report_unwritten(self, problem: str) -> None:
         """Report why something cannot be written into the audit, once; `problem` is empty if it has been."""
-        if problem:
+        if problem and not self._context.policy.audit.reports_failures:
             self.report_once(f"{NOT_WRITTEN}: {problem}")

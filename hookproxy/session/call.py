@@ -87,7 +87,7 @@ def _final_end(call: Call, services: CallServices, end: CallEnd, defective: bool
 async def _process(call: Call, policy: Policy, services: CallServices, record: Record) -> CallEnd:
     """Run the hooks, carry out what they decide, and return how the call has ended."""
     if policy.audit.required and (problem := policy.audit.failure()):
-        return _refuse_without_audit(call, services, problem)
+        return _refuse_without_audit(call, policy, services, problem)
     session_feedback = await services.take_feedback() if services.may_have_feedback() else ()
     context = CallContext(call, policy, services, record, event_context_of(call, policy, services))
     alias = context.event_context.alias
@@ -114,8 +114,9 @@ async def _process(call: Call, policy: Policy, services: CallServices, record: R
     return await _carry_out(context, decision)
 
 
-def _refuse_without_audit(call: Call, services: CallServices, problem: str) -> Refused:
-    services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
+def _refuse_without_audit(call: Call, policy: Policy, services: CallServices, problem: str) -> Refused:
+    if not policy.audit.reports_failures:
+        services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
     line = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
     return Refused(line, problem, "audit")
 
@@ -210,7 +211,7 @@ async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
     if isinstance(decision, Proceed):
         record.note_allowed(decision)
         if problem := context.policy.audit.write_begun(record):
-            return _refuse_without_audit(call, services, problem)
+            return _refuse_without_audit(call, context.policy, services, problem)
         return await _forward(context, decision)
     services.start_hooks(replace(context.event_context, event=Event.PERMISSION_DENIED, message=decision.reason))
     if decision.stop:

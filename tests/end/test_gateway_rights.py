@@ -19,7 +19,14 @@ from hookproxy.cli.administration import open_console
 from hookproxy.console.follow import Follower
 from tests.end.agent import HOOKPROXY, PATIENCE, Agent, Scene, call, refused, text_of
 from tests.support.gateway_process import GatewayProcess
-from tests.support.managed_folder import ROOT_ONLY, as_user, in_private_etc, python_for_user, root_only_folder
+from tests.support.managed_folder import (
+    ROOT_ONLY,
+    as_user,
+    copy_of_etc,
+    in_private_etc,
+    python_for_user,
+    root_only_folder,
+)
 
 pytestmark = [pytest.mark.slow, ROOT_ONLY]
 
@@ -35,7 +42,8 @@ class Box:
     def __init__(self, folder: Path, etc: Path) -> None:
         self.folder = folder
         self.etc = etc
-        self.set_groups(**{name: members for name, (_, members) in GROUPS.items()})
+        self.begins = 0
+        self.set_groups()
         with (etc / "passwd").open("a") as file:
             file.writelines(f"{name}:x:{uid}:{uid}::/nonexistent:/bin/sh\n" for name, uid in PEOPLE.items())
         self.gateway = GatewayProcess(
@@ -63,7 +71,8 @@ class Box:
         )
 
     def audit(self) -> list[dict[str, object]]:
-        return self.gateway.audit("state/audit.jsonl")
+        """What this test has added."""
+        return self.gateway.audit("state/audit.jsonl")[self.begins :]
 
 
 def config_of(folder: Path) -> str:
@@ -91,9 +100,10 @@ allow = ["@staff-rt"]
 """
 
 
-@pytest.fixture
-def box(nobody: int, private_etc: Path) -> Iterator[Box]:
+@pytest.fixture(scope="module")
+def shared_box(nobody: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     assert nobody  # other accounts can start this Python
+    private_etc = copy_of_etc(tmp_path_factory.mktemp("etc"))
     folder = root_only_folder()
     for name, mode in (("state", 0o700), ("run", 0o755)):
         (folder / name).mkdir(mode=mode)
@@ -108,6 +118,16 @@ def box(nobody: int, private_etc: Path) -> Iterator[Box]:
             box.gateway.kill()
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.fixture
+def box(shared_box: Box) -> Box:
+    """The gateway, with the groups of the beginning, and nobody's sessions."""
+    shared_box.set_groups()
+    shared_box.begins = len(shared_box.gateway.audit("state/audit.jsonl"))
+    for user in ("anna", "lena", "olga"):
+        shared_box.run(0, "sessions", "end", "--user", user)
+    return shared_box
 
 
 def connect(scene: Scene, box: Box, user: int, name: str = "tools") -> Agent:

@@ -121,9 +121,10 @@ class GatewayProcess:
             time.sleep(_PAUSE)
 
     def audit(self, name: str = "audit.jsonl") -> list[dict[str, Any]]:
-        """The records of an audit file beside gateway.toml."""
+        """The records of an audit file beside gateway.toml, but for those that a call has begun."""
         path = self.folder / name
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [record for record in records if record.get("result") != "begun"]
 
     def end(self) -> int:
         """SIGTERM; returns the status."""
