@@ -77,6 +77,8 @@ _TOO_MANY_CONNECTIONS: Final = "Too many connections are open. Use those that ar
 _UNREAD: Final = "Too much waits that your agents do not read. Read the responses to earlier requests first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
+_PAGES: Final = (b"/", b"/servers")
+"""The landing page, and the same for programs: `landing`, which is imported when somebody asks for it."""
 _LONGEST_WAITING: Final = 64 * 1024
 """Bytes of a request that waits for room: `initialize` has some hundreds, and many may wait."""
 
@@ -177,6 +179,11 @@ class _Servers:
     def _public_url(self) -> str:
         return self._gateway.config.gateway.public_url or ""
 
+    @property
+    def address(self) -> str:
+        """Where agents reach the gateway."""
+        return self._public_url or self._addresses[0].url
+
     def resource(self, name: str) -> ProtectedResource:
         """What OAuth knows of a server; of one that is not there as well, so that nobody learns which ones are."""
         if (known := self._resources.get(name)) is not None:
@@ -184,7 +191,7 @@ class _Servers:
         oidc = self._gateway.config.gateway.oidc
         scopes = oidc.required_scopes if oidc is not None else ()
         issuer = oidc.issuer if oidc is not None else ""
-        resource = protected_resource(self._public_url or self._addresses[0].url, name, issuer, scopes)
+        resource = protected_resource(self.address, name, issuer, scopes)
         if name in self._gateway.config.servers:
             self._resources[name] = resource
         return resource
@@ -259,7 +266,28 @@ class HttpAgents:
             self._servers.respond_with_metadata(request, responder)
             return
         token, resource = self.token_of(request)
+        if request.target in _PAGES and self._refuses_page(token, request, responder):
+            return
         self._authenticate(token, request, responder, resource)
+
+    def _refuses_page(self, token: bytes | Challenge, request: Request, responder: Responder) -> bool:
+        """Respond to a request for the landing page that needs no look at the token. False: it needs one."""
+        from . import landing
+
+        if (rejected := wrong_source(request.headers, self._servers.rules)) is not None:
+            responder.respond(rejected.status, rejected.headers, rejected.body)
+        elif request.method not in (b"GET", b"HEAD"):
+            responder.respond(405, ((b"allow", b"GET, HEAD"), *landing.JSON_HEADERS), b"")
+        elif (
+            isinstance(token, Challenge)
+            and token.status == HTTPStatus.UNAUTHORIZED
+            and request.target == landing.FORM_PATH
+            and landing.wants_html(_header(request, b"accept"))
+        ):
+            responder.respond(200, landing.HTML_HEADERS, landing.form())
+        else:
+            return False
+        return True
 
     def is_in_the_clear(self, request: Request) -> bool:
         """Whether others could have read the request: it came neither with TLS nor through a proxy that has TLS."""
@@ -370,6 +398,13 @@ class HttpAgents:
         elif not responder.sent_by(sender.id):
             checked = _rejection(TooManyRequests(_TOO_MANY_CONNECTIONS), _NO_ID)
             responder.close_after()
+        elif request.target in _PAGES:
+            from . import landing
+
+            html = landing.wants_html(_header(request, b"accept"))
+            address = self._servers.address
+            responder.respond(200, *landing.respond(self._gateway.config, address, sender, html=html))
+            return
         else:
             checked = self._checked(request, sender)
         if isinstance(checked, Rejected):
@@ -639,6 +674,10 @@ def _rejection(problem: NotAdmitted | TooManyRequests | _NotServed, raw_id: byte
     is_for_now = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
     headers = [JSON_HEADER] + [_RETRY_AFTER] * is_for_now
     return Rejected(status, headers, failed_call(raw_id, text), text, raw_id)
+
+
+def _header(request: Request, name: bytes) -> bytes:
+    return b", ".join(value for key, value in request.headers if key == name)
 
 
 def _message(accepted: Accepted) -> messages.Message:

@@ -14,15 +14,19 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
+import msgspec.json
 from msgspec import Struct
 
 from ..config.gateway_models import SERVER_NAME
+from ..jsonrpc import raw_json
 from ..model.env_references import TOKEN_VARIABLE
 from .find_servers import Entry, Kind
 from .known_agents import HEADER_KEYS, REMOTE_KEYS, REMOTE_ONLY_KEYS, HttpForm
 from .remote_entry import NotTranslatable
 from .rewrite_entry import carried_over, changed_error, removals
 from .syntax_tree import Edit, Layout, Syntax, apply_edits
+from .toml_file import TOML
+from .yaml_file import YAML
 
 _NAME: Final = re.compile(SERVER_NAME)
 _COMMAND_KEYS: Final = frozenset(
@@ -79,6 +83,20 @@ def wrap(text: str, syntax: Syntax, entry: Entry, form: HttpForm, url: str) -> l
         new.insert(0, syntax.pair("type", syntax.quote(form.type)))
     edits += removals(layout, frozenset(removed), replaced.key)
     return [*edits, Edit(replaced.start, replaced.end, layout.separator.join(new))]
+
+
+def new_entry(form: HttpForm, name: str, url: str) -> str:
+    """What a person adds to an agent's configuration that has no such entry yet."""
+    quoted = raw_json.encode(name).decode()
+    if form.syntax == "TOML":
+        return "\n".join((f"[{form.under}.{quoted}]", *_pairs(TOML, form, url), ""))
+    type_pair = [YAML.pair("type", form.type)] if form.type else []
+    if form.syntax == "YAML":
+        lines = [f"name: {quoted}", "enabled: true", *type_pair, *_pairs(YAML, form, url)]
+        return "\n".join((f"{form.under}:", f"  {quoted}:", *(f"    {line}" for line in lines), ""))
+    entry = {"type": form.type, form.address: url, "headers": {"Authorization": f"Bearer {form.token}"}}
+    whole = {form.under: {name: {key: value for key, value in entry.items() if value}}}
+    return msgspec.json.format(raw_json.encode(whole), indent=2).decode() + "\n"
 
 
 def _pairs(syntax: Syntax, form: HttpForm, url: str) -> list[str]:

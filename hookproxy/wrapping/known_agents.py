@@ -72,6 +72,9 @@ class HttpForm(Struct, frozen=True):
 
     address: str = "url"
     """The key of the address."""
+    under: str = "mcpServers"
+    """The key of the table of all servers."""
+    syntax: str = "JSON"
     type: str = ""
     """The value of `type`; empty: it has none."""
     token: str = ""
@@ -128,7 +131,7 @@ AGENTS: Final = (
         ),
         (".vscode/mcp.json", ".vscode/settings.json"),
         dialect="vscode",
-        http=HttpForm(type="http", token="${env:HOOKPROXY_TOKEN}"),
+        http=HttpForm(under="servers", type="http", token="${env:HOOKPROXY_TOKEN}"),
     ),
     Agent(
         "codex",
@@ -136,7 +139,7 @@ AGENTS: Final = (
         ("~/.codex/config.toml", "$CODEX_HOME/config.toml"),
         (".codex/config.toml",),
         dialect="codex",
-        http=HttpForm(token_key="bearer_token_env_var"),
+        http=HttpForm(under="mcp_servers", syntax="TOML", token_key="bearer_token_env_var"),
     ),
     Agent(
         "gemini",
@@ -176,7 +179,7 @@ AGENTS: Final = (
             "$GOOSE_PATH_ROOT/config/config.yaml",
         ),
         dialect="goose",
-        http=HttpForm("uri", "streamable_http", "$HOOKPROXY_TOKEN", names_variables=True),
+        http=HttpForm("uri", "extensions", "YAML", "streamable_http", "$HOOKPROXY_TOKEN", names_variables=True),
     ),
     Agent(
         "opencode",
@@ -190,7 +193,7 @@ AGENTS: Final = (
             "$OPENCODE_CONFIG",
         ),
         ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
-        http=HttpForm(type="remote", token="{env:HOOKPROXY_TOKEN}"),
+        http=HttpForm(under="mcp", type="remote", token="{env:HOOKPROXY_TOKEN}"),
     ),
     Agent(
         "copilot",
