@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import anyio
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..audit.call_record import RefusedMessage
 from ..authorization.authenticate import Authenticator, Challenge, bearer_token
@@ -54,6 +54,7 @@ from .open_streams import OpenStreams
 from .refusal_log import RefusalLog
 from .session import GatewaySession, new_session_id
 from .unused_sessions import UnusedSessions
+from .waiting_requests import LONGEST, WaitingRequests
 
 if TYPE_CHECKING:
     import socket
@@ -79,11 +80,6 @@ _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
 _PAGES: Final = (b"/", b"/servers")
 """The landing page, and the same for programs: `landing`, which is imported when somebody asks for it."""
-_LONGEST_WAITING: Final = 64 * 1024
-"""Bytes of a request that waits for room: `initialize` has some hundreds, and many may wait."""
-
-_MOST_FOLLOWERS: Final = 31  # requests that wait for the session that another one opens; with it 2 MB
-
 _UNUSED_SECONDS: Final = 30.0
 """After which a session that is not used makes room for another one of its user: an agent that lives comes back before,
 or opens it again when it reads that it is gone."""
@@ -138,15 +134,6 @@ class _HttpSession(Struct, eq=False):
     @property
     def unused_since(self) -> float | None:
         return None if self.channel.in_use else self.channel.last_used
-
-
-class _Opening(Struct, eq=False):
-    """A session of requests that stand alone, which waits for room."""
-
-    over: anyio.Event = field(default_factory=anyio.Event)
-    """It is opened, or refused."""
-    followers: int = 0
-    """Further requests that wait for it."""
 
 
 class _Servers:
@@ -234,7 +221,7 @@ class HttpAgents:
         self._report = report
         self._sessions: dict[_Key, _HttpSession] = {}
         self._users: dict[str, _User] = {}
-        self._opening: dict[_Key, _Opening] = {}
+        self._waiting = WaitingRequests(gateway, report)
         self._unused = UnusedSessions(self._end_unused)
         self._open_streams = OpenStreams()
         self.end_unused = self._unused.end_unused  # both run until they are cancelled
@@ -410,54 +397,35 @@ class HttpAgents:
         if isinstance(checked, Rejected):
             self._note_rejected(sender, checked.reason)
         else:
-            try:
-                self._dispatch(checked, sender, responder)
-                return
-            except (NotAdmitted, TooManyRequests, _NotServed) as problem:
-                if isinstance(problem, NotAdmitted) and problem.may_wait and len(request.body) <= _LONGEST_WAITING:
-                    self._tasks.start_soon(self._dispatch_later, checked, request, sender, responder)
-                    return
-                checked = _rejection(problem, checked.id or _NO_ID)
+            self._serve(checked, request, sender, responder)
+            return
         self._refuse(checked, request, sender, responder)
 
-    async def _dispatch_later(
-        self, accepted: Accepted, request: Request, sender: Principal, responder: Responder
+    def _serve(
+        self,
+        accepted: Accepted,
+        request: Request,
+        sender: Principal,
+        responder: Responder,
+        claim: Claim | None = None,
+        *,
+        has_waited: bool = False,
     ) -> None:
-        """Open the session of a request as soon as there is room, and give the request to it."""
-        with anyio.CancelScope() as scope:
-            responder.on_gone = scope.cancel
-            claim = None
-            try:
-                claim = await self._wait_for_room(accepted, sender)
-                responder.on_gone = None
-                self._dispatch(accepted, sender, responder, claim)
-            except (NotAdmitted, TooManyRequests, _NotServed) as problem:
-                responder.on_gone = None
-                self._refuse(_rejection(problem, accepted.id or _NO_ID), request, sender, responder)
-            finally:
-                if claim is not None and not claim.is_used:
-                    self._gateway.capacity.release(claim)
+        """Give a request to its session, or refuse it. Where there is no room for a new session, it waits once."""
 
-    async def _wait_for_room(self, accepted: Accepted, sender: Principal) -> Claim | None:
-        """Room for the session of a request; None: it may be there already, for requests that stand alone have one.
+        def refuse(problem: Exception) -> None:
+            assert isinstance(problem, NotAdmitted | TooManyRequests | _NotServed)
+            self._refuse(_rejection(problem, accepted.id or _NO_ID), request, sender, responder)
 
-        Raises NotAdmitted, TooManyRequests.
-        """
-        if accepted.era is not Era.STATELESS:
-            return await self._gateway.wait_for_room(sender, accepted.server)
-        key = sender, accepted.server
-        if (opening := self._opening.get(key)) is not None:
-            if opening.followers >= _MOST_FOLLOWERS:
-                raise TooManyRequests
-            opening.followers += 1
-            await opening.over.wait()
-            return None
-        self._opening[key] = opening = _Opening()
         try:
-            return await self._gateway.wait_for_room(sender, accepted.server)
-        finally:
-            del self._opening[key]
-            opening.over.set()
+            self._dispatch(accepted, sender, responder, claim)
+        except (NotAdmitted, TooManyRequests, _NotServed) as problem:
+            may_wait = isinstance(problem, NotAdmitted) and problem.may_wait and len(request.body) <= LONGEST
+            if not may_wait or has_waited:
+                refuse(problem)
+                return
+            again = partial(self._serve, accepted, request, sender, responder, has_waited=True)
+            self._tasks.start_soon(self._waiting.wait, accepted, sender, responder, again, refuse)
 
     def _make_room(self, user: Principal) -> None:
         """End the session of this user that was not used for the longest time."""
