@@ -31,6 +31,7 @@ from .capacity import Capacity, Claim, Full
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
 from .roles import Rights, rights_of
+from .sealed_values import SealedValues
 from .secrets import secrets_of_if_any, secrets_redacted
 from .server_memory import ServerMemory
 from .session import GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
@@ -85,7 +86,7 @@ class Gateway:
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
         blocked_file = os.path.join(state_folder, "users.json") if state_folder else ""
-        self.blocked = BlockedUsers(blocked_file, self.store, report)
+        self.blocked = BlockedUsers(blocked_file, self.store, SealedValues(lambda: self._seal_keys), report)
         self.blocked.on_change = self.end_blocked
         self.tokens: BearerTokens | None = None
         """Those of the file, as agents over HTTP have them."""

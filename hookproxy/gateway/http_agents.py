@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -45,11 +46,12 @@ from ..transports.http.agent_requests import (
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.peers import network_of
 from ..transports.http.stateless_channel import StatelessChannel
+from ..transports.long_messages import LongMessages
 from ..transports.user_load import UserLoad
 from . import probes
 from .gateway import BLOCKED, NotAdmitted
 from .http_listeners import client_address, is_proxy, is_trusted, networks
-from .long_requests import Admissions
+from .long_requests import Admissions, LongRequests
 from .open_streams import OpenStreams
 from .refusal_log import RefusalLog
 from .session import GatewaySession, new_session_id
@@ -228,6 +230,10 @@ class HttpAgents:
         self.end_forbidden_streams = self._open_streams.end_forbidden
         self.refusals = RefusalLog(report)
         self.admit = Admissions(gateway, authenticator, self, tasks).admit
+        self.long_messages = LongMessages(report)
+        self.long = LongRequests(
+            self.long_messages, tasks, self.handle, self._handle_looked_at, self._refuse_long, self._has_users
+        )
         gateway.on_policy_change = self._unused.look_again
         gateway.make_room = self._make_room
 
@@ -299,7 +305,7 @@ class HttpAgents:
     def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
         """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
         head = known.head
-        if not (head.is_of_session or head.called) or head.rules is not self._servers.rules:
+        if not (head.is_of_session or head.called) or head.rules is not self._servers.rules or self.long.waiting:
             return False
         try:
             sender = self._authenticator.check_token_now(known.token, known.resource)
@@ -331,15 +337,22 @@ class HttpAgents:
         return session
 
     def _authenticate(
-        self, token: bytes | Challenge, request: Request, responder: Responder, resource: ProtectedResource
+        self,
+        token: bytes | Challenge,
+        request: Request,
+        responder: Responder,
+        resource: ProtectedResource,
+        *,
+        is_looked_at: bool = False,
     ) -> None:
         try:
             sender = token if isinstance(token, Challenge) else self._authenticator.check_token_now(token, resource)
         except NotReady:
             assert isinstance(token, bytes)
-            self._tasks.start_soon(self._authenticate_later, token, request, responder, resource)
+            later = partial(self._authenticate_later, token, request, responder, resource, is_looked_at=is_looked_at)
+            self._tasks.start_soon(later)
             return
-        self._handle_from(sender, request, responder)
+        self._handle_from(sender, request, responder, is_looked_at=is_looked_at)
 
     def watch(self, notes: HeadNotes, responder: Responder) -> None:
         """A stream has begun: end it when the token of its request is no longer in force."""
@@ -363,37 +376,50 @@ class HttpAgents:
         return user is None or sender == user
 
     async def _authenticate_later(
-        self, token: bytes, request: Request, responder: Responder, resource: ProtectedResource
+        self, token: bytes, request: Request, responder: Responder, resource: ProtectedResource, *, is_looked_at: bool
     ) -> None:
         try:
             sender = await self._authenticator.check(token, resource)
-            self._handle_from(sender, request, responder)
+            self._handle_from(sender, request, responder, is_looked_at=is_looked_at)
         except Exception as defect:  # the boundary of one request
             self._report(f"a request could not be handled: {describe_error(defect)}")
             responder.respond(500)
 
-    def _handle_from(self, sender: Principal | Challenge, request: Request, responder: Responder) -> None:
+    def _handle_from(
+        self, sender: Principal | Challenge, request: Request, responder: Responder, *, is_looked_at: bool
+    ) -> None:
         if isinstance(sender, Challenge):
             self.note_challenge(sender, request)
             if not self.is_proxy(request.peer.address):  # else the connection is that of others, too
                 responder.close_after()
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
-        if self._gateway.blocked.blocks(sender):
-            checked: Accepted | Rejected = _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+        if (barred := self._barred(sender, responder)) is not None:
             responder.close_after()
-        elif not responder.sent_by(sender.id):
-            checked = _rejection(TooManyRequests(_TOO_MANY_CONNECTIONS), _NO_ID)
-            responder.close_after()
+            self._note_rejected(sender, barred.reason)
+            self._refuse(barred, request, sender, responder)
         elif request.target in _PAGES:
             from . import landing
 
             html = landing.wants_html(_header(request, b"accept"))
             address = self._servers.address
             responder.respond(200, *landing.respond(self._gateway.config, address, sender, html=html))
-            return
-        else:
-            checked = self._checked(request, sender)
+        elif is_looked_at or not self.long.takes(request, sender, responder):
+            begun = perf_counter()
+            self._handle_of(sender, request, responder)
+            self.long.note_time(sender, len(request.body), perf_counter() - begun)
+
+    def _barred(self, sender: Principal, responder: Responder) -> Rejected | None:
+        """Why nothing of a known user is handled, on this connection at least; None: it is."""
+        if self._gateway.blocked.blocks(sender):
+            return _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+        if not responder.sent_by(sender.id):
+            return _rejection(TooManyRequests(_TOO_MANY_CONNECTIONS), _NO_ID)
+        return None
+
+    def _handle_of(self, sender: Principal, request: Request, responder: Responder) -> None:
+        """Handle a request of a known user now."""
+        checked = self._checked(request, sender)
         if isinstance(checked, Rejected):
             self._note_rejected(sender, checked.reason)
         else:
@@ -464,8 +490,10 @@ class HttpAgents:
         """Why the body of a request of a known user is not read; it is in the audit then. None: it is read."""
         server = self._gateway.config.servers.get(request.target.removeprefix(_PREFIX).decode("latin-1"))
         user = self._users.get(sender.id)
-        if server is not None and not server.allows(sender):
-            rejected: Head | Rejected = no_server(request.headers, b"")
+        if self._gateway.blocked.blocks(sender):
+            rejected: Head | Rejected = _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+        elif server is not None and not server.allows(sender):
+            rejected = no_server(request.headers, b"")
         elif user is not None and user.requests >= self._gateway.config.gateway.max_requests:
             rejected = _rejection(TooManyRequests(), _NO_ID)
         else:
@@ -510,6 +538,21 @@ class HttpAgents:
         if not isinstance(token, Challenge):
             request.notes.checked = _KnownHead(head, resource, token)
         return check_body(request.method, head, request.body, self._gateway.parameters_of)
+
+    # --- long requests ---
+
+    def _handle_looked_at(self, request: Request, responder: Responder) -> None:
+        """Handle a request that may be read. Its token may have been revoked while it waited."""
+        token, resource = self.token_of(request)
+        self._authenticate(token, request, responder, resource, is_looked_at=True)
+
+    def _refuse_long(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
+        self._note_rejected(sender, rejected.reason)
+        self._refuse(rejected, request, sender, responder)
+
+    def _has_users(self) -> bool:
+        """Whether several users have something open here."""
+        return len(self._users) > 1
 
     # --- sessions ---
 

@@ -17,6 +17,7 @@ from ..config.gateway_limits import sessions_per_user
 from ..model.errors import ConfigError, UserError
 from ..network.spare_descriptors import SPARE
 from ..transports.http.listener_limits import ListenerLimits
+from ..transports.long_messages import LONG_BYTES
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
@@ -137,6 +138,7 @@ def listener_limits(config: GatewayConfig, most_message_bytes: int) -> ListenerL
         strangers_of_network=min(usual.strangers_of_network, strangers // 4),
         connections_of_user=max(usual.connections_of_user, sessions_per_user(gateway) + gateway.max_requests),
         body_bytes=body,
+        long_bytes=LONG_BYTES,
         held_bytes=max(usual.held_bytes, 4 * each),
         held_bytes_each=each,
     )

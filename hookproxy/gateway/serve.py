@@ -208,6 +208,7 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
         agents.admit,
     )
     listener.is_proxy = agents.is_proxy
+    agents.long.held = listener.held
     listener.on_stream = agents.watch
     accepting = [
         await serve_sockets(listener, listening_socket, listening.tls if address.tls else None)

@@ -115,9 +115,10 @@ class Servers:
         for server in servers:
             if server.table.share == "all":
                 try:
-                    if kinds := await self._untold(server):
-                        self._report(f"{server.name}: everybody shares it, so {kinds}")
-                except UserError:
+                    if what := await self._untold(server):
+                        hint = f'servers.{server.name}.share = "user" keeps them'
+                        self._report(f"{server.name} is for all: once several people use it, {what} ({hint})")
+                except (UserError, OSError):
                     pass  # `start_problems` has said why, or the first session will
 
     async def _untold(self, server: GatewayServer) -> str:

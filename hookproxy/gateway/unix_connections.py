@@ -77,7 +77,6 @@ async def accept_connections(
         with accepting:
             while True:
                 await anyio.wait_readable(listener)
-                is_short = spare.is_short
                 try:
                     connection, _ = listener.accept()
                 except BlockingIOError:
@@ -90,6 +89,7 @@ async def accept_connections(
                         await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
                     continue
                 spare.refill()
+                is_short = spare.is_short  # it has one of those that are kept
                 if why_not and not is_short:
                     why_not = ""
                     report("connections are accepted again")

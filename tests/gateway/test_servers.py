@@ -184,3 +184,54 @@ async def test_a_process_of_requests_that_stand_alone_that_we_end_has_not_failed
             process.signal(signal.SIGTERM)
             await ended.wait()
         assert not rig.gateway.servers._failures
+
+
+def announces(capabilities: str, request: str = "hookproxy") -> str:
+    """Shell code that responds to `initialize`."""
+    return f"""read x; echo '{{"jsonrpc":"2.0","id":"{request}","result":{{"capabilities":{capabilities}}}}}'"""
+
+
+LOGGING, TOOLS, NOTHING = map(announces, ('{"logging":{}}', '{"tools":{}}', "[]"))
+
+
+@pytest.mark.parametrize(
+    ("share", "script", "said"),
+    [
+        ("all", f"echo 'not JSON'; {LOGGING}; cat", "its log messages reach nobody"),
+        ("all", announces('{"logging":{},"tasks":{}}'), "its log messages reach nobody and nobody can"),
+        ("all", f"{TOOLS}; cat", ""),
+        ("all", f"{NOTHING}; cat", ""),
+        ("all", """read x; echo '{"jsonrpc":"2.0","id":"hookproxy","error":{"code":1,"message":"no"}}'; cat""", ""),
+        ("all", announces('{"logging":{}}', "other"), ""),
+        ("all", "exit 1", ""),
+        ("all", "head -c 3000000 /dev/zero", ""),
+        ("user", announces('{"logging":{}}'), ""),
+    ],
+)
+async def test_what_a_server_for_all_announces_in_vain_is_reported_at_the_start(
+    tmp_path: Path, share: str, script: str, said: str
+) -> None:
+    async with rig_of(tmp_path, script, f'share = "{share}"\n') as rig:
+        await rig.gateway.servers.report_sharing(rig.gateway.config.servers.values())
+        assert rig.starts == (share == "all")
+        assert ("".join(rig.reports) == "") is (said == "")
+        assert said in "".join(rig.reports)
+
+
+async def test_a_server_for_all_that_cannot_be_started_stops_nothing(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "cat", 'share = "all"\ncredentials = { A = "file:gone" }\n') as rig:
+        await rig.gateway.servers.report_sharing(rig.gateway.config.servers.values())
+        assert not rig.reports
+
+
+async def test_messages_of_a_server_for_all_that_are_nobodys_are_counted(tmp_path: Path) -> None:
+    counted: list[str] = []
+    message = '{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
+    async with rig_of(tmp_path, f"read x; echo '{message}'; cat", 'share = "all"\n') as rig:
+        rig.gateway.servers.on_dropped = counted.append
+        alice, _ = rig.open(ALICE)
+        rig.open(BOB)
+        alice.write(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n')
+        while not counted:  # noqa: ASYNC110  # there is no event for it
+            await anyio.sleep(0.001)
+        assert counted == ["s"]
