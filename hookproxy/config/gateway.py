@@ -246,6 +246,15 @@ def _of_gateway(loaded: Loaded, roles: Roles, place: str) -> Loaded:
     return replace(loaded, settings=settings)
 
 
+def gateway_table(path: str, environ: Mapping[str, str], cwd: str) -> tuple[str, GatewayTable]:
+    """The table `[gateway]` of a gateway.toml alone, and the file's absolute path. Raises ConfigError."""
+    file_context = FileContext(environ, cwd, _read)
+    path = file_context.find(path, cwd)
+    text = file_context.text(path, "--store")
+    file = validated(path, text, read_tables(path, text), GatewayFile)
+    return path, _with_secret_paths(file.gateway, path, environ)
+
+
 def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> PolicySource | None:
     """The table `[policy]` of a gateway.toml alone; None: it has none. Raises ConfigError."""
     from .policy_in_force import with_folder
@@ -278,7 +287,7 @@ def _signed_policy(
     source = with_folder(for_all.policy, POLICY_FOLDER)
     bundle = in_force(source, Reading(_read, policy_file.read, hook_environ), candidate)
     if bundle.manifest is not None:
-        file_context.files_read[bundle.folder] = bundle.manifest
+        file_context.files_read[bundle.manifest_path] = bundle.manifest
     return source, bundle.checked(lambda layer: check_programs(layer, hook_environ, _ownership()))
 
 

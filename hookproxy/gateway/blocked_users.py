@@ -146,16 +146,8 @@ class BlockedUsers:
         there: dict[str, Decision] = {}
         superseded: list[bytes] = []
         for raw in members:
-<<<<<<< HEAD
-            try:
-                decision = msgspec.json.decode(raw, type=Decision)
-            except (msgspec.MsgspecError, RecursionError):  # of another version of hookproxy
-                continue
-            if decision.replaces(there.get(decision.user)):
-=======
             decision = self._decoded(raw)
             if decision is not None and decision.replaces(there.get(decision.user)):
->>>>>>> main
                 there[decision.user] = decision
         if self._learn(there.values()):
             self._tell(self._write())
@@ -179,17 +171,9 @@ class BlockedUsers:
         if self._sealed.keys():
             return self._sealed.open(raw, Decision, _SEALED, self._key)
         try:
-<<<<<<< HEAD
-            decision = msgspec.json.decode(raw, type=Decision)
-        except (msgspec.MsgspecError, RecursionError):
-            return False
-        known = self._decisions.get(decision.user)
-        return known is not None and known.replaces(decision)
-=======
             return msgspec.json.decode(raw, type=Decision)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             return None
->>>>>>> main
 
     def _learn(self, decisions: Iterable[Decision]) -> bool:
         """Take what counts more than what is known. False: nothing does."""

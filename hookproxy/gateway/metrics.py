@@ -89,6 +89,8 @@ class Metrics:
         """Calls that were refused because they could not be recorded."""
         self.audit_up = True
         """The audit could be written the last time."""
+        self.audit_unsigned: Callable[[], int] | None = None
+        """Returns how many lines wait for a signed checkpoint; None: nothing is signed."""
         self.policy_changed = 0
         """Files that have changed since the policy was read."""
         self.policy_updates: PolicyUpdateCounts | None = None
@@ -181,6 +183,9 @@ class Metrics:
         ):
             yield from header(f"hookproxy_audit_{name}_total", "counter", text)
             yield sample(f"hookproxy_audit_{name}_total", (), count)
+        if self.audit_unsigned is not None:
+            yield from header("hookproxy_audit_unsigned_lines", "gauge", "Lines that wait for a signed checkpoint.")
+            yield sample("hookproxy_audit_unsigned_lines", (), self.audit_unsigned())
 
 
 class PolicyUpdateCounts:

@@ -216,6 +216,23 @@ class Store:
         except StoreUnavailable as problem:
             raise self._unavailable(str(problem)) from None
 
+    async def ask_once(self, *words: Argument) -> object:
+        """The response to a command, over a connection of its own: for a program that ends then.
+
+        Raises StoreUnavailable.
+        """
+        try:
+            with anyio.fail_after(_SECONDS):
+                (response,) = await self._send([words])
+        except Exception as problem:  # as in `_send_commands`
+            response = problem
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._close()
+        if isinstance(response, Exception):
+            raise StoreUnavailable(_why(response))
+        return response
+
     async def run_script(self, type_: type[_T], script: str, keys: Sequence[str], *arguments: Argument) -> _T:
         """The response to a script with these keys, which is of this type. Raises StoreUnavailable."""
         return self.checked(type_, await self.ask("EVAL", script, len(keys), *keys, *arguments))
