@@ -25,6 +25,8 @@ from ..policy.bounds import Bound
 from ..processes import service
 from ..processes.process_tree import available_memory
 from ..protocol.request_state import SealKey
+from ..sandbox.installation import Surroundings
+from ..sandbox.table import Sandbox
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
@@ -36,6 +38,7 @@ from .parse import read_tables, validated
 from .people import check_people, check_permission_rules_for_users, rules_for_users
 from .policy_digest import PolicyParts, contents_of, parts_of, version_of
 from .secret_files import with_credentials_folder
+from .server_sandbox import NOWHERE, check_sandboxes, own_files, sandbox_of, surroundings
 
 if TYPE_CHECKING:
     from ..model.policy_source import PolicyBundle, PolicySource
@@ -67,6 +70,10 @@ class GatewayServer(Struct, frozen=True):
     loaded: Loaded
     rules_for_users: tuple[tuple[UserRules, Mapping[str, str]], ...]
     """Permission rules for some people only, each table with the places of its rules, as `Settings.rule_places`."""
+    sandbox: Sandbox | None
+    """What its process may reach; None: everything, or it has no process."""
+    surroundings: Surroundings
+    """What no server may reach, for the search for what its program needs."""
     roots: tuple[tuple[str, str], ...] | None = ()
     """Address and name of each folder that the server gets as a root; None: those that agents name themselves."""
 
@@ -80,6 +87,7 @@ class GatewayServer(Struct, frozen=True):
         return (
             any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
             or self.cwd != other.cwd
+            or self.sandbox != other.sandbox
             or self.credentials != other.credentials
             or self.roots != other.roots
         )
@@ -201,12 +209,18 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
                 complete(_overlaid(for_all, layer), file_context, bundle=signed), file.roles, f"{path}: servers.{name}"
             ),
             (*rules, *(signed.rules if signed is not None else ())),
+            sandbox_of(table, path, text, within),
+            NOWHERE,
             _roots(table, path, text, within),
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
+    own = own_files(path, file.gateway, servers, environ)
+    check_sandboxes(path, text, servers, own)
+    around = surroundings(servers, own)
+    servers = {name: replace(server, surroundings=around) for name, server in servers.items()}
     loaded = [server.loaded for server in servers.values()]
     parts = parts_of(file_context.files_read, loaded, hook_environ, os.path.dirname(path))
     return GatewayConfig(

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, field
 
 from ..model.sizes import SIZE
+from ..sandbox.table import MEMORY, PROCESSES
 from .models import MAX_CALLS, MIN_MESSAGE_BYTES, ConfigFile, Permissions, Table
 
 _Text = Annotated[str, Meta(min_length=1)]
@@ -117,6 +118,25 @@ class AuditExport(Table, frozen=True):
     """Trust the certificates in this file instead of the system's."""
 
 
+class SandboxTable(Table, frozen=True):
+    """What the process of a server may reach, besides the system's programs and its own. A relative path starts from
+    the folder of gateway.toml, and `~` is the home folder of the account that the server runs as.
+    """
+
+    read: list[_Text] = field(default_factory=list)
+    """Folders and files that it may read."""
+    write: list[_Text] = field(default_factory=list)
+    """Folders and files that it may read and write, besides its working folder."""
+    network: Literal["all", "none"] = "all"
+    """ "none": it reaches no network, and not this machine's own addresses either."""
+    env: list[_Text] = field(default_factory=list)
+    """Names of variables of the gateway's environment that it gets, such as HTTPS_PROXY."""
+    memory: Annotated[str, Meta(pattern=SIZE)] = MEMORY
+    """How much memory it may use, such as "1GiB"; each of its processes for itself, unless the gateway has a cgroup."""
+    processes: Annotated[int, Meta(ge=1, le=1_000_000)] = PROCESSES
+    """How many processes and threads it may have."""
+
+
 _Size = Annotated[str, Meta(pattern=SIZE)]
 
 
@@ -192,6 +212,10 @@ class GatewayTable(Table, frozen=True):
     """The account that hooks run as, with its groups and its HOME. The gateway must run as root for it, and the account
     must not be one of the gateway's users. Hooks of the type python, which run inside of the gateway, are not possible
     then. Default: the gateway's own account.
+    """
+    sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"
+    """What keeps the processes of servers apart from the gateway: bubblewrap, or else Landlock. Default: the first of
+    these that works here. If none does, a gateway that starts servers in a sandbox does not start.
     """
     per_user: PerUser = field(default_factory=PerUser)
     """How many sessions one user may have, and how much memory."""
@@ -299,7 +323,13 @@ class ServerTable(ConfigFile, frozen=True):
     Hooks do not get them, and the audit log does not contain them.
     """
     cwd: _Text | None = None
-    """The folder in which the server runs, and hooks with it. Default: the folder of gateway.toml."""
+    """The folder in which the server runs, and hooks with it. The server may write it. Default: a folder of its own for
+    each server and user below the gateway's state folder, and for hooks the folder of gateway.toml.
+    """
+    sandbox: Literal["off"] | SandboxTable = field(default_factory=SandboxTable)
+    """What the server's process may reach. "off" starts it without a sandbox: then it can do whatever the gateway's
+    account can, such as read the gateway's secrets and change its audit.
+    """
     user: _Text | None = None
     """The account that the server runs as. The gateway must run as root for it. Default: the gateway's own."""
     share: Literal["session", "user", "all"] = "session"

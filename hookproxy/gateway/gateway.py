@@ -25,6 +25,7 @@ from ..session.running_calls import OpenCalls
 from ..transports.accounts import Accounts
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
+from . import server_process
 from .audit_health import AuditHealth
 from .blocked_users import BlockedUsers
 from .capacity import Capacity, Claim, Full
@@ -265,6 +266,7 @@ class Gateway:
         self.metrics.ended_for_memory = self.memory.ended
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
+        self.metrics.sandboxes = server_process.kinds(self.config)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving, bundle=self.config.bundle)
 
     def note_dropped(self, server: str) -> None:

@@ -73,6 +73,8 @@ class Metrics:
         """Bytes that the processes of each server use."""
         self.ended_for_memory: Mapping[str, int] = {}
         """Processes of each server that were ended because they used too much."""
+        self.sandboxes: Mapping[str, str] = {}
+        """What confines the process of each server that has one: bubblewrap, landlock, or off."""
         self.store_up: bool | None = None
         """Whether the store can be reached; None: there is none."""
         self.audit_sent = 0
@@ -155,6 +157,9 @@ class Metrics:
         lines.append(sample("hookproxy_policy_info", _policy_labels(policy, bundle), 1))
         if self.policy_updates is not None:
             add(self.policy_updates.lines(bundle))
+        add(header("hookproxy_sandbox", "gauge", "What confines the processes of a server; off: nothing."))
+        kinds = sorted(self.sandboxes.items())
+        add(sample("hookproxy_sandbox", (("server", server), ("kind", kind)), 1) for server, kind in kinds)
         add(header("hookproxy_draining", "gauge", "1 while the gateway ends."))
         lines.append(sample("hookproxy_draining", (), int(draining)))
         add(header("hookproxy_policy_changed_files", "gauge", "Files that have changed since the policy was read."))

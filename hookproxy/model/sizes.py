@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-SIZE: Final = r"^[1-9][0-9]{0,11} ?(?:[KMGT]iB|[kMGT]B|B)\Z"
-"""How a configuration says it: a whole number with its unit."""
+SIZE: Final = r"^[0-9]{1,15} ?([kKMGT]B|[KMGT]iB|B)?\Z"
+"""How a configuration says it: a whole number with its unit; without one it is bytes."""
 
-_UNITS: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_UNITS_OF_TEN: Final = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS: Final = {"B": 1, **{f"{letter}iB": 1024**n for n, letter in enumerate("KMGT", 1)}}
+_OTHER_UNITS: Final = {f"{letter}B": 1000**n for n, letter in enumerate("KMGT", 1)} | {"kB": 1000, "": 1}
 
 
 def size_in_bytes(text: str) -> int:
     """The number of bytes of a text that matches SIZE."""
-    number, unit = re.split(r"(?<=\d) ?(?=[A-Za-z])", text, maxsplit=1)
-    return int(number) * (_UNITS | _UNITS_OF_TEN)[unit]
+    number, unit = re.split(r"(?<=\d) ?(?=[A-Za-z]|\Z)", text, maxsplit=1)
+    factor: int = (_UNITS | _OTHER_UNITS)[unit]
+    return int(number) * factor
 
 
 def shown_size(size: int) -> str:
