@@ -12,6 +12,7 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..dialects.shared.hook_file import suggestion
@@ -142,7 +143,13 @@ def _source(options: Namespace) -> PolicySource:
 def _own_source(options: Namespace) -> tuple[PolicySource, str]:
     """The table `[policy]`, and the name of who has started this, which then has the rights of the folder's owner."""
     policy = _source(options)
-    return policy, _name_of(os.getuid()) if options.config is None else _as_owner(policy.folder)
+    if options.config is not None:
+        return policy, _as_owner(policy.folder)
+    from ..trust.managed_files import resolved
+
+    with suppress(FileNotFoundError), resolved(policy.folder):  # nobody else can put something else in its place
+        pass
+    return policy, _name_of(os.getuid())
 
 
 def _try(options: Namespace) -> Callable[[str], None]:

@@ -77,7 +77,6 @@ async def accept_connections(
         with accepting:
             while True:
                 await anyio.wait_readable(listener)
-                is_short = spare.is_short
                 try:
                     connection, _ = listener.accept()
                 except BlockingIOError:
@@ -90,6 +89,7 @@ async def accept_connections(
                         await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
                     continue
                 spare.refill()
+                is_short = spare.is_short  # it has one of those that are kept
                 if why_not and not is_short:
                     why_not = ""
                     report("connections are accepted again")
@@ -194,7 +194,7 @@ class _Connection(Struct, eq=False):
         source, sink = os.dup(self._peer.fileno()), -1
         try:
             sink = os.dup(source)
-            session = self._gateway.admit(principal, wanted.server, wanted.cwd)
+            session = await self._gateway.admit_when_room(principal, wanted.server, wanted.cwd)
         except BaseException:
             close_all([fd for fd in (source, sink) if fd >= 0])
             raise
