@@ -81,7 +81,7 @@ def test_a_user_has_so_many_sessions_and_others_have_theirs(gateway: Gateway) ->
     gateway.admit(ALICE, "closed")
     assert refusal(gateway, ALICE, "open").reason is HTTPStatus.TOO_MANY_REQUESTS
     gateway.admit(BOB, "open")
-    gateway.sessions.discard(first)
+    gateway.forget(first)
     gateway.admit(ALICE, "open")
 
 
