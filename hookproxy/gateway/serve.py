@@ -114,6 +114,8 @@ async def _serve(
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report, listening.state_folder)
         gateway.servers.on_dropped = gateway.note_dropped
+        gateway.servers.on_start = gateway.memory.add
+        tasks.start_soon(gateway.memory.watch, gateway.capacity)
         gateway.feed, feed.approvers = feed, GatewayApprovers(gateway)
         gateway.spare = SpareDescriptors()
         tasks.start_soon(UserWatch(gateway, report).watch)
