@@ -263,6 +263,7 @@ class Gateway:
                 session.end("the session ends, because its account belongs to somebody else now")
             else:
                 self._change(session, partial(session.change_user, user))
+        self.end_blocked()  # the name may be known only now
 
     def _change(self, session: GatewaySession, change: Callable[[SessionPolicy], None]) -> None:
         """Change what holds for a session. One for which that is impossible ends."""
