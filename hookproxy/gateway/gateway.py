@@ -25,11 +25,13 @@ from ..protocol.request_state import SharedStates, UsedHere
 from ..session.running_calls import OpenCalls
 from ..transports.accounts import Accounts
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
+from ..transports.long_messages import LongMessages
 from ..transports.user_load import UserLoad
 from .audit_health import AuditHealth
 from .blocked_users import BlockedUsers
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
+from .pace import Pace
 from .roles import Rights, rights_of
 from .secrets import secrets_of_if_any, secrets_redacted
 from .session import GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
@@ -86,6 +88,9 @@ class Gateway:
         self.sessions: set[GatewaySession] = set()
         self._open_calls = WeakValueDictionary[str, OpenCalls]()  # by user; the user's sessions keep them
         self._loads = WeakValueDictionary[str, UserLoad]()  # over Unix sockets, as above
+        self.long_messages = LongMessages(report)
+        self.pace = Pace()
+        """How much of the event loop's time longer messages of each user have taken."""
         self.spare = SpareDescriptors(0)
         """What administrators and probes get when no other descriptors are left: `serve` keeps some."""
         self.leaving = False
@@ -195,6 +200,11 @@ class Gateway:
         for session in list(self.sessions):
             if self.blocked.blocks(session.identity.principal):
                 session.end(BLOCKED)
+
+    def delay(self, user: str) -> float:
+        """Seconds that the next longer message of this user waits, while others use the gateway."""
+        others = any(session.identity.principal.id != user for session in self.sessions)
+        return self.pace.delay(user) if others else 0.0
 
     def metrics_text(self) -> str:
         """The metrics, for Prometheus."""

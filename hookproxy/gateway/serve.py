@@ -151,6 +151,7 @@ async def _serve(
                 else:
                     manager.stopping()
                     tasks.start_soon(_drain, gateway, web, accepting if listening.unix_stays else [], tasks, report)
+        gateway.long_messages.close()
         tasks.cancel_scope.cancel()
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..policy.shared_state import Shared
     from ..protocol.request_state import RequestStates
     from ..session.live_feed import LiveFeed
+    from ..session.long_agent_lines import Look
     from ..session.running_calls import OpenCalls
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
@@ -68,6 +69,8 @@ class GatewaySession(Struct, eq=False, weakref=True):
     _proxy: Proxy | None = None
     _lifecycle: Lifecycle | None = None
     _has_ended: bool = False
+    look: Look | None = None
+    """What long lines of the agent go through; None: its channel has done that."""
     _end: ChangeEvent = field(default_factory=ChangeEvent)
     _withdrawn: str = ""  # why it must not begin
     _agent: Channel | None = None
@@ -123,8 +126,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         if isinstance(agent, TakesPassages):
             place = channel if isinstance(channel, OffersPassages) else self._proxy.relay.long_line
             place.find_passage = partial(self._proxy.open_passage, agent)
-        if isinstance(agent, OffersCalls):
-            self._proxy.relay.connect_calls(agent)
+        self._connect_calls(self._proxy, agent)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add_session(self._proxy, principal.name)
@@ -146,6 +148,13 @@ class GatewaySession(Struct, eq=False, weakref=True):
             self._load.keepers.discard(waiting)
             self._has_ended = True
             self._end.notify()
+
+    def _connect_calls(self, proxy: Proxy, agent: Channel) -> None:
+        """Let calls pass as the agent's channel has read them, or long ones be looked at first."""
+        if isinstance(agent, OffersCalls):
+            proxy.relay.connect_calls(agent)
+        elif self.look is not None:
+            proxy.relay.look_at_long_lines(self.look, proxy.spawn)
 
     def note_refusal(self, refused: RefusedMessage) -> bool:
         """Write the audit line of a message that was refused before it came to the proxy. False: there is no proxy."""
