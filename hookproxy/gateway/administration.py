@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.to_thread
 
+from ..audit.checkpoints import SIGNED
 from ..audit.hash_chain import rotations
 from ..model.errors import UserError, describe_error
 from ..model.principal import GROUP_SIGN, Principal
@@ -54,6 +55,7 @@ _MOST_UNKNOWN: Final = 64
 
 _ACCEPT_AGAIN_SECONDS: Final = 0.1
 _SEND_SECONDS: Final = 10.0  # that a reply may take: whoever does not read keeps nothing here
+_LENT: Final = 16  # spare descriptors for one request, which writes files of the audit, or reads the configuration
 _LOOK_UP_SECONDS: Final = 2.0  # that it may take to find the account of a name
 _SHORTEST_ID: Final = 4  # characters of a session's id: fewer may be a mistake
 _NOBODY: Final = "only root, the gateway's account and those whom [roles] names may do this"
@@ -94,8 +96,10 @@ class Administration:
                 except BlockingIOError:
                     continue
                 except OSError:  # mostly because there are no more descriptors, which the agents' listeners report
-                    await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
+                    if not self._gateway.spare.give():
+                        await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
                     continue
+                self._gateway.spare.refill()
                 connection.setblocking(False)
                 tasks.start_soon(self._serve, connection)
 
@@ -131,7 +135,8 @@ class Administration:
                 await _send(connection, encode(Reply(True)))
                 await self._serve_console(connection, Viewer(uid, "", rights.audits, user))
                 return
-            reply = await self._reply_to(request, user, rights, files)
+            with self._gateway.spare.lent(_LENT):
+                reply = await self._reply_to(request, user, rights, files)
         except UserError as problem:
             self._report(f"administration: {user.name} (uid {uid}) was refused: {problem.message}")
             reply = Reply(False, (problem.message,), problem.hint)
@@ -257,12 +262,12 @@ class Administration:
         return Reply(True, (*(f"{one.user} is allowed again" for one in decisions), *dict.fromkeys(problems)))
 
     def _audit(self, files: list[int]) -> Reply:
-        """The audit files of all servers, each with those that were rotated, as descriptors."""
+        """The audit files of all servers as descriptors, each with those that were rotated and its last checkpoint."""
         paths: list[str] = []
         for path in self._audits():
-            for number in (*sorted(rotations(path)), 0):
+            for suffix in (*(f".{number}" for number in sorted(rotations(path))), "", SIGNED):
                 with contextlib.suppress(FileNotFoundError):
-                    name = f"{path}.{number}" if number else path
+                    name = path + suffix
                     files.append(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
                     paths.append(name)
         if not paths:

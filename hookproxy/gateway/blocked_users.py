@@ -22,9 +22,11 @@ from msgspec import Struct
 from ..files.replace import replace_file
 from ..model.errors import ConfigError
 from ..model.principal import Principal
+from ..network.store_responses import MOST_VALUES
 from ..policy.shared_state import StoreUnavailable
 from ..processes import service
 from ..trust.managed_files import Ownership, read_owned
+from .sealed_values import SealedValues
 
 if TYPE_CHECKING:
     from .store import Store
@@ -39,6 +41,7 @@ _FORGET_SECONDS: Final = 90.0 * 86_400
 """After which it is forgotten that somebody was allowed again: a gateway that was away for so long blocks once more."""
 
 _VERSION: Final = 1
+_SEALED: Final = "users"  # what such values are sealed for
 
 
 class Decision(Struct, frozen=True):
@@ -67,10 +70,14 @@ class _File(Struct):
 class BlockedUsers:
     """All decisions, and who is blocked by them."""
 
-    def __init__(self, path: str, store: Store | None, report: Callable[[str], None]) -> None:
-        """`path` is that of the file; empty: there is none. Raises ConfigError if it cannot be used."""
+    def __init__(self, path: str, store: Store | None, sealed: SealedValues, report: Callable[[str], None]) -> None:
+        """`path` is that of the file; empty: there is none. Raises ConfigError if it cannot be used.
+
+        With seal keys, only who has one can block and allow by way of the store.
+        """
         self._path = path
         self._store = store
+        self._sealed = sealed
         self._report = report
         self._key = f"{store.prefix}users" if store is not None else ""
         self._decisions: dict[str, Decision] = {}
@@ -129,36 +136,44 @@ class BlockedUsers:
             return
         try:
             await self._share_with(self._store)
-        except (StoreUnavailable, msgspec.MsgspecError):  # the store has reported it, or has something else there
+        except StoreUnavailable:  # the store has reported it
             return
 
     async def _share_with(self, store: Store) -> None:
-        members = msgspec.convert(await store.ask("SMEMBERS", self._key), set[bytes])
+        members = store.checked(frozenset[bytes], await store.ask("SMEMBERS", self._key))
+        if len(self._decisions) + len(members) > MOST_VALUES:  # such a store invents them
+            raise store.nonsense()
         there: dict[str, Decision] = {}
         superseded: list[bytes] = []
         for raw in members:
-            try:
-                decision = msgspec.json.decode(raw, type=Decision)
-            except msgspec.MsgspecError:  # of another version of hookproxy
-                continue
-            if decision.replaces(there.get(decision.user)):
+            decision = self._decoded(raw)
+            if decision is not None and decision.replaces(there.get(decision.user)):
                 there[decision.user] = decision
         if self._learn(there.values()):
             self._tell(self._write())
         missing = [one for one in self._decisions.values() if one.replaces(there.get(one.user))]
         if missing:
-            await store.ask("SADD", self._key, *map(msgspec.json.encode, missing))
+            await store.ask("SADD", self._key, *map(self._encoded, missing))
             superseded = [raw for raw in members if self._is_superseded(raw)]
         if superseded:
             await store.ask("SREM", self._key, *superseded)
 
     def _is_superseded(self, raw: bytes) -> bool:
+        decision = self._decoded(raw)
+        known = None if decision is None else self._decisions.get(decision.user)
+        return decision is not None and known is not None and known.replaces(decision)
+
+    def _encoded(self, decision: Decision) -> bytes:
+        return self._sealed.seal(decision, _SEALED, self._key) if self._sealed.keys() else msgspec.json.encode(decision)
+
+    def _decoded(self, raw: bytes) -> Decision | None:
+        """A decision in the store; None: it is of another version of hookproxy, or of somebody without the key."""
+        if self._sealed.keys():
+            return self._sealed.open(raw, Decision, _SEALED, self._key)
         try:
-            decision = msgspec.json.decode(raw, type=Decision)
-        except msgspec.MsgspecError:
-            return False
-        known = self._decisions.get(decision.user)
-        return known is not None and known.replaces(decision)
+            return msgspec.json.decode(raw, type=Decision)
+        except (msgspec.MsgspecError, RecursionError):
+            return None
 
     def _learn(self, decisions: Iterable[Decision]) -> bool:
         """Take what counts more than what is known. False: nothing does."""

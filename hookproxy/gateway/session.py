@@ -22,7 +22,7 @@ from ..protocol.roots import Roots
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
-from ..transports.channel import FailsWaiting, OffersCalls, OffersPassages, TakesPassages
+from ..transports.channel import FailsWaiting, OffersCalls, OffersPassages, SaysWhyEnded, TakesPassages
 from ..transports.shared_server import SessionChannel
 from .hooks_account import environment_account
 from .secrets import report_without_secrets, secrets_of, secrets_redacted
@@ -72,6 +72,8 @@ class GatewaySession(Struct, eq=False, weakref=True):
     look: Look | None = None
     """What long lines of the agent go through; None: its channel has done that."""
     _end: ChangeEvent = field(default_factory=ChangeEvent)
+    on_end: Callable[[], None] = lambda: None
+    """Called when it has ended, or was never run."""
     _withdrawn: str = ""  # why it must not begin
     _agent: Channel | None = None
     is_ending: bool = False
@@ -123,10 +125,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         self._proxy.calls.reports_of_tools = policy.reports_of_tools
         self._proxy.use_secrets(secrets_of(server))
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
-        if isinstance(agent, TakesPassages):
-            place = channel if isinstance(channel, OffersPassages) else self._proxy.relay.long_line
-            place.find_passage = partial(self._proxy.open_passage, agent)
-        self._connect_calls(self._proxy, agent)
+        _connect(self._proxy, agent, channel, server_end, self.look)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add_session(self._proxy, principal.name)
@@ -148,13 +147,6 @@ class GatewaySession(Struct, eq=False, weakref=True):
             self._load.keepers.discard(waiting)
             self._has_ended = True
             self._end.notify()
-
-    def _connect_calls(self, proxy: Proxy, agent: Channel) -> None:
-        """Let calls pass as the agent's channel has read them, or long ones be looked at first."""
-        if isinstance(agent, OffersCalls):
-            proxy.relay.connect_calls(agent)
-        elif self.look is not None:
-            proxy.relay.look_at_long_lines(self.look, proxy.spawn)
 
     def note_refusal(self, refused: RefusedMessage) -> bool:
         """Write the audit line of a message that was refused before it came to the proxy. False: there is no proxy."""
@@ -249,6 +241,19 @@ class GatewaySession(Struct, eq=False, weakref=True):
             self.end_reason = _DRAINING
             self._lifecycle.end_by_signal(signal.SIGTERM)
             await self._end.until(lambda: self._has_ended)
+
+
+def _connect(proxy: Proxy, agent: Channel, server: Channel, server_end: ServerEnd, look: Look | None) -> None:
+    """Tell the agent's channel what it can use of the server's, and of the proxy."""
+    if isinstance(agent, TakesPassages):
+        place = server if isinstance(server, OffersPassages) else proxy.relay.long_line
+        place.find_passage = partial(proxy.open_passage, agent)
+    if isinstance(agent, OffersCalls):
+        proxy.relay.connect_calls(agent)
+    elif look is not None:
+        proxy.relay.look_at_long_lines(look, proxy.spawn)
+    if isinstance(agent, SaysWhyEnded):
+        agent.why_ended = server_end.why_we_ended_it
 
 
 class MeteredAudit(Audit):

@@ -195,7 +195,7 @@ class _Connection(Struct, eq=False):
         source, sink = os.dup(self._peer.fileno()), -1
         try:
             sink = os.dup(source)
-            session = self._gateway.admit(principal, wanted.server, wanted.cwd)
+            session = await self._gateway.admit_when_room(principal, wanted.server, wanted.cwd)
             session.look = LongLook(self._gateway, principal.id)
         except BaseException:
             close_all([fd for fd in (source, sink) if fd >= 0])

@@ -68,7 +68,7 @@ class Client:
         self._in_flight = InFlight(wire)
         self._handshake = Handshake(wire, self._in_flight)
         self.old = OldTransport(wire, self._in_flight, self._handshake)
-        self._responses = Responses(wire, limit, self._in_flight, self._handshake, self.old)
+        self._responses = Responses(wire, limit, self._in_flight, self._handshake, self.old, self._refuse)
         self._outcomes = Outcomes(wire, self._in_flight, self._handshake, self.old, self._responses, patience)
         self._in_flight.on_over = self._over
         self._life = Life.RUNNING
