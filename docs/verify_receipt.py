@@ -201,7 +201,7 @@ def sentence(record, checkpoint):
     who = record.get("user", "?")
     what = f"{record.get('server')}/{record.get('tool')}: {record.get('decision') or 'none'}, {record.get('result')}"
     where = f"checkpoint {checkpoint['number']} of {checkpoint['host']}:{checkpoint['path']} ({checkpoint['time']})"
-    return visible(f"proven: {record['time']} {who} {what}; {where}, signed by {checkpoint['key']}")
+    return visible(f"proven: {record.get('time')} {who} {what}; {where}, signed by {checkpoint['key']}")
 
 
 def visible(text):

@@ -135,6 +135,10 @@ class AppendFile:
         finally:
             self._lock.release()
 
+    def lines_back(self) -> Iterator[bytes]:
+        """All lines from the last to the first, without the lock: others may write meanwhile. Raises OSError."""
+        return self._lines_back(*self._opened())
+
     def sync(self) -> None:
         """Wait until all lines are on the disk. Raises OSError."""
         file, _ = self._opened()

@@ -26,7 +26,7 @@ SIGNED: Final = ".signed"
 FORMAT: Final = "hookproxy audit checkpoint 1"
 """It is signed, too: so a signature is never one of something else."""
 
-_MARK: Final = b'"checkpoint":{'
+_MARK: Final = b'"checkpoint"'
 LONGEST: Final = 16_384
 """Bytes of the longest line with a checkpoint: a path has at most 4,096, and JSON may double them."""
 
@@ -63,9 +63,16 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     """The id of the process that has made it."""
     key: str
     """The name of the key, as `ssh-keygen -l` shows it."""
+    instance: str = ""
+    """The name of the gateway that has made it; empty: it has none."""
     closed: bool = False
     """The process has ended in order: it writes nothing after this."""
     lost: Lost | None = None
+
+    @property
+    def writer(self) -> str:
+        """Who has made it, as a store knows it: a gateway by its name, everybody else by the machine."""
+        return self.instance or self.host
 
     @property
     def signed_text(self) -> bytes:

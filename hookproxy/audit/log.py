@@ -134,7 +134,7 @@ class Audit:
         if self._sealer is None and self._settings.audit_sign_key:
             from . import sealer
 
-            self._sealer = sealer.acquire(self.path, _file_options(self._settings, self.path), self._settings)
+            self._sealer = sealer.acquire(self.path, file_options(self._settings, self.path), self._settings)
             if self._report_problem is not None:
                 self._sealer.report = self._report_problem
         return self._file
@@ -296,10 +296,11 @@ class WaitingLines:
 def _append_file(settings: Settings, path: str) -> AppendFile:
     from .append_file import AppendFile
 
-    return AppendFile(path, _file_options(settings, path))
+    return AppendFile(path, file_options(settings, path))
 
 
-def _file_options(settings: Settings, path: str) -> FileOptions:
+def file_options(settings: Settings, path: str) -> FileOptions:
+    """How the audit file at this path is written."""
     from .opened_file import FileOptions
 
     return FileOptions(

@@ -66,14 +66,18 @@ class Sealer:
         self.path = path
         self.newest: Signed | None = None
         """The last checkpoint of this process."""
+        self.instance = ""
+        """The name of this gateway, for its checkpoints; empty: none."""
         self.report: Report = lambda _text: None
         """Reports problems, from another thread."""
         self._settings = settings
-        self._shared = options.shared
+        self._shared, self._keeps = options.shared, options.keep
         self._signer: Signer | None = None  # read in the thread, with the first line
         self._file = AppendFile(path, options)
         self._run = os.urandom(_RUN_BYTES).hex()
         self._copies: list[Signed] = []  # elsewhere, of earlier processes
+        self._compare: list[Signed] = []  # they, and the one beside the audit
+        self._there: list[Signed] = []  # the last ones of the audit
         self._compared = False
         self._changed = Condition()
         self._unsigned = 0  # lines
@@ -167,6 +171,8 @@ class Sealer:
         """Write a checkpoint if there are lines to be signed. Returns why it could not be written, or nothing."""
         try:
             signer = self._signer = self._signer or read_signer(self._settings.audit_sign_key)
+            if not self._compared:
+                self._read_copies()
             self._file.append_after(
                 _is_checkpoint, lambda segment: self._line_of(segment, signer, closed=closed), self._most_bytes()
             )
@@ -204,6 +210,7 @@ class Sealer:
             self.path.encode(errors="replace").decode(),
             self._run,
             signer.name,
+            self.instance,
             closed,
             lost,
         )
@@ -225,19 +232,30 @@ class Sealer:
 
     # --- the copies ---
 
-    def _lost(self, last: Signed | None) -> Lost | None:
-        """What the copies have and the audit has not; `last` is its last checkpoint."""
+    def _read_copies(self) -> None:
+        """Read the copy beside the audit, and the checkpoints of the audit as far back as the copies go."""
         copies = list(self._copies)
         with suppress(FileNotFoundError):
             copies += _read_copy(self.path + SIGNED)
-        if last is not None and not copies:
+        self._compare, self._there = copies, []
+        first = min((copy.checkpoint.number for copy in copies), default=sys.maxsize)
+        for line in self._file.lines_back() if copies else ():
+            if (signed := checkpoints.read(line)) is not None:
+                self._there.append(signed)
+                if signed.checkpoint.number <= first:
+                    return
+
+    def _lost(self, last: Signed | None) -> Lost | None:
+        """What the copies have and the audit has not; `last` is its last checkpoint."""
+        if last is not None and not self._compare:
             return Lost(0)
-        for copy in copies:
-            if last is None or copy.follows(last) or (copy.checkpoint.log != last.checkpoint.log):
-                return Lost(copy.checkpoint.number, copy.checkpoint.total, copy.checkpoint.head)
-            if copy.checkpoint.number == last.checkpoint.number and copy != last:
-                return Lost(copy.checkpoint.number, copy.checkpoint.total, copy.checkpoint.head)
-        return None
+        gone = [copy.checkpoint for copy in self._compare if not (copy in self._there or self._is_too_old(copy))]
+        latest = max(gone, key=lambda checkpoint: checkpoint.number, default=None)
+        return None if latest is None else Lost(latest.number, latest.total, latest.head)
+
+    def _is_too_old(self, copy: Signed) -> bool:
+        """Its file was removed by `keep_files`, while the copy could not be replaced."""
+        return self._keeps > 0 and bool(self._there) and self._there[-1].follows(copy)
 
     def _keep_copy(self, signed: Signed) -> None:
         """Replace the copy beside the audit, unless another process has put a newer one there. Raises OSError."""

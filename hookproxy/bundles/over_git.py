@@ -23,6 +23,7 @@ from ..processes.short_command import output_of
 from . import archive, names
 from .over_http import authorization
 from .sources import Fetched, NotFetched, Source
+from .store import FETCHING
 
 _SECONDS: Final = 60.0  # for each command of git: a bundle has some kilobytes
 _FILE_BLOCKS: Final = 4 * archive.MOST_BYTES // 512
@@ -64,7 +65,7 @@ def fetch(source: Source, access: Access, folder: str, mark: str) -> Fetched:
 
     Blocks. Raises NotFetched, OSError.
     """
-    with tempfile.TemporaryDirectory(prefix=".git-", dir=folder) as work:
+    with tempfile.TemporaryDirectory(prefix=FETCHING, dir=folder) as work:
         git = _Git(work, source, access)
         listed = git.output("ls-remote", "--exit-code", "--", source.url, source.reference)
         if mark and listed.split(b"\t")[0] == mark.encode():

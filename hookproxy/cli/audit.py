@@ -36,6 +36,7 @@ _SESSION: Final = re.compile("[0-9a-f]{8}-[0-9a-f-]{0,27}")
 _TOOL: Final = re.compile(r"[\w-]+(/[\w-]+)?|[\w/-]*[*?][\w/*?-]*")
 """A tool's name, as SERVER/TOOL too, or a pattern. The name of a file has a suffix or several folders."""
 _POLL_INTERVAL: Final = 200  # milliseconds between two reads of a followed file: to a person, that is at once
+_LONGEST_COPIES: Final = 64 * 1024 * 1024  # bytes of a file with checkpoints: those of a year
 _BUFFER_SIZE: Final = 64 * 1024  # characters that are collected before they are written
 
 
@@ -291,19 +292,45 @@ def _check_signed(
 
 def _copies(options: Namespace, path: str) -> Iterator[Copy]:
     """The copies of checkpoints: those that options name, and the one beside the file. Raises UserError."""
-    from ..audit.checkpoints import LONGEST, SIGNED
+    from ..audit.checkpoints import SIGNED, read
     from ..audit.view.verify_signed import Copy
     from ..model.errors import file_hint
 
+    if options.store is not None:
+        yield _copy_of_store(options.store, path)
     for file in (*options.checkpoint, path + SIGNED):
         try:
             with open(file, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as copy:
-                yield Copy(file, copy.read(LONGEST))
+                lines = copy.read(_LONGEST_COPIES).splitlines()
+            found = [line for line in lines if read(line) is not None]  # a collector may keep whole lines, and many
+            yield from (Copy(file, line) for line in found or [b""])
         except FileNotFoundError as error:
             if file in options.checkpoint:
                 raise UserError(f"--checkpoint {file}: {error.strerror}", file_hint(file, error)) from None
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}", file_hint(file, error)) from None
+
+
+def _copy_of_store(config: str, path: str) -> Copy:
+    """The newest checkpoint that the store of a gateway.toml has for this audit. Raises UserError."""
+    import anyio
+
+    from ..audit.view.verify_signed import Copy, last_checkpoint
+    from ..config.gateway import gateway_table
+    from ..gateway.audit_signing import copy_from_store, writer_of
+
+    config, table = gateway_table(config, os.environ, working_directory())
+    if table.store is None:
+        raise UserError(f"--store {config}: it has no table [gateway.store]", "name the gateway.toml with the store")
+    last = last_checkpoint(path)  # the file may be a copy of the gateway's
+    writer, written = (writer_of(table), os.path.abspath(path)) if last is None else (last.writer, last.path)
+    copy = anyio.run(copy_from_store, table.store, os.path.dirname(config), writer, written)
+    if copy is None:
+        raise UserError(
+            f"the store at {table.store.url} has no checkpoint of {written} by {writer}",
+            "a gateway puts it there, with audit.sign_key; or it was removed from the store",
+        )
+    return Copy("the store", copy)
 
 
 def _signed_lines(signed: SignedCheck) -> Iterator[str]:
@@ -444,6 +471,11 @@ def subverb_parsers() -> dict[str, Parser]:
         default=[],
         metavar="FILE",
         help="a checkpoint that was kept elsewhere, such as a copy of FILE.signed: it must be in the file",
+    )
+    verify.add_argument(
+        "--store",
+        metavar="FILE",
+        help="a gateway.toml: the last checkpoint in the store that it names must be in the file",
     )
     receipt = Parser(
         "audit receipt",

@@ -13,7 +13,7 @@ from ..gateway.admin_messages import VERSION, Request
 from ..model.errors import UserError
 from .administration import ask_for_files
 
-_NUMBER: Final = re.compile(r"(.*)\.[0-9]+")  # of a file that was rotated
+_BESIDE: Final = re.compile(r"(.*)\.(?:[0-9]+|signed)")  # a file that was rotated, or the last signed checkpoint
 
 
 def copied(socket: str, wanted: str | None) -> str:
@@ -26,8 +26,8 @@ def copied(socket: str, wanted: str | None) -> str:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     bases: dict[str, None] = {}
     for path, descriptor in zip(reply.files, files, strict=True):
-        rotated = _NUMBER.fullmatch(path)
-        base = rotated[1] if rotated and rotated[1] in reply.files else path
+        beside = _BESIDE.fullmatch(path)
+        base = beside[1] if beside and beside[1] in reply.files else path
         if wanted not in (None, base):
             os.close(descriptor)
             continue
@@ -38,6 +38,6 @@ def copied(socket: str, wanted: str | None) -> str:
             break
     if len(bases) == 1:
         return os.path.join(folder, os.path.basename(next(iter(bases))))
-    known = ", ".join(path for path in reply.files if not _NUMBER.fullmatch(path))
+    known = ", ".join(path for path in reply.files if not _BESIDE.fullmatch(path))
     problem = "has several audit files" if bases else f"has no audit file {wanted}"
     raise UserError(f"the gateway {problem}", f"name one: hookproxy audit FILE --gateway; there is {known}")

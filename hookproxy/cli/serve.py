@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ..checks.startup_notes import with_lines
 from ..config.gateway import load_gateway
 from ..config.gateway_models import INSTANCE_NAME
-from ..gateway import service_manager
+from ..gateway import server_process, service_manager
 from ..gateway.http_listeners import http_addresses, listen, probes_address, tls_context
 from ..gateway.log import GatewayLog
 from ..gateway.start_checks import check_listening, check_policy
@@ -45,7 +45,8 @@ def main(arguments: Sequence[str]) -> int:
     def load(candidate: str = "") -> GatewayConfig:
         loaded = _named(load_gateway(options.config, os.environ, cwd, candidate), options.instance)
         check_policy(loaded)
-        return replace(loaded, notes=(*loaded.notes, *start_problems(loaded)))
+        server_process.check(loaded)
+        return replace(loaded, notes=(*loaded.notes, *server_process.notes(loaded), *start_problems(loaded)))
 
     config = load()
     inherited_state.reset()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
 from ..model.settings import FORMER_KEYS
+from ..model.sizes import SIZE
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -74,6 +75,7 @@ _EXAMPLES: Final = {
 
 
 _EXAMPLES_OF_PATTERNS: Final = {
+    SIZE: '"1GiB"',
     "^file:.": '"file:/etc/hookproxy/NAME"',
     "^http://": '"http://127.0.0.1:9090"',
     "^https?://[^/]": '"https://collector.example.com:4318"',

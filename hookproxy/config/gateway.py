@@ -21,11 +21,16 @@ from ..model.errors import ConfigError
 from ..model.hooks import Session
 from ..model.principal import Principal
 from ..model.settings import OnAsk, OnFailure, Settings
+from ..policy.bounds import Bound
 from ..processes import service
+from ..processes.process_tree import available_memory
 from ..protocol.request_state import SealKey
+from ..sandbox.installation import Surroundings
+from ..sandbox.table import Sandbox
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
+from .gateway_limits import bounds, check_limits, with_people
 from .gateway_models import GatewayFile, GatewayTable, Roles, ServerTable, UserRules
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile
@@ -33,6 +38,7 @@ from .parse import read_tables, validated
 from .people import check_people, check_permission_rules_for_users, rules_for_users
 from .policy_digest import PolicyParts, contents_of, parts_of, version_of
 from .secret_files import with_credentials_folder
+from .server_sandbox import NOWHERE, check_sandboxes, own_files, sandbox_of, surroundings
 
 if TYPE_CHECKING:
     from ..model.policy_source import PolicyBundle, PolicySource
@@ -64,6 +70,10 @@ class GatewayServer(Struct, frozen=True):
     loaded: Loaded
     rules_for_users: tuple[tuple[UserRules, Mapping[str, str]], ...]
     """Permission rules for some people only, each table with the places of its rules, as `Settings.rule_places`."""
+    sandbox: Sandbox | None
+    """What its process may reach; None: everything, or it has no process."""
+    surroundings: Surroundings
+    """What no server may reach, for the search for what its program needs."""
     roots: tuple[tuple[str, str], ...] | None = ()
     """Address and name of each folder that the server gets as a root; None: those that agents name themselves."""
 
@@ -77,6 +87,7 @@ class GatewayServer(Struct, frozen=True):
         return (
             any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
             or self.cwd != other.cwd
+            or self.sandbox != other.sandbox
             or self.credentials != other.credentials
             or self.roots != other.roots
         )
@@ -105,6 +116,14 @@ class GatewayServer(Struct, frozen=True):
     def settings_for(self, principal: Principal) -> Settings:
         """The settings of a session of this user."""
         settings = self.loaded.settings
+        if any(limit.users or limit.servers for limit in settings.limits):
+            mine = (
+                limit
+                for limit in settings.limits
+                if (not limit.users or principal.may_be_among(limit.users))
+                and (not limit.servers or self.name in limit.servers)
+            )
+            settings = replace(settings, limits=tuple(mine))
         for rules, places in self.rules_for_users:
             if principal.may_be_among(rules.users):
                 allow = rules.allow if principal.is_among(rules.users) else ()
@@ -124,6 +143,8 @@ class GatewayConfig(Struct, frozen=True):
     path: str
     gateway: GatewayTable
     servers: Mapping[str, GatewayServer]
+    bounds: tuple[Bound, ...]
+    """What users may have at a time."""
     roles: Roles
     people: tuple[tuple[str, str], ...]
     """Each name of a user or a group, the latter with `@` in front, and the key in the file that has it."""
@@ -159,10 +180,12 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)
     people = [*_check_roles(file.roles, path), *check_permission_rules_for_users(file.permissions, path, ())]
+    people += check_limits(file, path, text)
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
-    for_all = check_programs(layer_of(file, tables, path, text, file_context), hook_environ, _ownership())
+    layer = with_people(layer_of(file, tables, path, text, file_context), file.limits)
+    for_all = check_programs(layer, hook_environ, _ownership())
     rules_for_all = tuple(rules_for_users(file.permissions, path, text, ()))
     source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
     people += bundle.people if bundle is not None else ()
@@ -170,7 +193,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     for name, table in file.servers.items():
         within = ("servers", name)
         people += _check_server(table, path, text, within)
-        layer = layer_of(table, _tables_of(tables, name), path, text, file_context, within)
+        layer = with_people(layer_of(table, _tables_of(tables, name), path, text, file_context, within), table.limits)
         layer = check_programs(layer, hook_environ, _ownership())
         rules = (*rules_for_all, *rules_for_users(table.permissions, path, text, within))
         signed = None if bundle is None else bundle.for_server(name)
@@ -186,18 +209,25 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
                 complete(_overlaid(for_all, layer), file_context, bundle=signed), file.roles, f"{path}: servers.{name}"
             ),
             (*rules, *(signed.rules if signed is not None else ())),
+            sandbox_of(table, path, text, within),
+            NOWHERE,
             _roots(table, path, text, within),
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
+    own = own_files(path, file.gateway, servers, environ)
+    check_sandboxes(path, text, servers, own)
+    around = surroundings(servers, own)
+    servers = {name: replace(server, surroundings=around) for name, server in servers.items()}
     loaded = [server.loaded for server in servers.values()]
     parts = parts_of(file_context.files_read, loaded, hook_environ, os.path.dirname(path))
     return GatewayConfig(
         path,
         file.gateway,
         servers,
+        tuple(bounds(file, available_memory)),
         file.roles,
         tuple(people),
         tuple(_seal_keys(file.gateway, path, environ)),
@@ -228,6 +258,15 @@ def _of_gateway(loaded: Loaded, roles: Roles, place: str) -> Loaded:
         if settings.on_ask_fallback is OnFailure.ALLOW:
             raise ConfigError(place, 'on_ask_fallback = "allow" would approve calls that only roles.approver may', hint)
     return replace(loaded, settings=settings)
+
+
+def gateway_table(path: str, environ: Mapping[str, str], cwd: str) -> tuple[str, GatewayTable]:
+    """The table `[gateway]` of a gateway.toml alone, and the file's absolute path. Raises ConfigError."""
+    file_context = FileContext(environ, cwd, _read)
+    path = file_context.find(path, cwd)
+    text = file_context.text(path, "--store")
+    file = validated(path, text, read_tables(path, text), GatewayFile)
+    return path, _with_secret_paths(file.gateway, path, environ)
 
 
 def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> PolicySource | None:
@@ -262,7 +301,7 @@ def _signed_policy(
     source = with_folder(for_all.policy, POLICY_FOLDER)
     bundle = in_force(source, Reading(_read, policy_file.read, hook_environ), candidate)
     if bundle.manifest is not None:
-        file_context.files_read[bundle.folder] = bundle.manifest
+        file_context.files_read[bundle.manifest_path] = bundle.manifest
     return source, bundle.checked(lambda layer: check_programs(layer, hook_environ, _ownership()))
 
 

@@ -54,7 +54,7 @@ class InForce(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     manifest: FileSnapshot | None = None
     """It stands for all files of the policy."""
-    folder: str = ""
+    manifest_path: str = ""
     rules: Rules = ()
     people: tuple[tuple[str, str], ...] = ()
     servers: Mapping[str, PolicyContent] = {}
@@ -160,9 +160,8 @@ def _read(policy: PolicySource, folder: str, reading: Reading) -> InForce:
         notes = (f"{policy.place}: version {version} of {policy.ring} has expired at {expires} (on_expired)",)
     content = _content(folder, snapshots, reading)
     bundle = PolicyBundle(version, policy.ring, verified.digest, verified.manifest.expires_at)
-    stands_for_all = snapshots[os.path.join(folder, manifest.MANIFEST)]
-    layers = (content.layer,)
-    return InForce(layers, bundle, "", notes, stands_for_all, folder, content.rules, content.people, content.servers)
+    layers, path = (content.layer,), os.path.join(folder, manifest.MANIFEST)
+    return InForce(layers, bundle, "", notes, snapshots[path], path, content.rules, content.people, content.servers)
 
 
 def _content(folder: str, snapshots: Mapping[str, FileSnapshot], reading: Reading) -> PolicyContent:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.to_thread
 
+from ..audit.checkpoints import SIGNED
 from ..audit.hash_chain import rotations
 from ..model.errors import UserError, describe_error
 from ..model.principal import GROUP_SIGN, Principal
@@ -261,12 +262,12 @@ class Administration:
         return Reply(True, (*(f"{one.user} is allowed again" for one in decisions), *dict.fromkeys(problems)))
 
     def _audit(self, files: list[int]) -> Reply:
-        """The audit files of all servers, each with those that were rotated, as descriptors."""
+        """The audit files of all servers as descriptors, each with those that were rotated and its last checkpoint."""
         paths: list[str] = []
         for path in self._audits():
-            for number in (*sorted(rotations(path)), 0):
+            for suffix in (*(f".{number}" for number in sorted(rotations(path))), "", SIGNED):
                 with contextlib.suppress(FileNotFoundError):
-                    name = f"{path}.{number}" if number else path
+                    name = path + suffix
                     files.append(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
                     paths.append(name)
         if not paths:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -67,6 +67,14 @@ class Metrics:
         """Messages of shared servers that certainly belonged to no session, by server."""
         self.reloads: Counter[str] = Counter()
         """Attempts to change the policy, by `ok` or `error`."""
+        self.waiting_sessions = 0
+        """Sessions that wait for room."""
+        self.server_memory: Mapping[str, int] = {}
+        """Bytes that the processes of each server use."""
+        self.ended_for_memory: Mapping[str, int] = {}
+        """Processes of each server that were ended because they used too much."""
+        self.sandboxes: Mapping[str, str] = {}
+        """What confines the process of each server that has one: bubblewrap, landlock, or off."""
         self.store_up: bool | None = None
         """Whether the store can be reached; None: there is none."""
         self.audit_sent = 0
@@ -83,6 +91,8 @@ class Metrics:
         """Calls that were refused because they could not be recorded."""
         self.audit_up = True
         """The audit could be written the last time."""
+        self.audit_unsigned: Callable[[], int] | None = None
+        """Returns how many lines wait for a signed checkpoint; None: nothing is signed."""
         self.policy_changed = 0
         """Files that have changed since the policy was read."""
         self.policy_updates: PolicyUpdateCounts | None = None
@@ -121,6 +131,14 @@ class Metrics:
         for name, kind, text, label, counts in (
             ("hookproxy_sessions", "gauge", "Open sessions.", "server", sessions),
             ("hookproxy_sessions_refused_total", "counter", "Sessions not opened.", "server", self.refused_sessions),
+            ("hookproxy_server_memory_bytes", "gauge", "Memory of servers' processes.", "server", self.server_memory),
+            (
+                "hookproxy_servers_ended_total",
+                "counter",
+                "Server processes ended for their memory.",
+                "server",
+                self.ended_for_memory,
+            ),
             ("hookproxy_http_refused_total", "counter", "HTTP requests refused.", "status", self.refused_requests),
             (
                 "hookproxy_shared_dropped_total",
@@ -133,10 +151,15 @@ class Metrics:
         ):
             add(header(name, kind, text))
             add(sample(name, ((label, key),), count) for key, count in sorted(counts.items()))
+        add(header("hookproxy_sessions_waiting", "gauge", "Sessions that wait for room."))
+        lines.append(sample("hookproxy_sessions_waiting", (), self.waiting_sessions))
         add(header("hookproxy_policy_info", "gauge", "The version of the policy in force."))
         lines.append(sample("hookproxy_policy_info", _policy_labels(policy, bundle), 1))
         if self.policy_updates is not None:
             add(self.policy_updates.lines(bundle))
+        add(header("hookproxy_sandbox", "gauge", "What confines the processes of a server; off: nothing."))
+        kinds = sorted(self.sandboxes.items())
+        add(sample("hookproxy_sandbox", (("server", server), ("kind", kind)), 1) for server, kind in kinds)
         add(header("hookproxy_draining", "gauge", "1 while the gateway ends."))
         lines.append(sample("hookproxy_draining", (), int(draining)))
         add(header("hookproxy_policy_changed_files", "gauge", "Files that have changed since the policy was read."))
@@ -165,6 +188,9 @@ class Metrics:
         ):
             yield from header(f"hookproxy_audit_{name}_total", "counter", text)
             yield sample(f"hookproxy_audit_{name}_total", (), count)
+        if self.audit_unsigned is not None:
+            yield from header("hookproxy_audit_unsigned_lines", "gauge", "Lines that wait for a signed checkpoint.")
+            yield sample("hookproxy_audit_unsigned_lines", (), self.audit_unsigned())
 
 
 class PolicyUpdateCounts:

@@ -23,6 +23,7 @@ from ..session.live_feed import LiveFeed, open_feed
 from ..transports.event_loop import contain_failures
 from .administration import Administration
 from .approvers import GatewayApprovers
+from .audit_signing import AuditSigning
 from .authentication import authenticator, tokens_of_file
 from .gateway import Gateway
 from .log import GatewayLog
@@ -113,6 +114,8 @@ async def _serve(
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report, listening.state_folder)
         gateway.servers.on_dropped = gateway.note_dropped
+        gateway.servers.on_start = gateway.memory.add
+        tasks.start_soon(gateway.memory.watch, gateway.capacity)
         gateway.feed, feed.approvers = feed, GatewayApprovers(gateway)
         gateway.spare = SpareDescriptors()
         tasks.start_soon(UserWatch(gateway, report).watch)
@@ -121,6 +124,7 @@ async def _serve(
             await gateway.store.look()  # before the first call needs it
             tasks.start_soon(SharedApprovals(gateway.store, feed, lambda: gateway.seal_keys, report).share)
         tasks.start_soon(PolicyWatch(gateway, report).watch)
+        signing = await _begin_signing(gateway, report, tasks)
         await gateway.blocked.look()  # before the first session
         tasks.start_soon(gateway.blocked.share)
         if config.gateway.audit_export is not None:
@@ -150,8 +154,19 @@ async def _serve(
                     break
                 else:
                     manager.stopping()
-                    tasks.start_soon(_drain, gateway, web, accepting if listening.unix_stays else [], tasks, report)
+                    stops = accepting if listening.unix_stays else []
+                    tasks.start_soon(_drain, gateway, web, stops, tasks, report, signing.sign_now)
+        gateway.long_messages.close()
         tasks.cancel_scope.cancel()
+    gateway.health.watch(())
+    signing.close()
+
+
+async def _begin_signing(gateway: Gateway, report: GatewayLog, tasks: TaskGroup) -> AuditSigning:
+    signing = AuditSigning(gateway, report)
+    await signing.begin()
+    tasks.start_soon(signing.keep_copies)
+    return signing
 
 
 def _keep_policy_current(
@@ -283,7 +298,12 @@ def _changes(before: GatewayConfig, config: GatewayConfig) -> Iterator[str]:
 
 
 async def _drain(
-    gateway: Gateway, web: _Web | None, accepting: Sequence[anyio.CancelScope], tasks: TaskGroup, report: Report
+    gateway: Gateway,
+    web: _Web | None,
+    accepting: Sequence[anyio.CancelScope],
+    tasks: TaskGroup,
+    report: Report,
+    sign_audit: Callable[[], Awaitable[None]],
 ) -> None:
     """End so that no call is lost: what comes on open connections is handled, and others go to another gateway.
 
@@ -299,4 +319,5 @@ async def _drain(
         if web is not None:
             await web.drain()
     await gateway.drain(stateless=True)
+    await sign_audit()
     tasks.cancel_scope.cancel()

@@ -290,7 +290,7 @@ async def test_a_client_that_vanishes_takes_its_server_along(gateway: GatewayPro
     before = gateway.settled_descriptors
     agent = connect(scene, gateway)
     await agent.initialize()
-    server = (await agent.ask(request(1, "process")))["result"]["pid"]
+    server = gateway.server_pid((await agent.ask(request(1, "process")))["result"]["pid"])
     await agent.send(call(2, "hold"))
     await agent.notified("notifications/holding")
     agent.signal(signal.SIGKILL)
@@ -301,7 +301,7 @@ async def test_a_client_that_vanishes_takes_its_server_along(gateway: GatewayPro
 async def test_what_a_server_has_started_ends_with_its_session(gateway: GatewayProcess, scene: Scene) -> None:
     agent = connect(scene, gateway)
     await agent.initialize()
-    server = (await agent.ask(request(1, "process")))["result"]["pid"]
+    server = gateway.server_pid((await agent.ask(request(1, "process")))["result"]["pid"])
     await agent.send(call(2, "orphan", status=0))
     await ends(server)
     assert await agent.ended() == 1
@@ -316,7 +316,7 @@ async def test_nothing_is_left_after_kill_9_of_the_gateway(own_gateway: GatewayP
     own_gateway.reload(f'[[use]]\nfile = "{hooks}"\n{table("tools")}')
     agent = connect(scene, own_gateway)
     await agent.initialize()
-    server = (await agent.ask(request(1, "process")))["result"]["pid"]
+    server = own_gateway.server_pid((await agent.ask(request(1, "process")))["result"]["pid"])
     await agent.send(call(2, "echo"))
     hook = int(await gate.reached())
     await agent.ask(request(3, "process"))  # the hook may be here before the gateway has noted that it has started it
@@ -328,9 +328,12 @@ async def test_nothing_is_left_after_kill_9_of_the_gateway(own_gateway: GatewayP
 
 
 async def test_sigterm_lets_a_call_in_flight_end(own_gateway: GatewayProcess, scene: Scene) -> None:
+    (own_gateway.folder / "gates").mkdir()
+    go_on = scene.gate("go_on", own_gateway.folder / "gates")
+    sandbox = f'sandbox = {{ write = ["{own_gateway.folder}/gates"] }}'
+    own_gateway.reload(f"{AUDIT}\n{table('tools', sandbox)}")
     agent = connect(scene, own_gateway)
     await agent.initialize()
-    go_on = scene.gate("go_on")
     await agent.send(call(1, "deaf", say=go_on.arrival, listen=go_on.way))
     await agent.notified("notifications/deaf")
     own_gateway.process.terminate()
@@ -347,7 +350,7 @@ async def test_sigterm_lets_a_call_in_flight_end(own_gateway: GatewayProcess, sc
 async def test_a_second_sigterm_ends_at_once(own_gateway: GatewayProcess, scene: Scene) -> None:
     agent = connect(scene, own_gateway)
     await agent.initialize()
-    server = (await agent.ask(request(0, "process")))["result"]["pid"]
+    server = own_gateway.server_pid((await agent.ask(request(0, "process")))["result"]["pid"])
     await agent.send(call(1, "hold"))
     await agent.notified("notifications/holding")
     own_gateway.process.terminate()
@@ -641,7 +644,8 @@ async def test_secrets_reach_the_server_and_nothing_else(gateway: GatewayProcess
     await agent.initialize()
     process = (await agent.ask(request(1, "process")))["result"]
     assert process["env"]["TOKEN"] == SECRET
-    assert set(process["env"]) <= {"TOKEN", "E2E_ORPHAN", "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_CTYPE"}
+    own = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_CTYPE", "PWD"}
+    assert set(process["env"]) <= {"TOKEN", "E2E_ORPHAN", *own}
     assert SECRET not in json.dumps(process["argv"])
     await agent.ask(call(2, "echo", text=f"the agent says {SECRET}"))
     await agent.ask(call(3, "stderr", text=SECRET))
@@ -842,7 +846,7 @@ async def test_sigterm_ends_the_gateway_and_every_server(own_gateway: GatewayPro
     own_gateway.reload(table("tools", f'share = "{share}"'))
     agent = connect(scene, own_gateway)
     await agent.initialize()
-    server = (await agent.ask(request(1, "process")))["result"]["pid"]
+    server = own_gateway.server_pid((await agent.ask(request(1, "process")))["result"]["pid"])
     own_gateway.process.terminate()
     assert own_gateway.process.wait(10) == 0
     await ends(server, 1)

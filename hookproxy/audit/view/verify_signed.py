@@ -18,8 +18,10 @@ from ..checkpoints import SIGNED, Checkpoint, Signed, read
 from ..hash_chain import is_whole, line_hash
 from ..records import lines, open_older, parse_time, user_errors
 from ..signing_keys import verifies
+from .from_end import newest_first
 
 _MOST_PROBLEMS: Final = 10  # that are shown: one change is often several
+_OTHER: Final = "it was replaced, or it is another one"
 _Place = tuple[str, int]
 
 
@@ -96,6 +98,14 @@ def all_lines(paths: Sequence[str]) -> Iterator[tuple[bytes, _Place]]:
             for line in lines(file):
                 if not line.too_long and is_whole(line.raw):
                     yield line.raw, (path, line.number)
+
+
+def last_checkpoint(path: str) -> Checkpoint | None:
+    """The last checkpoint of an audit, whoever has signed it; None: it has none. Raises UserError."""
+    for raw in (raw for _, raw in newest_first(path)):
+        if (signed := read(raw)) is not None:
+            return signed.checkpoint
+    return None
 
 
 def check_signed(
@@ -200,7 +210,7 @@ class _Check:
             named = f"{copy.where} names checkpoint {checkpoint.number}, after {counted(checkpoint.total, 'line')}"
             problems.append(f"{path}: after its end, lines are missing: {named}, and {there}")
         elif not self._is_older(checkpoint):
-            problems.append(f"{copy.where}: checkpoint {checkpoint.number} is not in the audit: it is of another one")
+            problems.append(f"{copy.where}: checkpoint {checkpoint.number} is not in the audit: {_OTHER}")
 
     def _is_older(self, checkpoint: Checkpoint) -> bool:
         """It belongs to files that were removed as too old."""

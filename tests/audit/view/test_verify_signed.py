@@ -159,7 +159,7 @@ def test_checkpoints_of_two_audits_with_one_key_are_told_apart(tmp_path: Path, a
     assert any("not the next one" in problem for problem in audit.check().problems)
     audit.put(ours)
     audit.copy.write_bytes(other.copy.read_bytes())
-    assert "is not in the audit: it is of another one" in only(audit.check().problems)
+    assert "is not in the audit: it was replaced, or it is another one" in only(audit.check().problems)
     audit.copy.write_bytes(b"{}\n")
     assert "is not a checkpoint" in only(audit.check().problems)
 
@@ -304,3 +304,24 @@ def test_what_is_told_has_an_end(audit: SignedAudit) -> None:
     problems = audit.check().problems
     assert len(problems) == 11
     assert problems[-1].startswith("and ")
+
+
+def test_an_audit_that_goes_on_from_an_earlier_state_is_found_by_a_copy_of_the_other_one(audit: SignedAudit) -> None:
+    audit.kill()
+    elsewhere = audit.copy.read_bytes()  # of checkpoint 2
+    signed = read(audit.lines()[5])
+    assert signed is not None
+    audit.copy.write_bytes(signed.text)
+    audit.put(audit.lines()[:6])
+    for _ in range(2):
+        audit.start()
+        audit.write(1)
+        audit.seal()
+    assert audit.check().problems == []  # nobody can know
+    assert "it was replaced" in only(audit.check(elsewhere).problems)
+    audit.kill()
+    audit.start()
+    audit.sealer.expect(elsewhere)
+    audit.write(1)
+    audit.seal()
+    assert "checkpoint 2" in only(audit.reports)
