@@ -69,6 +69,12 @@ class Metrics:
         """Messages of shared servers that certainly belonged to no session, by server."""
         self.reloads: Counter[str] = Counter()
         """Attempts to change the policy, by `ok` or `error`."""
+        self.waiting_sessions = 0
+        """Sessions that wait for room."""
+        self.server_memory: Mapping[str, int] = {}
+        """Bytes that the processes of each server use."""
+        self.ended_for_memory: Mapping[str, int] = {}
+        """Processes of each server that were ended because they used too much."""
         self.sandboxes: Mapping[str, str] = {}
         """What confines the process of each server that has one: bubblewrap, landlock, or off."""
         self.store_up: bool | None = None
@@ -129,6 +135,14 @@ class Metrics:
         for name, kind, text, label, counts in (
             ("hookproxy_sessions", "gauge", "Open sessions.", "server", sessions),
             ("hookproxy_sessions_refused_total", "counter", "Sessions not opened.", "server", self.refused_sessions),
+            ("hookproxy_server_memory_bytes", "gauge", "Memory of servers' processes.", "server", self.server_memory),
+            (
+                "hookproxy_servers_ended_total",
+                "counter",
+                "Server processes ended for their memory.",
+                "server",
+                self.ended_for_memory,
+            ),
             ("hookproxy_http_refused_total", "counter", "HTTP requests refused.", "status", self.refused_requests),
             (
                 "hookproxy_shared_dropped_total",
@@ -141,6 +155,8 @@ class Metrics:
         ):
             add(header(name, kind, text))
             add(sample(name, ((label, key),), count) for key, count in sorted(counts.items()))
+        add(header("hookproxy_sessions_waiting", "gauge", "Sessions that wait for room."))
+        lines.append(sample("hookproxy_sessions_waiting", (), self.waiting_sessions))
         add(header("hookproxy_policy_info", "gauge", "The version of the policy in force."))
         lines.append(sample("hookproxy_policy_info", _policy_labels(policy, bundle), 1))
         if self.policy_updates is not None:
