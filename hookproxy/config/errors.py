@@ -177,7 +177,7 @@ def _example(at: Sequence[str | int], error: ErrorDetails, model: type[BaseModel
         return f"write {key} = {_default(at, model) or _EXAMPLES[kind]}"
     if kind in _BOUNDS:
         bound, more = _BOUNDS[kind]
-        return f"write {key} = {error['ctx'][bound]} {more}"
+        return f"write {key} = {error['ctx'][bound]:.15g} {more}"
     if kind in ("too_short", "string_too_short"):
         example = _EXAMPLES_OF_KEYS.get(key)
         return f"write {key} = {example}" if example else f"write something, or remove {'it' * (key != at[-1]) or key}"

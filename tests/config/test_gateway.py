@@ -156,7 +156,7 @@ COMMAND = 'command = ["cat"]\n'
         ('[[permissions.for]]\nusers = ["*"]\n[servers.a]\n' + COMMAND, "permissions.for[0].users[0]: '*' is not the"),
         (
             '[servers.a]\nurl = "https://x"\nheaders = { Authorization = "Bearer %{TOKEN}" }\n',
-            "gateway.toml:1: servers.a.headers.Authorization needs the credential TOKEN",
+            "gateway.toml:3: servers.a.headers.Authorization needs the credential TOKEN",
         ),
         ('[servers."a/b"]\n' + COMMAND, "gateway.toml:1: servers: 'a/b' is not a valid name"),
         ("[servers.a]\n" + COMMAND + '[[servers.a.use]]\nfile = "absent.json"\n', "absent.json"),
