@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -27,9 +27,11 @@ from .hash_chain import (
     CHECKPOINT_LINES,
     LAST,
     Tail,
+    backwards,
     checkpoint_of,
     continued,
     count_of,
+    is_whole,
     line_hash,
     predecessor,
     read_key,
@@ -44,6 +46,15 @@ _NEEDED_SPACE: Final = 1024 * 1024  # bytes that a file must be allowed to grow:
 _TOGETHER: Final = 64 * 1024  # bytes of lines that are appended in one write: other writers wait for its end
 _CHAIN_SIZE: Final = 160  # bytes that the chain's members add to a line
 _MAC_SIZE: Final = 100  # bytes that a number and a mac add
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """The end of the audit, from the last signed checkpoint on."""
+
+    lines: Sequence[bytes]
+    """The lines, that of the checkpoint included, without their line feeds."""
+    begins: bool
+    """The first of them is a checkpoint: else the log has none, or it is too far back."""
 
 
 class AppendFile:
@@ -100,6 +111,50 @@ class AppendFile:
         self.append(lines[0])
         return 1
 
+    def append_after(self, is_start: Callable[[bytes], bool], make: Callable[[Segment], bytes], most: int) -> bytes:
+        """Append a line that `make` makes of the lines since the last one that `is_start` finds.
+
+        Somewhat more than `most` bytes are read at most. Returns the line as it was written; nothing if `make` makes
+        none. Raises OSError.
+        """
+        file, size = self._locked()
+        try:
+            lines: list[bytes] = []
+            read, begins = 0, False
+            for line in self._lines_back(file, size):
+                if not is_whole(line):  # a torn one: the line after it confirms it
+                    continue
+                read += len(line)
+                lines.append(line)
+                if begins := is_start(line):
+                    break
+                if read > most:
+                    break
+            line = make(Segment(lines[::-1], begins))
+            return self._write(line, file, size, leave_space=False) if line else b""
+        finally:
+            self._lock.release()
+
+    def lines_back(self) -> Iterator[bytes]:
+        """All lines from the last to the first, without the lock: others may write meanwhile. Raises OSError."""
+        return self._lines_back(*self._opened())
+
+    def sync(self) -> None:
+        """Wait until all lines are on the disk. Raises OSError."""
+        file, _ = self._opened()
+        if file.is_regular:
+            os.fdatasync(file.fd) if hasattr(os, "fdatasync") else os.fsync(file.fd)
+
+    def _lines_back(self, file: OpenedFile, size: int) -> Iterator[bytes]:
+        """All lines from the last to the first, those of rotated files too. Raises OSError."""
+        yield from (line for _, line in backwards(file.fd, size))
+        for number in sorted(rotations(self._path), reverse=True):
+            fd = self._open_older(f"{self._path}.{number}")
+            try:
+                yield from (line for _, line in backwards(fd, os.fstat(fd).st_size))
+            finally:
+                os.close(fd)
+
     def close(self) -> None:
         """Close what is open, and write a checkpoint. The next line opens it again."""
         if self._file is not None:
@@ -117,8 +172,8 @@ class AppendFile:
 
     # --- writing a line ---
 
-    def _write(self, line: bytes, file: OpenedFile, size: int, leave_space: bool) -> None:
-        """Append a line to the open file, which has this size."""
+    def _write(self, line: bytes, file: OpenedFile, size: int, leave_space: bool) -> bytes:
+        """Append a line to the open file, which has this size. Returns it as it was written, without a line feed."""
         if leave_space:
             _check_space(file, size)
         if size > 0 and self._is_full(size + len(line)) and self._rotate(file):
@@ -132,6 +187,7 @@ class AppendFile:
             if self._key and self._tail.count % CHECKPOINT_LINES == 0:
                 with suppress(OSError):  # the line is written; that the checkpoint is old shows when it is verified
                     self._write_checkpoint()
+        return line[:-1]
 
     def _is_full(self, size: int) -> bool:
         added = _CHAIN_SIZE * self._options.chain + _MAC_SIZE * bool(self._options.key_file)
@@ -160,13 +216,16 @@ class AppendFile:
         before = predecessor(self._path)
         if not before:
             return tail
-        links = 0 if self._options.follows_links else os.O_NOFOLLOW  # rotation renames a link, not the linked file
-        fd = os.open(before, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = self._open_older(before)
         try:
             last = tail_of(fd, os.fstat(fd).st_size)
         finally:
             os.close(fd)
         return Tail(last.previous, tail.torn, os.path.basename(before), last.count)
+
+    def _open_older(self, path: str) -> int:
+        links = 0 if self._options.follows_links else os.O_NOFOLLOW  # rotation renames a link, not the linked file
+        return os.open(path, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _rotate(self, file: OpenedFile) -> bool:
         """Rename the full file; False: that is not possible, and the file goes on."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
 from collections.abc import Iterator
 from typing import Final
 
 import msgspec
+
+from .key_file import read_private
 
 _READ_SIZE: Final = 64 * 1024  # bytes read at first in the search for the last whole line
 _LONGEST_LINE: Final = 160 * 1024 * 1024  # bytes: the longest line that readers accept (`records.LONGEST`)
@@ -40,7 +41,6 @@ CHECKPOINT_LINES: Final = 100
 SHORTEST_KEY: Final = 32
 """Bytes of the shortest key: as many as HMAC-SHA256 has."""
 
-_LONGEST_KEY: Final = 4096  # bytes: a longer file is not a key
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -120,18 +120,7 @@ def _mac(key: bytes, text: bytes) -> str:
 
 def read_key(path: str) -> bytes:
     """The key of a keyed chain. Raises OSError, also if others may read the file, or if it is too short to be a key."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "is not a regular file", path)
-        if status.st_uid != os.geteuid():
-            raise OSError(errno.EPERM, "belongs to another account", path)
-        if status.st_mode & 0o077:
-            raise OSError(errno.EPERM, "may be read by other accounts: chmod 600 it", path)
-        key = os.read(fd, _LONGEST_KEY).strip(b"\n")
-    finally:
-        os.close(fd)
+    key = read_private(path).strip(b"\n")
     if len(key) < SHORTEST_KEY:
         raise OSError(errno.EINVAL, f"has fewer than {SHORTEST_KEY} bytes: it is not a key", path)
     return key

@@ -70,9 +70,12 @@ class Lines:
         """
         return self._encoded(self._members(record), record)
 
-    def of_note(self, text: str, session: Session | None = None) -> bytes:
-        """The line about something that belongs to no call; without a session, about the audit itself."""
-        return self._encoded({**_head(session), "note": text})
+    def of_note(self, text: str, session: Session | None = None, by: str = "") -> bytes:
+        """The line about something that belongs to no call; without a session, about the audit itself, or all sessions.
+
+        `by` is the id of who has done it.
+        """
+        return self._encoded({**_head(session), "note": text, **({"by": by} if by else {})})
 
     def of_refusal(self, session: Session, refusal: RefusedMessage) -> bytes:
         """The line about a message that was refused before it was a call."""

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from itertools import count
 from time import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -27,6 +27,8 @@ from .lines import TEXT_LIMIT, Lines, verdict_word
 
 if TYPE_CHECKING:
     from .append_file import AppendFile
+    from .opened_file import FileOptions
+    from .sealer import Sealer
     from .telemetry import Collector
 
 NOT_WRITTEN: Final = "the audit log cannot be written"
@@ -39,15 +41,47 @@ DEFERRED_SECONDS: Final = 0.02
 """A record that need not be written at once is written after this time: by then the call has been forwarded."""
 
 
+class AuditCounter(Protocol):
+    """Counts the lines of one or several audits."""
+
+    def written(self, lines: int) -> None:
+        """So many are in the file."""
+
+    def failed(self, path: str, problem: str) -> None:
+        """A line, or a call that must have one, could not be written now."""
+
+    def lost(self, lines: int) -> None:
+        """So many will never be in the file."""
+
+
+class _CountsNothing:
+    def written(self, lines: int) -> None: ...
+    def failed(self, path: str, problem: str) -> None: ...
+    def lost(self, lines: int) -> None: ...
+
+
 class Audit:
     """The audit file, opened when the first line is to be written. Without a configured file nothing happens."""
 
-    def __init__(self, settings: Settings, principal: Principal | None = None, policy: str = "") -> None:
-        """`principal` has opened the session at a gateway, whose policy has this version."""
+    def __init__(
+        self,
+        settings: Settings,
+        principal: Principal | None = None,
+        policy: str = "",
+        counter: AuditCounter | None = None,
+    ) -> None:
+        """`principal` has opened the session at a gateway, whose policy has this version.
+
+        A `counter` also reports that lines cannot be written: nobody else need do it.
+        """
         self.path = os_user.audit_path(settings.audit_file)
         self.needs_results = settings.otel or (bool(self.path) and settings.audit_results is not Results.NONE)
         """Results of calls are recorded somewhere."""
         self.required = settings.audit_required
+        self.reports_failures = counter is not None
+        """It is reported elsewhere that lines cannot be written."""
+        self._counter = counter or _CountsNothing()
+        self._begins = settings.audit_required or settings.audit_begun
         self._settings = settings
         self._run = os.urandom(_RUN_DIGITS).hex()[:_RUN_DIGITS]
         self._numbers = count(1)
@@ -56,16 +90,19 @@ class Audit:
         self._may_defer = settings.audit_default and not settings.audit_required
         self._deferred: list[Record] = []
         self._lines = Lines(settings, principal, policy)
-        self._waiting = WaitingLines(self._lines.of_note)
+        self._waiting = WaitingLines(self._lines.of_note, self._counter)
         self._collector = _collector(settings) if settings.otel else None
         self._file: AppendFile | None = None  # its module is imported with the first line
+        self._sealer: Sealer | None = None  # so is that of this
+        self._report_problem: Callable[[str], None] | None = None
         self.in_flight: dict[str, tuple[Record, Call, float]] = {}
         """The calls that have not ended, by their ids, with the time at which they came, in seconds since 1970."""
         self.on_ended: Callable[[Record], None] | None = None
         """Called with each call that has ended."""
 
     def report_to(self, report: Callable[[str], None]) -> None:
-        """Report problems of telemetry there, from any thread."""
+        """Report problems of telemetry and of signatures there, from any thread."""
+        self._report_problem = report
         if self._collector is not None:
             from . import telemetry
 
@@ -78,19 +115,28 @@ class Audit:
         try:
             file = self._open()
             if self._waiting:
-                self._waiting.write_to(file)
+                self._waiting.write_to(file, self._note_written)
             else:
                 file.ready()
         except OSError as error:
-            return self._reason(error)
+            return self._failed(error)
         return ""
 
-    def _reason(self, error: OSError) -> str:
-        return f"{error.filename or self.path}: {error.strerror}"
+    def _failed(self, error: OSError) -> str:
+        """Count a failure. Returns why it is one."""
+        problem = f"{error.filename or self.path}: {error.strerror}"
+        self._counter.failed(self.path, problem)
+        return problem
 
     def _open(self) -> AppendFile:
         if self._file is None:
             self._file = _append_file(self._settings, self.path)
+        if self._sealer is None and self._settings.audit_sign_key:
+            from . import sealer
+
+            self._sealer = sealer.acquire(self.path, file_options(self._settings, self.path), self._settings)
+            if self._report_problem is not None:
+                self._sealer.report = self._report_problem
         return self._file
 
     def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:
@@ -103,20 +149,28 @@ class Audit:
         return span.env
 
     def write_begun(self, record: Record) -> str:
-        """If records are required, append a line before the call is forwarded. Returns why it could not be written.
+        """Append a line before the call is forwarded, if the settings want it.
 
-        Then nothing of it is kept: the call is refused.
+        Returns why it could not be written if records are required. Then nothing of it is kept: the call is refused.
         """
-        if not (self.required and self.path) or record.begun:
+        if not (self._begins and self.path) or record.begun:
             return ""
         try:
             file = self._open()
-            self._waiting.write_to(file)
-            file.append(self._lines.of_call(replace(record, result="begun")), leave_space=True)
+            self._waiting.write_to(file, self._note_written)
+            line = self._lines.of_call(replace(record, result="begun"))
+            file.append(line, leave_space=self.required)
         except OSError as error:
-            return self._reason(error)
+            problem = self._failed(error)
+            return problem if self.required else ""
+        self._note_written(1, len(line))
         record.begun = True
         return ""
+
+    def _note_written(self, count: int, size: int) -> None:
+        self._counter.written(count)
+        if self._sealer is not None:
+            self._sealer.note_lines(count, size)
 
     def write(self, record: Record) -> str:
         """Append the record's line. Returns why it could not be written, or nothing; then it is tried again later."""
@@ -147,9 +201,12 @@ class Audit:
         for record in records:
             self._waiting.keep(self._lines.of_call(record))
 
-    def note(self, session: Session, text: str) -> str:
-        """Append a line about something that belongs to no call. Returns why it could not be written, or nothing."""
-        return self._append_now(lambda: self._lines.of_note(text, session))
+    def note(self, session: Session | None, text: str, by: str = "") -> str:
+        """Append a line about something that belongs to no call; `by` is the id of who has done it.
+
+        Returns why it could not be written, or nothing.
+        """
+        return self._append_now(lambda: self._lines.of_note(text, session, by))
 
     def note_refusal(self, session: Session, refusal: RefusedMessage) -> str:
         """Append a line about a message that was refused before it was a call. Otherwise as `note`."""
@@ -167,8 +224,14 @@ class Audit:
         problem = ""
         if self._deferred or self._waiting:
             problem = self.flush()
+            self._counter.lost(self._waiting.count)
         if self._file is not None:
             self._file.close()
+        if self._sealer is not None:
+            from . import sealer
+
+            sealer.release(self._sealer)
+            self._sealer = None
         if self._collector is not None:
             self._collector.close()
         return problem
@@ -180,9 +243,10 @@ class WaitingLines:
     What comes when too many wait is lost; how many that were is a line of its own.
     """
 
-    def __init__(self, note: Callable[[str], bytes]) -> None:
+    def __init__(self, note: Callable[[str], bytes], counter: AuditCounter) -> None:
         """`note` makes a line about the audit itself."""
         self._note = note
+        self._counter = counter
         self._lines: list[bytes] = []
         self._size = 0  # bytes in `_lines`
         self._lost = 0
@@ -191,19 +255,30 @@ class WaitingLines:
     def __bool__(self) -> bool:
         return bool(self._lines)
 
+    @property
+    def count(self) -> int:
+        """How many lines wait."""
+        return len(self._lines)
+
     def keep(self, line: bytes) -> None:
         """Keep the line until it is written."""
         if self._size + len(line) > _MOST_WAITING and self._lines:
             self._lost += 1
+            self._counter.lost(1)
         else:
             self._lines.append(line)
             self._size += len(line)
 
-    def write_to(self, file: AppendFile) -> None:
-        """Write all lines, none in two writes, so that lines of several writers do not mix. Raises OSError."""
+    def write_to(self, file: AppendFile, note_written: Callable[[int, int], None]) -> None:
+        """Write all lines, none in two writes, so that lines of several writers do not mix. Raises OSError.
+
+        `note_written` is told the number of lines that were written, and of their bytes.
+        """
         while self._lines:
             written = file.append_some(self._lines)
-            self._size -= sum(map(len, self._lines[:written]))
+            size = sum(map(len, self._lines[:written]))
+            note_written(written, size)
+            self._size -= size
             del self._lines[:written]
             if not self._lines and (self._lost or file.rotation_error or self._rotation_failed):
                 self._add_notes(file)
@@ -220,19 +295,22 @@ class WaitingLines:
 
 def _append_file(settings: Settings, path: str) -> AppendFile:
     from .append_file import AppendFile
+
+    return AppendFile(path, file_options(settings, path))
+
+
+def file_options(settings: Settings, path: str) -> FileOptions:
+    """How the audit file at this path is written."""
     from .opened_file import FileOptions
 
-    return AppendFile(
-        path,
-        FileOptions(
-            chain=settings.audit_chain,
-            key_file=settings.audit_chain_key_file,
-            shared=settings.audit_shared,
-            # nobody named the default file: a link in its place would choose where the lines go, also root's
-            private=(settings.audit_default or path != settings.audit_file) and not settings.audit_shared,
-            limit=settings.audit_max_file_bytes,
-            keep=settings.audit_keep_files,
-        ),
+    return FileOptions(
+        chain=settings.audit_chain or bool(settings.audit_sign_key),
+        key_file=settings.audit_chain_key_file,
+        shared=settings.audit_shared,
+        # nobody named the default file: a link in its place would choose where the lines go, also root's
+        private=(settings.audit_default or path != settings.audit_file) and not settings.audit_shared,
+        limit=settings.audit_max_file_bytes,
+        keep=settings.audit_keep_files,
     )
 
 

@@ -25,7 +25,8 @@ def writer(principal: Principal | None = None) -> dict[str, object]:
     process = {"host": os.uname().nodename, "pid": os.getpid()}
     if principal is None:
         return {"user": user(), **process}
-    return {"user": principal.name, "user_id": principal.id, "account": user(), **process}
+    groups = {"groups": list(principal.groups)} if principal.groups else {}
+    return {"user": principal.name, "user_id": principal.id, **groups, "account": user(), **process}
 
 
 def audit_path(file: str) -> str:

@@ -98,6 +98,10 @@ class LineMembers(msgspec.Struct, frozen=True):
     session: str = ""
     server: str = ""
     user: str = ""
+    user_id: str = ""
+    """At a gateway: the user's id, such as `uid:1000`."""
+    groups: tuple[str, ...] = ()
+    """At a gateway: the user's groups."""
     host: str = ""
     pid: int = 0
     previous: str = ""
@@ -173,6 +177,8 @@ class NoteRecord(LineMembers, frozen=True):
     """The message; empty if the line has a digest, or it was too long."""
     message_sha256: str = ""
     agent: str = ""
+    checkpoint: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
+    """Of a signed checkpoint: see `checkpoints`."""
 
 
 class BadLine(msgspec.Struct, frozen=True):

@@ -91,6 +91,10 @@ class BearerTokens:
         if self._signature_now() != self._signature:
             self._reload()
 
+    def knows(self, name: str) -> bool:
+        """Whether a token is for a user of this name."""
+        return any(known.principal.name == name for known in self._tokens.values())
+
     def is_withdrawn(self, user: Principal) -> bool:
         """Whether this is a user of such tokens, and no token of the file is for this name and these groups any more.
 

@@ -72,7 +72,7 @@ def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
     while True:
         header = data[at : at + _BLOCK]
         if len(header) < _BLOCK:
-            raise BadArchive("it is cut off" if data else "it is empty")
+            raise BadArchive("it is cut off" if at else "it is not a tar file" if data else "it is empty")
         if not any(header):
             break
         name, is_file, size = _header(header)

@@ -14,6 +14,7 @@ from typing import Annotated, Final
 from urllib.parse import quote, urlencode, urljoin
 
 import msgspec
+from anyio import to_thread
 from msgspec import Meta, Struct
 
 from ..model.errors import UserError, printable
@@ -62,7 +63,9 @@ async def fetch(source: Source, get: Get, credential: str, mark: str) -> Fetched
     if document.status == 304 and mark:
         return Fetched(None, mark)
     _check_status(document, source.url)
-    return Fetched(_unpacked(document.body), document.headers.get(b"etag", b"").decode("latin-1"))
+    return Fetched(
+        await to_thread.run_sync(_unpacked, document.body), document.headers.get(b"etag", b"").decode("latin-1")
+    )
 
 
 def authorization(credential: str) -> str:
@@ -77,6 +80,12 @@ def _unpacked(data: bytes) -> Mapping[str, bytes]:
         return archive.read(data)
     except ValueError as problem:
         raise NotFetched(f"what is there is not a bundle: {problem}") from None
+
+
+def _unpacked_blob(data: bytes, digest: str) -> Mapping[str, bytes]:
+    if f"sha256:{hashlib.sha256(data).hexdigest()}" != digest:
+        raise NotFetched("the registry has sent another blob than the one of its manifest")
+    return _unpacked(data)
 
 
 def _check_status(document: Document, url: str) -> None:
@@ -123,9 +132,7 @@ class _Registry:
             return Fetched(None, mark)
         layer = _layer(document.body)
         data = await self._blob(f"{base}/blobs/{layer.digest}")
-        if f"sha256:{hashlib.sha256(data).hexdigest()}" != layer.digest:
-            raise NotFetched("the registry has sent another blob than the one of its manifest")
-        return Fetched(_unpacked(data), digest)
+        return Fetched(await to_thread.run_sync(_unpacked_blob, data, layer.digest), digest)
 
     def _headers(self) -> dict[str, str]:
         return {"Accept": ", ".join(_MANIFESTS), **self._authorization}
@@ -142,13 +149,9 @@ class _Registry:
         if scheme != "bearer" or not realm:
             return False
         headers = {"Authorization": authorization(self._credential)} if self._credential else {}
-        try:
-            url = f"{realm}{'&' if '?' in realm else '?'}{urlencode(asked)}"
-            answered = await self._get(url, headers)
-        except UserError as problem:
-            raise NotFetched(
-                f"the registry wants a token of an address that cannot be asked: {problem.message}"
-            ) from None
+        url = f"{realm}{'&' if '?' in realm else '?'}{urlencode(asked)}"
+        self._check_place(url, "names a token server", with_secret=bool(self._credential))
+        answered = await self._get(url, headers)
         _check_status(answered, url)
         try:
             token = msgspec.json.decode(answered.body, type=_Token)
@@ -160,6 +163,18 @@ class _Registry:
         self._authorization = {"Authorization": f"Bearer {text}"}
         return True
 
+    def _check_place(self, url: str, what: str, *, with_secret: bool = False) -> None:
+        """Raise NotFetched unless the registry may send us there: not to this machine, and with a secret not far."""
+        try:
+            host = address.parse(url).host
+        except UserError as problem:
+            raise NotFetched(f"the registry {what} that cannot be asked: {problem.message}") from None
+        own = address.parse(self._source.url).host
+        if address.is_loopback(host) and not address.is_loopback(own):
+            raise NotFetched(f"the registry {what} on this machine")
+        if with_secret and own != host and _site(own) != _site(host):
+            raise NotFetched(f"the registry {what} at {host}, which does not get the credential of {own}")
+
     async def _blob(self, url: str) -> bytes:
         headers = self._authorization
         origin = address.parse(url).origin
@@ -169,9 +184,15 @@ class _Registry:
                 _check_status(document, url)
                 return document.body
             url = urljoin(url, document.headers.get(b"location", b"").decode("latin-1"))
+            self._check_place(url, "redirects")
             if address.parse(url).origin != origin:
                 headers = {}  # and never again: the way may lead back
         raise NotFetched(f"{origin} redirects too often")
+
+
+def _site(host: str) -> str:
+    """The last two names: registry.gitlab.com and gitlab.com belong together, and two addresses never do."""
+    return host if host.replace(".", "").isdigit() or ":" in host else ".".join(host.split(".")[-2:])
 
 
 def _layer(text: bytes) -> _Layer:

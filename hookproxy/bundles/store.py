@@ -125,6 +125,7 @@ class Store:
     def locked(self) -> Iterator[None]:
         """While the block runs, no other process changes the folder. Raises UserError."""
         try:
+            _make_readable(self.folder)
             lock = lock_folder(self.folder)
         except OSError as error:
             hint = f"make it for the account that fetches the policy, with the mode 755: {self.folder}"
@@ -151,8 +152,7 @@ class Store:
     def unpack(self, verified: Verified, files: Mapping[str, bytes]) -> str:
         """Write the bundle, and return its folder. One that is there already is replaced. Raises OSError."""
         final = self.path_of(verified.digest)
-        os.makedirs(os.path.dirname(final), mode=0o755, exist_ok=True)
-        os.chmod(self.folder, 0o755)  # the lock makes it for its owner alone, but hooks may run as another account
+        _make_readable(os.path.dirname(final))
         new = os.path.join(os.path.dirname(final), f".new-{os.urandom(8).hex()}")
         try:
             _write_all(new, verified.manifest, files)
@@ -180,6 +180,13 @@ class Store:
                     with suppress(OSError):  # of another account, which may remove it
                         _remove(os.path.join(folder, name))
         return replace(state, kept=kept)
+
+
+def _make_readable(folder: str) -> None:
+    """Make the folder if it is not there, readable for all whatever the umask is: hooks may run as another account."""
+    if not os.path.isdir(folder):
+        os.makedirs(folder)
+        os.chmod(folder, _FOLDER)
 
 
 def _read_small(path: str) -> bytes:

@@ -50,6 +50,7 @@ async def refresh(policy: PolicySource, try_bundle: Try, environ: Mapping[str, s
         failed = UserError(f"{source.shown} took more than {_FETCH_SECONDS:g} s", "look at the network")
     except OSError as problem:
         why = problem.strerror or str(problem) or type(problem).__name__
+        why = why.replace(" (--ca FILE trusts one of your own)", " (policy.ca names a file with one of your own)")
         failed = UserError(f"{source.shown}: {why}", "look at the network; the last good policy stays in force")
     await anyio.to_thread.run_sync(partial(_note_failure, store, failed.message))
     raise failed
@@ -91,7 +92,10 @@ async def _fetch(
 def _tls(ca: str) -> ssl.SSLContext:
     from ..network.connect import tls_context
 
-    return tls_context(ca or None, None, None)
+    try:
+        return tls_context(ca or None, None, None)
+    except UserError as problem:
+        raise UserError(problem.message.replace("--ca ", "policy.ca: "), problem.hint) from None
 
 
 def _credential(path: str) -> str:
@@ -151,8 +155,14 @@ def _take(
 def _verify(files: Mapping[str, bytes], keys: Sequence[PublicKey]) -> Verified:
     try:
         return manifest.verify(files, keys)
-    except ModuleNotFoundError:
-        raise not_installed("[policy]", "cryptography", "gateway") from None
+    except ModuleNotFoundError as missing:
+        raise without_cryptography(missing) from None
+
+
+def without_cryptography(missing: ModuleNotFoundError) -> Exception:
+    """What to raise if a module is missing with which signatures are verified; another error stays as it is."""
+    is_ours = (missing.name or "").partition(".")[0] == "cryptography"
+    return not_installed("[policy]", "cryptography", "gateway") if is_ours else missing
 
 
 def _is_in_force(store: Store, state: State, verified: Verified, keys: Sequence[PublicKey]) -> bool:

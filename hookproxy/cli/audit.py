@@ -1,5 +1,5 @@
-"""`hookproxy audit`: shows the calls in an audit file. `audit show` prints one whole, `audit stats` sums them up, and
-`audit verify` finds changed lines.
+"""`hookproxy audit`: shows the calls in an audit file. `audit show` prints one whole, `audit stats` sums them up,
+`audit verify` finds changed and removed lines, and `audit receipt` proves one call to others.
 
 Rotated files (FILE.1, FILE.2, …) are read before FILE. Exit status: 0; 1 if a line is not a record, or a file is not
 as it was written; 2 if a file cannot be read.
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..audit.records import BadLine, CallRecord, Entry, Line, entry, joined
+from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError
 from .common import show, tell, working_directory
 from .options import Parser
@@ -24,9 +25,10 @@ from .options import Parser
 if TYPE_CHECKING:
     from ..audit.view.files import Filter
     from ..audit.view.verify import FileCheck
+    from ..audit.view.verify_signed import Copy, SignedCheck
 
 
-_SUBVERBS: Final = ("show", "stats", "verify")
+_SUBVERBS: Final = ("show", "stats", "verify", "receipt")
 _CALL: Final = re.compile("[0-9a-f]{4,6}|[0-9a-f]{6}-[0-9]{0,9}")
 """The id of a call, as 3f2a91-7, or its beginning: four characters, since fewer name the calls of several runs."""
 _SESSION: Final = re.compile("[0-9a-f]{8}-[0-9a-f-]{0,27}")
@@ -34,12 +36,13 @@ _SESSION: Final = re.compile("[0-9a-f]{8}-[0-9a-f-]{0,27}")
 _TOOL: Final = re.compile(r"[\w-]+(/[\w-]+)?|[\w/-]*[*?][\w/*?-]*")
 """A tool's name, as SERVER/TOOL too, or a pattern. The name of a file has a suffix or several folders."""
 _POLL_INTERVAL: Final = 200  # milliseconds between two reads of a followed file: to a person, that is at once
+_LONGEST_COPIES: Final = 64 * 1024 * 1024  # bytes of a file with checkpoints: those of a year
 _BUFFER_SIZE: Final = 64 * 1024  # characters that are collected before they are written
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print calls, sums or the result of verification. Returns the exit status."""
-    subverbs = dict(zip(_SUBVERBS, (_show, _stats, _verify), strict=True))
+    subverbs = dict(zip(_SUBVERBS, (_show, _stats, _verify, _receipt), strict=True))
     if arguments and arguments[0] in subverbs:
         return subverbs[arguments[0]](arguments[1:])
     if len(arguments) > 1 and not (arguments[0].startswith("-") or arguments[1].startswith("-")):
@@ -55,6 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 def _names_call(options: Namespace) -> bool:
     """True if the word in the place of the file is the id of a call, with no option that `audit show` lacks."""
     filters = options.tool or options.decision or options.since or options.follow
+    filters = filters or options.user or options.server or options.group
     return bool(options.file and _CALL.fullmatch(options.file)) and not (os.path.lexists(options.file) or filters)
 
 
@@ -110,11 +114,12 @@ def _json_lines(lines: Iterable[tuple[str, Line]], reader: _RecordReader, record
 def _rows(lines: Iterable[tuple[str, Line]], reader: _RecordReader, record_filter: Filter) -> Iterator[str]:
     from ..audit.os_user import user
     from ..audit.view import table
+    from ..audit.view.files import is_checkpoint
 
     screen, user_and_host, empty = table.screen(), (user(), os.uname().nodename), True
     read = (reader.read(name, line) for name, line in lines)
     for record in joined(record for record in read if record is not None):
-        if not record_filter.matches(record):
+        if not record_filter.matches(record) or is_checkpoint(record):
             continue
         if empty:
             yield table.header(screen)
@@ -247,10 +252,13 @@ def _verify(arguments: Sequence[str]) -> int:
         raise UserError(
             f"--head {options.head!r} is not a head", "give the 64 characters that `hookproxy audit verify` printed"
         )
-    checked = verify(_path(options), head, _key(options.key))
+    path = _path(options)
+    checked = verify(path, head, _key(options.key))
     head_missing = bool(head) and not any(file.found for file in checked)
+    signed = _check_signed(options, path, checked, end_is_known=bool(head) and not head_missing)
     if options.json:
-        show(_json_document({"files": checked, "head_found": None if not head else not head_missing}))
+        head_found = None if not head else not head_missing
+        show(_json_document({"files": checked, "head_found": head_found, "signed": signed}))
     else:
         screen = table.screen()
         for file in checked:
@@ -259,8 +267,117 @@ def _verify(arguments: Sequence[str]) -> int:
             show(f"{screen.visible(f'earlier file: {earlier} does not exist here, and was not checked')}\n")
         if head_missing:
             show("head: not found: lines were removed from the end, or the whole file was rewritten\n")
+        if signed is not None:
+            show("".join(f"{screen.visible(line)}\n" for line in _signed_lines(signed)))
     unchained = any(file.lines and not file.chained for file in checked) or not any(file.lines for file in checked)
-    return EXIT_FINDINGS if head_missing or unchained or any(file.broken for file in checked) else 0
+    problems = head_missing or unchained or any(file.broken for file in checked)
+    return EXIT_FINDINGS if problems or (signed is not None and signed.problems) else 0
+
+
+def _check_signed(
+    options: Namespace, path: str, checked: Sequence[FileCheck], *, end_is_known: bool
+) -> SignedCheck | None:
+    """The check of signed checkpoints; None: there are none, and none are asked for. Raises UserError."""
+    from ..audit.signing_keys import read_public_keys
+    from ..audit.view.verify_signed import check_signed
+
+    keys = {name: key for file in options.public_key for name, key in read_public_keys(file).items()}
+    there = [file.path for file in checked if os.path.lexists(file.path)]
+    copies = list(_copies(options, path))
+    if not there:
+        return None
+    signed = check_signed(there, keys, copies, has_earlier=bool(checked[0].continues), end_is_known=end_is_known)
+    return signed if signed.checkpoints or signed.problems else None
+
+
+def _copies(options: Namespace, path: str) -> Iterator[Copy]:
+    """The copies of checkpoints: those that options name, and the one beside the file. Raises UserError."""
+    from ..audit.checkpoints import SIGNED, read
+    from ..audit.view.verify_signed import Copy
+    from ..model.errors import file_hint
+
+    if options.store is not None:
+        yield _copy_of_store(options.store, path)
+    for file in (*options.checkpoint, path + SIGNED):
+        try:
+            with open(file, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as copy:
+                lines = copy.read(_LONGEST_COPIES).splitlines()
+            found = [line for line in lines if read(line) is not None]  # a collector may keep whole lines, and many
+            yield from (Copy(file, line) for line in found or [b""])
+        except FileNotFoundError as error:
+            if file in options.checkpoint:
+                raise UserError(f"--checkpoint {file}: {error.strerror}", file_hint(file, error)) from None
+        except OSError as error:
+            raise UserError(f"{file}: cannot be read: {error.strerror}", file_hint(file, error)) from None
+
+
+def _copy_of_store(config: str, path: str) -> Copy:
+    """The newest checkpoint that the store of a gateway.toml has for this audit. Raises UserError."""
+    import anyio
+
+    from ..audit.view.verify_signed import Copy, last_checkpoint
+    from ..config.gateway import gateway_table
+    from ..gateway.audit_signing import copy_from_store, writer_of
+
+    config, table = gateway_table(config, os.environ, working_directory())
+    if table.store is None:
+        raise UserError(f"--store {config}: it has no table [gateway.store]", "name the gateway.toml with the store")
+    last = last_checkpoint(path)  # the file may be a copy of the gateway's
+    writer, written = (writer_of(table), os.path.abspath(path)) if last is None else (last.writer, last.path)
+    copy = anyio.run(copy_from_store, table.store, os.path.dirname(config), writer, written)
+    if copy is None:
+        raise UserError(
+            f"the store at {table.store.url} has no checkpoint of {written} by {writer}",
+            "a gateway puts it there, with audit.sign_key; or it was removed from the store",
+        )
+    return Copy("the store", copy)
+
+
+def _signed_lines(signed: SignedCheck) -> Iterator[str]:
+    yield from signed.problems
+    if not signed.checkpoints:
+        return
+    by = f" by {', '.join(signed.keys)}"
+    names = f"{counted(signed.checkpoints, 'checkpoint')}, the last one number {signed.number} of {signed.time}"
+    yield f"signed{by}: {counted(signed.signed, 'line')}, {names}"
+    if not signed.verified:
+        yield "  the signatures were not verified: --public-key FILE names the key"
+    if signed.unsigned:
+        lines = f"{counted(signed.unsigned, 'line')} after the last checkpoint"
+        yield f"  {lines}: not signed yet, or the writer was killed before"
+    elif not signed.closed:
+        yield "  the last writer still runs, was killed, or lines after the last checkpoint were removed"
+    if signed.killed:
+        yield f"  {counted(signed.killed, 'writer')} had ended without a last checkpoint when another one began: killed"
+    if signed.clock_back:
+        yield f"  the clock went back before {counted(signed.clock_back, 'checkpoint')}"
+
+
+# --- the receipt of a call ---
+
+
+def _receipt(arguments: Sequence[str]) -> int:
+    from ..audit.view import files, one_call, receipt
+
+    options = subverb_parsers()["receipt"].parse_args(list(arguments))
+    path, reader = _path(options), _RecordReader()
+
+    def record_of(line: Line) -> CallRecord | None:
+        record = reader.read(path, line) if b'"call":"' in line.raw else None
+        if not (isinstance(record, CallRecord) and record.call.startswith(options.call)):
+            return None
+        return record if record.session.startswith(options.session or "") else None
+
+    paths = [*(f"{path}.{number}" for number in files.rotated_numbers(path)), path]
+    records = (record for _, line in files.read_all(path) if (record := record_of(line)) is not None)
+    (key,) = {record.key for record in one_call.find(records, options.call, path)}
+
+    def is_of_call(raw: bytes) -> bool:
+        record = record_of(Line(0, raw))
+        return record is not None and record.key == key
+
+    show(_json_document(receipt.make(paths, key[0], is_of_call)))
+    return 0
 
 
 def _key(path: str | None) -> bytes:
@@ -307,7 +424,7 @@ def _verification_lines(file: FileCheck) -> Iterator[str]:
 
 def build_parser() -> Parser:
     """The parser of the command line without a subverb."""
-    parser = _new_parser("audit", "Show the calls in an audit file. See also: audit show, audit stats, audit verify.")
+    parser = _new_parser("audit", "Show the calls in an audit file. See also: audit show, stats, verify, receipt.")
     _add_filter_options(parser)
     parser.add_argument("--follow", action="store_true", help="keep showing new lines, until interrupted")
     parser.add_argument("--json", action="store_true", help="print each record as its line of JSON")
@@ -328,19 +445,49 @@ def subverb_parsers() -> dict[str, Parser]:
     _add_filter_options(stats)
     verify = _new_parser(
         "audit verify",
-        "Check that the lines of a chained audit file have not been changed. Lines removed from its end are not "
-        "noticed: to find them, note the head that this command prints, and pass it with --head later.",
+        "Check that the lines of a chained audit file have not been changed. Lines removed from its end are noticed "
+        "where the audit is signed (audit.sign_key); else note the head that this command prints, and pass it with "
+        "--head later.",
     )
-    verify.add_argument("--head", metavar="HASH", help="a head that was printed before: it must still be in the file")
+    verify.add_argument(
+        "--head", "--expect-head", metavar="HASH", help="a head that was printed before: it must still be in the file"
+    )
     verify.add_argument(
         "--key",
         metavar="FILE",
         help='the key of a chain that is "keyed": also checks that every line was written with it, and that as many '
         "lines are there as the checkpoint beside the file names",
     )
+    verify.add_argument(
+        "--public-key",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a public key of audit.sign_key, as OpenSSH or PEM: checkpoints must be signed by it; may be repeated",
+    )
+    verify.add_argument(
+        "--checkpoint",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a checkpoint that was kept elsewhere, such as a copy of FILE.signed: it must be in the file",
+    )
+    verify.add_argument(
+        "--store",
+        metavar="FILE",
+        help="a gateway.toml: the last checkpoint in the store that it names must be in the file",
+    )
+    receipt = Parser(
+        "audit receipt",
+        "Print the receipt of one call, as JSON: what the audit has of it, and the proof that a signed checkpoint "
+        "covers it. docs/verify_receipt.py verifies it with nothing but the public key.",
+    )
+    receipt.add_argument("call", metavar="CALL", help="the id that `hookproxy audit` shows, or its beginning")
+    _add_file_options(receipt)
+    receipt.add_argument("--session", metavar="S", help="only this session: its id, or the beginning of it")
     for parser in (one_call, stats, verify):
         parser.add_common("--json")
-    return {"show": one_call, "stats": stats, "verify": verify}
+    return {"show": one_call, "stats": stats, "verify": verify, "receipt": receipt}
 
 
 def _new_parser(verb: str, description: str) -> Parser:
@@ -357,6 +504,13 @@ def _add_file_options(parser: Parser) -> None:
         help="an audit file (default: the one that the configuration names, or else the one in the state folder)",
     )
     parser.add_common("--config")
+    parser.add_argument(
+        "--gateway",
+        metavar="PATH",
+        nargs="?",
+        const="",
+        help="the audit of a running gateway, for its auditors; PATH is its socket",
+    )
 
 
 def _add_filter_options(parser: Parser) -> None:
@@ -370,6 +524,11 @@ def _add_filter_options(parser: Parser) -> None:
         "--since", metavar="WHEN", help="only calls since then: 2026-11-01, 2026-11-01T10:30, or 90m, 2h, 7d ago"
     )
     parser.add_argument("--session", metavar="S", help="only this session: its id, or the beginning of it")
+    parser.add_argument(
+        "--user", metavar="U", help="only calls of this user: a name, an id such as uid:1000, or a glob"
+    )
+    parser.add_argument("--server", metavar="NAME", help="only calls to these servers: a name or a glob")
+    parser.add_argument("--group", metavar="G", help="only calls of users who were in this group: a name or a glob")
 
 
 def _filter(options: Namespace) -> Filter:
@@ -380,11 +539,22 @@ def _filter(options: Namespace) -> Filter:
         decision=files.decision(options.decision) if options.decision else "",
         since=files.since(options.since, files.now()) if options.since else None,
         session=options.session or "",
+        user=options.user or "",
+        server=options.server or "",
+        group=(options.group or "").removeprefix("@"),
     )
 
 
 def _path(options: Namespace) -> str:
     """The audit file. Raises UserError if neither the options nor the configuration name one."""
+    if options.gateway is not None:
+        from .gateway_audit import copied
+
+        if getattr(options, "follow", False):
+            raise UserError(
+                "--follow and --gateway exclude each other", "hookproxy top --gateway shows calls as they come"
+            )
+        return copied(options.gateway, options.file)
     if options.file is not None:
         if not getattr(options, "follow", False):  # a followed file may come later
             _check_file(options.file)

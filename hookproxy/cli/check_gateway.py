@@ -136,7 +136,8 @@ class _Whole:
         """The findings, the hooks of all servers, and what holds at each of them."""
         page = new_page()
         path, version = short_path(self._config.path, cwd), self._config.version[:12]
-        page.line((path, "bold"), f": policy {version}{self._for_whom()}")
+        signed = f" with {self._config.bundle.shown}" if self._config.bundle is not None else ""
+        page.line((path, "bold"), f": policy {version}{signed}{self._for_whom()}")
         for error in self._errors:
             of_error = finding(error.message, self._lines)
             page.row(("error: ", "bold red"), _placed(of_error, cwd))

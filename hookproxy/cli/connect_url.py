@@ -16,6 +16,7 @@ import anyio
 from ..audit.log import Audit
 from ..authorization.gateway_credentials import GivenToken, LoginOrToken
 from ..hooks.evaluate import Hooks
+from ..model.env_references import TOKEN_VARIABLE
 from ..model.errors import UserError, file_hint
 from ..model.hooks import Session
 from ..model.settings import Settings
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from ..network.address import Address
     from ..session.proxy import Report
 
-TOKEN_VARIABLE: Final = "HOOKPROXY_TOKEN"  # its name, not its value
 _LONGEST_TOKEN: Final = 16_384  # bytes, as the gateway accepts them
 _PREFIX: Final = "/mcp/"
 _FORM: Final = "write the gateway's address, https://HOST[:PORT]; the token is for --token-file"

@@ -19,10 +19,11 @@ import anyio
 
 from ..config.load import load
 from ..console.access import Access
-from ..console.follow import Follower
+from ..console.follow import Follower, Open
 from ..console.options import Options
 from ..console.web import Pages, serve
 from ..model.errors import UserError
+from .administration import add_gateway, console_of
 from .common import folder_of_runs, load_named, parse_with_command, show, tell, working_directory
 from .hook_runtime import redirected_output, run_until_done
 from .options import HOOK_OPTIONS, Parser
@@ -53,8 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     for load_configuration in (console_options.load, *console_options.compared.values()):
         load_configuration()  # a configuration that cannot be read is an error here, not only on a page
     listener = _listen(options)
+    open_run = console_of(options)
     try:
-        run_until_done(partial(_serve, console_options, listener, options.open))
+        run_until_done(partial(_serve, console_options, listener, options.open, open_run))
     finally:
         listener.close()
         if options.socket is not None:
@@ -84,7 +86,7 @@ def _listen(options: Namespace) -> socket.socket:
     return listener
 
 
-async def _serve(options: Options, listener: socket.socket, opens: bool) -> None:
+async def _serve(options: Options, listener: socket.socket, opens: bool, open_run: Open | None) -> None:
     """Serve, and print the address as soon as it can be opened. On cancel, what runs for a page is ended."""
     access = Access()
     with contextlib.ExitStack() as until_end:
@@ -101,7 +103,7 @@ async def _serve(options: Options, listener: socket.socket, opens: bool) -> None
                     until_end.enter_context(_opened(address))
             until_end.enter_context(redirected_output())  # from now on, hooks that are tried may print
 
-        follower = Follower(folder_of_runs(), tell)
+        follower = Follower(folder_of_runs() if open_run is None else "", tell, open_run)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follower.follow)
             await serve(Pages(options, access, follower.state, follower.answer), listener, started)
@@ -131,6 +133,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--port", metavar="N", type=int, default=0, help="the port (default: a free one)")
     parser.add_argument("--socket", metavar="PATH", help="listen at a Unix socket instead, for ssh -L")
+    add_gateway(parser, "show the calls of a running gateway to its auditors, and what waits to its approvers")
     parser.add_argument("--open", action="store_true", help="open it in the browser")
     parser.add_argument("--audit", metavar="FILE", help="the audit file (default: the one of the configuration)")
     parser.add_argument(

@@ -35,7 +35,14 @@ EXAMPLES: Final = {
     "audit": ("hookproxy audit --since 2h --decision '*deny'", "hookproxy audit audit.jsonl --follow"),
     "audit show": ("hookproxy audit show 3f2a91-7", "hookproxy audit show 3f2a91-7 audit.jsonl"),
     "audit stats": ("hookproxy audit stats --since 7d", "hookproxy audit stats audit.jsonl --tool 'git_*'"),
-    "audit verify": ("hookproxy audit verify audit.jsonl", "hookproxy audit verify audit.jsonl --key audit.key"),
+    "audit verify": (
+        "hookproxy audit verify audit.jsonl --key audit.key",
+        "hookproxy audit verify audit.jsonl --public-key audit.pub",
+    ),
+    "audit receipt": (
+        "hookproxy audit receipt 3f2a91-7 >receipt.json",
+        "hookproxy audit receipt 3f2a91-7 audit.jsonl",
+    ),
     "replay": (
         "hookproxy replay audit.jsonl --config new.toml",
         "hookproxy replay audit.jsonl --since 7d --tool 'git_*'",

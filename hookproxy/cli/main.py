@@ -44,6 +44,8 @@ VERBS = {
     "connect": "hookproxy.cli.connect",
     "reload": "hookproxy.cli.reload",
     "token": "hookproxy.cli.token",
+    "sessions": "hookproxy.cli.sessions",
+    "users": "hookproxy.cli.users",
     "policy": "hookproxy.cli.policy",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
@@ -64,6 +66,8 @@ _EXTRAS = {"demo": "demo", "serve": "gateway"}
 _MEANT = {
     "add": "wrap",
     "dashboard": "console",
+    "ban": "users block",
+    "block": "users block",
     "disable": "unwrap",
     "doctor": "check",
     "enable": "wrap",
@@ -75,6 +79,7 @@ _MEANT = {
     "gateway": "serve",
     "import": "convert",
     "install": "setup",
+    "kick": "sessions end",
     "lint": "check",
     "log": "audit",
     "logs": "audit",
@@ -99,7 +104,9 @@ _MEANT = {
 _STARTERS = ("bunx", "deno", "docker", "node", "npx", "python", "python3", "uv", "uvx")
 """Programs with which servers are started, whether they are on this machine or not."""
 
-_TAKE_HELP = ("audit", "check", "convert", "login", "policy", "setup", "token", "trust", "unwrap", "wrap")
+_TAKE_HELP = (
+    *("audit", "check", "convert", "login", "policy", "sessions", "setup", "token", "trust", "unwrap", "users", "wrap"),
+)
 """Verbs after which `help` alone is taken for the option: their words are other words, files and addresses."""
 
 USAGE = """\
@@ -129,6 +136,8 @@ hookproxy puts hooks in front of any MCP server.
   connect     be a server of the gateway for an agent
   reload      let the gateway use its changed configuration
   token       make, list and revoke the tokens of a gateway's users
+  sessions    list the open sessions of a gateway, or end some
+  users       block users of a gateway, and allow them again
   policy      show, fetch or make a signed policy for many machines
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors

@@ -12,6 +12,7 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..dialects.shared.hook_file import suggestion
@@ -142,7 +143,13 @@ def _source(options: Namespace) -> PolicySource:
 def _own_source(options: Namespace) -> tuple[PolicySource, str]:
     """The table `[policy]`, and the name of who has started this, which then has the rights of the folder's owner."""
     policy = _source(options)
-    return policy, _name_of(os.getuid()) if options.config is None else _as_owner(policy.folder)
+    if options.config is not None:
+        return policy, _as_owner(policy.folder)
+    from ..trust.managed_files import resolved
+
+    with suppress(FileNotFoundError), resolved(policy.folder):  # nobody else can put something else in its place
+        pass
+    return policy, _name_of(os.getuid())
 
 
 def _try(options: Namespace) -> Callable[[str], None]:
@@ -207,6 +214,9 @@ def _as_owner(folder: str) -> str:
     os.initgroups(account.pw_name, account.pw_gid)
     os.setgid(account.pw_gid)
     os.setuid(owner)
+    if not os.access(os.__file__, os.R_OK):  # what is imported later could not be found
+        hint = f"start the hookproxy that {account.pw_name} starts, with its full path"
+        raise ConfigError(os.__file__, f"cannot be read by {account.pw_name}, as whom this goes on", hint)
     return started_by
 
 
@@ -255,11 +265,11 @@ def _status(options: Namespace) -> int:
 
 def _found(policy: PolicySource, options: Namespace) -> InForce:
     """What is in force, as the next start would find it."""
-    from ..config.load import read_layer
+    from ..config.load import policy_for_runs
     from ..config.policy_in_force import in_force, root_owned
 
     if options.config is None:
-        return in_force(policy, root_owned(read_layer, os.environ))
+        return in_force(policy, root_owned(policy_for_runs, os.environ))
     from ..config.gateway import policy_in_force_at_gateway
 
     return policy_in_force_at_gateway(policy)

@@ -14,18 +14,24 @@ from msgspec.structs import replace
 from ..checks.startup_notes import with_lines
 from ..config.gateway import load_gateway
 from ..config.gateway_models import INSTANCE_NAME
+<<<<<<< HEAD
 from ..gateway import service_manager
 from ..gateway.http_listeners import listen_at_all as http_listeners_of
 from ..gateway.http_listeners import listen_for_probes, tls_context
+=======
+from ..gateway import server_process, service_manager
+from ..gateway.http_listeners import http_addresses, listen, probes_address, tls_context
+>>>>>>> main
 from ..gateway.log import GatewayLog
 from ..gateway.start_checks import check_listening, check_policy
 from ..gateway.start_problems import start_problems
-from ..gateway.unix_listeners import listen_at_all
+from ..gateway.unix_listeners import listen_at_all, listen_for_administrators
 from ..hooks import failures
 from ..model.errors import UserError, printable
 from ..processes import inherited_state, process
 from ..transports import unix_socket
 from ..transports.event_loop import new_loop
+from ..trust.sources import state_folder
 from .common import working_directory
 from .options import Parser
 
@@ -45,7 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     def load(candidate: str = "") -> GatewayConfig:
         loaded = _named(load_gateway(options.config, os.environ, cwd, candidate), options.instance)
         check_policy(loaded)
-        return replace(loaded, notes=(*loaded.notes, *start_problems(loaded)))
+        server_process.check(loaded)
+        return replace(loaded, notes=(*loaded.notes, *server_process.notes(loaded), *start_problems(loaded)))
 
     config = load()
     inherited_state.reset()
@@ -55,17 +62,25 @@ def main(arguments: Sequence[str]) -> int:
     check_listening(config)
     tls = tls_context(config)
     unix_listeners, inherited = _listeners(config)
+<<<<<<< HEAD
     http_listeners, probes = list(http_listeners_of(config)), listen_for_probes(config)
+=======
+    folder = state_folder(os.environ, os.path.expanduser("~"))
+    admin = listen_for_administrators(config, unix_listeners, folder, report)
+    http_listeners = [(address, listen(address)) for address in web]
+    probes = listen(probe_address) if (probe_address := probes_address(config)) is not None else None
+>>>>>>> main
 
     try:
         from ..gateway.serve import Listening, serve
 
         gc.freeze()  # as in `run`: what is loaded stays, and is not looked at again
-        listening = Listening(unix_listeners, inherited, http_listeners, tls, probes)
+        listening = Listening(unix_listeners, inherited, http_listeners, tls, probes, admin, folder)
         manager = service_manager.ServiceManager(systemd, report)
         anyio.run(serve, config, listening, report, load, manager, backend_options={"loop_factory": new_loop})
     finally:
-        for listener in (*unix_listeners, *(one for _, one in http_listeners), *([probes] if probes else [])):
+        others = [listener for listener in (probes, admin) if listener is not None]
+        for listener in (*unix_listeners, *(one for _, one in http_listeners), *others):
             listener.close()
     return 0
 

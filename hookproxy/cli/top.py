@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..live import registry
 from ..model.errors import UserError
+from .administration import add_gateway, console_of
 from .common import folder_of_runs
 from .options import Parser
 
@@ -21,9 +22,12 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError(
             "top needs a terminal", "hookproxy audit prints calls, hookproxy console shows them in a browser"
         )
-    folder = folder_of_runs()
-    registry.prepare_folder(folder)
-    Top(folder, CallFilter.from_query({name: value or "" for name, value in vars(options).items()}), place()).run()
+    folder, open_run = "", console_of(options)
+    if open_run is None:
+        folder = folder_of_runs()
+        registry.prepare_folder(folder)
+    calls = CallFilter.from_query({name: value or "" for name, value in vars(options).items() if name != "gateway"})
+    Top(folder, calls, place(), open_run).run()
     return 0
 
 
@@ -47,4 +51,5 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--text", metavar="WORDS", help="only calls with these words in their tool, arguments or reason"
     )
+    add_gateway(parser, "show the calls of a running gateway to its auditors, and what waits to its approvers")
     return parser

@@ -7,11 +7,14 @@ lists the configurations that exist, and how to unwrap them; 1: one cannot be re
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 
-from ..wrapping import edit_plan
+from ..trust.sources import state_folder
+from ..wrapping import edit_plan, written
 from ..wrapping.agent_files import AgentFile, PlannedFile
+from ..wrapping.http_entry import reaches_gateway
 from .common import show, show_line
 from .options import Parser
 from .wrap import add_target_options, change_all, list_all, named_files
@@ -24,10 +27,13 @@ def main(arguments: Sequence[str]) -> int:
         if options.server or options.dry_run:
             raise build_parser().wrong("no agent and no file is named")
         return list_all(_show_commands)
+    record = written.read(state_folder(os.environ, os.path.expanduser("~")))
     return change_all(
         options,
         named_files(options),
-        lambda _path, configuration, names: edit_plan.unwrap(configuration, names),
+        lambda path, configuration, names: edit_plan.unwrap(
+            configuration, names, record.replaced.get(os.path.abspath(path), {})
+        ),
         "unwrapped",
         _explain,
     )
@@ -36,7 +42,9 @@ def main(arguments: Sequence[str]) -> int:
 def _show_commands(found: Sequence[AgentFile]) -> None:
     """Show the command that unwraps each file with wrapped servers."""
     entries = [(file, entry) for file in found if file.configuration for entry in file.configuration.entries]
-    paths = dict.fromkeys(file.config_file.path for file, entry in entries if edit_plan.wrapping(entry))
+    paths = dict.fromkeys(
+        file.config_file.path for file, entry in entries if edit_plan.wrapping(entry) or reaches_gateway(entry)
+    )
     if not paths:
         show("nothing is wrapped\n")
     for path in paths:  # never broken into lines, so that it can be copied
@@ -49,7 +57,7 @@ def _explain(planned: PlannedFile) -> list[str]:
     return [
         f"{entry.key_path} is not changed: it {reasons[entry.key_path]}"
         for entry in planned.plan.unchanged
-        if entry.key_path in reasons and edit_plan.wrapping(entry)
+        if entry.key_path in reasons and (edit_plan.wrapping(entry) or reaches_gateway(entry))
     ]
 
 

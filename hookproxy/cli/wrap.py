@@ -23,6 +23,7 @@ from ..config.load import Loaded
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.hook_file import suggestion
 from ..hooks import failures
+from ..model.env_references import TOKEN_VARIABLE
 from ..model.errors import EXIT_FINDINGS, UserError
 from ..trust.sources import state_folder
 from ..wrapping import agent_files, edit_plan, files, known_agents, written
@@ -31,7 +32,8 @@ from ..wrapping.diff import unified
 from ..wrapping.edit_plan import Configuration
 from ..wrapping.find_servers import Entry, Kind, NoServers
 from ..wrapping.gateway_entry import Gateway
-from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
+from ..wrapping.http_entry import reaches_gateway
+from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile, HttpForm
 from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import FAIL_CLOSED, PROGRAM, RunOptions
 from ..wrapping.written import Written
@@ -57,6 +59,8 @@ def main(arguments: Sequence[str]) -> int:
         return list_all()
     if options.from_caller and options.gateway is None:
         raise build_parser().wrong("--from-caller is for --gateway")
+    if options.stdio and "://" not in (options.gateway or ""):
+        raise build_parser().wrong("--stdio is for --gateway URL")
     if options.gateway is not None:
         return _wrap_for_gateway(options)
     cwd = working_directory()
@@ -86,8 +90,11 @@ def _wrap_for_gateway(options: Namespace) -> int:
     program = own_program()
     found = named_files(options)
     shared = shared_files(found)
+    forms = {} if options.stdio or not gateway.url else _http_forms(options.target, found)
 
     def plan(path: str, configuration: Configuration, names: Sequence[str]) -> edit_plan.Plan:
+        if (form := forms.get(path)) is not None:
+            return edit_plan.wrap_over_http(configuration, names, form, gateway.url)
         return edit_plan.wrap_for_gateway(
             configuration, names, lambda entry: program.words(entry, path in shared), gateway
         )
@@ -95,6 +102,13 @@ def _wrap_for_gateway(options: Namespace) -> int:
     return change_all(
         options, found, plan, "wrapped", said_once(lambda planned: explain_wrap(planned, program, shared))
     )
+
+
+def _http_forms(target: str | None, found: Sequence[AgentFile]) -> dict[str, HttpForm]:
+    """How the agents of these files write that they reach a server over HTTP themselves, by the files' paths."""
+    named = AGENTS_BY_NAME.get(target or "")
+    forms = {file.config_file.path: named.http if named else file.config_file.http for file in found}
+    return {path: form for path, form in forms.items() if form is not None}
 
 
 def _gateway(where: str, from_caller: bool) -> Gateway:
@@ -157,6 +171,11 @@ def build_parser() -> Parser:
         const=_DEFAULT_GATEWAY,
         help="reach the servers through a gateway (hookproxy connect), which has servers of the same names; "
         "without a value: the one on this machine",
+    )
+    parser.add_argument(
+        "--stdio",
+        action="store_true",
+        help="with --gateway URL: write hookproxy connect also where the agent could speak HTTP itself",
     )
     parser.add_argument(
         "--from-caller",
@@ -334,11 +353,14 @@ def explain_wrap(planned: PlannedFile, program: Program, shared: frozenset[str])
     notes = [
         f"{entry.key_path} is not changed: it {reasons[entry.key_path]}"
         if entry.key_path in reasons
-        else f"{entry.key_path} is already wrapped: {_wrapping_words(entry)}"
+        else f"{entry.key_path} is already wrapped: {_wrapping_words(entry) or reaches_gateway(entry)}"
         for entry in planned.plan.unchanged
     ]
     notes += planned.plan.notes
     changed = planned.plan.changed
+    if planned.plan.replaced:
+        notes.append(f"the agent needs your token of the gateway in its environment, as {TOKEN_VARIABLE}")
+        changed = tuple(entry for entry in changed if entry.key_path not in planned.plan.replaced)
     notes += [
         f"{entry.key_path} also has an address: an agent that uses it bypasses the hooks"
         for entry in changed
@@ -461,10 +483,15 @@ def show_change(file: PlannedFile, explain: Callable[[PlannedFile], list[str]]) 
 
 def write_change(file: PlannedFile, done: str, is_wrapped: bool = True) -> None:
     """Write a file, say so, and record it if it is wrapped now. Raises UserError; then the file is unchanged."""
-    backup = files.replace(file.snapshot, file.plan.text)
     path = os.path.abspath(file.snapshot.path)
+    if file.plan.replaced:  # before: without it, nobody could restore them
+        folder = state_folder(os.environ, os.path.expanduser("~"))
+        written.update(folder, lambda record: record.with_replaced(path, file.plan.replaced))
+    backup = files.replace(file.snapshot, file.plan.text)
     if is_wrapped:
         remember(lambda record: record.with_wrapped(path))
+    elif restored := [entry.key_path for entry in file.plan.changed if not edit_plan.wrapping(entry)]:
+        remember(lambda record: record.without_replaced(path, restored))
     names = ", ".join(entry.key_path for entry in file.plan.changed)
     report(f"{file.snapshot.path}: {done}: {names}; backup: {backup}")
 
@@ -547,6 +574,8 @@ def _state(entry: Entry, why_not: str) -> tuple[str, str]:
     off = ", disabled" if entry.disabled else ""
     if entry.kind is Kind.OTHER:
         return f"no command{off}", "dim"
+    if url := reaches_gateway(entry):
+        return f"reaches a gateway{off}: {url}", "green"
     if why_not:
         return f"cannot be wrapped{off}: {why_not}", "dim"
     if edit_plan.wrapping(entry):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
 from ..model.settings import FORMER_KEYS
+from ..sandbox.table import SIZE
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -130,7 +131,12 @@ _EXAMPLES: Final = {
 
 
 _EXAMPLES_OF_PATTERNS: Final = {
+<<<<<<< HEAD
     "^file:.": '"file:/etc/hookproxy/{key}"',
+=======
+    SIZE: '"1GiB"',
+    "^file:.": '"file:/etc/hookproxy/NAME"',
+>>>>>>> main
     "^http://": '"http://127.0.0.1:9090"',
     "^https?://[^/]": '"https://collector.example.com:4318"',
     "^(redis|rediss|unix)://.": '"redis://127.0.0.1:6379/0"',

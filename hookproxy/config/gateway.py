@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+<<<<<<< HEAD
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+=======
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+>>>>>>> main
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -20,17 +25,22 @@ from ..model.env_references import REFERENCE
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
 from ..model.principal import Principal
-from ..model.settings import Settings
+from ..model.settings import OnAsk, OnFailure, Settings
 from ..processes import service
 from ..protocol.request_state import SealKey
+from ..sandbox.installation import Surroundings
+from ..sandbox.table import Sandbox
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
-from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, Roles, ServerTable, UserRules
-from .load import Loaded, complete, layer_of, read_layer
+from .gateway_models import GatewayFile, GatewayTable, Roles, ServerTable, UserRules
+from .load import Loaded, complete, layer_of
 from .models import ConfigFile
 from .parse import read_tables, validated
-from .validate import check_permission_rules, rule_places
+from .people import check_people, check_permission_rules_for_users, rules_for_users
+from .policy_digest import PolicyParts, contents_of, parts_of, version_of
+from .secret_files import with_credentials_folder
+from .server_sandbox import NOWHERE, check_sandboxes, own_files, sandbox_of, surroundings
 
 if TYPE_CHECKING:
     from ..model.policy_source import PolicyBundle, PolicySource
@@ -49,9 +59,6 @@ POLICY_FOLDER: Final = "/var/lib/hookproxy/policy"
 _ROOTS_OF_AGENTS: Final = "*"
 """The only entry of `roots` where the agents' own reach the server."""
 
-_CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
-"""The folder of systemd's credentials for a service, at the beginning of a path."""
-
 
 class GatewayServer(Struct, frozen=True):
     """A server behind the gateway, and what holds for it."""
@@ -65,6 +72,10 @@ class GatewayServer(Struct, frozen=True):
     loaded: Loaded
     rules_for_users: tuple[tuple[UserRules, Mapping[str, str]], ...]
     """Permission rules for some people only, each table with the places of its rules, as `Settings.rule_places`."""
+    sandbox: Sandbox | None
+    """What its process may reach; None: everything, or it has no process."""
+    surroundings: Surroundings
+    """What no server may reach, for the search for what its program needs."""
     roots: tuple[tuple[str, str], ...] | None = ()
     """Address and name of each folder that the server gets as a root; None: those that agents name themselves."""
 
@@ -78,6 +89,7 @@ class GatewayServer(Struct, frozen=True):
         return (
             any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
             or self.cwd != other.cwd
+            or self.sandbox != other.sandbox
             or self.credentials != other.credentials
             or self.roots != other.roots
         )
@@ -131,7 +143,7 @@ class GatewayConfig(Struct, frozen=True):
     seal_keys: tuple[SealKey, ...]
     """The keys of approvals; empty: the process makes its own."""
     version: str
-    """The SHA-256 of the files that were read, in hexadecimal: two that differ are different policies."""
+    """The SHA-256 of all that decides, in hexadecimal (`policy_digest`): two that differ are different policies."""
     policy: str
     """The SHA-256 of what holds for calls: the same for gateways whose files differ only in the table `[gateway]`."""
     notes: tuple[str, ...]
@@ -142,6 +154,10 @@ class GatewayConfig(Struct, frozen=True):
     """The signed policy in force."""
     closed: str = ""
     """Why no server may be used, a sentence without a full stop; empty: they may."""
+    parts: PolicyParts = {}
+    """The files that decide, as `version` covers them."""
+    tables: Mapping[str, object] = {}
+    """What stands in the file, before validation."""
 
 
 def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str = "") -> GatewayConfig:
@@ -155,20 +171,22 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     tables = read_tables(path, text)
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)
-    people = [*_check_roles(file.roles, path), *_check_permission_rules_for_users(file.permissions, path, ())]
+    people = [*_check_roles(file.roles, path), *check_permission_rules_for_users(file.permissions, path, ())]
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
     for_all = check_programs(layer_of(file, tables, path, text, file_context), hook_environ, _ownership())
-    rules_for_all = tuple(_rules_for_users(file.permissions, path, text, ()))
+    rules_for_all = tuple(rules_for_users(file.permissions, path, text, ()))
     source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
+    people += bundle.people if bundle is not None else ()
     servers = {}
     for name, table in file.servers.items():
         within = ("servers", name)
         people += _check_server(table, path, text, within)
         layer = layer_of(table, _tables_of(tables, name), path, text, file_context, within)
         layer = check_programs(layer, hook_environ, _ownership())
-        rules = (*rules_for_all, *_rules_for_users(table.permissions, path, text, within))
+        rules = (*rules_for_all, *rules_for_users(table.permissions, path, text, within))
+        signed = None if bundle is None else bundle.for_server(name)
         servers[name] = GatewayServer(
             name,
             _with_absolute_paths(table, os.path.dirname(path)),
@@ -177,14 +195,24 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
                 key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
                 for key, text in table.credentials.items()
             },
-            _named(complete(_overlaid(for_all, layer), file_context, bundle=bundle)),
-            rules,
+            _of_gateway(
+                complete(_overlaid(for_all, layer), file_context, bundle=signed), file.roles, f"{path}: servers.{name}"
+            ),
+            (*rules, *(signed.rules if signed is not None else ())),
+            sandbox_of(table, path, text, within),
+            NOWHERE,
             _roots(table, path, text, within),
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
+    own = own_files(path, file.gateway, servers, environ)
+    check_sandboxes(path, text, servers, own)
+    around = surroundings(servers, own)
+    servers = {name: replace(server, surroundings=around) for name, server in servers.items()}
+    loaded = [server.loaded for server in servers.values()]
+    parts = parts_of(file_context.files_read, loaded, hook_environ, os.path.dirname(path))
     return GatewayConfig(
         path,
         file.gateway,
@@ -192,13 +220,42 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         file.roles,
         tuple(people),
         tuple(_seal_keys(file.gateway, path, environ)),
-        _version(file_context.files_read),
-        _policy_version(path, tables, file_context.files_read),
+        version_of(parts),
+        _policy_version(path, tables, parts),
         (*notes, *_notes_about_sharing(file.gateway)),
         source,
         None if bundle is None else bundle.bundle,
         "" if bundle is None else bundle.closed,
+        parts,
+        tables,
     )
+
+
+def _of_gateway(loaded: Loaded, roles: Roles, place: str) -> Loaded:
+    """The settings as those of a gateway. Raises ConfigError for those that would approve calls without approvers."""
+    settings = replace(
+        loaded.settings,
+        called="the gateway's configuration",
+        approvers=tuple(roles.approver),
+        # a call of somebody else must not be lost with the process that ran it
+        audit_begun=loaded.settings.audit_begun or "audit_begun" not in loaded.set_by,
+    )
+    if roles.approver:
+        hint = 'remove it, or write "deny"; roles.approver says who approves calls'
+        if settings.on_ask is OnAsk.ALLOW:
+            raise ConfigError(place, 'on_ask = "allow" would approve calls that only roles.approver may', hint)
+        if settings.on_ask_fallback is OnFailure.ALLOW:
+            raise ConfigError(place, 'on_ask_fallback = "allow" would approve calls that only roles.approver may', hint)
+    return replace(loaded, settings=settings)
+
+
+def gateway_table(path: str, environ: Mapping[str, str], cwd: str) -> tuple[str, GatewayTable]:
+    """The table `[gateway]` of a gateway.toml alone, and the file's absolute path. Raises ConfigError."""
+    file_context = FileContext(environ, cwd, _read)
+    path = file_context.find(path, cwd)
+    text = file_context.text(path, "--store")
+    file = validated(path, text, read_tables(path, text), GatewayFile)
+    return path, _with_secret_paths(file.gateway, path, environ)
 
 
 def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> PolicySource | None:
@@ -215,9 +272,10 @@ def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> Policy
 
 def policy_in_force_at_gateway(policy: PolicySource) -> InForce:
     """The policy that a gateway with the files of this account would use. Raises ConfigError."""
+    from . import policy_file
     from .policy_in_force import Reading, in_force
 
-    return in_force(policy, Reading(_read, read_layer, service.environment(service.own_account(), {})))
+    return in_force(policy, Reading(_read, policy_file.read, service.environment(service.own_account(), {})))
 
 
 def _signed_policy(
@@ -226,18 +284,14 @@ def _signed_policy(
     """Where the signed policy comes from, and the one in force, if the file has a table `[policy]`."""
     if for_all.policy is None:
         return None, None
+    from . import policy_file
     from .policy_in_force import Reading, in_force, with_folder
 
     source = with_folder(for_all.policy, POLICY_FOLDER)
-    bundle = in_force(source, Reading(_read, read_layer, hook_environ), candidate)
+    bundle = in_force(source, Reading(_read, policy_file.read, hook_environ), candidate)
     if bundle.manifest is not None:
-        file_context.files_read[bundle.folder] = bundle.manifest
-    layers = tuple(check_programs(layer, hook_environ, _ownership()) for layer in bundle.layers)
-    return source, replace(bundle, layers=layers)
-
-
-def _named(loaded: Loaded) -> Loaded:
-    return replace(loaded, settings=replace(loaded.settings, called="the gateway's configuration"))
+        file_context.files_read[bundle.manifest_path] = bundle.manifest
+    return source, bundle.checked(lambda layer: check_programs(layer, hook_environ, _ownership()))
 
 
 def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
@@ -271,21 +325,12 @@ def _ownership() -> Ownership:
     return Ownership(owners, owner, "the gateway's files", True)
 
 
-def _version(files: Mapping[str, FileSnapshot]) -> str:
-    digest = hashlib.sha256()
-    for path, snapshot in sorted(files.items()):
-        digest.update(hashlib.sha256(path.encode(errors="surrogateescape")).digest())
-        digest.update(hashlib.sha256(snapshot.data).digest())
-    return digest.hexdigest()
-
-
-def _policy_version(path: str, tables: Mapping[str, object], files: Mapping[str, FileSnapshot]) -> str:
-    """As `GatewayConfig.policy`. Where the files lie does not matter."""
+def _policy_version(path: str, tables: Mapping[str, object], parts: PolicyParts) -> str:
+    """As `GatewayConfig.policy`. Where the files lie does not matter, nor the version of hookproxy."""
     digest = hashlib.sha256()
     own = {name: table for name, table in tables.items() if name != "gateway"}
     digest.update(hashlib.sha256(msgspec.json.encode(own, order="deterministic")).digest())
-    others = (snapshot.data for name, snapshot in files.items() if name != path)
-    digest.update(b"".join(sorted(hashlib.sha256(data).digest() for data in others)))
+    digest.update(contents_of(parts, path))
     return digest.hexdigest()
 
 
@@ -398,9 +443,9 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
     for name, given in (("user", table.user is not None), ("share", table.share != "session")):
         if given and table.command is None:
             raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
-    people = _check_people(table.users or (), path, f"{key}.allow")
+    people = check_people(table.users or (), path, f"{key}.allow")
     _check_administration(table, path, f"{key}.")
-    return people + _check_permission_rules_for_users(table.permissions, path, within)
+    return people + check_permission_rules_for_users(table.permissions, path, within)
 
 
 def _roots(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
@@ -438,53 +483,13 @@ def _check_headers(table: ServerTable, path: str, text: str, within: tuple[str, 
                 raise ConfigError(where, f"{key}.headers.{name} needs the credential {credential}", hint)
 
 
-def _check_people(names: Sequence[str], path: str, key: str) -> list[tuple[str, str]]:
-    """Raise ConfigError for a text that is nobody's name: a rule for it would hold for nobody. Returns `people`."""
-    for number, text in enumerate(names):
-        name = text.removeprefix("@")
-        if not name or name != name.strip() or "*" in name:
-            for_all = "without the list it is for everybody"
-            if key.endswith(".users"):
-                for_all = "rules for all are in [permissions]"
-            elif key.startswith("roles."):
-                for_all = "a role is for people that it names"
-            hint = f"write names of users, and names of groups with @ in front; {for_all}"
-            raise ConfigError(path, f"{key}[{number}]: {text!r} is not the name of a user or a group", hint)
-    return [(f"{key}[{number}]", text) for number, text in enumerate(names)]
-
-
 def _check_roles(roles: Roles, path: str) -> list[tuple[str, str]]:
-    """As `_check_people`, for all roles."""
+    """As `check_people`, for all roles."""
     named = {"approver": roles.approver, "auditor": roles.auditor, "operator": roles.operator}
-    return [one for name, names in named.items() for one in _check_people(names, path, f"roles.{name}")]
-
-
-def _check_permission_rules_for_users(
-    table: GatewayPermissions, path: str, within: tuple[str, ...]
-) -> list[tuple[str, str]]:
-    """Raise ConfigError for the first rule for some people that is invalid. Returns the names as `people`."""
-    people: list[tuple[str, str]] = []
-    for number, rules in enumerate(table.for_users):
-        key = ".".join((*within, f"permissions.for[{number}]"))
-        people += _check_people(rules.users, path, f"{key}.users")
-        check_permission_rules(rules, path, key)
-    return people
-
-
-def _rules_for_users(
-    table: GatewayPermissions, path: str, text: str, within: tuple[str, ...]
-) -> Iterator[tuple[UserRules, Mapping[str, str]]]:
-    for number, rules in enumerate(table.for_users):
-        yield rules, rule_places(rules, path, text, (*within, "permissions", "for", number))
+    return [one for name, names in named.items() for one in check_people(names, path, f"roles.{name}")]
 
 
 def _secret_path(text: str, path: str, key: str, environ: Mapping[str, str]) -> str:
     """The absolute path of a secret's file. Raises ConfigError."""
-    file = text.removeprefix("file:")
-    if file.startswith(_CREDENTIALS_FOLDER):
-        folder = environ.get("CREDENTIALS_DIRECTORY", "")
-        if not os.path.isabs(folder):
-            hint = "it is set for a systemd service with LoadCredential= or LoadCredentialEncrypted="
-            raise ConfigError(path, f"{key}: the variable CREDENTIALS_DIRECTORY is not set", hint)
-        file = os.path.join(folder, file.removeprefix(_CREDENTIALS_FOLDER))
+    file = with_credentials_folder(text.removeprefix("file:"), path, key, environ)
     return os.path.normpath(os.path.join(os.path.dirname(path), file))

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
+from ..sandbox.table import MEMORY, PROCESSES, SIZE
 from .models import MIN_MESSAGE_BYTES, ConfigFile, Permissions, Table
 
 _Text = Annotated[str, Meta(min_length=1)]
@@ -116,6 +117,25 @@ class AuditExport(Table, frozen=True):
     """Trust the certificates in this file instead of the system's."""
 
 
+class SandboxTable(Table, frozen=True):
+    """What the process of a server may reach, besides the system's programs and its own. A relative path starts from
+    the folder of gateway.toml, and `~` is the home folder of the account that the server runs as.
+    """
+
+    read: list[_Text] = field(default_factory=list)
+    """Folders and files that it may read."""
+    write: list[_Text] = field(default_factory=list)
+    """Folders and files that it may read and write, besides its working folder."""
+    network: Literal["all", "none"] = "all"
+    """ "none": it reaches no network, and not this machine's own addresses either."""
+    env: list[_Text] = field(default_factory=list)
+    """Names of variables of the gateway's environment that it gets, such as HTTPS_PROXY."""
+    memory: Annotated[str, Meta(pattern=SIZE)] = MEMORY
+    """How much memory it may use, such as "1GiB"; each of its processes for itself, unless the gateway has a cgroup."""
+    processes: Annotated[int, Meta(ge=1, le=1_000_000)] = PROCESSES
+    """How many processes and threads it may have."""
+
+
 class GatewayTable(Table, frozen=True):
     """Where the gateway listens, and its limits."""
 
@@ -130,10 +150,20 @@ class GatewayTable(Table, frozen=True):
     """
     socket_group: _Text | None = None
     """The group of the Unix sockets. Default: the group of the gateway's account."""
+    admin_socket: Annotated[str, Meta(pattern=r"^/.")] | None = None
+    """The path of the Unix socket for `hookproxy sessions`, `users`, `reload`, and for consoles and the audit with
+    --gateway. The kernel says who connects there, and `[roles]` what they may do. Default: beside the first Unix socket
+    of `listen`, such as /run/hookproxy/mcp-admin.sock; without one, mcp-admin.sock in $RUNTIME_DIRECTORY or in the
+    state folder.
+    """
     hooks_user: _Text | None = None
     """The account that hooks run as, with its groups and its HOME. The gateway must run as root for it, and the account
     must not be one of the gateway's users. Hooks of the type python, which run inside of the gateway, are not possible
     then. Default: the gateway's own account.
+    """
+    sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"
+    """What keeps the processes of servers apart from the gateway: bubblewrap, or else Landlock. Default: the first of
+    these that works here. If none does, a gateway that starts servers in a sandbox does not start.
     """
     max_sessions_per_user: Annotated[int, Meta(ge=1)] = 256
     """How many sessions one user may have open at a time, at all servers together. A further one is refused. 256 are
@@ -232,7 +262,13 @@ class ServerTable(ConfigFile, frozen=True):
     Hooks do not get them, and the audit log does not contain them.
     """
     cwd: _Text | None = None
-    """The folder in which the server runs, and hooks with it. Default: the folder of gateway.toml."""
+    """The folder in which the server runs, and hooks with it. The server may write it. Default: a folder of its own for
+    each server and user below the gateway's state folder, and for hooks the folder of gateway.toml.
+    """
+    sandbox: Literal["off"] | SandboxTable = field(default_factory=SandboxTable)
+    """What the server's process may reach. "off" starts it without a sandbox: then it can do whatever the gateway's
+    account can, such as read the gateway's secrets and change its audit.
+    """
     user: _Text | None = None
     """The account that the server runs as. The gateway must run as root for it. Default: the gateway's own."""
     share: Literal["session", "user", "all"] = "session"
@@ -257,6 +293,22 @@ class ServerTable(ConfigFile, frozen=True):
     """true: the server runs as the user, started by `hookproxy connect NAME -- COMMAND`. It can act on the user's
     files, and must not get any secret.
     """
+
+
+class PolicyServer(ConfigFile, frozen=True):
+    """What a signed policy says about one server of a gateway, beside what it says about all."""
+
+    permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
+    """Permission rules for this server."""
+
+
+class PolicyFile(ConfigFile, frozen=True):
+    """The whole of a signed policy's policy.toml: the keys of hookproxy.toml, and what only gateways use."""
+
+    permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
+    """Permission rules: for all, and at gateways for some people."""
+    servers: dict[Annotated[str, Meta(pattern=SERVER_NAME)], PolicyServer] = field(default_factory=dict)
+    """What holds for single servers of gateways: one `[servers.NAME]` table for each."""
 
 
 class GatewayFile(ConfigFile, frozen=True):

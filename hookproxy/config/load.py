@@ -21,11 +21,12 @@ from ..model.errors import ConfigError, UserError
 from ..model.settings import ConsoleUse, OnFailure, Results, SeenNames, Settings
 from ..trust.sources import FileContext, Layer, ManagedSummary, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
+from .secret_files import with_credentials_folder
 
 if TYPE_CHECKING:
     from ..trust.check_unchanged import Trust
     from .models import ConfigFile
-    from .policy_in_force import InForce
+    from .policy_in_force import InForce, PolicyContent
 
 MANAGED_FOLDER = "/etc/hookproxy"
 """The administrator's folder. It is a constant: a user could turn off whatever a user can set."""
@@ -46,11 +47,15 @@ KEYS_OF_SETTINGS: Final = {
     "audit_file": "audit.file",
     "audit_enabled": "audit.enabled",
     "audit_required": "audit.required",
+    "audit_begun": "audit.begun",
     "audit_digest": "audit.arguments",
     "audit_results": "audit.results",
     "audit_all_calls": "audit.calls",
     "audit_chain": "audit.chain",
     "audit_chain_key_file": "audit.chain_key_file",
+    "audit_sign_key": "audit.sign_key",
+    "audit_checkpoint_lines": "audit.checkpoint_lines",
+    "audit_checkpoint_seconds": "audit.checkpoint_seconds",
     "audit_shared": "audit.shared",
     "audit_max_file_bytes": "audit.max_file_bytes",
     "audit_keep_files": "audit.keep_files",
@@ -152,7 +157,7 @@ def complete(
     if any(layer.policy is not None for layer in managed):
         from .policy_in_force import root_owned, with_bundle
 
-        managed, bundle = with_bundle(managed, bundle, root_owned(read_layer, environ), candidate)
+        managed, bundle = with_bundle(managed, bundle, root_owned(policy_for_runs, environ), candidate)
     elif bundle is not None:
         managed = (*managed, *bundle.layers)
     if managed:
@@ -340,6 +345,21 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
     return layer_of(validated(path, text, tables, ConfigFile), tables, path, text, file_context)
 
 
+def policy_for_runs(path: str, file_context: FileContext) -> PolicyContent:
+    """Read the policy.toml of a signed policy for a run, which is no server of a gateway. Raises ConfigError."""
+    from .gateway_models import PolicyFile
+    from .parse import read_tables, validated
+    from .policy_in_force import PolicyContent
+
+    text = file_context.text(path)
+    tables = read_tables(path, text)
+    file = validated(path, text, tables, PolicyFile)
+    layer = layer_of(file, tables, path, text, file_context)
+    keys = [f"servers.{name}" for name in file.servers] + ["permissions.for"] * bool(file.permissions.for_users)
+    remarks = (*layer.remarks, *(f"{path}: {key}: it holds at gateways only, and not here" for key in keys))
+    return PolicyContent(replace(layer, remarks=remarks))
+
+
 def layer_of(
     file: ConfigFile,
     tables: Mapping[str, object],
@@ -414,6 +434,7 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         "on_cut_input": OnFailure(file.on_cut_input),
         "audit_file": _audit_file(file.audit.file, folder, file_context),
         "audit_chain": bool(file.audit.chain),
+        "audit_sign_key": _sign_key(file, path, file_context),
         "audit_chain_key_file": _chain_key_file(file, path, file_context),
         "agent_rules": (),  # those of the hook files are added where these are read
         "rule_places": validate.rule_places(file.permissions, path, text, (*within, "permissions")),
@@ -449,13 +470,34 @@ def _chain_key_file(file: ConfigFile, path: str, file_context: FileContext) -> s
         raise ConfigError(path, 'audit.chain is "keyed", but no key is named', "set audit.chain_key_file")
     from ..audit.hash_chain import read_key
 
-    key_file = file_context.find(audit.chain_key_file, os.path.dirname(path))
+    key_file = _key_path(audit.chain_key_file, "audit.chain_key_file", path, file_context)
     try:
         read_key(key_file)
     except OSError as error:
         hint = f"make one: (umask 077; head -c 32 /dev/urandom | base64 >{key_file})"
         raise ConfigError(path, f"audit.chain_key_file: {key_file}: {error.strerror}", hint) from None
     return key_file
+
+
+def _sign_key(file: ConfigFile, path: str, file_context: FileContext) -> str:
+    """The absolute path of the key that signs checkpoints; empty if there is none. Raises ConfigError, UserError."""
+    if file.audit.sign_key is None:
+        return ""
+    from ..audit.signing_keys import MAKE, read_signer
+
+    key_file = _key_path(file.audit.sign_key, "audit.sign_key", path, file_context)
+    try:
+        read_signer(key_file)
+    except OSError as error:
+        hint = MAKE.format(path=key_file)
+        raise ConfigError(path, f"audit.sign_key: {key_file}: {error.strerror}", hint) from None
+    return key_file
+
+
+def _key_path(text: str, key: str, path: str, file_context: FileContext) -> str:
+    """The absolute path of a key's file. Raises ConfigError."""
+    file = with_credentials_folder(text, path, key, file_context.environ)
+    return file_context.find(file, os.path.dirname(path))
 
 
 def _own_group(file: ConfigFile, path: str, prefix: str) -> Group:

@@ -29,6 +29,7 @@ _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "audit_enabled": (False, True),
     "on_cut_input": (OnFailure.ALLOW, OnFailure.DENY),
     "audit_required": (False, True),
+    "audit_begun": (False, True),
     "audit_results": tuple(Results),
     "audit_all_calls": (False, True),
     "audit_chain": (False, True),

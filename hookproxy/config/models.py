@@ -18,6 +18,8 @@ MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 MIN_DEPTH: Final = 4  # less would refuse what ordinary tools need
 MAX_DEPTH: Final = 250  # more would leave no room for the document around the arguments in jq 1.6
 MIN_AUDIT_FILE_BYTES: Final = 64 * 1024  # less would start a new file every few calls
+MAX_CHECKPOINT_LINES: Final = 10_000  # their hashes are computed in one go, which takes 50 ms
+MAX_CHECKPOINT_SECONDS: Final = 86_400.0  # a day; whoever wants fewer signatures wants none
 MAX_CALLS: Final = 100_000  # of a rate limit: the time of each call is kept, in 32 bytes
 OR_ONE_STRING: Final = "or_one_string"
 """In the `extra` of a list of strings: a single string is read as a list of one."""
@@ -260,7 +262,13 @@ class Audit(Table, frozen=True):
     account that runs hookproxy. If the path ends with a slash, USER.jsonl is added.
     """
     required: bool = False
-    """true refuses a call when its audit line cannot be written."""
+    """true refuses a call when its audit line cannot be written. Then a line is written before each call, as with
+    `begun`.
+    """
+    begun: bool | None = None
+    """true writes a line before a call is forwarded, too, with the result `begun`: so calls that were running when
+    hookproxy was killed are in the audit. Default: true for a gateway, else only where `required` is true.
+    """
     arguments: Literal["full", "digest"] | None = None
     """ "full" records the arguments of calls, and what hooks before a call got and printed; "digest" records the
     SHA-256 of these instead. Default: "full" if `file` is set, else "digest".
@@ -283,8 +291,19 @@ class Audit(Table, frozen=True):
     """
     chain_key_file: _Text | None = None
     """With chain = "keyed": the file with the key, at least 32 bytes that only the account that runs hookproxy may
-    read. A relative path starts from the folder of hookproxy.toml.
+    read, or root and a group. A relative path starts from the folder of hookproxy.toml;
+    "$CREDENTIALS_DIRECTORY/NAME" is one of systemd's credentials.
     """
+    sign_key: _Text | None = None
+    """The file with an Ed25519 key that signs the end of the audit from time to time: PEM, or as `ssh-keygen -t ed25519
+    -N ''` makes it. Such a checkpoint is a line of the audit, and the newest one is also in FILE.signed: `hookproxy
+    audit verify --public-key` then finds lines that were removed from the end. It implies chain = true. The file is
+    found, and must be protected, like that of `chain_key_file`. Needs the extra `gateway`.
+    """
+    checkpoint_lines: Annotated[int, Meta(ge=1, le=MAX_CHECKPOINT_LINES)] = _DEFAULTS.audit_checkpoint_lines
+    """With `sign_key`: after how many lines a checkpoint is written."""
+    checkpoint_seconds: Annotated[float, Meta(ge=0.1, le=MAX_CHECKPOINT_SECONDS)] = _DEFAULTS.audit_checkpoint_seconds
+    """With `sign_key`: after how many seconds lines are signed, however few they are."""
     shared: bool = False
     """true lets several accounts write to this file: the group of its folder may read and write it. The folder must
     exist. Otherwise only the owner may read or write the file.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -16,16 +16,31 @@ from msgspec.structs import replace
 
 from ..bundles import manifest
 from ..bundles.store import Store, verified_bundle
-from ..bundles.update import keys_of
-from ..model.errors import ConfigError, not_installed
+from ..bundles.update import keys_of, without_cryptography
+from ..model.errors import ConfigError
 from ..model.policy_source import PolicyBundle, PolicySource
-from ..trust.managed_files import ReadLayer, check_programs, environment, read_root_owned
+from ..trust.managed_files import check_programs, environment, read_root_owned
 from ..trust.sources import FileContext, FileReader, FileSnapshot, Layer
+from .gateway_models import UserRules
 
 MANAGED_STATE: Final = "/var/lib/hookproxy-policy"
 """The folder of policies that the administrator's file names, which root fills."""
 
 _UPDATE_HINT: Final = "the administrator fetches it with: hookproxy policy update"
+
+
+Rules = tuple[tuple[UserRules, Mapping[str, str]], ...]
+"""Permission rules for some people only, each table with the places of its rules."""
+
+
+class PolicyContent(Struct, frozen=True):
+    """What a policy says, or one of its tables for a server."""
+
+    layer: Layer
+    rules: Rules = ()
+    servers: Mapping[str, PolicyContent] = {}
+    people: tuple[tuple[str, str], ...] = ()
+    """Who is named in it, as `GatewayConfig.people`."""
 
 
 class InForce(Struct, frozen=True):
@@ -39,7 +54,26 @@ class InForce(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     manifest: FileSnapshot | None = None
     """It stands for all files of the policy."""
-    folder: str = ""
+    manifest_path: str = ""
+    rules: Rules = ()
+    people: tuple[tuple[str, str], ...] = ()
+    servers: Mapping[str, PolicyContent] = {}
+
+    def for_server(self, name: str) -> InForce:
+        """With what the policy says about this server."""
+        content = self.servers.get(name)
+        if content is None:
+            return self
+        return replace(self, layers=(*self.layers, content.layer), rules=(*self.rules, *content.rules))
+
+    def checked(self, check: Callable[[Layer], Layer]) -> InForce:
+        """With layers that were checked. Raises ConfigError."""
+        servers = {name: replace(content, layer=check(content.layer)) for name, content in self.servers.items()}
+        return replace(self, layers=tuple(map(check, self.layers)), servers=servers)
+
+
+ReadContent = Callable[[str, FileContext], PolicyContent]
+"""Reads a policy.toml."""
 
 
 class Reading(Struct, frozen=True):
@@ -47,7 +81,7 @@ class Reading(Struct, frozen=True):
 
     file: FileReader
     """Accepts only files that nobody else can change."""
-    layer: ReadLayer
+    content: ReadContent
     environ: Mapping[str, str]
 
 
@@ -62,7 +96,7 @@ def with_bundle(
     found = in_force(policy, reading, candidate)
     if found.closed:
         raise ConfigError(policy.place, found.closed, _UPDATE_HINT)
-    layers = tuple(check_programs(layer, reading.environ) for layer in found.layers)
+    layers = found.checked(lambda layer: check_programs(layer, reading.environ)).layers
     others = bundle.layers if bundle is not None else ()
     return (*managed, *layers, *others), bundle if bundle is not None and bundle.bundle is not None else found
 
@@ -72,9 +106,9 @@ def with_folder(policy: PolicySource, folder: str) -> PolicySource:
     return policy if policy.folder else replace(policy, folder=folder)
 
 
-def root_owned(read_layer: ReadLayer, environ: Mapping[str, str]) -> Reading:
+def root_owned(content: ReadContent, environ: Mapping[str, str]) -> Reading:
     """Of a policy that the administrator's files name."""
-    return Reading(read_root_owned, read_layer, environment(environ, real_home=True))
+    return Reading(read_root_owned, content, environment(environ, real_home=True))
 
 
 def in_force(policy: PolicySource, reading: Reading, candidate: str = "") -> InForce:
@@ -92,8 +126,8 @@ def in_force(policy: PolicySource, reading: Reading, candidate: str = "") -> InF
         return _missing(policy, "the policy that was taken last is not there any more")
     except OSError as error:
         raise ConfigError(folder or policy.folder, f"cannot be read: {error.strerror}", _UPDATE_HINT) from None
-    except ModuleNotFoundError:
-        raise not_installed("[policy]", "cryptography", "gateway") from None
+    except ModuleNotFoundError as missing:
+        raise without_cryptography(missing) from None
 
 
 def _missing(policy: PolicySource, why: str) -> InForce:
@@ -124,12 +158,13 @@ def _read(policy: PolicySource, folder: str, reading: Reading) -> InForce:
         if policy.on_expired == "deny":
             return InForce(closed=f"the policy, version {version} of {policy.ring}, has expired at {expires}")
         notes = (f"{policy.place}: version {version} of {policy.ring} has expired at {expires} (on_expired)",)
-    layer = _layer(folder, snapshots, reading)
+    content = _content(folder, snapshots, reading)
     bundle = PolicyBundle(version, policy.ring, verified.digest, verified.manifest.expires_at)
-    return InForce((layer,), bundle, "", notes, snapshots[os.path.join(folder, manifest.MANIFEST)], folder)
+    layers, path = (content.layer,), os.path.join(folder, manifest.MANIFEST)
+    return InForce(layers, bundle, "", notes, snapshots[path], path, content.rules, content.people, content.servers)
 
 
-def _layer(folder: str, snapshots: Mapping[str, FileSnapshot], reading: Reading) -> Layer:
+def _content(folder: str, snapshots: Mapping[str, FileSnapshot], reading: Reading) -> PolicyContent:
     """The policy's own configuration. Raises ConfigError."""
 
     def read_verified(path: str) -> FileSnapshot:
@@ -138,7 +173,7 @@ def _layer(folder: str, snapshots: Mapping[str, FileSnapshot], reading: Reading)
         return snapshots[path]
 
     file_context = FileContext(reading.environ, folder, read_verified, managed=True)
-    layer = reading.layer(os.path.join(folder, manifest.POLICY), file_context)
-    if layer.policy is not None:
-        raise ConfigError(layer.policy.place, "a policy cannot name another one", "remove the table [policy]")
-    return layer
+    content = reading.content(os.path.join(folder, manifest.POLICY), file_context)
+    if content.layer.policy is not None:
+        raise ConfigError(content.layer.policy.place, "a policy cannot name another one", "remove the table [policy]")
+    return content

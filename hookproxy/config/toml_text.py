@@ -9,7 +9,10 @@ from typing import Final
 from ..model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 from .load import KEYS_OF_SETTINGS, SPELLINGS
 
-_UNSET: Final = ("audit_file", "audit_chain_key_file", "audit_max_file_bytes", "audit_keep_files", "otel_endpoint")
+_UNSET: Final = (
+    *("audit_file", "audit_chain_key_file", "audit_sign_key", "audit_max_file_bytes", "audit_keep_files"),
+    "otel_endpoint",
+)
 """Settings that are empty or 0 if the file does not have their key."""
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS: Final = 0.5
 """Between two looks at the folder: a new run appears within this time. A look takes a tenth of a millisecond."""
 
+_ELSEWHERE: Final = "gateway"  # the name of the one run elsewhere
 _READ_SIZE: Final = 262_144
 
 _LONGEST_LINE: Final = 96 * 1024 * 1024
@@ -34,12 +35,18 @@ _GONE: Final = "The run that has asked has ended."
 _SILENT: Final = "The run does not respond: look whether its call has ended."
 
 
-class Follower:
-    """All runs in one folder."""
+Open = Callable[[], "socket.socket"]
+"""Connects to a run that is in no folder of ours. Raises UserError."""
 
-    def __init__(self, folder: str, report: Callable[[str], None]) -> None:
+
+class Follower:
+    """All runs in one folder, or one run elsewhere."""
+
+    def __init__(self, folder: str, report: Callable[[str], None], open_run: Open | None = None) -> None:
+        """With `open_run` only that run is followed."""
         self.state = State()
         self._folder = folder
+        self._open = open_run
         self._report = report
         self._connections: dict[str, _Connection] = {}
         self._problem = ""
@@ -54,9 +61,9 @@ class Follower:
     def _look(self, tasks: anyio.abc.TaskGroup) -> None:
         """Connect to the runs that are new. What prevents it is reported once."""
         try:
-            for name in registry.names(self._folder):
-                if name not in self._connections and (connection := registry.connect(self._folder, name)) is not None:
-                    self._connections[name] = _Connection(name, connection, self.state)
+            for name in registry.names(self._folder) if self._open is None else (_ELSEWHERE,):
+                if name not in self._connections and (connection := self._connect(name)) is not None:
+                    self._connections[name] = _Connection(name, connection, self.state, self._open is None)
                     tasks.start_soon(self._follow_run, name)
             problem = ""
         except UserError as error:
@@ -66,6 +73,9 @@ class Follower:
         if problem and problem != self._problem:
             self._report(f"runs cannot be found: {problem}")
         self._problem = problem
+
+    def _connect(self, name: str) -> socket.socket | None:
+        return registry.connect(self._folder, name) if self._open is None else self._open()
 
     async def _follow_run(self, name: str) -> None:
         connection = self._connections[name]
@@ -96,8 +106,10 @@ class _PendingAnswer(Struct, eq=False):
 class _Connection:
     """The connection to one run."""
 
-    def __init__(self, name: str, connection: socket.socket, state: State) -> None:
+    def __init__(self, name: str, connection: socket.socket, state: State, is_own: bool) -> None:
+        """`is_own`: it must be a run of our own account, or of root."""
         self._name = name
+        self._is_own = is_own
         self._connection = connection
         self._state = state
         self._answers: dict[str, list[_PendingAnswer]] = {}
@@ -105,7 +117,7 @@ class _Connection:
 
     async def read(self) -> None:
         """Read what the run says, until it ends. Raises OSError, Unreadable."""
-        if unix_socket.uid_of_peer(self._connection) not in (0, os.geteuid()):
+        if self._is_own and unix_socket.uid_of_peer(self._connection) not in (0, os.geteuid()):
             raise messages.Unreadable("another account listens there")
         begun = bytearray()
         while piece := await self._receive():

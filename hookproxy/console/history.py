@@ -135,7 +135,8 @@ def _shown(record: Entry, query: Query, ended: set[tuple[str, str, int]]) -> boo
         return query.matches(record)
     if isinstance(record, NoteRecord):
         at = record.at
-        return query.calls == ALL and not (at and query.until and at > query.until)
+        shown = query.calls == ALL and not files.is_checkpoint(record)
+        return shown and not (at and query.until and at > query.until)
     return query.calls == ALL
 
 

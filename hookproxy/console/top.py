@@ -20,7 +20,7 @@ from textual.widgets import DataTable, Footer, Input, Log, Static
 from ..live.messages import LONGEST_REASON, Action
 from . import terminal_text, visible
 from .call_filter import CallFilter
-from .follow import Follower
+from .follow import Follower, Open
 from .state import EndedCall, ShownApproval
 
 _REFRESH_SECONDS: Final = 0.2
@@ -59,10 +59,10 @@ class Top(App[None]):
         Binding("q", "quit", "Quit"),
     ]
 
-    def __init__(self, follower_folder: str, calls: CallFilter, place: str) -> None:
+    def __init__(self, follower_folder: str, calls: CallFilter, place: str, open_run: Open | None = None) -> None:
         """`place`: where the person is, for the audit."""
         super().__init__()
-        self.follower = Follower(follower_folder, self._report)
+        self.follower = Follower(follower_folder, self._report, open_run)
         self.state = self.follower.state
         self.calls = calls
         self.place = place

@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from ..audit.log import NOT_WRITTEN
 from ..model.counts import counted
 from ..model.errors import UserError
 from ..model.hooks import Session
@@ -27,14 +26,20 @@ from ..session.running_calls import OpenCalls
 from ..transports.accounts import Accounts
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
+from . import server_process
+from .audit_health import AuditHealth
+from .blocked_users import BlockedUsers
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
+from .roles import Rights, rights_of
+from .sealed_values import SealedValues
 from .secrets import secrets_of_if_any, secrets_redacted
 from .session import GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
 from .store import Store, shared_of
 
 if TYPE_CHECKING:
     from ..audit.call_record import RefusedMessage
+    from ..authorization.bearer_tokens import BearerTokens
     from ..config.gateway import GatewayConfig
     from ..model.principal import Principal
     from ..protocol.request_state import RequestStates, SealKey, UsedTexts
@@ -44,6 +49,9 @@ if TYPE_CHECKING:
 
 
 _SHOWN_OF_ID: Final = 8  # characters of a session's id in the log: enough to tell sessions apart
+BLOCKED: Final = "an operator of the gateway has blocked the user"
+"""Why there is no session, and why one ends."""
+
 _NO_TOOLS: Final = ParameterTable()
 
 
@@ -58,8 +66,11 @@ class NotAdmitted(UserError):
 class Gateway:
     """All sessions, and the policy for new ones."""
 
-    def __init__(self, config: GatewayConfig, servers: Servers, report: GatewayLog) -> None:
-        """Raises UserError if the store cannot be used."""
+    def __init__(self, config: GatewayConfig, servers: Servers, report: GatewayLog, state_folder: str = "") -> None:
+        """`state_folder` keeps what must survive a restart; empty: there is none.
+
+        Raises UserError if the store or the folder cannot be used.
+        """
         self.config = config
         self.accounts = Accounts(report, self._groups_of_rules)
         self.servers = servers
@@ -67,6 +78,11 @@ class Gateway:
         table, folder = config.gateway.store, os.path.dirname(config.path)
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
+        blocked_file = os.path.join(state_folder, "users.json") if state_folder else ""
+        self.blocked = BlockedUsers(blocked_file, self.store, SealedValues(lambda: self._seal_keys), report)
+        self.blocked.on_change = self.end_blocked
+        self.tokens: BearerTokens | None = None
+        """Those of the file, as agents over HTTP have them."""
         self.parameters: dict[str, ParameterTable] = {}
         """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()
@@ -82,6 +98,9 @@ class Gateway:
         """Called when another configuration is in force, for whatever depends on it besides the sessions."""
         self.feed: LiveFeed | None = None
         """What consoles of the gateway's own account see; None: they see nothing."""
+        self.health = AuditHealth(report, self.metrics)
+        """Whether the audit can be written."""
+        self.health.watch(config.servers.values())
         self._report = report
         self._reports_of_tools: dict[str, None] = {}
         self._windows = SharedWindows()
@@ -107,6 +126,8 @@ class Gateway:
             raise
 
     def _admit(self, principal: Principal, server_name: str, caller_cwd: str, is_stateless: bool) -> GatewaySession:
+        if self.blocked.blocks(principal):
+            raise NotAdmitted(BLOCKED, "ask the gateway's administrator", HTTPStatus.FORBIDDEN)
         if self.config.closed:
             hint = "the gateway's administrator sees in its log why no policy is in force"
             raise NotAdmitted(f"nothing may pass: {self.config.closed}", hint, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -147,15 +168,41 @@ class Gateway:
             return
         session_id = "" if session is None else session.identity.id
         settings = secrets_redacted(server, server.settings_for(principal))
-        audit = MeteredAudit(settings, principal, self.config.version, self.metrics)
+        audit = MeteredAudit(settings, principal, self.config.version, self.metrics, self.health)
         refused_in = Session(session_id, server.name, server.cwd, server.cwd, principal=principal)
-        if problem := audit.note_refusal(refused_in, refused) or audit.close():
-            self._report(f"{NOT_WRITTEN}: {problem}")
+        audit.note_refusal(refused_in, refused)
+        audit.close()
+
+    def rights_of(self, user: Principal) -> Rights:
+        """What a user may do here beside using servers."""
+        return rights_of(user, self.config.roles, is_blocked=self.blocked.blocks(user))
+
+    def audits(self, by: Principal) -> dict[str, MeteredAudit]:
+        """An audit for each file, by its path, whose lines are by this user."""
+        found: dict[str, MeteredAudit] = {}
+        for server in self.config.servers.values():
+            audit = MeteredAudit(
+                secrets_redacted(server, server.loaded.settings), by, self.config.version, self.metrics, self.health
+            )
+            if audit.path:
+                found.setdefault(audit.path, audit)
+        return found
+
+    def knows(self, name: str) -> bool:
+        """Whether a token of the file is for a user of this name."""
+        return self.tokens is not None and self.tokens.knows(name)
+
+    def end_blocked(self) -> None:
+        """End the sessions of users who are blocked."""
+        for session in list(self.sessions):
+            if self.blocked.blocks(session.identity.principal):
+                session.end(BLOCKED)
 
     def metrics_text(self) -> str:
         """The metrics, for Prometheus."""
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
+        self.metrics.sandboxes = server_process.kinds(self.config)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving, bundle=self.config.bundle)
 
     def note_dropped(self, server: str) -> None:
@@ -200,6 +247,7 @@ class Gateway:
         self.config = config
         self.accounts.forget()
         self._seal_keys = config.seal_keys or self._seal_keys
+        self.health.watch(config.servers.values())
         for session in list(self.sessions):
             user = session.identity.principal
             server = config.servers.get(session.server.name)
@@ -235,7 +283,7 @@ class Gateway:
             shared = Shared(window_of=partial(self._window, server, identity.principal.id))
         else:
             shared = shared_of(self.store, server, identity, session.server.table.idle_seconds, config.policy)
-        return SessionPolicy(config.version, shared, self._reports_of_tools)
+        return SessionPolicy(config.version, shared, self._reports_of_tools, self.health)
 
     def _request_states(self, session: GatewaySession) -> RequestStates | None:
         """What makes the request states of a session; None: they are of this process alone."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -44,11 +45,12 @@ from ..transports.http.agent_requests import (
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.peers import network_of
 from ..transports.http.stateless_channel import StatelessChannel
+from ..transports.long_messages import LongMessages
 from ..transports.user_load import UserLoad
 from . import probes
-from .gateway import NotAdmitted
+from .gateway import BLOCKED, NotAdmitted
 from .http_listeners import client_address, is_proxy, is_trusted, networks
-from .long_requests import Admissions
+from .long_requests import Admissions, LongRequests
 from .open_streams import OpenStreams
 from .refusal_log import RefusalLog
 from .session import GatewaySession, new_session_id
@@ -75,6 +77,8 @@ _TOO_MANY_CONNECTIONS: Final = "Too many connections are open. Use those that ar
 _UNREAD: Final = "Too much waits that your agents do not read. Read the responses to earlier requests first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
+_PAGES: Final = (b"/", b"/servers")
+"""The landing page, and the same for programs: `landing`, which is imported when somebody asks for it."""
 
 
 class _NotServed(Exception):
@@ -158,6 +162,11 @@ class _Servers:
     def _public_url(self) -> str:
         return self._gateway.config.gateway.public_url or ""
 
+    @property
+    def address(self) -> str:
+        """Where agents reach the gateway."""
+        return self._public_url or self._addresses[0].url
+
     def resource(self, name: str) -> ProtectedResource:
         """What OAuth knows of a server; of one that is not there as well, so that nobody learns which ones are."""
         if (known := self._resources.get(name)) is not None:
@@ -165,7 +174,7 @@ class _Servers:
         oidc = self._gateway.config.gateway.oidc
         scopes = oidc.required_scopes if oidc is not None else ()
         issuer = oidc.issuer if oidc is not None else ""
-        resource = protected_resource(self._public_url or self._addresses[0].url, name, issuer, scopes)
+        resource = protected_resource(self.address, name, issuer, scopes)
         if name in self._gateway.config.servers:
             self._resources[name] = resource
         return resource
@@ -214,6 +223,10 @@ class HttpAgents:
         self.end_forbidden_streams = self._open_streams.end_forbidden
         self.refusals = RefusalLog(report)
         self.admit = Admissions(gateway, authenticator, self, tasks).admit
+        self.long_messages = LongMessages(report)
+        self.long = LongRequests(
+            self.long_messages, tasks, self.handle, self._handle_looked_at, self._refuse_long, self._has_users
+        )
         gateway.on_policy_change = self._unused.look_again
 
     def handle(self, request: Request, responder: Responder) -> None:
@@ -238,7 +251,28 @@ class HttpAgents:
             self._servers.respond_with_metadata(request, responder)
             return
         token, resource = self.token_of(request)
+        if request.target in _PAGES and self._refuses_page(token, request, responder):
+            return
         self._authenticate(token, request, responder, resource)
+
+    def _refuses_page(self, token: bytes | Challenge, request: Request, responder: Responder) -> bool:
+        """Respond to a request for the landing page that needs no look at the token. False: it needs one."""
+        from . import landing
+
+        if (rejected := wrong_source(request.headers, self._servers.rules)) is not None:
+            responder.respond(rejected.status, rejected.headers, rejected.body)
+        elif request.method not in (b"GET", b"HEAD"):
+            responder.respond(405, ((b"allow", b"GET, HEAD"), *landing.JSON_HEADERS), b"")
+        elif (
+            isinstance(token, Challenge)
+            and token.status == HTTPStatus.UNAUTHORIZED
+            and request.target == landing.FORM_PATH
+            and landing.wants_html(_header(request, b"accept"))
+        ):
+            responder.respond(200, landing.HTML_HEADERS, landing.form())
+        else:
+            return False
+        return True
 
     def is_in_the_clear(self, request: Request) -> bool:
         """Whether others could have read the request: it came neither with TLS nor through a proxy that has TLS."""
@@ -263,7 +297,7 @@ class HttpAgents:
     def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
         """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
         head = known.head
-        if not (head.is_of_session or head.called) or head.rules is not self._servers.rules:
+        if not (head.is_of_session or head.called) or head.rules is not self._servers.rules or self.long.waiting:
             return False
         try:
             sender = self._authenticator.check_token_now(known.token, known.resource)
@@ -295,15 +329,22 @@ class HttpAgents:
         return session
 
     def _authenticate(
-        self, token: bytes | Challenge, request: Request, responder: Responder, resource: ProtectedResource
+        self,
+        token: bytes | Challenge,
+        request: Request,
+        responder: Responder,
+        resource: ProtectedResource,
+        *,
+        is_looked_at: bool = False,
     ) -> None:
         try:
             sender = token if isinstance(token, Challenge) else self._authenticator.check_token_now(token, resource)
         except NotReady:
             assert isinstance(token, bytes)
-            self._tasks.start_soon(self._authenticate_later, token, request, responder, resource)
+            later = partial(self._authenticate_later, token, request, responder, resource, is_looked_at=is_looked_at)
+            self._tasks.start_soon(later)
             return
-        self._handle_from(sender, request, responder)
+        self._handle_from(sender, request, responder, is_looked_at=is_looked_at)
 
     def watch(self, notes: HeadNotes, responder: Responder) -> None:
         """A stream has begun: end it when the token of its request is no longer in force."""
@@ -327,27 +368,50 @@ class HttpAgents:
         return user is None or sender == user
 
     async def _authenticate_later(
-        self, token: bytes, request: Request, responder: Responder, resource: ProtectedResource
+        self, token: bytes, request: Request, responder: Responder, resource: ProtectedResource, *, is_looked_at: bool
     ) -> None:
         try:
             sender = await self._authenticator.check(token, resource)
-            self._handle_from(sender, request, responder)
+            self._handle_from(sender, request, responder, is_looked_at=is_looked_at)
         except Exception as defect:  # the boundary of one request
             self._report(f"a request could not be handled: {describe_error(defect)}")
             responder.respond(500)
 
-    def _handle_from(self, sender: Principal | Challenge, request: Request, responder: Responder) -> None:
+    def _handle_from(
+        self, sender: Principal | Challenge, request: Request, responder: Responder, *, is_looked_at: bool
+    ) -> None:
         if isinstance(sender, Challenge):
             self.note_challenge(sender, request)
             if not self.is_proxy(request.peer.address):  # else the connection is that of others, too
                 responder.close_after()
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
-        if not responder.sent_by(sender.id):
-            checked: Accepted | Rejected = _rejection(TooManyRequests(_TOO_MANY_CONNECTIONS), _NO_ID)
+        if (barred := self._barred(sender, responder)) is not None:
             responder.close_after()
-        else:
-            checked = self._checked(request, sender)
+            self._note_rejected(sender, barred.reason)
+            self._refuse(barred, request, sender, responder)
+        elif request.target in _PAGES:
+            from . import landing
+
+            html = landing.wants_html(_header(request, b"accept"))
+            address = self._servers.address
+            responder.respond(200, *landing.respond(self._gateway.config, address, sender, html=html))
+        elif is_looked_at or not self.long.takes(request, sender, responder):
+            begun = perf_counter()
+            self._handle_of(sender, request, responder)
+            self.long.note_time(sender, len(request.body), perf_counter() - begun)
+
+    def _barred(self, sender: Principal, responder: Responder) -> Rejected | None:
+        """Why nothing of a known user is handled, on this connection at least; None: it is."""
+        if self._gateway.blocked.blocks(sender):
+            return _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+        if not responder.sent_by(sender.id):
+            return _rejection(TooManyRequests(_TOO_MANY_CONNECTIONS), _NO_ID)
+        return None
+
+    def _handle_of(self, sender: Principal, request: Request, responder: Responder) -> None:
+        """Handle a request of a known user now."""
+        checked = self._checked(request, sender)
         if isinstance(checked, Rejected):
             self._note_rejected(sender, checked.reason)
         else:
@@ -381,8 +445,10 @@ class HttpAgents:
         """Why the body of a request of a known user is not read; it is in the audit then. None: it is read."""
         server = self._gateway.config.servers.get(request.target.removeprefix(_PREFIX).decode("latin-1"))
         user = self._users.get(sender.id)
-        if server is not None and not server.allows(sender):
-            rejected: Head | Rejected = no_server(request.headers, b"")
+        if self._gateway.blocked.blocks(sender):
+            rejected: Head | Rejected = _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
+        elif server is not None and not server.allows(sender):
+            rejected = no_server(request.headers, b"")
         elif user is not None and user.requests >= self._gateway.config.gateway.max_requests:
             rejected = _rejection(TooManyRequests(), _NO_ID)
         else:
@@ -427,6 +493,21 @@ class HttpAgents:
         if not isinstance(token, Challenge):
             request.notes.checked = _KnownHead(head, resource, token)
         return check_body(request.method, head, request.body, self._gateway.parameters_of)
+
+    # --- long requests ---
+
+    def _handle_looked_at(self, request: Request, responder: Responder) -> None:
+        """Handle a request that may be read. Its token may have been revoked while it waited."""
+        token, resource = self.token_of(request)
+        self._authenticate(token, request, responder, resource, is_looked_at=True)
+
+    def _refuse_long(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
+        self._note_rejected(sender, rejected.reason)
+        self._refuse(rejected, request, sender, responder)
+
+    def _has_users(self) -> bool:
+        """Whether several users have something open here."""
+        return len(self._users) > 1
 
     # --- sessions ---
 
@@ -531,7 +612,7 @@ class HttpAgents:
             self._forget(opened)
             self._unused.discard(opened)
             if why:
-                opened.channel.fail(why)
+                opened.channel.fail_waiting(why)
             opened.channel.close()
             user_id = opened.session.identity.principal.id
             self._users[user_id].sessions -= 1
@@ -554,6 +635,10 @@ def _rejection(problem: NotAdmitted | TooManyRequests | _NotServed, raw_id: byte
     is_for_now = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
     headers = [JSON_HEADER] + [_RETRY_AFTER] * is_for_now
     return Rejected(status, headers, failed_call(raw_id, text), text, raw_id)
+
+
+def _header(request: Request, name: bytes) -> bytes:
+    return b", ".join(value for key, value in request.headers if key == name)
 
 
 def _message(accepted: Accepted) -> messages.Message:

@@ -18,7 +18,11 @@ from ..config.gateway import about_key
 from ..model.errors import ConfigError, UserError
 from ..network.spare_descriptors import SPARE
 from ..transports.http.listener_limits import ListenerLimits
+<<<<<<< HEAD
 from . import certificates
+=======
+from ..transports.long_messages import LONG_BYTES
+>>>>>>> main
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
@@ -155,6 +159,7 @@ def listener_limits(config: GatewayConfig, most_message_bytes: int) -> ListenerL
         strangers_of_network=min(usual.strangers_of_network, strangers // 4),
         connections_of_user=max(usual.connections_of_user, gateway.max_sessions_per_user + gateway.max_requests),
         body_bytes=body,
+        long_bytes=LONG_BYTES,
         held_bytes=max(usual.held_bytes, 4 * each),
         held_bytes_each=each,
     )

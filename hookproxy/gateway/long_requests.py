@@ -1,31 +1,58 @@
-"""Requests of agents over HTTP that are too long to come whole at once: who may send one is decided by its head.
+"""Requests of agents over HTTP that are long: who may send one is decided by its head, and when it is read, by turns.
 
-Law: of a sender whom nobody knows, nothing is read beyond the head. What is read is counted for the user.
+Law: of a sender whom nobody knows, nothing is read beyond the head. What is read is counted for the user. A message of
+more than 64 KiB is looked at by a process of its own first (`transports/long_messages`), one of each user at a time,
+and all others of its session wait until then, so that they stay in order. While others use the gateway, the requests of
+one user that are not short take a small part of the event loop's time: beyond it, the next one waits.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
+
+import anyio
+import anyio.abc
+from msgspec.structs import replace
 
 from ..authorization.authenticate import Authenticator, Challenge
 from ..model.credentials import NotReady
 from ..model.errors import describe_error
 from ..model.principal import Principal
+from ..model.settings import MAX_DEPTH
 from ..protocol.feedback import failed_call
+from ..transports.http.agent_requests import STATELESS_VERSIONS, Rejected, unreadable
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.listener import Admission, Admitted, HeadRefused
+from ..transports.http.peers import HeldBytes
+from ..transports.long_messages import LONG_BYTES, LongMessages
 from . import probes
 
 if TYPE_CHECKING:
-    import anyio.abc
-
     from ..authorization.resource_metadata import ProtectedResource
-    from ..transports.http.agent_requests import Rejected
     from ..transports.http.request_reader import Request
+    from ..transports.http.responder import Responder
     from .gateway import Gateway
 
 _NO_ID: Final = b"null"
+_STATELESS: Final = tuple((b"mcp-protocol-version", version.encode()) for version in STATELESS_VERSIONS)
+
+MEDIUM_BYTES: Final = 16 * 1024
+"""Of a request whose time is counted: what nobody judges passes faster, and what is shorter takes less than a
+millisecond."""
+
+_MOST_WAITING: Final = 64  # requests of a session that wait for a long one before them: agents send a few at once
+
+_CREDIT_SECONDS: Final = 0.25
+"""Of the event loop that a user's longer requests may take at once: some files of megabytes, or hundreds of pages."""
+
+_SHARE: Final = 0.005
+"""Of the event loop's time that they may take then: so few of the others' calls meet one of them that the slowest
+hundredth of these is no slower."""
+
+_LONGEST_WAIT: Final = 30.0  # seconds: agents wait longer than that for a response
 
 
 class _Agents(Protocol):
@@ -75,9 +102,122 @@ class Admissions:
         if isinstance(sender, Challenge):
             self._agents.note_challenge(sender, request)
             return HeadRefused(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
+        if _is_short(request):  # it is refused as if it had come whole, and its connection stays
+            return Admitted(sender.id)
         if (rejected := self._agents.rejected_head(request, sender)) is not None:
             return HeadRefused(rejected.status, rejected.headers, rejected.body)
         return Admitted(sender.id)
+
+
+class Pace:
+    """How much of the event loop's time the longer requests of each user have taken."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._credits: dict[str, tuple[float, float]] = {}  # seconds, and when that was
+
+    def delay(self, user: str) -> float:
+        """Seconds that the next request of a user has to wait."""
+        return max(0.0, -self._credit(user) / _SHARE)
+
+    def spend(self, user: str, seconds: float) -> None:
+        """A request has taken so long."""
+        left = max(self._credit(user) - seconds, -_LONGEST_WAIT * _SHARE)
+        self._credits[user] = left, self._clock()
+
+    def _credit(self, user: str) -> float:
+        before, at = self._credits.get(user, (_CREDIT_SECONDS, 0.0))
+        now = before + (self._clock() - at) * _SHARE
+        if now < _CREDIT_SECONDS:
+            return now
+        self._credits.pop(user, None)
+        return _CREDIT_SECONDS
+
+
+class LongRequests:
+    """Requests that are not handled at once."""
+
+    def __init__(
+        self,
+        messages: LongMessages,
+        tasks: anyio.abc.TaskGroup,
+        begin: Callable[[Request, Responder], None],
+        handle: Callable[[Request, Responder], None],
+        refuse: Callable[[Rejected, Request, Principal, Responder], None],
+        has_others: Callable[[], bool],
+    ) -> None:
+        """`begin` handles a request as if it had just come, `handle` one that may be read: is its token still valid?"""
+        self._messages = messages
+        self._tasks = tasks
+        self._begin = begin
+        self._handle = handle
+        self._refuse = refuse
+        self._has_others = has_others
+        self._pace = Pace()
+        self.held = HeldBytes(0, 0)
+        """Where the listener counts what is not handled yet."""
+        self.waiting: dict[bytes, deque[tuple[Request, Responder]]] = {}
+        """Requests behind a long one, by the id of their session."""
+
+    def takes(self, request: Request, sender: Principal, responder: Responder) -> bool:
+        """True: the request is handled later, because it is long, or comes after one that is."""
+        session = next((value for name, value in request.headers if name == b"mcp-session-id"), b"")
+        if self.waiting and (queue := self.waiting.get(session)) is not None:
+            if len(queue) >= _MOST_WAITING:
+                responder.respond(429, [JSON_HEADER, (b"retry-after", b"1")], failed_call(_NO_ID, _TOO_MANY_WAIT))
+            else:
+                queue.append((request, responder))
+            return True
+        size = _size(request)
+        if not request.pieces and (size < MEDIUM_BYTES or not self._delay(sender)):
+            return False
+        if session:
+            self.waiting[session] = deque()
+        self.held.change(sender.id, size)
+        self._tasks.start_soon(self._read, session, request, sender, responder)
+        return True
+
+    def note_time(self, sender: Principal, size: int, seconds: float) -> None:
+        """A request of this size has taken so long of the event loop."""
+        if size >= MEDIUM_BYTES:
+            self._pace.spend(sender.id, seconds)
+
+    def _delay(self, sender: Principal) -> float:
+        return self._pace.delay(sender.id) if self._has_others() else 0.0
+
+    async def _read(self, session: bytes, request: Request, sender: Principal, responder: Responder) -> None:
+        why = ""
+        try:
+            if request.pieces:
+                why = await self._messages.why_refused(sender.id, request.pieces, MAX_DEPTH)
+            await anyio.sleep(self._delay(sender))
+            if why:
+                self._refuse(unreadable(why), request, sender, responder)
+            elif responder.is_open or not any(header in request.headers for header in _STATELESS):
+                self._handle(_joined(request), responder)  # else it is cancelled: its sender is gone
+        except Exception as defect:  # the boundary of one request
+            responder.respond(500, [JSON_HEADER], failed_call(_NO_ID, f"hookproxy failed: {describe_error(defect)}"))
+        finally:
+            self.held.change(sender.id, -_size(request))
+            for waiting in self.waiting.pop(session, ()):  # a long one among them lets those after it wait again
+                self._begin(*waiting)
+
+
+def _size(request: Request) -> int:
+    return len(request.body) + sum(map(len, request.pieces))
+
+
+def _joined(request: Request) -> Request:
+    return replace(request, body=b"".join(request.pieces), pieces=()) if request.pieces else request
+
+
+_TOO_MANY_WAIT: Final = "Too many requests of this session wait for a long one."
+
+
+def _is_short(request: Request) -> bool:
+    """Whether its body will be short; one in chunks may be long."""
+    length = dict(request.headers).get(b"content-length", b"")
+    return length.isdigit() and int(length) < LONG_BYTES
 
 
 def _refused(status: int, message: str) -> HeadRefused:

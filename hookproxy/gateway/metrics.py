@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -67,12 +67,28 @@ class Metrics:
         """Messages of shared servers that certainly belonged to no session, by server."""
         self.reloads: Counter[str] = Counter()
         """Attempts to change the policy, by `ok` or `error`."""
+        self.sandboxes: Mapping[str, str] = {}
+        """What confines the process of each server that has one: bubblewrap, landlock, or off."""
         self.store_up: bool | None = None
         """Whether the store can be reached; None: there is none."""
         self.audit_sent = 0
         """Lines of the audit that the collector has taken."""
         self.audit_unsent: Callable[[], int] | None = None
         """Returns how many bytes of the audit are to be sent; None: there is no collector."""
+        self.audit_written = 0
+        """Lines of the audit that are in its files."""
+        self.audit_failed = 0
+        """How often a line of the audit, or a call that must have one, could not be written."""
+        self.audit_lost = 0
+        """Lines of the audit that will never be in its files."""
+        self.audit_refused = 0
+        """Calls that were refused because they could not be recorded."""
+        self.audit_up = True
+        """The audit could be written the last time."""
+        self.audit_unsigned: Callable[[], int] | None = None
+        """Returns how many lines wait for a signed checkpoint; None: nothing is signed."""
+        self.policy_changed = 0
+        """Files that have changed since the policy was read."""
         self.policy_updates: PolicyUpdateCounts | None = None
         """What is known of the source of a signed policy; None: there is none."""
         self.store_failures = 0
@@ -125,8 +141,14 @@ class Metrics:
         lines.append(sample("hookproxy_policy_info", _policy_labels(policy, bundle), 1))
         if self.policy_updates is not None:
             add(self.policy_updates.lines(bundle))
+        add(header("hookproxy_sandbox", "gauge", "What confines the processes of a server; off: nothing."))
+        kinds = sorted(self.sandboxes.items())
+        add(sample("hookproxy_sandbox", (("server", server), ("kind", kind)), 1) for server, kind in kinds)
         add(header("hookproxy_draining", "gauge", "1 while the gateway ends."))
         lines.append(sample("hookproxy_draining", (), int(draining)))
+        add(header("hookproxy_policy_changed_files", "gauge", "Files that have changed since the policy was read."))
+        lines.append(sample("hookproxy_policy_changed_files", (), self.policy_changed))
+        lines += self._audit_lines()
         if self.store_up is not None:
             add(header("hookproxy_store_up", "gauge", "1 while the store can be reached."))
             lines.append(sample("hookproxy_store_up", (), int(self.store_up)))
@@ -138,6 +160,21 @@ class Metrics:
             add(header("hookproxy_audit_unsent_bytes", "gauge", "Bytes of the audit that are still to be sent."))
             lines.append(sample("hookproxy_audit_unsent_bytes", (), self.audit_unsent()))
         return "\n".join([*lines, ""])
+
+    def _audit_lines(self) -> Iterator[str]:
+        yield from header("hookproxy_audit_up", "gauge", "1 while the audit can be written.")
+        yield sample("hookproxy_audit_up", (), int(self.audit_up))
+        for name, text, count in (
+            ("written", "Lines of the audit that are in its files.", self.audit_written),
+            ("failed", "Tries to write the audit that failed; waiting lines are tried again.", self.audit_failed),
+            ("lost", "Lines of the audit that will never be in its files.", self.audit_lost),
+            ("refused", "Calls refused because they could not be recorded.", self.audit_refused),
+        ):
+            yield from header(f"hookproxy_audit_{name}_total", "counter", text)
+            yield sample(f"hookproxy_audit_{name}_total", (), count)
+        if self.audit_unsigned is not None:
+            yield from header("hookproxy_audit_unsigned_lines", "gauge", "Lines that wait for a signed checkpoint.")
+            yield sample("hookproxy_audit_unsigned_lines", (), self.audit_unsigned())
 
 
 class PolicyUpdateCounts:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PATHS: Final = (b"/healthz", b"/readyz", b"/metrics")
 
+_NOT_RECORDED: Final = b"the audit cannot be written, and calls are refused\n"  # the log says why
 LIMITS: Final = ListenerLimits(
     connections=64, strangers=64, strangers_of_network=16, body_bytes=0, head_bytes=8192, pipelined_requests=1
 )
@@ -69,12 +70,21 @@ def respond(gateway: Gateway, request: Request, responder: Responder) -> None:
     elif request.target == b"/healthz":
         responder.respond(200, _TEXT, b"ok\n")
     elif request.target == b"/readyz":
-        why_not = "ending" if gateway.leaving else gateway.config.closed and f"closed: {gateway.config.closed}"
-        responder.respond(*(503, _TEXT, f"{why_not}\n".encode()) if why_not else (200, _TEXT, b"ready\n"))
+        problem = _why_not_ready(gateway)
+        responder.respond(*(503, _TEXT, problem) if problem else (200, _TEXT, b"ready\n"))
     elif request.target == b"/metrics":
         responder.respond(200, _METRICS, gateway.metrics_text().encode())
     else:
         responder.respond(404, _TEXT, b"there is /healthz, /readyz and /metrics\n")
+
+
+def _why_not_ready(gateway: Gateway) -> bytes:
+    """Why no new session should come here, as a line; empty: it may."""
+    if gateway.leaving:
+        return b"ending\n"
+    if gateway.config.closed:
+        return f"closed: {gateway.config.closed}\n".encode()
+    return _NOT_RECORDED if gateway.health.problem() else b""
 
 
 def may_ask(request: Request) -> bool:

@@ -21,13 +21,18 @@ from ..model.errors import UserError, describe_error
 from ..network.spare_descriptors import SpareDescriptors
 from ..session.live_feed import LiveFeed, open_feed
 from ..transports.event_loop import contain_failures
+from .administration import Administration
+from .approvers import GatewayApprovers
+from .audit_signing import AuditSigning
 from .authentication import authenticator, tokens_of_file
 from .gateway import Gateway
 from .log import GatewayLog
+from .policy_watch import PolicyWatch
 from .revocations import Revocations
 from .servers import Servers
 from .shared_approvals import SharedApprovals
 from .unix_connections import Reloaded, accept_connections
+from .unix_listeners import admin_mode
 from .user_watch import UserWatch
 
 if TYPE_CHECKING:
@@ -62,6 +67,10 @@ class Listening(Struct, frozen=True):
     http: Sequence[tuple[HttpAddress, socket.socket]]
     tls: ssl.SSLContext | None
     probes: socket.socket | None
+    admin: socket.socket | None
+    """For administrators."""
+    state_folder: str
+    """Of what must survive a restart; empty: there is none."""
 
     def addresses(self) -> Iterator[str]:
         """The addresses for agents, as `gateway.listen` has them."""
@@ -103,29 +112,35 @@ async def _serve(
     contain_failures(report)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(feed.serve)
-        gateway = Gateway(config, Servers(tasks, report), report)
+        gateway = Gateway(config, Servers(tasks, report), report, listening.state_folder)
         gateway.servers.on_dropped = gateway.note_dropped
-        gateway.feed = feed
+        gateway.feed, feed.approvers = feed, GatewayApprovers(gateway)
         gateway.spare = SpareDescriptors()
-        watch = UserWatch(gateway)
-        tasks.start_soon(watch.watch)
+        tasks.start_soon(UserWatch(gateway, report).watch)
         if gateway.store is not None:
             tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
             tasks.start_soon(SharedApprovals(gateway.store, feed, lambda: gateway.seal_keys, report).share)
+        tasks.start_soon(PolicyWatch(gateway, report).watch)
+        signing = await _begin_signing(gateway, report, tasks)
+        await gateway.blocked.look()  # before the first session
+        tasks.start_soon(gateway.blocked.share)
         if config.gateway.audit_export is not None:
             from .audit_export import AuditExport
 
             tasks.start_soon(AuditExport(config, report, gateway.metrics).send_audit)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
-            reload = partial(_reload, gateway, load, report, manager)
+            reload = partial(_reload, gateway, load, report, manager, listening.admin)
             _keep_policy_current(gateway, load, report, reload, tasks)
             accepting = [anyio.CancelScope() for _ in listening.unix]
             for number, listener in enumerate(listening.unix):
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
+            administration = Administration(gateway, report, reload, feed.serve_console)
+            administration.share_sessions(feed.run.run, tasks)
+            tasks.start_soon(administration.accept, listening.admin)
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
-            web = await _serve_http(gateway, listening, tasks, report, watch) if listening.http else None
+            web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
@@ -137,8 +152,18 @@ async def _serve(
                     break
                 else:
                     manager.stopping()
-                    tasks.start_soon(_drain, gateway, web, accepting if listening.unix_stays else [], tasks, report)
+                    stops = accepting if listening.unix_stays else []
+                    tasks.start_soon(_drain, gateway, web, stops, tasks, report, signing.sign_now)
         tasks.cancel_scope.cancel()
+    gateway.health.watch(())
+    signing.close()
+
+
+async def _begin_signing(gateway: Gateway, report: GatewayLog, tasks: TaskGroup) -> AuditSigning:
+    signing = AuditSigning(gateway, report)
+    await signing.begin()
+    tasks.start_soon(signing.keep_copies)
+    return signing
 
 
 def _keep_policy_current(
@@ -169,9 +194,7 @@ class _Web(Struct, frozen=True):
             await self.listener.closed()
 
 
-async def _serve_http(
-    gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report, watch: UserWatch
-) -> _Web:
+async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report) -> _Web:
     """Accept connections of agents that speak HTTP. Raises UserError."""
     from ..transports.http.accepting import serve_sockets
     from ..transports.http.listener import Listener
@@ -179,7 +202,7 @@ async def _serve_http(
     from .http_listeners import listener_limits
 
     config = gateway.config
-    tokens = watch.tokens = tokens_of_file(config, report)
+    tokens = gateway.tokens = tokens_of_file(config, report)
     if gateway.store is not None and tokens is not None:
         revocations = Revocations(gateway.store, tokens)
         await revocations.look()  # before the first request
@@ -195,6 +218,7 @@ async def _serve_http(
         agents.admit,
     )
     listener.is_proxy = agents.is_proxy
+    agents.long.held = listener.held
     listener.on_stream = agents.watch
     accepting = [
         await serve_sockets(listener, listening_socket, listening.tls if address.tls else None)
@@ -227,7 +251,9 @@ def _what_it_serves(config: GatewayConfig) -> str:
     return f"serves {', '.join(config.servers)} under policy {config.version[:12]}{signed}"
 
 
-async def _reload(gateway: Gateway, load: Load, report: Report, manager: ServiceManager) -> Reloaded:
+async def _reload(
+    gateway: Gateway, load: Load, report: Report, manager: ServiceManager, admin: socket.socket | None
+) -> Reloaded:
     """Put a changed configuration into force. One that cannot be read is refused, and the old one stays."""
     manager.reloading()
     try:
@@ -244,6 +270,8 @@ async def _reload(gateway: Gateway, load: Load, report: Report, manager: Service
     else:
         says = [*map(with_lines, config.notes), *_changes(gateway.config, config)]
         gateway.change_policy(config)
+        if admin is not None:
+            os.chmod(admin.getsockname(), admin_mode(config))
         gateway.metrics.reloads["ok"] += 1
     for text in says:
         report(text)
@@ -253,17 +281,26 @@ async def _reload(gateway: Gateway, load: Load, report: Report, manager: Service
 
 def _changes(before: GatewayConfig, config: GatewayConfig) -> Iterator[str]:
     """What a reload changes, and what it does not."""
+    from ..config.policy_digest import changed_keys, changed_parts
+
     if (config.source is None) != (before.source is None):
         yield "[policy] is new or gone: its source is asked, or not asked any more, only after a restart"
     if config.gateway != before.gateway:
         yield "[gateway] has changed: its limits and seal keys are in force, the rest only after a restart"
+    yield from changed_keys(before.tables, config.tables)
+    yield from changed_parts(before.parts, config.parts, config.path)
     yield f"policy {config.version[:12]} is in force{' as before' if config.version == before.version else ''}"
     if config.closed or config.bundle != before.bundle:
         yield _what_it_serves(config)
 
 
 async def _drain(
-    gateway: Gateway, web: _Web | None, accepting: Sequence[anyio.CancelScope], tasks: TaskGroup, report: Report
+    gateway: Gateway,
+    web: _Web | None,
+    accepting: Sequence[anyio.CancelScope],
+    tasks: TaskGroup,
+    report: Report,
+    sign_audit: Callable[[], Awaitable[None]],
 ) -> None:
     """End so that no call is lost: what comes on open connections is handled, and others go to another gateway.
 
@@ -279,4 +316,5 @@ async def _drain(
         if web is not None:
             await web.drain()
     await gateway.drain(stateless=True)
+    await sign_audit()
     tasks.cancel_scope.cancel()

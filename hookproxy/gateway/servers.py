@@ -23,6 +23,7 @@ from ..session.server_end import RemoteServer, ServerProcess
 from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
+from . import server_process
 from .secrets import read_secrets, report_without_secrets, secrets_of
 from .session import roots_of
 from .sharing import untold
@@ -75,10 +76,10 @@ class Servers:
         """Start a process for one session. Where requests stand alone, each would start one that dies: they wait."""
         report = report_without_secrets(server, session.report)
         if not session.identity.is_stateless:
-            return _start(server, report)
+            return _start(server, session.identity.principal.id, report)
         key = server.name, session.identity.principal.id, True
         self._check_pause(key)
-        channel, process = _start(server, report)
+        channel, process = _start(server, session.identity.principal.id, report)
         return channel, _NotedProcess(process, partial(self._note_end, key, anyio.current_time()))
 
     def _shared_by(self, server: GatewayServer, session: GatewaySession, settings: Settings) -> _SharedProcess:
@@ -91,7 +92,7 @@ class Servers:
         name = f"{server.name}, {session.identity.principal.name}" if user else server.name
 
         report = report_without_secrets(server, lambda text: self._report(f"{name}: {text}"))
-        channel, started = _start(server, report)
+        channel, started = _start(server, user, report)
         multiplexer = Multiplexer(bool(user), report, lambda: self.on_dropped(server.name), roots_of(server))
         shared = SharedServer(channel, multiplexer, settings.max_message_bytes, report)
         self._shared[key] = process = _SharedProcess(server, shared, started)
@@ -103,13 +104,14 @@ class Servers:
         for server in servers:
             if server.table.share == "all":
                 try:
-                    if kinds := await self._untold(server):
-                        self._report(f"{server.name}: everybody shares it, so {kinds}")
-                except UserError:
+                    if what := await self._untold(server):
+                        hint = f'servers.{server.name}.share = "user" keeps them'
+                        self._report(f"{server.name} is for all: once several people use it, {what} ({hint})")
+                except (UserError, OSError):
                     pass  # `start_problems` has said why, or the first session will
 
     async def _untold(self, server: GatewayServer) -> str:
-        channel, process = _start(server, lambda _text: None)
+        channel, process = _start(server, "", lambda _text: None)
         try:
             return await untold(channel)
         finally:
@@ -227,16 +229,17 @@ class _SharedProcess(Struct, eq=False):
             self.server.server.close()
 
 
-def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProcess]:
-    """Start a process of the server, whose standard error goes to `report`. Raises UserError."""
+def _start(server: GatewayServer, user: str, report: Report) -> tuple[Channel, ServerProcess]:
+    """Start a process of the server for this user (empty: for all), whose standard error goes to `report`.
+
+    Raises UserError.
+    """
     account = service.account_named(server.table.user) if server.table.user else service.own_account()
     secrets = read_secrets(server.credentials)
     values = {**server.table.env, **secrets}
     output, stderr = service.socket_pair() if service.is_other(account) else os.pipe()
     try:
-        started = service.start(
-            server.table.command or (), service.environment(account, values), server.cwd, account, stderr
-        )
+        started = server_process.start(server, user, account, values, stderr)
     except BaseException:
         os.close(output)
         raise

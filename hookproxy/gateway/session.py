@@ -22,7 +22,7 @@ from ..protocol.roots import Roots
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
-from ..transports.channel import Fails, OffersCalls, OffersPassages, TakesPassages
+from ..transports.channel import FailsWaiting, OffersCalls, OffersPassages, TakesPassages
 from ..transports.shared_server import SessionChannel
 from .hooks_account import environment_account
 from .secrets import report_without_secrets, secrets_of, secrets_redacted
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable
     from ..transports.user_load import UserLoad
+    from .audit_health import AuditHealth
     from .metrics import Metrics
 
 OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]"]
@@ -74,6 +75,9 @@ class GatewaySession(Struct, eq=False, weakref=True):
     """Nothing of the agent passes any more."""
     since: float = field(default_factory=time)
     """When it was opened, in seconds since 1970."""
+    last: float = 0.0
+    """When its last call came, as far as `note_use` knows; 0: it had none."""
+    _seen_calls: int = 0
 
     async def relay(
         self,
@@ -156,7 +160,8 @@ class GatewaySession(Struct, eq=False, weakref=True):
         settings = secrets_redacted(server, loaded.settings)
         environ = service.environment(environment_account(), {})
         hooks = Hooks(loaded.groups, settings, server.name, environ, loaded.trust, server.command, policy.shared)
-        return hooks, settings, MeteredAudit(settings, self.identity.principal, policy.version, self._metrics)
+        audit = MeteredAudit(settings, self.identity.principal, policy.version, self._metrics, policy.health)
+        return hooks, settings, audit
 
     def change_policy(self, server: GatewayServer | None, policy: SessionPolicy) -> None:
         """Judge further calls by the policy of this server; None: the user may not use it any more.
@@ -183,10 +188,27 @@ class GatewaySession(Struct, eq=False, weakref=True):
         else:
             self.end(NO_LONGER_ALLOWED)
 
-    def end(self, why: str, note: str = "") -> None:
+    @property
+    def is_local(self) -> bool:
+        """It came over a Unix socket: only there the kernel names the user."""
+        return self.identity.principal.id.startswith("uid:")
+
+    @property
+    def calls(self) -> int:
+        """How many calls there have been."""
+        if self._proxy is None:
+            return 0
+        return self._proxy.calls.begun + self._proxy.router.requests.unjudged_calls
+
+    def note_use(self, now: float) -> None:
+        """Note whether there has been a call since this was asked last."""
+        if (calls := self.calls) != self._seen_calls:
+            self._seen_calls, self.last = calls, now
+
+    def end(self, why: str, note: str = "", by: str = "") -> None:
         """End it at once: nothing of the agent passes any more, and its server gets SIGTERM.
 
-        `why` is for the user and the log, `note` for the audit.
+        `why` is for the user and the log, `note` for the audit, and `by` the id of who wants it.
         """
         if self.is_ending or self._has_ended:
             return
@@ -197,12 +219,12 @@ class GatewaySession(Struct, eq=False, weakref=True):
             return
         self._proxy.relay.pause_agent(_ENDING, True)
         if note:
-            self._proxy.session_events.note_in_audit(note)
+            self._proxy.session_events.note_in_audit(note, by)
         sentence = f"{why[0].upper()}{why[1:]}"
         self._proxy.calls.end_unforwarded(sentence)
-        agent: Channel | Fails | None = self._agent
-        if isinstance(agent, Fails):
-            agent.fail(sentence)
+        agent: Channel | FailsWaiting | None = self._agent
+        if isinstance(agent, FailsWaiting):
+            agent.fail_waiting(sentence)
         self._lifecycle.end_by_signal(signal.SIGTERM, sentence)
 
     async def drain(self, seconds: float) -> None:
@@ -223,8 +245,10 @@ class GatewaySession(Struct, eq=False, weakref=True):
 class MeteredAudit(Audit):
     """The audit of one session, which also counts each call for the metrics."""
 
-    def __init__(self, settings: Settings, principal: Principal, policy: str, metrics: Metrics) -> None:
-        super().__init__(settings, principal, policy)
+    def __init__(
+        self, settings: Settings, principal: Principal, policy: str, metrics: Metrics, health: AuditHealth
+    ) -> None:
+        super().__init__(settings, principal, policy, health)
         self._metrics = metrics
         self.needs_results = True  # else nobody would know how a call ended, and how long it took
 
@@ -232,6 +256,8 @@ class MeteredAudit(Audit):
         """Count the call, and write its line."""
         hook_ms = sum(run.result.ms for run in record.hook_runs)
         seconds, hook_seconds = record.ms * _MILLISECONDS, min(hook_ms, record.ms) * _MILLISECONDS
+        if record.cause == "audit":
+            self._metrics.audit_refused += 1
         self._metrics.note_call(record.server, record.tool, record.decision, record.result, seconds, hook_seconds)
         return super().write(record)
 
@@ -259,6 +285,7 @@ class SessionPolicy(Struct, frozen=True):
     """What the session shares with others."""
     reports_of_tools: dict[str, None]
     """What was reported about tools, in all sessions."""
+    health: AuditHealth
 
 
 class SessionIdentity(Struct, frozen=True):

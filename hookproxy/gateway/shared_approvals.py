@@ -7,13 +7,14 @@ can neither read arguments nor answer, and an answer counts for its own approval
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import msgspec
 
-from ..live.messages import Answer, AnswerTaken, ConsoleAnswer, WaitingApproval
+from ..live.messages import AnswerTaken, ConsoleAnswer, WaitingApproval
 from ..policy.shared_state import StoreUnavailable
+from .sealed_values import SealedValues
 
 if TYPE_CHECKING:
     from ..protocol.request_state import SealKey
@@ -40,8 +41,6 @@ _LONGEST: Final = 256 * 1024
 _AGAIN: Final = "Somebody has answered it already."
 _UNCONFIRMED: Final = "The gateway where it waits has not confirmed the answer: its audit says what became of the call."
 
-_T = TypeVar("_T")
-
 
 class SharedApprovals:
     """The approvals of all these gateways: ours are published, and those of others are shown."""
@@ -50,7 +49,7 @@ class SharedApprovals:
         """`keys` returns the seal keys: the first one seals, all of them open. Without any, nothing is published."""
         self._store = store
         self._feed = feed
-        self._keys = keys
+        self._sealed = SealedValues(keys)
         self._report = report
         self._told = False
         self._too_long: frozenset[str] = frozenset()
@@ -64,7 +63,7 @@ class SharedApprovals:
 
     async def look(self) -> None:
         """Publish and show what is new. While the store is away, each gateway's consoles show its own approvals."""
-        if not self._keys():
+        if not self._sealed.keys():
             return
         own = self._feed.waiting_here()
         if not (own or self._told or self._feed.is_watched):
@@ -79,17 +78,17 @@ class SharedApprovals:
             pass
         self._feed.show_elsewhere(elsewhere)
 
-    async def answer(self, answer: Answer, by: str) -> AnswerTaken:
+    async def answer(self, given: ConsoleAnswer) -> AnswerTaken:
         """Pass an answer on to the gateway that has asked, and wait until it confirms it. The first answer counts."""
-        name = answer.approval
-        sealed = self._sealed(ConsoleAnswer(answer, by), "answer", name)
+        name = given.answer.approval
+        sealed = self._sealed.seal(given, "answer", name)
         try:
             if await self._store.ask("SET", self._key("answer", name), sealed, "NX", "PX", _KEPT_MILLISECONDS) is None:
                 return AnswerTaken(name, accepted=False, why=_AGAIN)
             with anyio.move_on_after(_CONFIRMED_SECONDS):
                 while True:
                     sealed_answer = await self._store.ask("GET", self._key("taken", name))
-                    if (taken := self._opened(sealed_answer, AnswerTaken, "taken", name)) is not None:
+                    if (taken := self._sealed.open(sealed_answer, AnswerTaken, "taken", name)) is not None:
                         return taken
                     await anyio.sleep(_CONFIRMATION_LOOK_SECONDS)
         except StoreUnavailable as problem:
@@ -99,7 +98,7 @@ class SharedApprovals:
     async def _publish(self, own: Sequence[WaitingApproval]) -> None:
         here = self._feed.run.run
         if own:
-            sealed = self._sealed(list(own), "approvals", here)
+            sealed = self._sealed.seal(list(own), "approvals", here)
             await self._store.ask("SET", self._key("approvals", here), sealed, "PX", _LIFE_MILLISECONDS)
             await self._store.ask("SADD", self._gateways, here)
         elif self._told:
@@ -122,10 +121,10 @@ class SharedApprovals:
         """Take the answers to our approvals that consoles of other gateways have given, and confirm them."""
         for name in names:
             sealed_answer = await self._store.ask("GET", self._key("answer", name))
-            given = self._opened(sealed_answer, ConsoleAnswer, "answer", name)
+            given = self._sealed.open(sealed_answer, ConsoleAnswer, "answer", name)
             if given is not None and given.answer.approval == name:
-                taken = self._feed.take(given.answer, given.by)
-                sealed = self._sealed(taken, "taken", name)
+                taken = self._feed.take(given)
+                sealed = self._sealed.seal(taken, "taken", name)
                 await self._store.ask("SET", self._key("taken", name), sealed, "PX", _KEPT_MILLISECONDS)
 
     async def _others(self) -> list[WaitingApproval]:
@@ -138,7 +137,7 @@ class SharedApprovals:
             sealed = await self._store.ask("GET", self._key("approvals", name))
             if sealed is None:
                 await self._store.ask("SREM", self._gateways, name)
-            approvals += self._opened(sealed, list[WaitingApproval], "approvals", name) or ()
+            approvals += self._sealed.open(sealed, list[WaitingApproval], "approvals", name) or ()
         return approvals
 
     # --- what is in the store ---
@@ -149,18 +148,3 @@ class SharedApprovals:
 
     def _key(self, kind: str, name: str) -> str:
         return self._store.key(kind, name)
-
-    def _sealed(self, value: object, kind: str, name: str) -> bytes:
-        return self._keys()[0].seal(msgspec.json.encode(value), f"{kind} {name}".encode())
-
-    def _opened(self, sealed: object, type_: type[_T], kind: str, name: str) -> _T | None:
-        """What was sealed for this; None if there is nothing, or if it was not sealed with one of our keys."""
-        if not isinstance(sealed, bytes):
-            return None
-        for key in self._keys():
-            if (text := key.open(sealed, f"{kind} {name}".encode())) is not None:
-                try:
-                    return msgspec.json.decode(text, type=type_)
-                except msgspec.MsgspecError:  # of another version of hookproxy
-                    return None
-        return None

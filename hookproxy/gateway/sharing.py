@@ -19,19 +19,14 @@ if TYPE_CHECKING:
 _SECONDS: Final = 30.0  # servers that are downloaded first take so long; nobody waits for this
 _MOST_BYTES: Final = 1024 * 1024  # of its response: instructions have a few thousand
 
-_TOUCHED: Final = {
-    "logging": "its log messages reach nobody",
-    "tasks": "it lists nobody its tasks, and what it says of them reaches only who has created them",
-}
+_TOUCHED: Final = {"logging": "its log messages reach nobody", "tasks": "nobody can list its tasks"}
 """What happens to what a server announces, by the capability."""
-
-_HINT: Final = """ once several people use it: write share = "user" if they need it"""
 
 _ID: Final = b'"hookproxy"'
 
 
 async def untold(channel: Channel) -> str:
-    """Return what the server announces and will not be able to say, in a few words; empty: nothing, or it is silent."""
+    """Return what becomes of what the server announces, in a few words; empty: nothing, or it does not answer."""
     result = b""
     buffer = bytearray()
     done = anyio.Event()
@@ -57,7 +52,7 @@ async def untold(channel: Channel) -> str:
         await done.wait()
     announced = _capabilities(result)
     said = [text for name, text in _TOUCHED.items() if name in announced]
-    return " and ".join(said) + _HINT if said else ""
+    return " and ".join(said)
 
 
 def _result(line: bytes) -> bytes:

@@ -98,6 +98,8 @@ def _secret_files(config: GatewayConfig) -> Iterator[tuple[str, str]]:
         yield "gateway.store.password", gateway.store.password
     if gateway.audit_export is not None and gateway.audit_export.token is not None:
         yield "gateway.audit_export.token", gateway.audit_export.token
+    if config.source is not None and config.source.credential:
+        yield "policy.credential", config.source.credential
     for server in config.servers.values():
         yield from ((f"servers.{server.name}.credentials.{name}", path) for name, path in server.credentials.items())
         name = "cert" if server.table.key is None else "key"  # a certificate without a key is in one file with it

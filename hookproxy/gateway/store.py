@@ -202,6 +202,25 @@ class Store:
             self._metrics.store_failures += 1
             raise StoreUnavailable(f"the store cannot be reached: {problem}") from None
 
+    async def ask_once(self, *words: Argument) -> object:
+        """The response to a command, over a connection of its own: for a program that ends then.
+
+        Raises StoreUnavailable.
+        """
+        from redis.exceptions import RedisError
+
+        try:
+            with anyio.fail_after(_SECONDS):
+                (response,) = await self._send([words])
+        except (TimeoutError, RedisError, OSError) as problem:
+            response = problem
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._close()
+        if isinstance(response, Exception):
+            raise StoreUnavailable(_why(response))
+        return response
+
     async def run_script(self, script: str, keys: Sequence[str], *arguments: Argument) -> object:
         """The response to a script with these keys. Raises StoreUnavailable."""
         return await self.ask("EVAL", script, len(keys), *keys, *arguments)

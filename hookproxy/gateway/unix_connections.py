@@ -77,7 +77,6 @@ async def accept_connections(
         with accepting:
             while True:
                 await anyio.wait_readable(listener)
-                is_short = spare.is_short
                 try:
                     connection, _ = listener.accept()
                 except BlockingIOError:
@@ -90,6 +89,7 @@ async def accept_connections(
                         await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
                     continue
                 spare.refill()
+                is_short = spare.is_short  # it has one of those that are kept
                 if why_not and not is_short:
                     why_not = ""
                     report("connections are accepted again")
@@ -136,7 +136,7 @@ class _Connection(Struct, eq=False):
                 self._whose += f" to {wanted.server[:_LONGEST_NAME_SHOWN]}"
                 await self._run_session(principal, wanted)
             else:
-                await self._run_reload()
+                await self._run_reload(principal)
         except (preamble.NotAPreamble, OSError) as problem:
             refusal = str(problem) or "it took too long to say which server is wanted"
         except UserError as problem:
@@ -179,11 +179,10 @@ class _Connection(Struct, eq=False):
             if not self._without_preamble[uid]:
                 del self._without_preamble[uid]
 
-    async def _run_reload(self) -> None:
+    async def _run_reload(self, principal: Principal) -> None:
         """Read the configuration again, and say what has changed, or why it stays. Raises UserError."""
-        uid = unix_socket.uid_of_peer(self._peer)
-        if uid not in (0, os.geteuid()):
-            raise UserError("only root and the account of the gateway may reload it", "ask its administrator")
+        if not self._gateway.rights_of(principal).operates:
+            raise UserError("only root, the account of the gateway and its operators may reload it", "ask one of them")
         reloaded = await self._reload()
         if not reloaded.done:  # which the log has already
             self._peer.send(preamble.error(f"{reloaded.says[0]}\tcorrect it, and reload again"))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from ..config.gateway import about_key, check_folder
 from ..config.gateway_models import DEFAULT_SOCKET
-from ..model.errors import ConfigError
+from ..model.errors import ConfigError, UserError
 from ..transports import unix_socket
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
 
 _UNIX: Final = "unix:"
+_SUFFIX: Final = ".sock"
+_ADMIN: Final = "-admin.sock"  # in place of the suffix of the agents' socket
 _LONGEST_PATH: Final = 103 if sys.platform == "darwin" else 107  # bytes: sun_path of sys/un.h without its zero byte
 
 
@@ -87,3 +89,43 @@ def listen_at_all(config: GatewayConfig) -> Iterator[socket.socket]:
         with about_key(config.path, address.key):
             check_folder(address.folder)
             yield unix_socket.listen(address.path, int(config.gateway.socket_mode, 8), config.gateway.socket_group)
+
+
+def admin_path(agents: Sequence[str], environ: Mapping[str, str], state_folder: str) -> str:
+    """Where the administration socket is by default; `agents` are the paths of those for agents. Empty: nowhere."""
+    if agents:
+        return f"{agents[0].removesuffix(_SUFFIX)}{_ADMIN}"
+    runtime = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]  # systemd's, for RuntimeDirectory=
+    folder = runtime if os.path.isabs(runtime) else state_folder
+    return os.path.join(folder, f"{os.path.basename(DEFAULT_SOCKET).removesuffix(_SUFFIX)}{_ADMIN}") if folder else ""
+
+
+def listen_for_administrators(
+    config: GatewayConfig, agents: Sequence[socket.socket], state_folder: str, report: Callable[[str], None]
+) -> socket.socket | None:
+    """Listen at the administration socket; None: there is no place for it, which is reported. Raises ConfigError for a
+    place that the file names.
+    """
+    named = config.gateway.admin_socket
+    path = named or admin_path([listener.getsockname() for listener in agents], os.environ, state_folder)
+    try:
+        if not path:
+            raise UserError("there is no folder for it", "name a path: gateway.admin_socket")
+        if not named and os.path.dirname(path) == state_folder:
+            os.makedirs(state_folder, 0o700, exist_ok=True)
+        if len(os.fsencode(path)) > _LONGEST_PATH:
+            raise UserError(f"{path} is longer than {_LONGEST_PATH} bytes", "name another: gateway.admin_socket")
+        check_folder(os.path.dirname(path))
+        return unix_socket.listen(path, admin_mode(config), None)
+    except (UserError, OSError) as problem:
+        why, hint = (problem.message, problem.hint) if isinstance(problem, UserError) else (str(problem), "")
+        if named:
+            raise ConfigError(config.path, f"gateway.admin_socket: {why}", hint) from None
+        report(f"there is no administration socket, so nobody can list or end sessions: {why} ({hint})")
+        return None
+
+
+def admin_mode(config: GatewayConfig) -> int:
+    """Who may connect to the administration socket: anybody may have a role, if there are roles."""
+    roles = config.roles
+    return 0o666 if roles.operator or roles.auditor or roles.approver else 0o600

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from time import time
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -11,6 +13,7 @@ from ..model.principal import Principal
 
 if TYPE_CHECKING:
     from ..authorization.bearer_tokens import BearerTokens
+    from ..session.proxy import Report
     from .gateway import Gateway
 
 _LOOK_SECONDS: Final = 2.5
@@ -24,16 +27,18 @@ _NO_TOKEN: Final = "the session ends, because no token in force is this user's w
 class UserWatch:
     """The users of all open sessions."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, report: Report) -> None:
         self._gateway = gateway
-        self.tokens: BearerTokens | None = None
-        """Those of the file, as agents over HTTP have them."""
+        self._report = report
 
     async def watch(self) -> None:
         """Look again and again. Runs until it is cancelled."""
         while True:
             await anyio.sleep(_LOOK_SECONDS)
-            await self.look()
+            try:
+                await self.look()
+            except Exception as defect:  # the sessions go on, and the next look comes
+                self._report("".join(traceback.format_exception(defect)).rstrip())
 
     async def look(self) -> None:
         """Let what has changed hold for open sessions."""
@@ -42,9 +47,12 @@ class UserWatch:
             for user in users.values():
                 if user.id.startswith(_ACCOUNT):
                     tasks.start_soon(self._look_at_account, user)
-        if self.tokens is not None:
-            self.tokens.refresh()
-            self._end_without_token(self.tokens)
+        if (tokens := self._gateway.tokens) is not None:
+            tokens.refresh()
+            self._end_without_token(tokens)
+        now = time()
+        for session in self._gateway.sessions:
+            session.note_use(now)
 
     async def _look_at_account(self, user: Principal) -> None:
         try:

@@ -237,11 +237,11 @@ class SessionEvents:
             bounded_cache.keep(self._reported, text, None)
             self._context.report(text)
 
-    def note_in_audit(self, text: str) -> None:
-        """Write a sentence into the audit."""
-        self.report_unwritten(self._context.policy.audit.note(self._context.session, text))
+    def note_in_audit(self, text: str, by: str = "") -> None:
+        """Write a sentence into the audit; `by` is the id of who has done what it says."""
+        self.report_unwritten(self._context.policy.audit.note(self._context.session, text, by))
 
     def report_unwritten(self, problem: str) -> None:
         """Report why something cannot be written into the audit, once; `problem` is empty if it has been."""
-        if problem:
+        if problem and not self._context.policy.audit.reports_failures:
             self.report_once(f"{NOT_WRITTEN}: {problem}")

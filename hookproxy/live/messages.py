@@ -12,6 +12,8 @@ from typing import Final, Literal, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from ..model.principal import Principal
+
 VERSION: Final = 1
 """The format's number: `v` in the first line."""
 
@@ -131,6 +133,8 @@ class WaitingApproval(Struct, frozen=True):
     """Whether `allow_session` is possible."""
     user: str = ""
     """Whose call it is, at a gateway."""
+    user_id: str = ""
+    """The id of that user."""
 
 
 class Settled(Struct, frozen=True):
@@ -185,6 +189,8 @@ class ConsoleAnswer(Struct, frozen=True):
     answer: Answer
     by: str
     """Who, and from where."""
+    who: Principal | None = None
+    """The person, at a gateway that looks at who may answer."""
 
 
 FromRun = Run | Changes | AnswerTaken

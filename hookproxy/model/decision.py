@@ -74,6 +74,8 @@ class Refuse(Struct, frozen=True):
     """Cause LIMIT: seconds after which it may be tried again; 0: not in this session."""
     remedy: str = ""
     """Cause ASK_UNAVAILABLE: what people can do so that they are asked, in sentences; empty if not known."""
+    approvers: str = ""
+    """Who could have approved the call, in words, if it was not the user; empty: the user."""
     where: str = "hookproxy.toml"
     """Causes RULE and LIMIT: the configuration with the rule or limit, for the model."""
     place: str = ""

@@ -13,6 +13,9 @@ from typing import Final
 
 from .errors import UserError
 
+TOKEN_VARIABLE: Final = "HOOKPROXY_TOKEN"
+"""The variable of an agent's environment that has the user's token of a gateway. (Its name, not its value.)"""
+
 ENTRY_VARIABLE: Final = "HOOKPROXY_ENTRY"
 """The variable in which `wrap` keeps what an entry was."""
 

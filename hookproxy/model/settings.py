@@ -131,6 +131,9 @@ class Settings(Struct, frozen=True):
     """What follows if the agent cannot ask the person, and nobody else is asked: DENY or ALLOW."""
     prompter: tuple[str, ...] = ()
     """A command that asks the person if the agent cannot; empty: there is none."""
+    approvers: tuple[str, ...] = ()
+    """Who approves calls, at a gateway: names of users, and of groups with `@` in front. Nobody else does, and nobody
+    his own calls. Empty: the user whose agent has asked for the call."""
     console: ConsoleUse = ConsoleUse.IF_OPEN
     """Whether the call waits for approval on a console if the agent cannot ask."""
     ask_seconds: float = MAX_ASK_SECONDS
@@ -151,6 +154,8 @@ class Settings(Struct, frozen=True):
     audit_enabled: bool = True
     """A run that names no file writes to the one in the state folder."""
     audit_required: bool = False
+    audit_begun: bool = False
+    """A line is written before a call is forwarded, too; always if records are required."""
     audit_digest: bool = False
     """The audit contains the SHA-256 of the arguments instead of the arguments."""
     audit_results: Results = Results.OUTCOME
@@ -159,6 +164,12 @@ class Settings(Struct, frozen=True):
     """Each line contains the hash of the line before it."""
     audit_chain_key_file: str = ""
     """The file with the key of the chain; empty: it has none."""
+    audit_sign_key: str = ""
+    """The file with the private key that signs checkpoints; empty: there are none."""
+    audit_checkpoint_lines: int = 100
+    """After so many lines, a checkpoint is written: as many as signing them takes one millisecond."""
+    audit_checkpoint_seconds: float = 60.0
+    """After this time, lines are signed in any case: what a crash leaves unsigned is a minute of calls at most."""
     audit_shared: bool = False
     """The file belongs to a group of accounts."""
     audit_max_file_bytes: int = 0

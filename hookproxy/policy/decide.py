@@ -114,8 +114,11 @@ def settings_for(settings: Settings, request: ApprovalRequest | None) -> Setting
 
 
 def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decision:
-    """Decide a call whose approval request no hook and no rule has answered; unchanged if a person can be asked."""
-    request = proceed.approval_request
+    """Decide a call whose approval request no hook and no rule has answered; unchanged if a person can be asked.
+
+    Where only some people approve calls, nothing but their answer does.
+    """
+    request, approvers = proceed.approval_request, settings.approvers
     settings = settings_for(settings, request)
     asks = settings.on_ask in (OnAsk.ELICIT, OnAsk.CONSOLE)
     if request is None or (asks and can_ask):
@@ -124,9 +127,10 @@ def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decis
         allowed, cause = settings.on_ask_fallback is OnFailure.ALLOW, RefusalCause.ASK_UNAVAILABLE
     else:
         allowed, cause = settings.on_ask is OnAsk.ALLOW, RefusalCause.ASK_DENIED
-    if allowed:
+    if allowed and not approvers:
         return replace(proceed, approval_request=None, asked=True)
-    return replace(declined(proceed, cause), remedy=_remedy(settings, managed=request.managed) if asks else "")
+    remedy = _remedy(settings, managed=request.managed) if asks and not approvers else ""
+    return replace(declined(proceed, cause, approvers), remedy=remedy)
 
 
 def _remedy(settings: Settings, *, managed: bool) -> str:
@@ -146,10 +150,14 @@ def _remedy(settings: Settings, *, managed: bool) -> str:
     )
 
 
-def declined(proceed: Proceed, cause: RefusalCause) -> Refuse:
-    """Refuse a call because its approval request was denied, was not answered, or could not be asked."""
+def declined(proceed: Proceed, cause: RefusalCause, approvers: Sequence[str] = ()) -> Refuse:
+    """Refuse a call because its approval request was denied, was not answered, or could not be asked.
+
+    `approvers` are those of the settings.
+    """
     request = proceed.approval_request or ApprovalRequest("", "")
-    return Refuse(request.by, request.reason, asked=True, cause=cause, feedback=proceed.feedback)
+    who = ", ".join(approvers)
+    return Refuse(request.by, request.reason, asked=True, cause=cause, feedback=proceed.feedback, approvers=who)
 
 
 def failure_rule(spec: HookSpec, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:

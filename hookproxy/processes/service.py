@@ -98,8 +98,18 @@ def environment(account: Account, values: Mapping[str, str]) -> dict[str, str]:
     return {"PATH": PATH, "HOME": account.home, **names, **UTF_8, **values}
 
 
-def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, account: Account, stderr: int) -> Server:
-    """Start the server. Its standard error goes to the descriptor `stderr`. Raises UserError."""
+def start(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    account: Account,
+    stderr: int,
+    inherited: Sequence[int] = (),
+) -> Server:
+    """Start the server. Its standard error goes to the descriptor `stderr`, and it inherits those of `inherited`.
+
+    Raises UserError.
+    """
     prepare_for_children()
     program = find_program(argv[0], env.get("PATH"), cwd)
     if program is None:
@@ -129,6 +139,7 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, account: Accoun
             user=account.uid if other else None,
             group=account.gid if other else None,
             extra_groups=account.groups if other else None,
+            pass_fds=inherited,
         )
     except (OSError, ValueError) as error:
         os.close(to_server)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ..jsonrpc import nesting, normalize, raw_json
+from ..jsonrpc import nesting, normalize, raw_json, survey
 from ..model.aliases import Alias
 from ..model.decision import Refuse
 from ..model.hooks import Tool
@@ -29,8 +29,8 @@ TASKS_PREFIX: Final = b'"tasks/'
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
 
-MAX_VALUES: Final = 250_000
-"""JSON values in a line of the agent that hooks judge: no model writes so many, and each takes up to 200 bytes."""
+MAX_VALUES: Final = survey.MAX_VALUES
+"""JSON values in a line of the agent that hooks judge."""
 
 _RUN_ID: Final = os.urandom(4).hex()
 """It distinguishes this process from another hookproxy, which may be the server behind this one."""

@@ -400,6 +400,9 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
             return f"Blocked: {hook} failed: {reason}; {rule}. The tool was not run."
         case RefusalCause.UNJUDGED:
             return f"Blocked: {hook} {reason}. The tool was not run. Send less data at once."
+        case cause if refuse.approvers and cause in _BY_APPROVERS:
+            needs = f"{refuse.by} requires approval by another person ({refuse.approvers})"
+            return f"Blocked: {needs}{_because(reason)} {_BY_APPROVERS[cause]}"
         case RefusalCause.ASK_DENIED:
             rule = 'The configuration says on_ask = "deny", so the call is denied.'
         case RefusalCause.ASK_UNAVAILABLE:
@@ -430,6 +433,22 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
         case _:
             assert_never(refuse.cause)
     return f"Blocked: {refuse.by} requires the user's approval{_because(reason)} {rule}"
+
+
+_BY_APPROVERS: Final = {
+    RefusalCause.ASK_DENIED: 'The configuration says on_ask = "deny", so the call is denied.',
+    RefusalCause.ASK_UNAVAILABLE: (
+        "None of them can be asked now, because none has a console of the gateway open, so the call is denied. Tell "
+        "the user what you want to do, and why, and that one of them must allow it."
+    ),
+    RefusalCause.DECLINED: (
+        "One of them was asked and did not allow it. Do not try it again unless the user says that they allow it now."
+    ),
+    RefusalCause.NOT_ANSWERED: (
+        "They were asked, but no answer came in time, so the call is denied. Tell the user, before you try it again."
+    ),
+}
+"""Why a call is denied that needs approval by others than the user."""
 
 
 def _because(reason: str) -> str:

@@ -52,6 +52,8 @@ class InFlight(dict[bytes, RequestKind]):
         """The ids of requests as the agent spelled them, where the key does not say it, and of all `released` ones."""
         self.released: dict[bytes, bytes] = {}
         """The judged calls among them, whose responses pass without being read: each id as the agent spelled it."""
+        self.unjudged_calls = 0
+        """How many calls that no hook judges have gone to the server since the session began."""
         self.hook_tool_calls: set[bytes] = set()
         """Tool calls of hooks that are not answered yet."""
 
@@ -121,6 +123,7 @@ class InFlight(dict[bytes, RequestKind]):
         if not (self._cancelled.keys().isdisjoint(fresh) and self._barred.isdisjoint(fresh)):
             return False
         self.update(fresh)
+        self.unjudged_calls += len(fresh)
         return True
 
     def note_one(self, key: bytes) -> bool:
@@ -128,6 +131,7 @@ class InFlight(dict[bytes, RequestKind]):
         fits = key not in self and key not in self._cancelled and key not in self._barred
         if fits:
             self[key] = RequestKind.OTHER
+            self.unjudged_calls += 1
         return fits
 
     def settle_all(self, heads: list[fast_scan.Head]) -> bool:

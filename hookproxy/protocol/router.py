@@ -287,6 +287,7 @@ class Router:
                 self.handshake.note_call(calls.meta(request.meta))
             if not (self.judged_tools.find_out(request.tool) or self._continues_judged_call(request)):
                 self.requests.note(key, RequestKind.OTHER, request.id)
+                self.requests.unjudged_calls += 1
                 return PASS
             if self.requests.was_cancelled(key):
                 return actions.Refused("A cancelled request with its id may still be answered.", request.id)

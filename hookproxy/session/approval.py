@@ -102,8 +102,10 @@ class Approvals:
     def _prompters(self) -> anyio.Semaphore:
         return anyio.Semaphore(_MAX_PROMPTERS)  # made when it is needed: few sessions ask a prompter
 
-    def may_ask(self, call: Call) -> bool:
-        """The agent can ask the person about this call."""
+    def may_ask(self, call: Call, settings: Settings) -> bool:
+        """The agent can ask the person about this call: the user, who may not approve it where others do."""
+        if settings.approvers:
+            return False
         if call.stateless:
             return supports_forms(call.meta.get(calls.CAPABILITIES_KEY))
         return self._handshake.supports_elicitation
@@ -127,7 +129,7 @@ class Approvals:
         """Ask on a console, through the agent or with the prompter; wait. On cancel, the request is withdrawn."""
         request = approval.request
         settings = decide.settings_for(policy.settings, request)
-        agent_cannot = not self.may_ask(call)
+        agent_cannot = not self.may_ask(call, policy.settings)
         if self.console is not None and self.uses_console(request, policy.settings, agent_cannot=agent_cannot):
             only_while_open = settings.on_ask is not OnAsk.CONSOLE and settings.console is ConsoleUse.IF_OPEN
             waiting = approval.for_console(call, settings.ask_seconds)
@@ -140,7 +142,10 @@ class Approvals:
                 self._context.report(f"the prompter {prompter[0]} {failure}, so the call is denied")
                 return ApprovalResult(Approval.NOT_ASKED)
             environ = policy.hooks.prompter_environment(request.managed)
-            return ApprovalResult(await prompt(prompter, approval.document, environ, report, settings.ask_seconds))
+            document = approval.document
+            if (principal := self._context.session.principal) is not None:
+                document["user"] = principal.name
+            return ApprovalResult(await prompt(prompter, document, environ, report, settings.ask_seconds))
 
     async def _ask_agent(self, call: Call, message: str, offers_similar: bool) -> Approval:
         """`offers_similar`: the person may allow calls like this one."""

@@ -87,7 +87,7 @@ def _final_end(call: Call, services: CallServices, end: CallEnd, defective: bool
 async def _process(call: Call, policy: Policy, services: CallServices, record: Record) -> CallEnd:
     """Run the hooks, carry out what they decide, and return how the call has ended."""
     if policy.audit.required and (problem := policy.audit.failure()):
-        return _refuse_without_audit(call, services, problem)
+        return _refuse_without_audit(call, policy, services, problem)
     session_feedback = await services.take_feedback() if services.may_have_feedback() else ()
     context = CallContext(call, policy, services, record, event_context_of(call, policy, services))
     alias = context.event_context.alias
@@ -114,8 +114,9 @@ async def _process(call: Call, policy: Policy, services: CallServices, record: R
     return await _carry_out(context, decision)
 
 
-def _refuse_without_audit(call: Call, services: CallServices, problem: str) -> Refused:
-    services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
+def _refuse_without_audit(call: Call, policy: Policy, services: CallServices, problem: str) -> Refused:
+    if not policy.audit.reports_failures:
+        services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
     line = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
     return Refused(line, problem, "audit")
 
@@ -134,7 +135,7 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
     """
     call, policy, services, request = context.call, context.policy, context.services, proceed.approval_request
     settings, approvals = policy.settings, services.approvals
-    can_ask = approvals.may_ask(call)
+    can_ask = approvals.may_ask(call, settings)
     decision = decide.without_person(proceed, settings, can_ask or approvals.has_fallback(request, settings))
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
@@ -155,6 +156,8 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
         return Responded(line, "pending", request.reason, asks=True)
     services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
     result = await approvals.ask(call, approval, policy)
+    if services.policy.settings.approvers and not settings.approvers:  # since the user was asked
+        return decide.declined(proceed, RefusalCause.ASK_UNAVAILABLE, services.policy.settings.approvers)
     context.record.answered = result.by
     context.record.reason = result.reason
     decision = await _apply_approval(context, proceed, result.approval)
@@ -169,7 +172,7 @@ def _refuse_without_store(problem: StoreUnavailable) -> Refuse:
 
 async def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
     if approval in _REFUSALS:
-        return decide.declined(proceed, _REFUSALS[approval])
+        return decide.declined(proceed, _REFUSALS[approval], context.policy.settings.approvers)
     hooks = context.policy.hooks
     try:
         if approval is Approval.SIMILAR and proceed.approval_request is not None:
@@ -189,6 +192,11 @@ async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
         context.event_context = replace(context.event_context, arguments=normalize.normalize(earlier.rewritten))
     context.event_context = context.policy.hooks.keep_managed_alias(context.event_context)
     if earlier.approval_request:
+        if context.policy.settings.approvers:  # since the user was asked
+            asked = await _request_approval(context, proceed)
+            if isinstance(asked, Responded):
+                return asked
+            return await _carry_out(context, asked)
         response = response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)
         decision = await _apply_approval(context, proceed, approval_messages.read_approval(response))
     return await _carry_out(context, decision)
@@ -203,7 +211,7 @@ async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
     if isinstance(decision, Proceed):
         record.note_allowed(decision)
         if problem := context.policy.audit.write_begun(record):
-            return _refuse_without_audit(call, services, problem)
+            return _refuse_without_audit(call, context.policy, services, problem)
         return await _forward(context, decision)
     services.start_hooks(replace(context.event_context, event=Event.PERMISSION_DENIED, message=decision.reason))
     if decision.stop:

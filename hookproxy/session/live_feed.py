@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from time import monotonic, time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 from msgspec import Raw, Struct, field
@@ -28,6 +28,7 @@ from ..audit.lines import Lines
 from ..live import messages, registry
 from ..live.messages import (
     NOTHING,
+    Action,
     Answer,
     AnswerTaken,
     CallInFlight,
@@ -42,6 +43,7 @@ from ..live.messages import (
     WaitingApproval,
 )
 from ..model.errors import UserError
+from ..model.principal import Principal
 from ..model.settings import Results
 from ..protocol.calls import Call, Phase
 from ..transports import unix_socket
@@ -79,8 +81,9 @@ _RETRY_SECONDS: Final = 10.0
 """Before the next try to accept a console, if there are too few descriptors: each failure is reported."""
 
 _MOST_CONSOLES: Final = 8
-"""That follow one run: a person has one or two open; each costs a look at all calls per tick."""
+"""Of one account that follow a run: a person has one or two open; each costs a look at all calls per tick."""
 
+_UNKNOWN: Final = "Who has answered is not known, and only some people may."
 _TOO_LATE: Final = "This call no longer waits for approval: somebody has answered, its time is over, or it has ended."
 
 
@@ -157,14 +160,35 @@ def _stage(call: Call, *, asked: bool) -> Stage:
     return "sent" if call.phase is Phase.FORWARDED else "after"
 
 
+class Approvers(Protocol):
+    """Who may answer the approvals of a gateway."""
+
+    async def who(self, uid: int) -> Principal:
+        """Who an account is now. Raises UserError if nobody can say."""
+
+    def why_not(self, person: Principal, approval: WaitingApproval, action: Action) -> str:
+        """Why this person may not answer so, in a sentence; empty: it is allowed."""
+
+
+class Viewer(Struct, frozen=True):
+    """Who looks at a console."""
+
+    uid: int
+    name: str
+    """For people: the account and the process, as the kernel names them."""
+    sees_calls: bool = True
+    """All of them. Otherwise only those that wait for approval."""
+    person: Principal | None = None
+    """Who that was when the console was opened, at a gateway with roles."""
+
+
 class Console:
     """A console that is connected."""
 
-    def __init__(self, feed: LiveFeed, connection: socket.socket, who: str) -> None:
-        """`who` has connected, as the kernel says."""
+    def __init__(self, feed: LiveFeed, connection: socket.socket, viewer: Viewer) -> None:
         self._feed = feed
         self._connection = connection
-        self._who = who
+        self.viewer = viewer
         self._responses: list[AnswerTaken] = []
         self._ended: deque[tuple[LiveSession, Record]] = deque()
         self._gone: list[str] = []
@@ -211,6 +235,8 @@ class Console:
 
     def _changes(self) -> Changes | None:
         """What the console does not know yet; None: nothing."""
+        if not self.viewer.sees_calls:
+            return self._changed_approvals()
         ended, gone = self._take_ended()
         changes = Changes(
             self._feed.counts,
@@ -227,6 +253,15 @@ class Console:
             return None
         self._known_counts = changes.counts
         return changes
+
+    def _changed_approvals(self) -> Changes | None:
+        """The same for whoever sees nothing but what waits for approval."""
+        self._ended.clear()
+        self._gone.clear()
+        self._ended_bytes = 0
+        changes = Changes(asked=tuple(self._new_approvals()), settled=tuple(self._settled))
+        self._settled.clear()
+        return changes if changes.asked or changes.settled else None
 
     def _take_ended(self) -> tuple[tuple[Raw, ...], tuple[str, ...]]:
         ended: list[Raw] = []
@@ -306,7 +341,7 @@ class Console:
 
     async def _answer(self, answer: Answer) -> None:
         place = answer.place[:200] or "a console"
-        taken = await self._feed.answer(answer, f"{self._who}, at {place}")
+        taken = await self._feed.answer(answer, f"{self.viewer.name}, at {place}", self.viewer.uid)
         self._responses.append(taken)  # looked up only now: a tick may have taken the list meanwhile
 
 
@@ -330,8 +365,10 @@ class LiveFeed:
         self._consoles: set[Console] = set()
         self._approvals: dict[str, _Waiting] = {}
         self._elsewhere: dict[str, WaitingApproval] = {}
-        self.answer_elsewhere: Callable[[Answer, str], Awaitable[AnswerTaken]] | None = None
+        self.answer_elsewhere: Callable[[ConsoleAnswer], Awaitable[AnswerTaken]] | None = None
         """Passes on an answer to an approval that waits in another process."""
+        self.approvers: Approvers | None = None
+        """Who may answer; None: whoever has a console."""
         self._numbers = 0
         self._calls = self._refused = self._rewritten = self._failed = self._asked = 0
 
@@ -371,7 +408,7 @@ class LiveFeed:
         self._sessions[proxy.session.id] = LiveSession(proxy, user)
         if self.can_ask:
             proxy.calls.approvals.console = partial(self._ask, proxy)
-            proxy.calls.approvals.console_is_open = lambda: self.is_watched
+            proxy.calls.approvals.console_is_open = partial(self._is_watched_for, proxy)
         self.follow(proxy)
 
     def follow(self, proxy: Proxy) -> None:
@@ -414,7 +451,7 @@ class LiveFeed:
         call_id = next((key for key, (_, other, _) in in_flight if other is call), "")
         session_id = proxy.session.id
         user = self._sessions[session_id].user if session_id in self._sessions else ""
-        named = replace(approval, id=name, call=call_id, session=session_id, user=user)
+        named = replace(approval, id=name, call=call_id, session=session_id, user=user, user_id=_user_id(proxy))
         waiting = _Waiting(named, only_while_open)
         self._approvals[name] = waiting
         settled = Settled(name, "withdrawn")
@@ -434,17 +471,26 @@ class LiveFeed:
         """Whether a person is asked about this call."""
         return any(waiting.approval.call == call for waiting in self._approvals.values())
 
-    def take(self, answer: Answer, by: str) -> AnswerTaken:
-        """Take an answer: the first one counts."""
+    def take(self, given: ConsoleAnswer) -> AnswerTaken:
+        """Take an answer: the first one of somebody who may give it counts."""
+        answer = given.answer
         waiting = self._approvals.get(answer.approval)
         if waiting is None or waiting.answered.is_set():
             return AnswerTaken(answer.approval, accepted=False, why=_TOO_LATE)
+        if why := self._why_not(given.who, waiting.approval, answer.action):
+            return AnswerTaken(answer.approval, accepted=False, why=why)
         if answer.action == "allow_session" and not waiting.approval.may_allow_session:
             why = "This call cannot be allowed for the session: allow it once, or deny it."
             return AnswerTaken(answer.approval, accepted=False, why=why)
-        waiting.answer = ConsoleAnswer(answer, by)
+        waiting.answer = given
         waiting.answered.set()
         return AnswerTaken(answer.approval, accepted=True)
+
+    def _why_not(self, person: Principal | None, approval: WaitingApproval, action: Action) -> str:
+        """Why this person may not answer so; empty: it is allowed."""
+        if self.approvers is None:
+            return ""
+        return _UNKNOWN if person is None else self.approvers.why_not(person, approval, action)
 
     def waiting_here(self) -> list[WaitingApproval]:
         """The approvals that wait in this process."""
@@ -457,11 +503,23 @@ class LiveFeed:
             for console in self._consoles:
                 console.note_settled(Settled(name, "withdrawn"))
 
-    async def answer(self, answer: Answer, by: str) -> AnswerTaken:
-        """Take an answer, or pass it on to the process in which its approval waits. The first one counts."""
-        if answer.approval in self._elsewhere and self.answer_elsewhere is not None:
-            return await self.answer_elsewhere(answer, by)
-        return self.take(answer, by)
+    async def answer(self, answer: Answer, by: str, uid: int) -> AnswerTaken:
+        """Take an answer, or pass it on to the process in which its approval waits. The first one counts.
+
+        Who the account is, and what it may, is looked up now: a console may be open for days.
+        """
+        person = None
+        if self.approvers is not None:
+            try:
+                person = await self.approvers.who(uid)
+            except UserError as problem:
+                return AnswerTaken(answer.approval, accepted=False, why=f"{problem.message}.")
+        given = ConsoleAnswer(answer, by, person)
+        if (elsewhere := self._elsewhere.get(answer.approval)) is None or self.answer_elsewhere is None:
+            return self.take(given)
+        if why := self._why_not(person, elsewhere, answer.action):
+            return AnswerTaken(answer.approval, accepted=False, why=why)
+        return await self.answer_elsewhere(given)
 
     # --- consoles ---
 
@@ -469,6 +527,18 @@ class LiveFeed:
     def is_watched(self) -> bool:
         """Whether a console is connected."""
         return bool(self._consoles)
+
+    def _is_watched_for(self, proxy: Proxy) -> bool:
+        """Whether somebody has a console open who may answer approvals of this session."""
+        principal = proxy.session.principal
+        asker = WaitingApproval("", "", "", "", "", NOTHING, "", "", 0, 0)
+        if principal is not None:
+            asker = replace(asker, user=principal.name, user_id=principal.id)
+        return self._may_be_answered(asker)
+
+    def _may_be_answered(self, approval: WaitingApproval) -> bool:
+        viewers = (console.viewer for console in self._consoles)
+        return any(not self._why_not(viewer.person, approval, "allow") for viewer in viewers)
 
     async def serve(self) -> None:
         """Serve the consoles that connect, until it is cancelled."""
@@ -497,19 +567,28 @@ class LiveFeed:
             self._report(f"sockets of earlier runs cannot be removed: {why}")
 
     async def _serve(self, connection: socket.socket) -> None:
-        """Serve one console. A defect in this ends the connection, and never a call."""
+        """Serve one console of our own account or of root. A defect in this ends the connection, and never a call."""
         try:
             with connection:
                 uid = unix_socket.uid_of_peer(connection)
                 if uid not in (0, os.geteuid()):
                     self._report(f"a console of user {uid} was turned away")
-                elif len(self._consoles) >= _MOST_CONSOLES:
-                    self._report(f"a console was turned away: {_MOST_CONSOLES} follow this run")
-                else:
-                    who = f"user {uid}, process {unix_socket.process_of_peer(connection)}"
-                    await self._serve_console(Console(self, connection, who))
+                    return
+                person = None if self.approvers is None else await self.approvers.who(uid)
+                await self.serve_console(connection, Viewer(uid, "", person=person))
+        except UserError as problem:
+            self._report(f"a console was turned away: {problem.message}")
         except Exception as defect:
             self._report("".join(traceback.format_exception(defect)).rstrip())
+
+    async def serve_console(self, connection: socket.socket, viewer: Viewer) -> None:
+        """Serve a console until it has gone; its viewer's name is completed."""
+        if sum(console.viewer.uid == viewer.uid for console in self._consoles) >= _MOST_CONSOLES:
+            self._report(f"a console was turned away: {_MOST_CONSOLES} follow this run")
+            return
+        named = f"user {viewer.uid}" if viewer.person is None else f"{viewer.person.name} (uid:{viewer.uid})"
+        name = f"{named}, process {unix_socket.process_of_peer(connection)}"
+        await self._serve_console(Console(self, connection, replace(viewer, name=name)))
 
     async def _serve_console(self, console: Console) -> None:
         self._consoles.add(console)
@@ -523,10 +602,9 @@ class LiveFeed:
             pass
         finally:
             self._consoles.discard(console)
-            if not self._consoles:
-                for waiting in self._approvals.values():
-                    if waiting.only_while_open:
-                        waiting.answered.set()
+            for waiting in self._approvals.values():
+                if waiting.only_while_open and not self._may_be_answered(waiting.approval):
+                    waiting.answered.set()
 
     def sessions(self) -> Iterator[LiveSession]:
         """All sessions."""
@@ -537,6 +615,11 @@ class LiveFeed:
         for waiting in self._approvals.values():
             yield waiting.approval
         yield from self._elsewhere.values()
+
+
+def _user_id(proxy: Proxy) -> str:
+    principal = proxy.session.principal
+    return "" if principal is None else principal.id
 
 
 def open_feed(run: Run, report: Callable[[str], None], *, needed: bool) -> LiveFeed:

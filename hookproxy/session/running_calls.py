@@ -73,6 +73,8 @@ class RunningCalls:
         self._backpressure = Backpressure(limit, partial(relay.pause_agent, _BACKPRESSURE))
         self.server_lost = ""
         """Why the server no longer answers, in a sentence without a full stop; empty while it may answer."""
+        self.begun = 0
+        """How many judged calls there have been."""
         self.reports_of_tools: dict[str, None] = {}
         """What was reported about tools; a gateway's sessions share one, so that each thing is reported once."""
         self.changes = changes
@@ -140,6 +142,7 @@ class RunningCalls:
 
     def begin(self, call: Call) -> None:
         """Run a call, or refuse it because the user has too many."""
+        self.begun += 1
         if self._open_calls is not None and self._open_calls.is_full:
             self._refuse_further(call, self._open_calls.most)
         else:

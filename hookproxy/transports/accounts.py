@@ -152,6 +152,9 @@ class Accounts:
         if isinstance(answer, str):
             running.failure = answer
         else:
+            if answer.in_doubt and uid not in self._answers:
+                effect = "rules that deny something to a group or another name count for it"
+                self._report(f"the account {uid} has no entry in the system's directory of accounts: {effect}")
             self._answers.pop(uid, None)
             self._answers[uid] = _Answer(answer, self._clock())
             if len(self._answers) > _MOST_KEPT:

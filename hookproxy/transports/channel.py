@@ -82,10 +82,10 @@ class Refuses(Protocol):
 
 
 @runtime_checkable
-class Fails(Protocol):
+class FailsWaiting(Protocol):
     """An agent's side that knows which requests wait for a response."""
 
-    def fail(self, why: str) -> None:
+    def fail_waiting(self, why: str) -> None:
         """Answer all of them with an error that says what is known of them; `why` has no full stop."""
 
 

@@ -87,19 +87,19 @@ def dependencies(layer: Layer, groups: Sequence[Group], file_context: FileContex
 
 def _add_files(found: Dependencies, name: str, files: scripts.CommandFiles) -> list[str]:
     """Add the files of one command to `found`, and return their paths."""
-    paths = [path for path in files.all if not _belongs_to_system(path)]
+    paths = [path for path in files.all if not belongs_to_system(path)]
     for path in paths:
         found.files.setdefault(path, name)
     found.not_covered += files.not_covered
     found.not_covered += [f"{path}, which belongs to the system" for path in files.programs if path not in paths]
-    missing_programs = [path for path in files.missing_programs if not _belongs_to_system(f"{os.path.dirname(path)}/")]
+    missing_programs = [path for path in files.missing_programs if not belongs_to_system(f"{os.path.dirname(path)}/")]
     found.missing_programs += missing_programs
     for folder, names in files.imports.items():
         found.imports[folder] = found.imports.get(folder, frozenset()) | names
     return [*paths, *missing_programs, *files.imports]
 
 
-def _belongs_to_system(path: str) -> bool:
+def belongs_to_system(path: str) -> bool:
     """Judged by the path itself: a user's link to a program of the system belongs to that user."""
     with suppress(OSError, ValueError):
         return path.startswith(_SYSTEM_FOLDERS) and os.lstat(path).st_uid == 0 and os.stat(path).st_uid == 0

@@ -14,10 +14,12 @@ from msgspec import Struct
 from ..dialects.shared.hook_file import suggestion
 from ..model.env_references import ENTRY_VARIABLE
 from ..model.errors import ConfigError
-from . import gateway_entry, mcp_remote, remote_entry, rewrite_entry, wrap_entry
+from . import gateway_entry, http_entry, mcp_remote, remote_entry, rewrite_entry, wrap_entry
 from .find_servers import Entry, Kind, NoServers, servers
 from .gateway_entry import Gateway
+from .http_entry import Replaced
 from .json_file import JSON
+from .known_agents import HttpForm
 from .remote_entry import NotTranslatable, Remote
 from .syntax_tree import Edit, MappingNode, Syntax, Tree, apply_edits, location, plain_value, printable_name
 from .toml_file import TOML
@@ -59,6 +61,8 @@ class Plan(Struct, frozen=True):
     """The key paths of those entries in which more than the command and its arguments change."""
     notes: tuple[str, ...] = ()
     """What there is to know about the changed entries."""
+    replaced: Mapping[str, Replaced] = {}
+    """What must be recorded before the file is written, so that the entry can be restored, by its key path."""
 
 
 def read(path: str, text: str) -> Configuration:
@@ -97,8 +101,8 @@ def wrap(
 
     def change(entry: Entry) -> Change:
         rewrite, present = rewritten.get(entry.key_path), wrapping(entry)
-        if present is not None and present.verb != RUN:
-            raise NotTranslatable("reaches the gateway, which judges its calls: unwrap it first")
+        if http_entry.reaches_gateway(entry) or (present is not None and present.verb != RUN):
+            raise NotTranslatable(_REACHES_GATEWAY)
         if isinstance(rewrite, Change):
             return rewrite
         if entry.kind is not Kind.STARTED:
@@ -110,6 +114,33 @@ def wrap(
         return _with_words_before(configuration, entry, words, notes)
 
     return _plan(configuration, selected, bool(names), change)
+
+
+def wrap_over_http(configuration: Configuration, names: Sequence[str], form: HttpForm, gateway: str) -> Plan:
+    """Let the agent reach these servers, or all, at this address of a gateway over HTTP itself. Raises ConfigError."""
+
+    def change(entry: Entry) -> Change:
+        if entry.kind is Kind.OTHER:
+            raise NotTranslatable(NO_COMMAND)
+        url = http_entry.address_of(gateway, entry)
+        if wrapping(entry) or http_entry.reaches_gateway(entry) not in ("", url):
+            raise NotTranslatable(_OTHER_WAY)
+        return Change() if http_entry.reaches_gateway(entry) else _over_http(configuration, entry, form, url)
+
+    return _plan(configuration, _selected(configuration, names), bool(names), change)
+
+
+def _over_http(configuration: Configuration, entry: Entry, form: HttpForm, url: str) -> Change:
+    """The change of one entry, which was tried: it reaches the address, and can be undone to the byte."""
+    text, syntax = configuration.text, configuration.syntax
+    edits = http_entry.wrap(text, syntax, entry, form, url)
+    after = apply_edits(text, edits)
+    made = _entries(configuration.path, after).get(entry.key_path)
+    if made is not None and http_entry.reaches_gateway(made) == url:
+        replaced = Replaced(http_entry.region(text, syntax, entry), http_entry.region(after, syntax, made))
+        if replaced.before and http_entry.with_region(after, syntax, made, replaced.before) == text:
+            return Change(tuple(edits), is_rewritten=True, replaced=replaced)
+    raise NotTranslatable(_UNREADABLE)
 
 
 def wrap_for_gateway(configuration: Configuration, names: Sequence[str], launcher: Launcher, gateway: Gateway) -> Plan:
@@ -124,12 +155,14 @@ def wrap_for_gateway(configuration: Configuration, names: Sequence[str], launche
 
     def change(entry: Entry) -> Change:
         rewrite, present = rewritten.get(entry.key_path), wrapping(entry)
+        if http_entry.reaches_gateway(entry):
+            raise NotTranslatable(_OTHER_WAY)
         if isinstance(rewrite, Change):
             return rewrite
         if entry.kind is Kind.OTHER or rewrite is not None:
             raise rewrite or NotTranslatable(NO_COMMAND)
         if present is not None and (present.verb != CONNECT or present.is_remote == gateway.from_caller):
-            raise NotTranslatable("is wrapped in another way already: unwrap it first")
+            raise NotTranslatable(_OTHER_WAY)
         return _with_words_before(configuration, entry, gateway.words(entry, launcher(entry)))
 
     return _plan(configuration, selected, bool(names), change)
@@ -149,7 +182,8 @@ def why_not(configuration: Configuration) -> dict[str, str]:
     rewritten = _run_rewrites(
         configuration, configuration.entries, lambda _entry: (wrap_entry.PROGRAM,), RunOptions(), False
     )
-    return others | {path: str(reason) for path, reason in rewritten.items() if isinstance(reason, NotTranslatable)}
+    others |= {entry.key_path: _REACHES_GATEWAY for entry in configuration.entries if http_entry.reaches_gateway(entry)}
+    return {path: str(reason) for path, reason in rewritten.items() if isinstance(reason, NotTranslatable)} | others
 
 
 def _run_rewrites(
@@ -195,7 +229,7 @@ def _rewrites(
     unsafe = _unsafe(configuration, changes)
     if unsafe and len(changes) > 1:  # one of them may have made the others unreadable
         unsafe = {path for path, change in changes.items() if _unsafe(configuration, {path: change})}
-    unreadable = NotTranslatable("is laid out in a way that cannot be edited safely: write its keys in a simpler way")
+    unreadable = NotTranslatable(_UNREADABLE)
     return {**reasons, **changes, **dict.fromkeys(unsafe, unreadable)}
 
 
@@ -226,8 +260,8 @@ def _entries(path: str, text: str) -> dict[str, Entry]:
         return {}
 
 
-def unwrap(configuration: Configuration, names: Sequence[str]) -> Plan:
-    """Remove hookproxy again. Raises ConfigError."""
+def unwrap(configuration: Configuration, names: Sequence[str], replaced: Mapping[str, Replaced] = {}) -> Plan:
+    """Remove hookproxy again. `replaced` are the entries of this file that the record has. Raises ConfigError."""
     selected = _selected(configuration, names)
     kept = [entry for entry in selected if rewrite_entry.kept_text(entry) is not None]
     restored = rewrite_entry.with_restored(configuration.text, configuration.syntax, kept) if kept else ""
@@ -238,13 +272,31 @@ def unwrap(configuration: Configuration, names: Sequence[str]) -> Plan:
         if entry.kind is Kind.OTHER:
             raise NotTranslatable(NO_COMMAND)
         if present is None:
-            return Change()
+            return _restore_http(configuration, entry, replaced.get(entry.key_path))
         if present.is_remote:
             return _restore(configuration, entry, present, restored, before.get(entry.key_path))
         edits = wrap_entry.unwrap(configuration.text, configuration.syntax, entry)
         return Change(tuple(edits), wrap_entry.server_command(entry))
 
     return _plan(configuration, selected, bool(names), change)
+
+
+def _restore_http(configuration: Configuration, entry: Entry, replaced: Replaced | None) -> Change:
+    """The change that restores an entry which reaches a gateway over HTTP. Raises ConfigError, NotTranslatable."""
+    path, text, syntax = configuration.path, configuration.text, configuration.syntax
+    if replaced is None:
+        if http_entry.reaches_gateway(entry):
+            raise NotTranslatable("was written by hand, or is not in the record of what was wrapped")
+        return Change()
+    restored, written = (http_entry.with_region(text, syntax, entry, one) for one in (replaced.before, replaced.after))
+    before, made = (_entries(path, one).get(entry.key_path) for one in (restored, written))
+    if before is None or made is None:
+        raise rewrite_entry.changed_error(path, text, entry, "its layout")
+    if entry.values == before.values:  # somebody has restored it already
+        return Change()
+    return Change(
+        (http_entry.unwrap(path, text, syntax, entry, restored, before, made),), before.argv, is_rewritten=True
+    )
 
 
 def _restore(
@@ -279,6 +331,8 @@ class Change(Struct, frozen=True):
     is_rewritten: bool = False
     """True if more than its command and arguments change."""
     notes: tuple[str, ...] = ()
+    replaced: Replaced | None = None
+    """As `Plan.replaced`."""
 
 
 def _plan(
@@ -310,6 +364,7 @@ def _plan(
         unchanged=tuple(entry for entry in selected if entry.key_path not in changes),
         reasons=reasons,
         rewritten=frozenset(key_path for key_path, change in changes.items() if change.is_rewritten),
+        replaced={key_path: change.replaced for key_path, change in changes.items() if change.replaced},
         notes=tuple(notes),
     )
     if edits:
@@ -337,6 +392,9 @@ def _selected(configuration: Configuration, names: Sequence[str]) -> list[Entry]
     return [entry for entry in configuration.entries if not names or entry.name in names]
 
 
+_REACHES_GATEWAY: Final = "reaches the gateway, which judges its calls: unwrap it first"
+_OTHER_WAY: Final = "is wrapped in another way already: unwrap it first"
+_UNREADABLE: Final = "is laid out in a way that cannot be edited safely: write its keys in a simpler way"
 NO_COMMAND: Final = "has no command and no address: the agent itself or an extension starts it"
 
 

@@ -67,6 +67,24 @@ _CLINE_FOLDERS: Final = (
 _CLINE_FILE: Final = "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
 
 
+class HttpForm(Struct, frozen=True):
+    """How an agent writes the entry of a server that it reaches over HTTP itself, with a token in a variable."""
+
+    address: str = "url"
+    """The key of the address."""
+    under: str = "mcpServers"
+    """The key of the table of all servers."""
+    syntax: str = "JSON"
+    type: str = ""
+    """The value of `type`; empty: it has none."""
+    token: str = ""
+    """How a header names the variable HOOKPROXY_TOKEN."""
+    token_key: str = ""
+    """In place of a header, the key for the name of the variable."""
+    names_variables: bool = False
+    """Variables in headers are listed under `env_keys`."""
+
+
 class Agent(Struct, frozen=True):
     """An agent, and the files in which it may keep servers.
 
@@ -82,6 +100,8 @@ class Agent(Struct, frozen=True):
     """Files in the project's folder."""
     dialect: str = ""
     """The dialect of the hooks that the agent runs itself, for the tools of servers too; empty: no dialect of ours."""
+    http: HttpForm | None = None
+    """None: it reaches no server over HTTP, or has no place for a token but the file itself."""
 
 
 AGENTS: Final = (
@@ -91,9 +111,17 @@ AGENTS: Final = (
         ("~/.claude.json", "$CLAUDE_CONFIG_DIR/.claude.json"),
         (".mcp.json",),
         dialect="claude",
+        http=HttpForm(type="http", token="${HOOKPROXY_TOKEN}"),
     ),
     Agent("claude-desktop", "Claude Desktop", (f"{_APPLICATIONS}/Claude/claude_desktop_config.json",)),
-    Agent("cursor", "Cursor", ("~/.cursor/mcp.json",), (".cursor/mcp.json",), dialect="cursor"),
+    Agent(
+        "cursor",
+        "Cursor",
+        ("~/.cursor/mcp.json",),
+        (".cursor/mcp.json",),
+        dialect="cursor",
+        http=HttpForm(token="${env:HOOKPROXY_TOKEN}"),
+    ),
     Agent(
         "vscode",
         "VS Code",
@@ -103,9 +131,15 @@ AGENTS: Final = (
         ),
         (".vscode/mcp.json", ".vscode/settings.json"),
         dialect="vscode",
+        http=HttpForm(under="servers", type="http", token="${env:HOOKPROXY_TOKEN}"),
     ),
     Agent(
-        "codex", "Codex", ("~/.codex/config.toml", "$CODEX_HOME/config.toml"), (".codex/config.toml",), dialect="codex"
+        "codex",
+        "Codex",
+        ("~/.codex/config.toml", "$CODEX_HOME/config.toml"),
+        (".codex/config.toml",),
+        dialect="codex",
+        http=HttpForm(under="mcp_servers", syntax="TOML", token_key="bearer_token_env_var"),
     ),
     Agent(
         "gemini",
@@ -113,6 +147,7 @@ AGENTS: Final = (
         ("~/.gemini/settings.json", "$GEMINI_CLI_HOME/.gemini/settings.json"),
         (".gemini/settings.json",),
         dialect="gemini",
+        http=HttpForm("httpUrl", token="${HOOKPROXY_TOKEN}"),
     ),
     Agent(
         "windsurf",
@@ -123,6 +158,7 @@ AGENTS: Final = (
             "~/.codeium/mcp_config.json",  # its plugin for JetBrains
         ),
         dialect="cascade",
+        http=HttpForm("serverUrl", token="${env:HOOKPROXY_TOKEN}"),
     ),
     Agent(
         "zed",
@@ -143,6 +179,7 @@ AGENTS: Final = (
             "$GOOSE_PATH_ROOT/config/config.yaml",
         ),
         dialect="goose",
+        http=HttpForm("uri", "extensions", "YAML", "streamable_http", "$HOOKPROXY_TOKEN", names_variables=True),
     ),
     Agent(
         "opencode",
@@ -156,6 +193,7 @@ AGENTS: Final = (
             "$OPENCODE_CONFIG",
         ),
         ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
+        http=HttpForm(under="mcp", type="remote", token="{env:HOOKPROXY_TOKEN}"),
     ),
     Agent(
         "copilot",
@@ -163,6 +201,7 @@ AGENTS: Final = (
         ("~/.copilot/mcp-config.json", "$COPILOT_HOME/mcp-config.json"),
         (".mcp.json", ".github/mcp.json"),
         dialect="copilot",
+        http=HttpForm(type="http", token="${HOOKPROXY_TOKEN}"),
     ),
     Agent(
         "cline",
@@ -188,6 +227,12 @@ class ConfigFile(Struct, frozen=True):
     """The agents that read it: more than one read a project's `.mcp.json`."""
     in_project: bool
     """True if it is a file of the project in the working directory."""
+
+    @property
+    def http(self) -> HttpForm | None:
+        """How all its agents write the entry of a server that they reach over HTTP; None: not all do so alike."""
+        forms = {agent.http for agent in self.agents}
+        return next(iter(forms)) if len(forms) == 1 else None
 
     @property
     def titles(self) -> str:

@@ -48,7 +48,7 @@ def wrap(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...], remote
     if len(kept.encode(errors="replace")) > MAX_ENTRY:
         raise NotTranslatable(f"is longer than {MAX_ENTRY} bytes")
     variables = {**remote.variables, ENTRY_VARIABLE: kept}
-    edits = [*_removals(layout, remote.removed, remote.replaced)]
+    edits = [*removals(layout, remote.removed, remote.replaced)]
     edits += _type_edits(text, syntax, entry, layout)
     environment = layout.part(entry.shape.env)
     pairs = [syntax.pair(key, syntax.quote(value)) for key, value in variables.items()]
@@ -87,7 +87,7 @@ def _command(syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _removals(layout: Layout, removed: frozenset[str], replaced: str) -> Iterator[Edit]:
+def removals(layout: Layout, removed: frozenset[str], replaced: str) -> Iterator[Edit]:
     """The edits that remove parts: what is before the command with the space after it, and the rest the other way."""
     parts = layout.parts
     place = next(at for at, part in enumerate(parts) if part.key == replaced)
@@ -130,14 +130,14 @@ def unwrap(path: str, text: str, syntax: Syntax, entry: Entry, restored: str, be
         raise changed_error(path, text, entry, f"its {ENTRY_VARIABLE}")
     changed = _changed_keys(entry, before)
     try:
-        edits = [_carried_over(text, key, present, layout) for key in changed]
+        edits = [carried_over(text, key, present, layout) for key in changed]
         whole = apply_edits(restored[: layout.end], edits)
     except ValueError:
         raise changed_error(path, text, entry, f"its {', '.join(changed)}") from None
     return Edit(present.start, present.end, whole[layout.start :])
 
 
-def _carried_over(text: str, key: str, present: Layout, layout: Layout) -> Edit:
+def carried_over(text: str, key: str, present: Layout, layout: Layout) -> Edit:
     """The edit of the restored text that gives a key its present value. Raises ValueError if there is none."""
     new, old, first = present.part(key), layout.part(key), layout.parts[0]
     if (new or old or first).is_table or (new is None and old in (None, first)):

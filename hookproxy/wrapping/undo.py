@@ -42,7 +42,7 @@ def plan(record: Written, known: Sequence[ConfigFile]) -> Plan:
     """Plan it for the files of the record, and for these files of agents. Nothing is changed."""
     others = [ConfigFile(path, (), in_project=False) for path in record.wrapped]
     found = agent_files.read([*known, *others])
-    unwrapped, errors = _unwrap(found)
+    unwrapped, errors = _unwrap(found, record)
     restored: list[Restored] = []
     touched = {file.config_file.path for file in found if file.error} | {file.snapshot.path for file in unwrapped}
     gone = [path for path in record.wrapped if path not in touched]
@@ -59,7 +59,7 @@ def plan(record: Written, known: Sequence[ConfigFile]) -> Plan:
     return Plan(tuple(unwrapped), tuple(restored), tuple(gone), tuple(errors))
 
 
-def _unwrap(found: Sequence[AgentFile]) -> tuple[list[PlannedFile], list[UserError]]:
+def _unwrap(found: Sequence[AgentFile], record: Written) -> tuple[list[PlannedFile], list[UserError]]:
     """The files with wrapped entries, and why some of these stay."""
     planned: list[PlannedFile] = []
     errors: list[UserError] = []
@@ -69,14 +69,16 @@ def _unwrap(found: Sequence[AgentFile]) -> tuple[list[PlannedFile], list[UserErr
             if file.error is not None and _may_be_wrapped(file.config_file.path):
                 errors.append(file.error)
             continue
-        if not any(map(edit_plan.wrapping, configuration.entries)):
+        replaced = record.replaced.get(os.path.abspath(file.snapshot.path), {})
+        if not (replaced or any(map(edit_plan.wrapping, configuration.entries))):
             continue
         try:
-            change = edit_plan.unwrap(configuration, [])
+            change = edit_plan.unwrap(configuration, [], replaced)
         except UserError as error:
             errors.append(error)
             continue
-        kept = [entry for entry in change.unchanged if edit_plan.wrapping(entry)]
+        kept = [entry for entry in change.unchanged if edit_plan.wrapping(entry) or entry.key_path in replaced]
+        kept = [entry for entry in kept if edit_plan.wrapping(entry) or entry.key_path in change.reasons]
         errors += [
             ConfigError(
                 file.config_file.path,

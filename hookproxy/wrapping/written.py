@@ -1,15 +1,15 @@
 """Records what `wrap`, `setup` and `convert` write on this machine, so that `uninstall` finds all of it again.
 
-The record is one small file in the state folder. It has no text of other files, except what was inserted into them:
-wrapped entries keep themselves what `unwrap` needs. Where it cannot be written, the change itself stands, and the
-person is told.
+The record is one small file in the state folder, for its owner alone. It has no text of other files, except what was
+inserted into them, and entries that reach a gateway over HTTP now: all other wrapped entries keep themselves what
+`unwrap` needs. Where it cannot be written, such an entry is not changed; other changes stand, and the person is told.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +19,7 @@ from ..files.create import missing_folders
 from ..files.folder_lock import lock_folder
 from ..files.replace import replace_file
 from ..model.errors import ConfigError, UserError, file_hint
+from .http_entry import Replaced
 
 FILE = "written.json"
 """Its name in the state folder."""
@@ -35,6 +36,8 @@ class Written(Struct, frozen=True, omit_defaults=True):
     """The texts that were inserted into a file, in this order."""
     folders: tuple[str, ...] = ()
     """Folders that were made for these files, and for this record."""
+    replaced: Mapping[str, Mapping[str, Replaced]] = {}
+    """Entries of a configuration that reach a gateway over HTTP, by their key paths."""
 
     def with_wrapped(self, path: str) -> Written:
         """The record with one more wrapped file."""
@@ -49,6 +52,16 @@ class Written(Struct, frozen=True, omit_defaults=True):
         """The record with one more text in a file."""
         return replace(self, inserted={**self.inserted, path: (*self.inserted.get(path, ()), text)})
 
+    def with_replaced(self, path: str, entries: Mapping[str, Replaced]) -> Written:
+        """The record with more entries of a file that are not as they were."""
+        return replace(self, replaced={**self.replaced, path: {**self.replaced.get(path, {}), **entries}})
+
+    def without_replaced(self, path: str, key_paths: Collection[str]) -> Written:
+        """The record without these entries of a file, which are as they were."""
+        left = {key: entry for key, entry in self.replaced.get(path, {}).items() if key not in key_paths}
+        others = {name: entries for name, entries in self.replaced.items() if name != path}
+        return replace(self, replaced={**others, path: left} if left else others)
+
     def without(self, paths: Sequence[str]) -> Written:
         """The record without these files, in which everything is undone, and without folders that are gone."""
         gone = frozenset(paths)
@@ -57,6 +70,7 @@ class Written(Struct, frozen=True, omit_defaults=True):
             {path: value for path, value in self.created.items() if path not in gone},
             {path: texts for path, texts in self.inserted.items() if path not in gone},
             tuple(path for path in self.folders if os.path.isdir(path)),
+            {path: entries for path, entries in self.replaced.items() if path not in gone},
         )
 
 
@@ -100,7 +114,7 @@ def update(folder: str, change: Callable[[Written], Written]) -> None:
 
 def _write(folder: str, written: Written) -> None:
     path = os.path.join(folder, FILE)
-    if not (written.wrapped or written.created or written.inserted):
+    if not (written.wrapped or written.created or written.inserted or written.replaced):
         if os.path.lexists(path):
             os.unlink(path)
         return

@@ -1,6 +1,9 @@
 """The reference of hookproxy.toml, from the same models that read it."""
 
+# mypy: disable-error-code="import-not-found"
+
 import json
+from typing import Any
 
 from schema import schema
 from tables import row
@@ -28,6 +31,7 @@ GATEWAY_TABLES = {
     "AuditExport": "[gateway.audit_export]",
     "Oidc": "[gateway.oidc]",
     "Tls": "[gateway.tls]",
+    "Roles": "[roles]",
     "ServerTable": "[servers.NAME]",
     "UserRules": "[[permissions.for]]",
 }
@@ -49,9 +53,9 @@ def gateway_keys() -> str:
     return "\n\n".join(sections)
 
 
-def _inner_tables(model: dict, defs: dict, prefix: str = "") -> dict[str, dict]:
+def _inner_tables(model: dict[str, Any], defs: dict[str, Any], prefix: str = "") -> dict[str, dict[str, Any]]:
     """The tables in a table, by what their header looks like, in the order of the file."""
-    found: dict[str, dict] = {}
+    found: dict[str, dict[str, Any]] = {}
     for key, value in model.get("properties", {}).items():
         for header, name in _models_of(value, f"{prefix}{key}"):
             table = defs[name]
@@ -62,7 +66,7 @@ def _inner_tables(model: dict, defs: dict, prefix: str = "") -> dict[str, dict]:
     return found
 
 
-def _models_of(value: dict, path: str) -> list[tuple[str, str]]:
+def _models_of(value: dict[str, Any], path: str) -> list[tuple[str, str]]:
     """The names of the models that a key's value may be of, each with the header of such a table."""
     places = [
         (f"[{path}]", value),
@@ -75,7 +79,7 @@ def _models_of(value: dict, path: str) -> list[tuple[str, str]]:
     ]
 
 
-def _section(title: str, table: dict, defs: dict) -> str:
+def _section(title: str, table: dict[str, Any], defs: dict[str, Any]) -> str:
     head = f"### {title if title == 'At the top' else f'`{title}`'}\n\n{_description(table)}\n\n"
     rows = [row("key", "value", "default", "meaning"), row(*["---"] * 4)]
     required = table.get("required", ())
@@ -85,16 +89,16 @@ def _section(title: str, table: dict, defs: dict) -> str:
     return head + "\n".join(rows)
 
 
-def _description(table: dict) -> str:
-    return table.get("description", "").partition("\n\n")[0].replace("\n", " ")
+def _description(table: dict[str, Any]) -> str:
+    return str(table.get("description", "")).partition("\n\n")[0].replace("\n", " ")
 
 
-def _default(value: dict) -> str:
+def _default(value: dict[str, Any]) -> str:
     default = value.get("default")
     return "" if default is None or default in ([], {}) or isinstance(default, dict) else f"`{json.dumps(default)}`"
 
 
-def _type(value: dict, defs: dict) -> str:
+def _type(value: dict[str, Any], defs: dict[str, Any]) -> str:
     """What the value may be, in the words of TOML."""
     if "$ref" in value:
         target = defs[value["$ref"].rpartition("/")[2]]

@@ -13,6 +13,7 @@ import pytest
 
 from hookproxy.audit import hash_chain
 from hookproxy.audit.hash_chain import Tail
+from tests.support.managed_folder import NOBODY
 
 
 def tail(path: Path, content: bytes) -> Tail:
@@ -220,7 +221,10 @@ def test_a_key_that_others_may_use_is_refused(mode: int, tmp_path: Path) -> None
 
 def test_a_key_of_another_account_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = key_file(tmp_path, KEY)
-    monkeypatch.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
+    if os.geteuid() == 0:
+        os.chown(path, NOBODY, NOBODY)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
     assert refusal(path) == (errno.EPERM, "belongs to another account", path)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from hookproxy.bundles import archive, over_http, sources
 from hookproxy.bundles.sources import Fetched, NotFetched
-from hookproxy.network.get import getter
+from hookproxy.network.get import Document, getter
 from tests.support.http_server import Request, Respond, Server, serving
 from tests.support.signed_policy import bundle, new_key, packed
 
@@ -197,6 +197,41 @@ async def test_a_token_server_that_would_be_asked_unencrypted_is_not_asked() -> 
     routes = {"/v2/acme/policy/manifests/stable": ("401 Unauthorized", challenge, b"")}
     with pytest.raises(NotFetched, match="unencrypted"):
         await fetched(answer(routes), OCI, "u:p")
+
+
+@pytest.mark.parametrize(
+    ("registry_url", "credential", "realm", "why"),
+    [
+        ("oci://r.example/a", "", "https://127.0.0.1/token", "token server on this machine"),
+        ("oci://r.example/a", "u:p", "https://evil.example.org/token", "does not get the credential of r.example"),
+        ("oci://10.0.0.1/a", "u:p", "https://10.9.0.1/token", "does not get the credential of 10.0.0.1"),
+        ("oci://registry.gitlab.com/a", "u:p", "https://gitlab.com/jwt/auth", ""),
+        ("oci://r.example/a", "", "https://auth.example.org/token", ""),
+    ],
+)
+async def test_a_registry_sends_a_credential_nowhere_else_and_us_not_to_this_machine(
+    registry_url: str, credential: str, realm: str, why: str
+) -> None:
+    asked = []
+
+    async def get(url: str, headers: Mapping[str, str]) -> Document:
+        asked.append((url.partition("?")[0], headers.get("Authorization", "")))
+        return Document(401, {b"www-authenticate": f'Bearer realm="{realm}"'.encode()}, b"")
+
+    with pytest.raises(NotFetched, match=why or "responded with 401"):
+        await over_http.fetch(sources.parse(registry_url, "stable"), get, credential, "")
+    assert len(asked) == (1 if why else 2)
+
+
+async def test_a_blob_on_this_machine_is_not_fetched_for_a_registry_elsewhere() -> None:
+    async def get(url: str, headers: Mapping[str, str]) -> Document:
+        assert "127.0.0.1" not in url
+        if "/blobs/" in url:
+            return Document(307, {b"location": b"http://127.0.0.1:9090/metrics"}, b"")
+        return Document(200, {}, image())
+
+    with pytest.raises(NotFetched, match="redirects on this machine"):
+        await over_http.fetch(sources.parse("oci://r.example/a", "stable"), get, "", "")
 
 
 async def test_a_blob_may_lie_elsewhere_where_no_token_goes() -> None:

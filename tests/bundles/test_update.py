@@ -1,11 +1,13 @@
 """From the source into force: what fails changes nothing, and what the administrator goes back to stays."""
 
-# ruff: noqa: ASYNC240  # small files on a local disk
+# ruff: noqa: ASYNC221, ASYNC240  # short commands, and small files on a local disk
 from __future__ import annotations
 
 import json
 import os
+import ssl
 import stat
+import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -285,6 +287,46 @@ async def test_a_credential_that_cannot_be_used_is_named_and_not_shown(publisher
     assert "secret" not in str(caught.value)
     (tmp_path / "token").write_text("secret\n")
     assert await publisher.take() == 1
+
+
+async def test_over_https_only_a_server_with_a_certificate_that_is_trusted_is_believed(tmp_path: Path) -> None:
+    for name in ("own", "other"):
+        names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost"]
+        made = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+        ]
+        files = ["-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.pem")]
+        subprocess.run([*made, *names, *files], check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "own.pem", tmp_path / "own.key")
+    data = packed(bundle(KEY, 1))
+
+    async def respond(request: Request) -> None:
+        await request.json(data)
+
+    async with serving(respond, tls) as server:
+        policy = source(str(tmp_path / "kept"), f"https://localhost:{server.port}/p", KEY)
+        for ca, why in (
+            ("", r"certificate verify failed: self-signed certificate \(policy\.ca names a file"),
+            ("other.pem", "certificate verify failed"),
+            ("own.key", r"policy\.ca: .*own\.key: it cannot be used"),
+            ("nothing", r"policy\.ca: .*nothing: No such file"),
+        ):
+            with pytest.raises(UserError, match=why):
+                await refresh(replace(policy, ca=str(tmp_path / ca) if ca else ""), lambda _folder: None, {})
+        assert not server.requests
+        taken = await refresh(replace(policy, ca=str(tmp_path / "own.pem")), lambda _folder: None, {})
+        assert taken is not None
+        assert taken.version == 1
 
 
 async def test_when_the_source_was_asked_is_remembered(publisher: Publisher) -> None:

@@ -333,6 +333,42 @@ def test_entries_reach_a_gateway_and_come_back(folder: Path) -> None:
     assert (folder / "x.json").read_text() == before
 
 
+def test_an_agent_that_speaks_http_reaches_a_gateway_itself_and_its_entries_come_back(folder: Path) -> None:
+    home = {"HOME": str(folder / "home"), "XDG_STATE_HOME": str(folder / "state")}
+    (folder / ".cursor").mkdir()
+    file, before = folder / ".cursor/mcp.json", configuration("git", "time", far={"url": "https://x.example/mcp"})
+    file.write_text(before)
+    done = run(folder, "wrap", "cursor", "--gateway", "https://far.example:8443/", **home)
+    assert done.returncode == 0, done.stderr
+    assert "the agent needs your token of the gateway in its environment, as HOOKPROXY_TOKEN" in done.stderr
+    for name, entry in servers(file).items():
+        headers = {"Authorization": "Bearer ${env:HOOKPROXY_TOKEN}"}
+        assert entry == {"url": f"https://far.example:8443/mcp/{name}", "headers": headers}
+    assert (folder / "state/hookproxy/written.json").stat().st_mode & 0o777 == 0o600
+    again = run(folder, "wrap", "cursor", "--gateway", "https://far.example:8443", **home)
+    assert "mcpServers.git is already wrapped: https://far.example:8443/mcp/git" in again.stderr
+    assert "reaches a gateway: https://far.example:8443/mcp/git" in run(folder, "wrap", **home).stdout
+    assert "hookproxy unwrap" in run(folder, "unwrap", **home).stdout
+    assert run(folder, "unwrap", "cursor", "--server", "git", **home).returncode == 0
+    assert servers(file)["git"] == {"command": "npx", "args": ["git"]}
+    assert run(folder, "uninstall", "--yes", **home).returncode == 0
+    assert file.read_text() == before
+    assert not (folder / "state/hookproxy/written.json").exists()
+
+
+def test_nothing_is_changed_that_could_not_be_restored(folder: Path) -> None:
+    (folder / ".cursor").mkdir()
+    file = folder / ".cursor/mcp.json"
+    file.write_text(configuration("git"))
+    (folder / "state").write_text("not a folder")
+    state = {"HOME": str(folder / "home"), "XDG_STATE_HOME": str(folder / "state")}
+    done = run(folder, "wrap", "cursor", "--gateway", "https://far.example", **state)
+    assert done.returncode == 2
+    assert file.read_text() == configuration("git")
+    done = run(folder, "wrap", "cursor", "--gateway", "https://far.example", "--stdio", **state)
+    assert servers(file)["git"]["args"] == ["connect", "git", "--url", "https://far.example"]
+
+
 @pytest.mark.parametrize(
     ("where", "arguments"),
     [
@@ -367,6 +403,8 @@ def test_a_server_that_runs_as_its_user_keeps_its_command(folder: Path) -> None:
         (["--gateway", "ftp://far.example"], "--gateway"),
         (["--gateway", "https://far.example", "--from-caller"], "--from-caller needs the gateway's socket"),
         (["--from-caller"], "--from-caller is for --gateway"),
+        (["--stdio"], "--stdio is for --gateway URL"),
+        (["--stdio", "--gateway"], "--stdio is for --gateway URL"),
     ],
 )
 def test_a_gateway_that_cannot_be_reached_so_is_an_error(folder: Path, arguments: list[str], what: str) -> None:

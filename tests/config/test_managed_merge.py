@@ -35,6 +35,7 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
         "rule_places",
         "called",
         "fail_closed",
+        "approvers",
         "bundle",
     }
 

@@ -13,7 +13,7 @@ from hookproxy.config.gateway import load_gateway
 from hookproxy.model.principal import Principal
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-UNITS: Final = ("hookproxy.service", "hookproxy.socket")
+UNITS: Final = ("hookproxy.service", "hookproxy.socket", "hookproxy-policy.service", "hookproxy-policy.timer")
 
 
 @pytest.mark.slow

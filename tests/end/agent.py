@@ -367,8 +367,8 @@ class Scene:
         text = answer if isinstance(answer, str) else json.dumps(answer)
         return f"cat '{self.file('answer', text)}'"
 
-    def gate(self, name: str) -> Gate:
-        gate = Gate(self.folder, name)
+    def gate(self, name: str, folder: Path | None = None) -> Gate:
+        gate = Gate(folder or self.folder, name)
         self._gates.append(gate)
         return gate
 

@@ -85,8 +85,8 @@ def attempt(user: int, program: str, *arguments: str) -> str:
     return subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=30, check=True).stdout.strip()
 
 
-async def pid_of_server(agent: Agent) -> int:
-    return int((await agent.ask(request("process", "process")))["result"]["pid"])
+async def pid_of_server(agent: Agent, gateway: GatewayProcess) -> int:
+    return gateway.server_pid((await agent.ask(request("process", "process")))["result"]["pid"])
 
 
 def proc(pid: int, name: str) -> str:
@@ -126,7 +126,7 @@ async def test_a_process_that_one_user_shares_is_not_anothers(gateway: GatewayPr
     for user in (ALICE, ALICE, BOB):
         agent = connect(scene, gateway, user, "shared")
         await agent.initialize()
-        pids.append(await pid_of_server(agent))
+        pids.append(await pid_of_server(agent, gateway))
     assert pids[0] == pids[1] != pids[2]
 
 
@@ -135,7 +135,7 @@ async def test_a_user_can_neither_signal_nor_trace_the_gateway_and_its_servers(
 ) -> None:
     agent = connect(scene, gateway, ALICE)
     await agent.initialize()
-    server = await pid_of_server(agent)
+    server = await pid_of_server(agent, gateway)
     for pid in (gateway.pid, server):
         assert attempt(ALICE, "os.kill(int(sys.argv[1]), 9)", str(pid)) == "PermissionError"
         for name in ("environ", "mem", "maps", "fd/0", "cwd", "stack"):
@@ -161,7 +161,7 @@ async def test_a_server_of_the_user_runs_as_the_user(gateway: GatewayProcess, sc
     server = ("--", python_for_user(ALICE), "-S", "-E", str(gateway.folder / "tool_server.py"))
     agent = connect(scene, gateway, ALICE, "mine", *server)
     await agent.initialize()
-    pid = await pid_of_server(agent)
+    pid = (await agent.ask(request("process", "process")))["result"]["pid"]
     assert os.stat(f"/proc/{pid}").st_uid == ALICE
     assert SECRET not in proc(pid, "environ")
     assert "forbidden" in refused(await agent.ask(call(1, "forbidden")))
@@ -181,7 +181,7 @@ async def test_a_server_of_the_user_has_no_pipe_of_the_gateway(gateway: GatewayP
 async def test_the_gateways_own_account_is_the_servers(gateway: GatewayProcess, scene: Scene) -> None:
     agent = connect(scene, gateway, ALICE)
     await agent.initialize()
-    assert os.stat(f"/proc/{await pid_of_server(agent)}").st_uid == GATEWAY
+    assert os.stat(f"/proc/{await pid_of_server(agent, gateway)}").st_uid == GATEWAY
 
 
 async def test_a_server_can_run_as_another_account(nobody: int, tmp_path: Path, scene: Scene) -> None:
@@ -195,7 +195,7 @@ async def test_a_server_can_run_as_another_account(nobody: int, tmp_path: Path, 
         try:
             agent = connect(scene, gateway, 0)
             await agent.initialize()
-            pid = await pid_of_server(agent)
+            pid = await pid_of_server(agent, gateway)
             status = proc(pid, "status")
             for name in ("Uid", "Gid"):
                 [ids] = [line.split()[1:] for line in status.splitlines() if line.startswith(name + ":")]

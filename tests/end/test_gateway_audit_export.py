@@ -79,6 +79,7 @@ token = "file:token"
 [audit]
 file = "audit.jsonl"
 calls = "all"
+begun = false
 max_file_bytes = 65536
 [servers.tools]
 command = {json.dumps([sys.executable, "-S", "-E", str(SERVER)])}

@@ -101,7 +101,7 @@ def stateless(name: str, **arguments: object) -> tuple[dict[str, object], dict[s
 
 def calls_of(gateway: HttpGateway) -> int:
     """How many calls the server has got."""
-    path = gateway.folder / "calls"
+    path = gateway.folder / "shared" / "calls"
     return path.read_text().count("tools/call") if path.exists() else 0
 
 
@@ -119,7 +119,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpGateway]:
     (folder / "secret").write_text(SECRET)
     (folder / "secret").chmod(0o600)
     command = json.dumps([sys.executable, "-S", "-E", str(SERVER)])
-    log = json.dumps(str(folder / "calls"))
+    (folder / "shared").mkdir()
+    log = json.dumps(str(folder / "shared" / "calls"))
     config = f"""
 max_sessions_per_user = 20
 [audit]
@@ -131,6 +132,7 @@ deny = ["forbidden"]
 command = {command}
 credentials = {{ TOKEN = "file:secret" }}
 env = {{ E2E_LOG = {log} }}
+sandbox = {{ write = ["shared"] }}
 [servers.bobs]
 command = {command}
 allow = ["bob"]
@@ -358,10 +360,9 @@ def test_connect_with_a_token_that_is_refused_says_why(gateway: HttpGateway) -> 
         assert "hkp_wrong" not in one
 
 
-def test_a_response_that_has_become_a_stream_ends_when_its_token_is_revoked(
-    gateway: HttpGateway, tmp_path: Path
-) -> None:
-    fifos = {"say": str(tmp_path / "say"), "listen": str(tmp_path / "listen")}
+def test_a_response_that_has_become_a_stream_ends_when_its_token_is_revoked(gateway: HttpGateway) -> None:
+    shared = gateway.folder / "shared"
+    fifos = {"say": str(shared / "say"), "listen": str(shared / "listen")}
     for path in fifos.values():
         os.mkfifo(path)
     gateway.tokens["erin"] = gateway._token(gateway.folder, "erin")
@@ -375,7 +376,7 @@ def test_a_response_that_has_become_a_stream_ends_when_its_token_is_revoked(
         command = [HOOKPROXY, "token", "revoke", "erin", "--file", str(gateway.folder / "tokens")]
         subprocess.run(command, check=True, capture_output=True)
         assert b'"result"' not in response.read()  # it ends, although the call goes on
-    (tmp_path / "listen").write_text("x")
+    (shared / "listen").write_text("x")
     assert gateway.ask("erin", call(2, "echo"), session)[0] == 401
 
 

@@ -27,7 +27,9 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpGateway]:
     command = f"command = {json.dumps(EVERYTHING)}\n" + 'env = { ODD_ONE = "first\\nsecond é" }\n'
-    config = f'[servers.own]\n{command}[servers.all]\n{command}share = "all"\n'
+    command += 'roots = ["*"]\n'
+    shared = f'{command}share = "all"\n'
+    config = f"[servers.own]\n{command}[servers.all]\n{shared}[servers.of_both]\n{shared}"
     gateway = HttpGateway(tmp_path_factory.mktemp("gateway"), config)
     try:
         yield gateway
@@ -63,7 +65,7 @@ async def test_progress_of_a_shared_server_goes_to_the_session_that_asked(
 
     async def progress(user: str, steps: int) -> None:
         async with (
-            reached(gateway, "all", user) as transport,
+            reached(gateway, "of_both", user) as transport,
             connected(scene, transport, era, people[user]) as client,
         ):
             await client.call_tool("progress", {"steps": steps}, progress_callback=people[user].progress)
@@ -83,8 +85,8 @@ async def test_a_changed_list_of_a_shared_server_is_announced_to_all_sessions(
 ) -> None:
     alice, bob = Person(), Person()
     async with (
-        reached(gateway, "all") as to_alice,
-        reached(gateway, "all", "bob") as to_bob,
+        reached(gateway, "of_both") as to_alice,
+        reached(gateway, "of_both", "bob") as to_bob,
         connected(scene, to_alice, "legacy", alice) as client,
         connected(scene, to_bob, "legacy", bob) as other,
     ):

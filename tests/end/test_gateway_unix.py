@@ -10,6 +10,7 @@ import pwd
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -289,7 +290,7 @@ async def test_a_client_that_vanishes_takes_its_server_along(gateway: GatewayPro
     before = gateway.settled_descriptors
     agent = connect(scene, gateway)
     await agent.initialize()
-    server = (await agent.ask(request(1, "process")))["result"]["pid"]
+    server = gateway.server_pid((await agent.ask(request(1, "process")))["result"]["pid"])
     await agent.send(call(2, "hold"))
     await agent.notified("notifications/holding")
     agent.signal(signal.SIGKILL)
@@ -300,7 +301,7 @@ async def test_a_client_that_vanishes_takes_its_server_along(gateway: GatewayPro
 async def test_what_a_server_has_started_ends_with_its_session(gateway: GatewayProcess, scene: Scene) -> None:
     agent = connect(scene, gateway)
     await agent.initialize()
-    server = (await agent.ask(request(1, "process")))["result"]["pid"]
+    server = gateway.server_pid((await agent.ask(request(1, "process")))["result"]["pid"])
     await agent.send(call(2, "orphan", status=0))
     await ends(server)
     assert await agent.ended() == 1
@@ -315,7 +316,7 @@ async def test_nothing_is_left_after_kill_9_of_the_gateway(own_gateway: GatewayP
     own_gateway.reload(f'[[use]]\nfile = "{hooks}"\n{table("tools")}')
     agent = connect(scene, own_gateway)
     await agent.initialize()
-    server = (await agent.ask(request(1, "process")))["result"]["pid"]
+    server = own_gateway.server_pid((await agent.ask(request(1, "process")))["result"]["pid"])
     await agent.send(call(2, "echo"))
     hook = int(await gate.reached())
     await agent.ask(request(3, "process"))  # the hook may be here before the gateway has noted that it has started it
@@ -327,9 +328,12 @@ async def test_nothing_is_left_after_kill_9_of_the_gateway(own_gateway: GatewayP
 
 
 async def test_sigterm_lets_a_call_in_flight_end(own_gateway: GatewayProcess, scene: Scene) -> None:
+    (own_gateway.folder / "gates").mkdir()
+    go_on = scene.gate("go_on", own_gateway.folder / "gates")
+    sandbox = f'sandbox = {{ write = ["{own_gateway.folder}/gates"] }}'
+    own_gateway.reload(f"{AUDIT}\n{table('tools', sandbox)}")
     agent = connect(scene, own_gateway)
     await agent.initialize()
-    go_on = scene.gate("go_on")
     await agent.send(call(1, "deaf", say=go_on.arrival, listen=go_on.way))
     await agent.notified("notifications/deaf")
     own_gateway.process.terminate()
@@ -346,7 +350,7 @@ async def test_sigterm_lets_a_call_in_flight_end(own_gateway: GatewayProcess, sc
 async def test_a_second_sigterm_ends_at_once(own_gateway: GatewayProcess, scene: Scene) -> None:
     agent = connect(scene, own_gateway)
     await agent.initialize()
-    server = (await agent.ask(request(0, "process")))["result"]["pid"]
+    server = own_gateway.server_pid((await agent.ask(request(0, "process")))["result"]["pid"])
     await agent.send(call(1, "hold"))
     await agent.notified("notifications/holding")
     own_gateway.process.terminate()
@@ -479,21 +483,25 @@ async def test_judged_calls_of_a_user_in_flight_are_bounded_over_all_sessions(
     assert text_of(await agents[0].ask(call(4, "echo"))) == "{}"
 
 
-def test_without_descriptors_connections_wait_and_it_is_said_once(own_gateway: GatewayProcess) -> None:
+def test_without_descriptors_agents_are_refused_in_words_and_an_administrator_is_served(
+    own_gateway: GatewayProcess,
+) -> None:
     limits = resource.prlimit(own_gateway.pid, resource.RLIMIT_NOFILE)
     used = [int(one.name) for one in Path(f"/proc/{own_gateway.pid}/fd").iterdir()]
     lowest_free = min(set(range(len(used) + 1)) - set(used))
     resource.prlimit(own_gateway.pid, resource.RLIMIT_NOFILE, (lowest_free, limits[1]))
     problem = "a connection cannot be accepted: Too many open files\n"
-    with own_gateway.open(b"hookproxy 1\nserver nonsense\n\n") as agent:
-        own_gateway.logged(problem)
-        agent.settimeout(0.5)  # several attempts
-        with pytest.raises(TimeoutError):
-            agent.recv(1)
-        resource.prlimit(own_gateway.pid, resource.RLIMIT_NOFILE, limits)
-        agent.settimeout(30)
-        assert agent.recv(5) == b"error"
+    for _ in range(3):
+        with own_gateway.open(b"hookproxy 1\nserver tools\n\n") as agent:
+            agent.settimeout(30)
+            assert b"the gateway has no descriptors left" in agent.recv(4096)
+    reload = [HOOKPROXY, "reload", "--socket", str(own_gateway.socket)]
+    assert "is in force as before" in subprocess.run(reload, capture_output=True, text=True, timeout=30).stdout
     assert own_gateway.log.count(problem) == 1
+    resource.prlimit(own_gateway.pid, resource.RLIMIT_NOFILE, limits)
+    with own_gateway.open(b"hookproxy 1\nserver nonsense\n\n") as agent:
+        assert b"there is no server nonsense" in agent.recv(4096)
+    own_gateway.logged("connections are accepted again\n")
     assert own_gateway.log.count("connections are accepted again\n") == 1
 
 
@@ -636,7 +644,8 @@ async def test_secrets_reach_the_server_and_nothing_else(gateway: GatewayProcess
     await agent.initialize()
     process = (await agent.ask(request(1, "process")))["result"]
     assert process["env"]["TOKEN"] == SECRET
-    assert set(process["env"]) <= {"TOKEN", "E2E_ORPHAN", "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_CTYPE"}
+    own = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_CTYPE", "PWD"}
+    assert set(process["env"]) <= {"TOKEN", "E2E_ORPHAN", *own}
     assert SECRET not in json.dumps(process["argv"])
     await agent.ask(call(2, "echo", text=f"the agent says {SECRET}"))
     await agent.ask(call(3, "stderr", text=SECRET))
@@ -837,7 +846,7 @@ async def test_sigterm_ends_the_gateway_and_every_server(own_gateway: GatewayPro
     own_gateway.reload(table("tools", f'share = "{share}"'))
     agent = connect(scene, own_gateway)
     await agent.initialize()
-    server = (await agent.ask(request(1, "process")))["result"]["pid"]
+    server = own_gateway.server_pid((await agent.ask(request(1, "process")))["result"]["pid"])
     own_gateway.process.terminate()
     assert own_gateway.process.wait(10) == 0
     await ends(server, 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from anyio.abc import TaskGroup
 
 from hookproxy.config.gateway import load_gateway
 from hookproxy.gateway.gateway import Gateway, NotAdmitted
@@ -44,8 +45,8 @@ def gateway(tmp_path: Path) -> Gateway:
 def gateway_of(folder: Path, text: str) -> Gateway:
     (folder / "gateway.toml").write_text(text)
     config = load_gateway("gateway.toml", {}, str(folder))
-    no_servers = cast("Servers", None)  # admission starts none
-    return Gateway(config, no_servers, GatewayLog(as_json=False))
+    report = GatewayLog(as_json=False)
+    return Gateway(config, Servers(cast("TaskGroup", None), report), report)  # admission starts none
 
 
 def refusal(gateway: Gateway, principal: Principal, server: str) -> NotAdmitted:

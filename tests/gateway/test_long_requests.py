@@ -21,6 +21,7 @@ from hookproxy.gateway.gateway import Gateway
 from hookproxy.gateway.http_agents import HttpAgents
 from hookproxy.gateway.http_listeners import HttpAddress, client_address, listener_limits, networks
 from hookproxy.gateway.log import GatewayLog
+from hookproxy.gateway.long_requests import Pace
 from hookproxy.gateway.servers import Servers
 from hookproxy.transports.event_loop import new_loop
 from hookproxy.transports.http.accepting import serve_sockets
@@ -199,3 +200,27 @@ async def test_connections_of_agents_leave_descriptors_for_their_servers(tmp_pat
         limits = listener_limits(config, 1 << 26)
     assert (limits.connections, limits.strangers, limits.strangers_of_network) == (448, 224, 56)
     assert limits.body_bytes == 8 << 20
+
+
+def test_a_user_whose_requests_take_long_waits_until_their_share_is_small_again() -> None:
+    now = [100.0]
+    pace = Pace(lambda: now[0])
+    pace.spend("alice", 0.2)
+    assert pace.delay("alice") == 0.0
+    pace.spend("alice", 0.1)
+    assert pace.delay("alice") == pytest.approx(10.0)
+    assert pace.delay("bob") == 0.0
+    now[0] += 4.0
+    assert pace.delay("alice") == pytest.approx(6.0)
+    now[0] += 6.0
+    assert pace.delay("alice") == pytest.approx(0.0, abs=1e-9)
+
+
+def test_nobody_waits_longer_than_an_agent_does_and_nothing_is_kept_of_who_has_waited() -> None:
+    now = [100.0]
+    pace = Pace(lambda: now[0])
+    pace.spend("alice", 1000.0)
+    assert pace.delay("alice") == 30.0
+    now[0] += 1000.0
+    assert pace.delay("alice") == 0.0
+    assert not pace._credits

@@ -32,10 +32,11 @@ class Rig:
     """Servers of a configuration, whose processes write a line to `starts` when they start."""
 
     def __init__(self, folder: Path, script: str, more: str, servers: Servers, reports: list[str]) -> None:
-        self.starts_path = folder / "starts"
+        (folder / "shared").mkdir()
+        self.starts_path = folder / "shared" / "starts"
         self.reports = reports
         command = json.dumps(["/bin/sh", "-c", f"echo start >>'{self.starts_path}'; {script}"])
-        (folder / "gateway.toml").write_text(f"[servers.s]\ncommand = {command}\n{more}")
+        (folder / "gateway.toml").write_text(f"[servers.s]\ncommand = {command}\nsandbox.write = ['shared']\n{more}")
         config = load_gateway("gateway.toml", {}, str(folder))
         self.gateway = Gateway(config, servers, GatewayLog(as_json=False))
 
@@ -108,13 +109,13 @@ async def test_after_a_repair_a_server_works_and_its_failures_are_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway_servers, "_LONGEST_PAUSE", 0.001)
-    script = f"test -e '{tmp_path}/repaired' || exit 1; exec cat"
+    script = f"test -e '{tmp_path}/shared/repaired' || exit 1; exec cat"
     async with rig_of(tmp_path, script, 'share = "all"\nidle_seconds = 1\n') as rig:
         for times in range(1, 4):
             _, ended = await rig.open_again()
             await ended.wait()
             await rig.reported("has ended by itself", times)
-        (tmp_path / "repaired").touch()
+        (tmp_path / "shared" / "repaired").touch()
         channel, ended = await rig.open_again()
         assert not ended.is_set()
         channel.close()
@@ -179,8 +180,61 @@ async def test_requests_that_stand_alone_do_not_start_a_process_each_time_it_die
 
 async def test_a_process_of_requests_that_stand_alone_that_we_end_has_not_failed(tmp_path: Path) -> None:
     async with rig_of(tmp_path, "exec cat", "") as rig, anyio.create_task_group() as tasks:
-        for _ in range(2):
+        for number in range(2):
             process, ended = rig.open_own(tasks, is_stateless=True)
+            while rig.starts <= number:  # noqa: ASYNC110  # before, no signal but SIGKILL ends it
+                await anyio.sleep(0.001)
             process.signal(signal.SIGTERM)
             await ended.wait()
         assert not rig.gateway.servers._failures
+
+
+def announces(capabilities: str, request: str = "hookproxy") -> str:
+    """Shell code that responds to `initialize`."""
+    return f"""read x; echo '{{"jsonrpc":"2.0","id":"{request}","result":{{"capabilities":{capabilities}}}}}'"""
+
+
+LOGGING, TOOLS, NOTHING = map(announces, ('{"logging":{}}', '{"tools":{}}', "[]"))
+
+
+@pytest.mark.parametrize(
+    ("share", "script", "said"),
+    [
+        ("all", f"echo 'not JSON'; {LOGGING}; cat", "its log messages reach nobody"),
+        ("all", announces('{"logging":{},"tasks":{}}'), "its log messages reach nobody and nobody can"),
+        ("all", f"{TOOLS}; cat", ""),
+        ("all", f"{NOTHING}; cat", ""),
+        ("all", """read x; echo '{"jsonrpc":"2.0","id":"hookproxy","error":{"code":1,"message":"no"}}'; cat""", ""),
+        ("all", announces('{"logging":{}}', "other"), ""),
+        ("all", "exit 1", ""),
+        ("all", "head -c 3000000 /dev/zero", ""),
+        ("user", announces('{"logging":{}}'), ""),
+    ],
+)
+async def test_what_a_server_for_all_announces_in_vain_is_reported_at_the_start(
+    tmp_path: Path, share: str, script: str, said: str
+) -> None:
+    async with rig_of(tmp_path, script, f'share = "{share}"\n') as rig:
+        await rig.gateway.servers.report_sharing(rig.gateway.config.servers.values())
+        assert rig.starts == (share == "all")
+        assert ("".join(rig.reports) == "") is (said == "")
+        assert said in "".join(rig.reports)
+
+
+async def test_a_server_for_all_that_cannot_be_started_stops_nothing(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "cat", 'share = "all"\ncredentials = { A = "file:gone" }\n') as rig:
+        await rig.gateway.servers.report_sharing(rig.gateway.config.servers.values())
+        assert not rig.reports
+
+
+async def test_messages_of_a_server_for_all_that_are_nobodys_are_counted(tmp_path: Path) -> None:
+    counted: list[str] = []
+    message = '{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
+    async with rig_of(tmp_path, f"read x; echo '{message}'; cat", 'share = "all"\n') as rig:
+        rig.gateway.servers.on_dropped = counted.append
+        alice, _ = rig.open(ALICE)
+        rig.open(BOB)
+        alice.write(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n')
+        while not counted:  # noqa: ASYNC110  # there is no event for it
+            await anyio.sleep(0.001)
+        assert counted == ["s"]

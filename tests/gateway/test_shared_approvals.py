@@ -21,7 +21,7 @@ from hookproxy.gateway.metrics import Metrics
 from hookproxy.gateway.shared_approvals import SharedApprovals
 from hookproxy.gateway.store import Store
 from hookproxy.live import messages
-from hookproxy.live.messages import Answer, AnswerTaken, WaitingApproval
+from hookproxy.live.messages import Answer, AnswerTaken, ConsoleAnswer, WaitingApproval
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import ConsoleUse, Settings
 from hookproxy.protocol.request_state import SealKey
@@ -155,7 +155,7 @@ async def test_the_first_answer_of_all_consoles_counts(server: StoreProcess, tmp
     async with two(server, tmp_path) as both:
         await both.ask()
         approval = await both.approval()
-        assert both.here.take(Answer(approval.id, "deny"), "somebody here").accepted
+        assert both.here.take(ConsoleAnswer(Answer(approval.id, "deny"), "somebody here")).accepted
         late = await both.say(approval, "allow")
         assert not late.accepted
         assert late.why
@@ -166,8 +166,8 @@ async def test_two_answers_from_elsewhere_do_not_both_count(server: StoreProcess
     async with two(server, tmp_path) as both:
         await both.ask()
         approval = await both.approval()
-        first = await both.shared[1].answer(Answer(approval.id, "deny"), "one")
-        second = await both.shared[1].answer(Answer(approval.id, "allow"), "two")
+        first = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "deny"), "one"))
+        second = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "allow"), "two"))
         assert (first.accepted, second.accepted) == (True, False)
         assert "did not allow it" in await both.refusal()
 
@@ -176,7 +176,7 @@ async def test_an_approval_that_is_answered_disappears_elsewhere(server: StorePr
     async with two(server, tmp_path) as both:
         await both.ask()
         approval = await both.approval()
-        both.here.take(Answer(approval.id, "deny"), "somebody here")
+        both.here.take(ConsoleAnswer(Answer(approval.id, "deny"), "somebody here"))
         await until(lambda: not both.console.state.approvals)
 
 
@@ -189,7 +189,7 @@ async def test_nothing_in_the_store_can_be_read_or_answered_without_the_key(
         await both.shared[1].look()
         assert list(both.there.approvals()) == []
         [approval] = both.here.waiting_here()
-        forged = await both.shared[1].answer(Answer(approval.id, "allow"), "a forger")
+        forged = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "allow"), "a forger"))
         assert not forged.accepted
         assert "has not confirmed" in forged.why
         assert [one.id for one in both.here.waiting_here()] == [approval.id]
@@ -210,10 +210,10 @@ async def test_without_the_store_each_gateway_shows_its_own_approvals(server: St
         approval = await both.approval()
         server.kill()
         await until(lambda: not both.console.state.approvals)
-        answer = await both.shared[1].answer(Answer(approval.id, "allow"), "one")
+        answer = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "allow"), "one"))
         assert not answer.accepted
         assert "could not be passed on" in answer.why
-        assert both.here.take(Answer(approval.id, "deny"), "somebody here").accepted
+        assert both.here.take(ConsoleAnswer(Answer(approval.id, "deny"), "somebody here")).accepted
 
 
 async def test_a_gateway_that_was_killed_is_forgotten(server: StoreProcess, tmp_path: Path) -> None:
@@ -230,4 +230,4 @@ async def test_a_gateway_without_seal_keys_publishes_nothing(server: StoreProces
             await shared.look()
         assert b"approvals" not in server.ask("KEYS", "*approvals*")
         assert list(both.there.approvals()) == []
-        assert both.here.take(Answer(both.here.waiting_here()[0].id, "deny"), "somebody here").accepted
+        assert both.here.take(ConsoleAnswer(Answer(both.here.waiting_here()[0].id, "deny"), "somebody here")).accepted

@@ -139,7 +139,8 @@ class Cluster:
         self.folder = folder
         (folder / "store").mkdir()
         self.store = StoreProcess(folder / "store")
-        self.calls_path = folder / "calls"
+        (folder / "shared").mkdir()
+        self.calls_path = folder / "shared" / "calls"
         self.tokens = {user: self._token(user) for user in ("alice", "bob")}
         (folder / "seal.key").write_bytes(os.urandom(32))
         (folder / "seal.key").chmod(0o600)
@@ -156,6 +157,7 @@ url = "{self.store.url}"
 command = {command}
 share = "all"
 env = {{ E2E_LOG = "{self.calls_path}" }}
+sandbox = {{ write = ["{self.calls_path.parent}"] }}
 {config}
 """
         self.gateways = [Gateway(self, name) for name in names]

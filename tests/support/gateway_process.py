@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,6 +62,19 @@ class GatewayProcess:
         fresh.write_text(text)
         fresh.chmod(0o644)
         fresh.replace(self.path)
+
+    def server_pid(self, inside: int) -> int:
+        """The process that is called so in its own process namespace: the newest below the gateway."""
+        below, found = {self.pid}, 0
+        for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+            with suppress(OSError):  # it has ended meanwhile
+                status = Path(f"/proc/{pid}/status").read_text()
+                fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+                if int(fields["PPid"]) in below:
+                    below.add(pid)
+                    found = pid if int(fields["NSpid"].split()[-1]) == inside else found
+        assert found, f"no process of the gateway is called {inside}"
+        return found
 
     @property
     def log(self) -> str:
@@ -121,9 +135,10 @@ class GatewayProcess:
             time.sleep(_PAUSE)
 
     def audit(self, name: str = "audit.jsonl") -> list[dict[str, Any]]:
-        """The records of an audit file beside gateway.toml."""
+        """The records of an audit file beside gateway.toml, but for those that a call has begun."""
         path = self.folder / name
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [record for record in records if record.get("result") != "begun"]
 
     def end(self) -> int:
         """SIGTERM; returns the status."""

@@ -58,7 +58,12 @@ def write(path: Path, text: str, mode: int = 0o644) -> Path:
 @pytest.fixture
 def private_etc(tmp_path: Path) -> Path:
     """A copy of /etc with a folder `hookproxy` in it, for `in_private_etc`."""
-    copy = tmp_path / "private-etc"
+    return copy_of_etc(tmp_path)
+
+
+def copy_of_etc(folder: Path) -> Path:
+    """As `private_etc`, in this folder."""
+    copy = folder / "private-etc"
     subprocess.run(["cp", "-a", "/etc", str(copy)], check=True, timeout=60)
     shutil.rmtree(copy / "hookproxy", ignore_errors=True)
     (copy / "hookproxy").mkdir(mode=0o755)

@@ -51,7 +51,7 @@ async def test_a_trial_forwards_nothing_and_returns_the_given_result() -> None:
         async with anyio.create_task_group() as tasks:
             services = TrialServices(hooks, Settings(), SESSION, router, tasks, given)
             assert await services.forward(effect.call, effect.call.line) == expected
-            assert services.approvals.may_ask(effect.call)
+            assert services.approvals.may_ask(effect.call, Settings())
             assert (
                 services.agent(),
                 services.tool("write"),

@@ -36,6 +36,12 @@ class Filter(msgspec.Struct, frozen=True):
     since: datetime | None = None
     session: str = ""
     """The beginning of the session's id."""
+    user: str = ""
+    """A glob pattern for the user's name or id."""
+    server: str = ""
+    """A glob pattern."""
+    group: str = ""
+    """A glob pattern for one of the user's groups."""
 
     def matches(self, entry: Entry) -> bool:
         """True if the record is to be shown; a line that is not a record always is."""
@@ -43,7 +49,7 @@ class Filter(msgspec.Struct, frozen=True):
             return True
         if self.since is not None and entry.at is not None and entry.at < self.since:
             return False
-        if not entry.session.startswith(self.session):
+        if not (entry.session.startswith(self.session) and self._is_of(entry)):
             return False
         if isinstance(entry, NoteRecord):
             return not self.tool and (not self.decision or fnmatchcase(entry.decision, self.decision))
@@ -51,6 +57,19 @@ class Filter(msgspec.Struct, frozen=True):
         if self.tool and not any(fnmatchcase(name, self.tool) for name in names):
             return False
         return not self.decision or fnmatchcase(entry.decision, self.decision)
+
+    def _is_of(self, entry: CallRecord | NoteRecord) -> bool:
+        """It is of the user, the server and the group that are looked for."""
+        return (
+            (not self.user or any(fnmatchcase(name, self.user) for name in (entry.user, entry.user_id) if name))
+            and (not self.server or fnmatchcase(entry.server, self.server))
+            and (not self.group or any(fnmatchcase(group, self.group) for group in entry.groups))
+        )
+
+
+def is_checkpoint(entry: Entry) -> bool:
+    """It is a signed checkpoint that has found the audit whole: nothing that people look for."""
+    return isinstance(entry, NoteRecord) and bool(entry.checkpoint) and b'"lost"' not in bytes(entry.checkpoint)
 
 
 def decision(pattern: str) -> str:

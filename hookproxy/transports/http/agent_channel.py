@@ -316,12 +316,12 @@ class AgentChannel(AgentEnd):
     def end_output(self) -> None:
         """What still waits gets an error, and all streams end."""
         self.has_ended = True
-        self.fail(ENDED)
+        self.fail_waiting(ENDED)
         if self._listening is not None:
             self._listening.close()
         self._unsent.take()
 
-    def fail(self, why: str) -> None:
+    def fail_waiting(self, why: str) -> None:
         """Answer all requests that wait with an error that says what is known of them; `why` has no full stop."""
         waiting, self._waiting = self._waiting, {}
         self._load.requests -= len(waiting)

@@ -211,6 +211,12 @@ def no_server(headers: Headers, body: bytes) -> Rejected:
 _NOTHING: Final = "There is nothing at this path. A server is at /mcp/NAME."
 
 
+def unreadable(why: str) -> Rejected:
+    """What refuses a message that nobody reads; `why` is a sentence without a full stop."""
+    error = b'{"code":%d,"message":%b}' % (INVALID_REQUEST, raw_json.encode(f"hookproxy refused this request: {why}."))
+    return _rejected(400, f"{why}.", error, b"null")
+
+
 def check_body(method: bytes, head: Head, body: bytes, parameters: Parameters) -> Accepted | Rejected:
     """What a request asks for, by its body, with which its head must agree; or the response that refuses it."""
     try:

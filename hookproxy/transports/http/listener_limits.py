@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from msgspec import Struct
 
 
@@ -25,6 +27,8 @@ class ListenerLimits(Struct, frozen=True):
     """Headers of a request (431): agents send about 15, proxies add some."""
     body_bytes: int = 8 * 1024 * 1024
     """Of one body (413), twice as much as in the MCP SDKs: arguments of a call hold a file, but no film."""
+    long_bytes: int = sys.maxsize
+    """Of a body that is given on in pieces, for whoever takes it so."""
     held_bytes: int = 64 * 1024 * 1024
     """Of all requests that are not handled yet (503): eight of the longest bodies."""
     held_bytes_each: int = 16 * 1024 * 1024

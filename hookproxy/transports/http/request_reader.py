@@ -70,6 +70,8 @@ class Request(Struct, frozen=True, gc=False):
     is_version_1_0: bool = False
     is_last: bool = False
     """The connection ends with its response."""
+    pieces: tuple[bytes, ...] = ()
+    """A long body, in place of `body`, which is empty then: to put it together takes time."""
     is_whole: bool = True
     """False: only its head has come, and the body is empty for that reason."""
 
@@ -122,9 +124,10 @@ class RequestReader:
         return self.size + self._overhead
 
     def head(self) -> Request:
-        """The request whose body has not come whole yet, without the body."""
-        headers = [header for header in self._headers if header[0] != b"content-length"]
-        is_old = self._version == "1.0"
+        """The request whose body has not come whole yet, without the body. Its length is in the headers."""
+        headers, is_old = list(self._headers), self._version == "1.0"
+        if self._missing:  # it was not parsed
+            headers.append((b"content-length", b"%d" % (self._missing + self.size)))
         return Request(
             self._method, self._target, headers, b"", self._peer, self._notes, is_old, is_last=True, is_whole=False
         )
@@ -134,7 +137,7 @@ class RequestReader:
         known = self._known
         if known is None or self.in_request or (body := known.head.body_in(data)) is None:
             return None
-        if len(body) > self._limits.body_bytes:
+        if len(body) > self._limits.body_bytes or len(body) >= self._limits.long_bytes:
             return None
         return Request(b"POST", known.target, known.headers, body, self._peer, known.notes)
 
@@ -191,11 +194,12 @@ class RequestReader:
     def _learn_head(self, request: Request) -> None:
         """Keep the head of the request that the parser has just read, if nothing else has come with it."""
         size = self._first.find(b"\r\n\r\n") + 4
-        is_alone = len(self.ready) == 1 and self._parsed == size + len(request.body)
+        length = len(request.body) + sum(map(len, request.pieces))
+        is_alone = len(self.ready) == 1 and self._parsed == size + length
         self._parsed = 0 if is_alone else -1
         names = [name for name, _ in request.headers]
         if is_alone and request.method == b"POST" and not (request.is_version_1_0 or request.is_last):
-            head = known_head(self._first[:size], names, len(request.body))
+            head = known_head(self._first[:size], names, length)
             if head is not None:
                 self._known = _KnownRequest(head, request.target, request.headers, request.notes)
         self._first = b""
@@ -258,9 +262,11 @@ class RequestReader:
         headers = [header for header in self._headers if header[0] != b"content-length"]
         if self._small:
             self._body.append(bytes(self._small))
-        body, is_version_1_0 = b"".join(self._body), self._version == "1.0"
+        is_version_1_0 = self._version == "1.0"
+        is_long = self.size >= self._limits.long_bytes
+        body, pieces = (b"", tuple(self._body)) if is_long else (b"".join(self._body), ())
         self.ready.append(
-            Request(self._method, self._target, headers, body, self._peer, self._notes, is_version_1_0, is_last)
+            Request(self._method, self._target, headers, body, self._peer, self._notes, is_version_1_0, is_last, pieces)
         )
         self.in_request = self.in_body = self.owes_continue = False
         self._overhead = 0

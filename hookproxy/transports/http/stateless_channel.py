@@ -97,7 +97,7 @@ class StatelessChannel(AgentEnd):
             self._start_beat()
         return stream
 
-    def fail(self, why: str) -> None:
+    def fail_waiting(self, why: str) -> None:
         """Answer all requests in flight with an error that says what is known of them; `why` has no full stop."""
         streams, self._streams = self._streams, {}
         self._load.requests -= len(streams)
@@ -203,7 +203,7 @@ class StatelessChannel(AgentEnd):
     def end_output(self) -> None:
         """What still waits gets an error."""
         self.has_ended = True
-        self.fail(ENDED)
+        self.fail_waiting(ENDED)
 
     def close(self) -> None:
         if not self.gone:

@@ -1,0 +1,315 @@
+"""Signs the end of an audit from time to time, in a thread: no call waits for a signature.
+
+One `Sealer` of each file and key serves all audits of the process (`shared`). Its states:
+
+    ASLEEP ──first line──▶ WAITING ──enough lines, or enough time──▶ ASLEEP      (a checkpoint is written in between)
+       └────────────────────┴──close──▶ ended                                    (with a last checkpoint, `closed`)
+
+The checkpoint itself is a line like any other: it takes the file's lock, so other processes may write and sign too. It
+is on the disk before its copy is: a crash of the machine never looks like a cut. What the copies say is compared with
+the audit before the first checkpoint of a process: an audit that was cut meanwhile is not signed as if it were whole,
+the new checkpoint says what is `lost`.
+
+A checkpoint that cannot be written is reported, and tried again.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from threading import Condition, Thread
+from time import monotonic
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from ..files.replace import replace_file
+from ..jsonrpc import raw_json
+from ..model.counts import counted
+from ..model.settings import Settings
+from . import checkpoints, merkle, os_user
+from .append_file import AppendFile, Segment
+from .checkpoints import FORMAT, SIGNED, Checkpoint, Lost, Signed
+from .hash_chain import line_hash
+from .lines import VERSION
+from .opened_file import PRIVATE_MODE, SHARED_MODE, FileOptions
+from .signing_keys import Signer, read_signer
+
+RETRY_SECONDS: Final = 5.0
+"""After a checkpoint could not be written: the disk is full, or somebody holds the lock."""
+
+_END_SECONDS: Final = 1.5
+"""That the last checkpoint may take at the end of a run: agents kill a server that takes longer than two to exit."""
+
+_FIRST_BYTES: Final = 4 * 1024 * 1024
+"""Of lines that the first checkpoint of a log is about: reading them takes 10 ms, in which no call can write its line.
+Earlier lines are covered through the hash chain alone."""
+
+_MOST_UNSIGNED: Final = 1024 * 1024
+"""Bytes of lines after which they are signed, even if they are few: to read them again takes 3 ms."""
+
+_LOG_BYTES: Final = 16  # of a log's id: nobody has the same by chance
+_RUN_BYTES: Final = 8  # of the id of a process
+
+Report = Callable[[str], None]
+
+
+class Sealer:
+    """Writes the checkpoints of one audit file."""
+
+    def __init__(self, path: str, options: FileOptions, settings: Settings) -> None:
+        self.path = path
+        self.newest: Signed | None = None
+        """The last checkpoint of this process."""
+        self.instance = ""
+        """The name of this gateway, for its checkpoints; empty: none."""
+        self.report: Report = lambda _text: None
+        """Reports problems, from another thread."""
+        self._settings = settings
+        self._shared, self._keeps = options.shared, options.keep
+        self._signer: Signer | None = None  # read in the thread, with the first line
+        self._file = AppendFile(path, options)
+        self._run = os.urandom(_RUN_BYTES).hex()
+        self._copies: list[Signed] = []  # elsewhere, of earlier processes
+        self._compare: list[Signed] = []  # they, and the one beside the audit
+        self._there: list[Signed] = []  # the last ones of the audit
+        self._compared = False
+        self._changed = Condition()
+        self._unsigned = 0  # lines
+        self._unsigned_bytes = 0
+        self._begin = False
+        self._since = 0.0
+        self._closing = False
+        self._problem = ""
+        self._thread: Thread | None = None
+
+    def expect(self, copy: bytes) -> None:
+        """A copy of a checkpoint, which must be in the audit: a store has it. Only before the first line."""
+        if (signed := checkpoints.read(copy.rstrip(b"\n"))) is not None:
+            self._copies.append(signed)
+
+    def begin(self) -> None:
+        """Sign what an earlier process has left unsigned, and look whether the audit is as it has left it."""
+        with self._changed:
+            self._begin = True
+            self._changed.notify()
+            self._start()
+
+    def note_lines(self, count: int, size: int) -> None:
+        """This process has written so many lines of so many bytes together: they are to be signed."""
+        with self._changed:
+            is_first = not self._unsigned
+            self._unsigned += count
+            self._unsigned_bytes += size
+            if is_first:
+                self._since = monotonic()
+            if is_first or self._is_enough:
+                self._changed.notify()
+            self._start()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._work, name="audit checkpoints", daemon=True)
+            self._thread.start()
+
+    @property
+    def _is_enough(self) -> bool:
+        return self._unsigned >= self._settings.audit_checkpoint_lines or self._unsigned_bytes >= _MOST_UNSIGNED
+
+    @property
+    def unsigned_lines(self) -> int:
+        """Lines of this process that wait for a checkpoint."""
+        return self._unsigned
+
+    def close(self) -> None:
+        """Sign what is left, and end."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(_END_SECONDS)
+        self._file.close()
+
+    # --- the thread ---
+
+    def _work(self) -> None:
+        """Sign until it is closed."""
+        while True:
+            with self._changed:
+                while not self._closing and (seconds := self._seconds_to_wait()) != 0:
+                    self._changed.wait(seconds)
+                closing, count, size = self._closing, self._unsigned, self._unsigned_bytes
+            problem = self.seal(closed=closing)
+            with self._changed:
+                self._since = monotonic()
+                if not problem:
+                    self._begin = False
+                    self._unsigned -= count
+                    self._unsigned_bytes -= size
+            if problem and problem != self._problem:
+                self.report(f"the audit cannot be signed: {problem}; its lines are written all the same")
+            self._problem = problem
+            if closing:
+                return
+
+    def _seconds_to_wait(self) -> float | None:
+        """How long nothing need be signed; None: until there are lines."""
+        if not (self._unsigned or self._begin):
+            return None
+        if self._problem:
+            return max(self._since + RETRY_SECONDS - monotonic(), 0.0)
+        if self._is_enough or self._begin:
+            return 0.0
+        return max(self._since + self._settings.audit_checkpoint_seconds - monotonic(), 0.0)
+
+    def seal(self, *, closed: bool = False) -> str:
+        """Write a checkpoint if there are lines to be signed. Returns why it could not be written, or nothing."""
+        try:
+            signer = self._signer = self._signer or read_signer(self._settings.audit_sign_key)
+            if not self._compared:
+                self._read_copies()
+            self._file.append_after(
+                _is_checkpoint, lambda segment: self._line_of(segment, signer, closed=closed), self._most_bytes()
+            )
+            if self.newest is not None:
+                self._file.sync()
+                self._keep_copy(self.newest)
+        except OSError as error:
+            return f"{error.filename or self.path}: {error.strerror}"
+        except Exception as defect:  # a thread that ends would sign nothing any more
+            return f"{type(defect).__name__}: {defect}"
+        return ""
+
+    def _most_bytes(self) -> int:
+        """How far to look for the last checkpoint: to the beginning, if there must be one."""
+        known = self.newest is not None or self._copies or os.path.lexists(self.path + SIGNED)
+        return sys.maxsize if known else _FIRST_BYTES
+
+    def _line_of(self, segment: Segment, signer: Signer, *, closed: bool) -> bytes:
+        """The line of the checkpoint for these lines; nothing if there is nothing to be signed."""
+        before = checkpoints.read(segment.lines[0]) if segment.begins else None
+        lost = None if self._compared else self._lost(before)
+        is_new = len(segment.lines) > 1 or before is None or (closed and not before.checkpoint.closed)
+        if not is_new and lost is None:
+            return b""
+        checkpoint = Checkpoint(
+            FORMAT,
+            os.urandom(_LOG_BYTES).hex() if before is None else before.checkpoint.log,
+            1 if before is None else before.checkpoint.number + 1,
+            len(segment.lines),
+            len(segment.lines) + (0 if before is None else before.checkpoint.total),
+            line_hash(segment.lines[-1]) if segment.lines else "",
+            merkle.root([merkle.leaf(line) for line in segment.lines]).hex(),
+            datetime.now(UTC).isoformat(timespec="milliseconds"),
+            os.uname().nodename,
+            self.path.encode(errors="replace").decode(),
+            self._run,
+            signer.name,
+            self.instance,
+            closed,
+            lost,
+        )
+        signed = Signed(checkpoint, base64.b64encode(signer.sign(checkpoint.signed_text)).decode())
+        self._compared, self.newest = True, signed
+        note = f"signed checkpoint {checkpoint.number}: {counted(checkpoint.lines, 'line')}"
+        if lost is not None:
+            note = f"the audit was cut or replaced before this line; {note}"
+            self.report(f"{self.path}: {_loss(lost)}")
+        members = {
+            "v": VERSION,
+            "time": checkpoint.time,
+            "note": note,
+            "checkpoint": msgspec.to_builtins(checkpoint),
+            "signature": signed.signature,
+            **os_user.writer(),
+        }
+        return raw_json.encode(members) + b"\n"
+
+    # --- the copies ---
+
+    def _read_copies(self) -> None:
+        """Read the copy beside the audit, and the checkpoints of the audit as far back as the copies go."""
+        copies = list(self._copies)
+        with suppress(FileNotFoundError):
+            copies += _read_copy(self.path + SIGNED)
+        self._compare, self._there = copies, []
+        first = min((copy.checkpoint.number for copy in copies), default=sys.maxsize)
+        for line in self._file.lines_back() if copies else ():
+            if (signed := checkpoints.read(line)) is not None:
+                self._there.append(signed)
+                if signed.checkpoint.number <= first:
+                    return
+
+    def _lost(self, last: Signed | None) -> Lost | None:
+        """What the copies have and the audit has not; `last` is its last checkpoint."""
+        if last is not None and not self._compare:
+            return Lost(0)
+        gone = [copy.checkpoint for copy in self._compare if not (copy in self._there or self._is_too_old(copy))]
+        latest = max(gone, key=lambda checkpoint: checkpoint.number, default=None)
+        return None if latest is None else Lost(latest.number, latest.total, latest.head)
+
+    def _is_too_old(self, copy: Signed) -> bool:
+        """Its file was removed by `keep_files`, while the copy could not be replaced."""
+        return self._keeps > 0 and bool(self._there) and self._there[-1].follows(copy)
+
+    def _keep_copy(self, signed: Signed) -> None:
+        """Replace the copy beside the audit, unless another process has put a newer one there. Raises OSError."""
+        copies: Iterable[Signed] = ()
+        with suppress(FileNotFoundError):
+            copies = _read_copy(self.path + SIGNED)
+        if not any(copy == signed or copy.follows(signed) for copy in copies):
+            replace_file(self.path + SIGNED, signed.text, mode=SHARED_MODE if self._shared else PRIVATE_MODE)
+
+
+def _loss(lost: Lost) -> str:
+    if not lost.number:
+        return f"its copy of the last signed checkpoint ({SIGNED}) is missing: the end of the audit may have been cut"
+    names = f"checkpoint {lost.number}, which was signed after {counted(lost.total, 'line')}"
+    return f"{names}, is not in it: it was cut or replaced"
+
+
+def _is_checkpoint(line: bytes) -> bool:
+    return checkpoints.read(line) is not None
+
+
+def _read_copy(path: str) -> Sequence[Signed]:
+    """The checkpoint in a file; nothing if it has none. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        signed = checkpoints.read(os.read(fd, checkpoints.LONGEST).rstrip(b"\n"))
+    finally:
+        os.close(fd)
+    return () if signed is None else (signed,)
+
+
+# --- one for each file and key ---
+
+
+class _Use(Struct):
+    sealer: Sealer
+    users: int = 0
+
+
+_SHARED: Final[dict[tuple[str, str], _Use]] = {}
+
+
+def acquire(path: str, options: FileOptions, settings: Settings) -> Sealer:
+    """The sealer of this file in this process. Whoever gets it gives it back by `release`."""
+    use = _SHARED.setdefault((path, settings.audit_sign_key), _Use(Sealer(path, options, settings)))
+    use.users += 1
+    return use.sealer
+
+
+def release(sealer: Sealer) -> None:
+    """It is not used any more. After the last use, it signs what is left and ends."""
+    for key, use in list(_SHARED.items()):
+        if use.sealer is sealer:
+            use.users -= 1
+            if not use.users:
+                del _SHARED[key]
+                sealer.close()
