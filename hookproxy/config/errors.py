@@ -131,12 +131,8 @@ _EXAMPLES: Final = {
 
 
 _EXAMPLES_OF_PATTERNS: Final = {
-<<<<<<< HEAD
-    "^file:.": '"file:/etc/hookproxy/{key}"',
-=======
     SIZE: '"1GiB"',
-    "^file:.": '"file:/etc/hookproxy/NAME"',
->>>>>>> main
+    "^file:.": '"file:/etc/hookproxy/{key}"',
     "^http://": '"http://127.0.0.1:9090"',
     "^https?://[^/]": '"https://collector.example.com:4318"',
     "^(redis|rediss|unix)://.": '"redis://127.0.0.1:6379/0"',

@@ -7,13 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-<<<<<<< HEAD
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-=======
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
->>>>>>> main
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 

@@ -18,11 +18,8 @@ from ..config.gateway import about_key
 from ..model.errors import ConfigError, UserError
 from ..network.spare_descriptors import SPARE
 from ..transports.http.listener_limits import ListenerLimits
-<<<<<<< HEAD
-from . import certificates
-=======
 from ..transports.long_messages import LONG_BYTES
->>>>>>> main
+from . import certificates
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ..model.errors import ConfigError, UserError
-from . import hooks_account
+from . import hooks_account, server_process
 from .authentication import authenticator, tokens_of_file
 from .http_listeners import addresses_in_use, check_hosts, http_addresses, networks, probes_address, tls_context
 from .metrics import Metrics
@@ -84,7 +84,7 @@ def check_listening(config: GatewayConfig) -> None:
 def start_errors(config: GatewayConfig) -> Iterator[ConfigError]:
     """Everything that would stop `serve`, one after another; each one once."""
     seen = set[str]()
-    for check in (*_OF_POLICY, *_OF_LISTENING, check_places, check_hosts):  # the sockets may be systemd's
+    for check in (*_OF_POLICY, server_process.check, *_OF_LISTENING, check_places, check_hosts):
         try:
             _run(check, config)
         except ConfigError as problem:
@@ -94,9 +94,10 @@ def start_errors(config: GatewayConfig) -> Iterator[ConfigError]:
 
 
 def start_notes(config: GatewayConfig) -> Iterator[str]:
-    """What may stop `serve`, and may be as it should be, because this gateway runs or systemd will do it. There must be
-    no error.
+    """What may be as it should be: because it is chosen, this gateway runs, or systemd will do it. There must be no
+    error.
     """
+    yield from server_process.notes(config)
     yield from places_to_watch(config)
     yield from addresses_in_use(config)
     said: list[str] = []
@@ -111,4 +112,4 @@ def _run(check: _Check, config: GatewayConfig) -> None:
     except ConfigError:
         raise
     except UserError as problem:
-        raise ConfigError(config.path, problem.message, problem.hint) from None
+        raise ConfigError(config.path, problem.message.removeprefix(f"{config.path}: "), problem.hint) from None
