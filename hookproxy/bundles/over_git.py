@@ -23,12 +23,14 @@ from ..processes.short_command import output_of
 from . import archive, names
 from .over_http import authorization
 from .sources import Fetched, NotFetched, Source
+from .store import FETCHING
 
 _SECONDS: Final = 60.0  # for each command of git: a bundle has some kilobytes
 _FILE_BLOCKS: Final = 4 * archive.MOST_BYTES // 512
 """The most that git may write into one file, in blocks as `ulimit -f` counts them: objects, or what it prints."""
 
-_SHOWN: Final = 300  # bytes of the end of what git says when it fails
+_SHOWN: Final = 500  # bytes of what git says when it fails; the first line says why
+_NO_BRANCH: Final = "there is no such branch"  # it says nothing then
 _PLAIN: Final = {"100644": False, "100755": True}
 _PROXIES: Final = ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY")
 _OPTIONS: Final = (
@@ -64,7 +66,7 @@ def fetch(source: Source, access: Access, folder: str, mark: str) -> Fetched:
 
     Blocks. Raises NotFetched, OSError.
     """
-    with tempfile.TemporaryDirectory(prefix=".git-", dir=folder) as work:
+    with tempfile.TemporaryDirectory(prefix=FETCHING, dir=folder) as work:
         git = _Git(work, source, access)
         listed = git.output("ls-remote", "--exit-code", "--", source.url, source.reference)
         if mark and listed.split(b"\t")[0] == mark.encode():
@@ -132,8 +134,9 @@ class _Git:
         if ended is None:
             raise NotFetched(f"git {words[0]} has taken more than {_SECONDS:g} s")
         if ended.status:
-            why = self._read(".failed")[-_SHOWN:].decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise NotFetched(f"git {words[0]} has failed: {printable((why or ['there is no such branch'])[0])}")
+            said = self._read(".failed")[:_SHOWN].decode("utf-8", "replace").splitlines()
+            why = next((line for line in said if line.strip() and not line.startswith("warning: ")), _NO_BRANCH)
+            raise NotFetched(f"git {words[0]} has failed: {printable(why.strip())}")
         return self._read(".printed")
 
     def _read(self, name: str) -> bytes:

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
     config = load()
     inherited_state.reset()
-    report = GatewayLog(as_json=config.gateway.log == "json")
+    report = GatewayLog(as_json=config.gateway.log == "json", instance=config.gateway.instance)
     for note in (*config.notes, *_passing(config)):
         report(with_lines(note))
     check_listening(config)

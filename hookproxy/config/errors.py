@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
 from ..model.settings import FORMER_KEYS
-from ..sandbox.table import SIZE
+from ..model.sizes import SIZE
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -21,13 +21,16 @@ from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
 from ..model.principal import Principal
 from ..model.settings import OnAsk, OnFailure, Settings
+from ..policy.bounds import Bound
 from ..processes import service
+from ..processes.process_tree import available_memory
 from ..protocol.request_state import SealKey
 from ..sandbox.installation import Surroundings
 from ..sandbox.table import Sandbox
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
+from .gateway_limits import bounds, check_limits, with_people
 from .gateway_models import GatewayFile, GatewayTable, Roles, ServerTable, UserRules
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile
@@ -113,6 +116,14 @@ class GatewayServer(Struct, frozen=True):
     def settings_for(self, principal: Principal) -> Settings:
         """The settings of a session of this user."""
         settings = self.loaded.settings
+        if any(limit.users or limit.servers for limit in settings.limits):
+            mine = (
+                limit
+                for limit in settings.limits
+                if (not limit.users or principal.may_be_among(limit.users))
+                and (not limit.servers or self.name in limit.servers)
+            )
+            settings = replace(settings, limits=tuple(mine))
         for rules, places in self.rules_for_users:
             if principal.may_be_among(rules.users):
                 allow = rules.allow if principal.is_among(rules.users) else ()
@@ -132,6 +143,8 @@ class GatewayConfig(Struct, frozen=True):
     path: str
     gateway: GatewayTable
     servers: Mapping[str, GatewayServer]
+    bounds: tuple[Bound, ...]
+    """What users may have at a time."""
     roles: Roles
     people: tuple[tuple[str, str], ...]
     """Each name of a user or a group, the latter with `@` in front, and the key in the file that has it."""
@@ -167,10 +180,12 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)
     people = [*_check_roles(file.roles, path), *check_permission_rules_for_users(file.permissions, path, ())]
+    people += check_limits(file, path, text)
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
-    for_all = check_programs(layer_of(file, tables, path, text, file_context), hook_environ, _ownership())
+    layer = with_people(layer_of(file, tables, path, text, file_context), file.limits)
+    for_all = check_programs(layer, hook_environ, _ownership())
     rules_for_all = tuple(rules_for_users(file.permissions, path, text, ()))
     source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
     people += bundle.people if bundle is not None else ()
@@ -178,7 +193,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     for name, table in file.servers.items():
         within = ("servers", name)
         people += _check_server(table, path, text, within)
-        layer = layer_of(table, _tables_of(tables, name), path, text, file_context, within)
+        layer = with_people(layer_of(table, _tables_of(tables, name), path, text, file_context, within), table.limits)
         layer = check_programs(layer, hook_environ, _ownership())
         rules = (*rules_for_all, *rules_for_users(table.permissions, path, text, within))
         signed = None if bundle is None else bundle.for_server(name)
@@ -212,6 +227,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         path,
         file.gateway,
         servers,
+        tuple(bounds(file, available_memory)),
         file.roles,
         tuple(people),
         tuple(_seal_keys(file.gateway, path, environ)),

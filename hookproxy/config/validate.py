@@ -68,6 +68,8 @@ def limits(file: ConfigFile, path: str, text: str, within: Sequence[str | int] =
     """
     read = []
     for number, table in enumerate(file.limits):
+        if not table.calls:  # a gateway's, of sessions or memory
+            continue
         key = dotted((*within, "limits", number))
         read.append(_limit(table, key, path, _place(path, line_of(text, (*within, "limits", number)), key)))
     return tuple(read)
@@ -101,10 +103,10 @@ def _limit(table: LimitTable, key: str, path: str, place: str) -> Limit:
     from ..policy.rate_limits import HINT, tool_rule
 
     try:
-        tool_rule(table.tool)
+        tool_rule(table.tool or "*")
     except ValueError as problem:
         raise ConfigError(f"{path}: {key}.tool", str(problem), HINT) from None
-    return Limit(table.tool, table.calls, Per(table.per), key, place)
+    return Limit(table.tool or "*", table.calls, Per(table.per), key, place)
 
 
 # --- rules and patterns ---

@@ -22,6 +22,7 @@ from msgspec import Struct
 from ..files.replace import replace_file
 from ..model.errors import ConfigError
 from ..model.principal import Principal
+from ..network.store_responses import MOST_VALUES
 from ..policy.shared_state import StoreUnavailable
 from ..processes import service
 from ..trust.managed_files import Ownership, read_owned
@@ -135,11 +136,13 @@ class BlockedUsers:
             return
         try:
             await self._share_with(self._store)
-        except (StoreUnavailable, msgspec.MsgspecError):  # the store has reported it, or has something else there
+        except StoreUnavailable:  # the store has reported it
             return
 
     async def _share_with(self, store: Store) -> None:
-        members = msgspec.convert(await store.ask("SMEMBERS", self._key), set[bytes])
+        members = store.checked(frozenset[bytes], await store.ask("SMEMBERS", self._key))
+        if len(self._decisions) + len(members) > MOST_VALUES:  # such a store invents them
+            raise store.nonsense()
         there: dict[str, Decision] = {}
         superseded: list[bytes] = []
         for raw in members:
@@ -169,7 +172,7 @@ class BlockedUsers:
             return self._sealed.open(raw, Decision, _SEALED, self._key)
         try:
             return msgspec.json.decode(raw, type=Decision)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             return None
 
     def _learn(self, decisions: Iterable[Decision]) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from ..config.gateway import about_key
+from ..config.gateway_limits import sessions_per_user
 from ..model.errors import ConfigError, UserError
 from ..network.spare_descriptors import SPARE
 from ..transports.http.listener_limits import ListenerLimits
@@ -154,7 +155,7 @@ def listener_limits(config: GatewayConfig, most_message_bytes: int) -> ListenerL
         connections=connections,
         strangers=strangers,
         strangers_of_network=min(usual.strangers_of_network, strangers // 4),
-        connections_of_user=max(usual.connections_of_user, gateway.max_sessions_per_user + gateway.max_requests),
+        connections_of_user=max(usual.connections_of_user, sessions_per_user(gateway) + gateway.max_requests),
         body_bytes=body,
         long_bytes=LONG_BYTES,
         held_bytes=max(usual.held_bytes, 4 * each),

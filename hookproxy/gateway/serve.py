@@ -114,6 +114,8 @@ async def _serve(
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report, listening.state_folder)
         gateway.servers.on_dropped = gateway.note_dropped
+        gateway.servers.on_start = gateway.memory.add
+        tasks.start_soon(gateway.memory.watch, gateway.capacity)
         gateway.feed, feed.approvers = feed, GatewayApprovers(gateway)
         gateway.spare = SpareDescriptors()
         tasks.start_soon(UserWatch(gateway, report).watch)
@@ -154,6 +156,7 @@ async def _serve(
                     manager.stopping()
                     stops = accepting if listening.unix_stays else []
                     tasks.start_soon(_drain, gateway, web, stops, tasks, report, signing.sign_now)
+        gateway.long_messages.close()
         tasks.cancel_scope.cancel()
     gateway.health.watch(())
     signing.close()

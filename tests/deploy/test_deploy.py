@@ -51,6 +51,12 @@ def test_a_gateway_that_crashes_again_and_again_is_always_started_again() -> Non
     assert int(_of_the_service("RestartSec")) * starts > seconds
 
 
+def test_servers_that_take_all_memory_or_processes_end_neither_the_machine_nor_the_gateway() -> None:
+    assert _of_the_service("MemoryMax") == "80%"
+    assert int(_of_the_service("TasksMax")) > 32 * 100
+    assert _of_the_service("OOMPolicy") == "continue", "the others go on"
+
+
 def test_the_example_of_a_gateway_is_valid(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "deploy" / "example", tmp_path / "gateway")
     (tmp_path / "gateway").chmod(0o755)

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from hookproxy.model.aliases import Alias
-from hookproxy.protocol import calls
+from hookproxy.protocol import calls, inflight
 from hookproxy.protocol.actions import (
     PASS,
     ApprovalAnswered,
@@ -334,3 +334,101 @@ def test_a_list_of_tools_is_read_only_where_calls_are_judged() -> None:
         router.from_agent(line(id=8, method="tools/list"))
         action = router.from_server(line(id=8, result={"tools": [{"name": "t"}]}))
         assert isinstance(action, ToolsListed) == router._judges_calls
+
+
+# --- why a message goes no further ---
+
+
+def test_a_refusal_names_the_reason_and_has_the_id_of_the_message() -> None:
+    router = opened()
+    judged_call(router)
+    assert router.from_agent(line(id=7, method="ping")) == Refused(
+        "Its id is the id of a tool call that may still be answered.", b"7"
+    )
+    action = router.from_agent(tool_call("danger", 7))
+    assert action == Refused("Its id is the id of a request that is in flight or cancelled.", b"7")
+
+
+def test_a_judged_call_cannot_have_the_id_of_a_cancelled_request_that_may_still_be_answered() -> None:
+    router = opened()
+    router.from_agent(line(id=8, method="ping"))
+    router.from_agent(line(method="notifications/cancelled", params={"requestId": 8}))
+    assert router.from_agent(tool_call("danger", 8)) == Refused(
+        "A cancelled request with its id may still be answered.", b"8"
+    )
+    assert router.from_server(pong(8)) is PASS
+    assert isinstance(router.from_agent(tool_call("danger", 8)), StartCall)
+
+
+def test_after_too_many_cancelled_calls_a_new_session_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    router = opened()
+    monkeypatch.setattr(inflight, "_MAX_BARRED_BYTES", 0)
+    assert router.from_agent(tool_call("danger", 8)) == Refused(
+        "Too many calls of this session were cancelled. Start a new session.", b"8"
+    )
+
+
+def test_a_message_with_very_many_values_is_refused_with_the_limit() -> None:
+    many = b'{"jsonrpc":"2.0","id":1,"method":"x","params":[' + b"0," * calls.MAX_VALUES + b"0]}\n"
+    action = opened().from_agent(many)
+    assert action == Refused(f"It has more than {calls.MAX_VALUES} JSON values: more than hooks can judge.")
+
+
+def test_a_line_that_is_not_json_is_refused_with_what_is_wrong_with_it() -> None:
+    action = opened().from_agent(b"hello\n")
+    assert isinstance(action, Refused)
+    assert action.unreadable
+    assert action.why.startswith("The line is ")
+    assert "None" not in action.why
+
+
+def test_responses_that_nobody_may_have_are_named() -> None:
+    router = opened()
+    assert router.from_server(pong(55)) == Dropped("a response to no request in flight: 55")
+    assert isinstance(router.from_agent(tool_call("danger", 7)), StartCall)
+    assert router.from_server(pong(7)) == Dropped("a second or early response to the judged call 7")
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_the_id_of_a_call_comes_back_as_it_was_spelled(judged: bool) -> None:
+    router = opened()
+    action = router.from_agent(tool_call("danger" if judged else "safe", "8"))
+    if judged:
+        assert isinstance(action, StartCall)
+        assert action.call.id == b'"8"'
+    else:
+        assert action is PASS
+        assert router.requests.unanswered() == [b'"8"']
+
+
+def test_a_session_that_has_not_begun_takes_no_way_past_the_reading() -> None:
+    router = Router(lambda tool: tool == "danger")
+    router.judged_tools.find_out("safe")
+    assert router.from_agent(tool_call()) is PASS
+    assert router.handshake.opened, "its first request has been noted"
+    unhooked = Router(None)
+    unhooked.judged_tools.find_out("safe")
+    assert unhooked.from_agent(tool_call()) is PASS
+    assert not unhooked.handshake.opened
+
+
+def test_a_call_with_a_state_of_ours_is_judged_whatever_its_tool() -> None:
+    router = opened()
+    router.is_own_state = "ours".__eq__
+    for state, judged in (("theirs", False), ("ours", True)):
+        text = line(id=8, method="tools/call", params={"name": "safe", "inputResponses": {}, "requestState": state})
+        action = router.from_agent(text)
+        assert isinstance(action, StartCall) is judged
+        router.from_server(pong(8))
+    assert isinstance(action, StartCall)
+    assert action.call.has_own_state
+    plain = Router(lambda _tool: True)
+    assert plain.is_own_state("anything") is False
+
+
+def test_a_response_is_a_line_as_it_came_unless_it_begins_with_blanks_that_json_has_not() -> None:
+    for blank, left in ((b" ", b" "), (b"\v", b""), (b"\f", b"")):
+        router = opened()
+        call = judged_call(router)
+        assert router.from_server(blank + pong(7)) == CallAnswered(call)
+        assert call.response_line == left + pong(7)
