@@ -46,7 +46,6 @@ from ..transports.http.agent_requests import (
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.peers import network_of
 from ..transports.http.stateless_channel import StatelessChannel
-from ..transports.long_messages import LongMessages
 from ..transports.user_load import UserLoad
 from . import probes
 from .gateway import BLOCKED, NotAdmitted
@@ -230,10 +229,7 @@ class HttpAgents:
         self.end_forbidden_streams = self._open_streams.end_forbidden
         self.refusals = RefusalLog(report)
         self.admit = Admissions(gateway, authenticator, self, tasks).admit
-        self.long_messages = LongMessages(report)
-        self.long = LongRequests(
-            self.long_messages, tasks, self.handle, self._handle_looked_at, self._refuse_long, self._has_users
-        )
+        self.long = LongRequests(gateway, tasks, self.handle, self._handle_looked_at, self._refuse_long)
         gateway.on_policy_change = self._unused.look_again
         gateway.make_room = self._make_room
 
@@ -549,10 +545,6 @@ class HttpAgents:
     def _refuse_long(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
         self._note_rejected(sender, rejected.reason)
         self._refuse(rejected, request, sender, responder)
-
-    def _has_users(self) -> bool:
-        """Whether several users have something open here."""
-        return len(self._users) > 1
 
     # --- sessions ---
 

@@ -156,6 +156,7 @@ async def _serve(
                     manager.stopping()
                     stops = accepting if listening.unix_stays else []
                     tasks.start_soon(_drain, gateway, web, stops, tasks, report, signing.sign_now)
+        gateway.long_messages.close()
         tasks.cancel_scope.cancel()
     gateway.health.watch(())
     signing.close()
