@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..model.env_references import REFERENCE
-from ..model.errors import ConfigError
+from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
 from ..model.principal import Principal
 from ..model.settings import OnAsk, OnFailure, Settings
@@ -310,6 +310,16 @@ def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
     return replace(table, **paths)
 
 
+@contextmanager
+def about_key(path: str, key: str) -> Iterator[None]:
+    """Whatever is wrong in this block is wrong with this key of the file at this path. Raises ConfigError."""
+    try:
+        yield
+    except UserError as problem:
+        message = problem.message if problem.message.startswith("gateway.") else f"{key}: {problem.message}"
+        raise ConfigError(path, message, problem.hint) from None
+
+
 def check_folder(path: str) -> None:
     """Raise ConfigError if another account can put something else in the place of this folder; it may be missing."""
     with suppress(FileNotFoundError), resolved(path, _ownership()):
@@ -449,7 +459,7 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
         raise ConfigError(where, f"{key} runs as the user, who would get what only the gateway must have", hint)
     if table.headers and table.url is None:
         raise ConfigError(where, f"{key}.headers are for a server with a url", "use env or credentials")
-    _check_headers(table, where, key)
+    _check_headers(table, path, text, within)
     for name, given in (("user", table.user is not None), ("share", table.share != "session")):
         if given and table.command is None:
             raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
@@ -482,12 +492,14 @@ def _root(root: str, path: str, text: str, place: tuple[str | int, ...]) -> tupl
     return f"file://{quote(folder)}", os.path.basename(folder) or folder
 
 
-def _check_headers(table: ServerTable, where: str, key: str) -> None:
+def _check_headers(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> None:
     """Raise ConfigError for a header that refers to a credential that is not there."""
+    key = ".".join(within)
     for name, value in table.headers.items():
         for credential in REFERENCE.findall(value):
             if credential not in table.credentials:
-                hint = f'add {key}.credentials = {{ {credential} = "file:…" }}'
+                where = f"{path}:{line}" if (line := line_of(text, (*within, "headers", name))) else path
+                hint = f'below [{key}], add credentials = {{ {credential} = "file:/etc/hookproxy/{credential}" }}'
                 raise ConfigError(where, f"{key}.headers.{name} needs the credential {credential}", hint)
 
 
