@@ -1,6 +1,6 @@
 """What an honest user notices of attacks on the gateway: the rows of scripts/bench --gateway about them.
 
-Each attack runs in a process of its own, as nice as possible, because an attacker has other processors than the gateway.
+Each attack runs in a process of its own, as nice as possible: an attacker has other processors than the gateway.
 Quiet seconds are measured before each attack. `python attacks.py` measures them alone.
 """
 
@@ -25,7 +25,7 @@ from agent import Fault, Placement, environment, move_to
 from contestants import address
 from gateway import Figures, free_port, hookproxy, resident_mb, started
 from http_agent import HttpAgent
-from report import table
+from report import TIMES, table
 
 SECONDS = 3.0
 """Of quiet and of attack, for each row: a thousand calls, so that the p99 is not that of a few."""
@@ -254,7 +254,7 @@ def measure_attacks(placement: Placement, folder: Path) -> tuple[Figures, list[l
             figures[f"{name}: p99, µs"][ATTACKED].append(p99)
             figures[f"{name}: memory, MB"][ATTACKED].append(most)
             for title, value, limit, unit in (
-                (f"{name}: p99 over the quiet one", p99 / quiet, MOST_TIMES, "×"),
+                (f"{name}: p99 over the quiet one", p99 / quiet, MOST_TIMES, TIMES),
                 (f"{name}: memory", most, MOST_MB, "MB"),
             ):
                 kept = "ok" if value <= limit else "MISS"
@@ -262,6 +262,20 @@ def measure_attacks(placement: Placement, folder: Path) -> tuple[Figures, list[l
             if not ready:
                 remarks.append(f"hookproxy: {name}: /readyz did not answer 200")
     return figures, limits, remarks
+
+
+def report_attacks(placement: Placement, folder: Path, markdown: bool) -> int:
+    """Measure all attacks, and print what they did. Returns 1 where a call failed."""
+    figures, limits, remarks = measure_attacks(placement, folder)
+    rows = [
+        [title, *(f"{by[column][0]:.0f}" if by.get(column) else "-" for column in (QUIET, ATTACKED))]
+        for title, by in figures.items()
+    ]
+    print(table([f"under attack, {placement.name}", QUIET, ATTACKED], rows, markdown), end="\n\n")
+    print(table([f"limit, {placement.name}", "measured", "", "kept"], limits, markdown), end="\n\n")
+    for remark in remarks:
+        print(f"note: {remark}")
+    return 1 if remarks else 0
 
 
 def main() -> int:
@@ -272,14 +286,7 @@ def main() -> int:
         ATTACKS[sys.argv[1]](int(sys.argv[2]), sys.argv[3])
         return 0
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        figures, limits, remarks = measure_attacks(Placement("spread", None, None), Path(name).resolve())
-    rows = [[title, *(f"{by[column][0]:.0f}" if by.get(column) else "-" for column in (QUIET, ATTACKED))]
-            for title, by in figures.items()]  # fmt: skip
-    print(table(["under attack", QUIET, ATTACKED], rows, False), end="\n\n")
-    print(table(["limit", "measured", "", "kept"], limits, False))
-    for remark in remarks:
-        print(f"note: {remark}")
-    return 1 if remarks else 0
+        return report_attacks(Placement("free", None, None), Path(name).resolve(), False)
 
 
 if __name__ == "__main__":
