@@ -294,7 +294,7 @@ def _report(error: BaseException) -> int:
     if isinstance(error, ConfigError):
         from ..checks.startup_notes import with_lines
 
-        error = UserError(with_lines(error.message), error.hint, error.status)
+        error = UserError(with_lines(error.message), with_lines(error.hint), error.status)
     if isinstance(error, UserError):
         _write_error(f"{error}\n")
         return error.status

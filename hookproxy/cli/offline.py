@@ -75,7 +75,7 @@ def gateway_named(options: Namespace, cwd: str) -> GatewayConfig | None:
 def is_gateway_file(path: str) -> bool:
     """Whether there is a gateway's file at this path: by its name, or because it has the tables of one."""
     if os.path.basename(path) == "gateway.toml":
-        return os.path.isfile(path)
+        return True
     if not path.endswith(".toml") or not os.path.isfile(path):  # a pipe could be read only once
         return False
     import tomllib

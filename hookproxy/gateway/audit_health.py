@@ -27,7 +27,11 @@ _LOOK_SECONDS: Final = 1.0
 class AuditHealth:
     """As `AuditCounter`, for all audits of a gateway."""
 
-    def __init__(self, report: Callable[[str], None], metrics: Metrics, now: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, report: Callable[[str], None], metrics: Metrics, now: Callable[[], float] = monotonic, instance: str = ""
+    ) -> None:
+        self.instance = instance
+        """The gateway's name, which its spans and metrics have."""
         self._report = report
         self._metrics = metrics
         self._now = now
@@ -35,6 +39,7 @@ class AuditHealth:
         self._failures = 0  # since the last line in the log
         self._refused = 0  # `metrics.audit_refused` at that time
         self._required: dict[str, Audit] = {}
+        self._kept: list[Audit] = []  # whose collector of telemetry stays, whichever sessions come and go
         self._looked = -_LOOK_SECONDS
         self._problem = ""
 
@@ -82,12 +87,15 @@ class AuditHealth:
         """From now on, `problem` looks at the audits that these servers must write."""
         for audit in self._required.values():
             audit.close()
-        required = (server.loaded.settings for server in servers if server.loaded.settings.audit_required)
-        self._required = {audit.path: audit for audit in map(self._probe, required)}
+        for kept in self._kept:
+            kept.close()
+        settings = [server.loaded.settings for server in servers]
+        self._required = {audit.path: audit for audit in map(self._audit, settings) if audit.required}
+        self._kept = [self._audit(one) for one in settings if one.otel]
         self._looked = -_LOOK_SECONDS
 
-    def _probe(self, settings: Settings) -> Audit:
-        return Audit(settings, counter=self)
+    def _audit(self, settings: Settings) -> Audit:
+        return Audit(settings, counter=self, instance=self.instance)
 
     def problem(self) -> str:
         """Why calls are refused now, because an audit that must be written cannot be; empty: none is refused so."""

@@ -85,6 +85,7 @@ class Gateway:
         self.accounts = Accounts(report, self._groups_of_rules)
         self.servers = servers
         self.metrics = Metrics()
+        self.metrics.instance = config.gateway.instance
         table, folder = config.gateway.store, os.path.dirname(config.path)
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
@@ -117,7 +118,7 @@ class Gateway:
         """Called when another configuration is in force, for whatever depends on it besides the sessions."""
         self.feed: LiveFeed | None = None
         """What consoles of the gateway's own account see; None: they see nothing."""
-        self.health = AuditHealth(report, self.metrics)
+        self.health = AuditHealth(report, self.metrics, instance=config.gateway.instance)
         """Whether the audit can be written."""
         self.health.watch(config.servers.values())
         self._report = report
@@ -346,6 +347,7 @@ class Gateway:
                 session.end("the session ends, because its account belongs to somebody else now")
             else:
                 self._change(session, partial(session.change_user, user))
+        self.end_blocked()  # the name may be known only now
 
     def _change(self, session: GatewaySession, change: Callable[[SessionPolicy], None]) -> None:
         """Change what holds for a session. One for which that is impossible ends."""

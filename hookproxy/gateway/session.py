@@ -262,7 +262,7 @@ class MeteredAudit(Audit):
     def __init__(
         self, settings: Settings, principal: Principal, policy: str, metrics: Metrics, health: AuditHealth
     ) -> None:
-        super().__init__(settings, principal, policy, health)
+        super().__init__(settings, principal, policy, health, health.instance)
         self._metrics = metrics
         self.needs_results = True  # else nobody would know how a call ended, and how long it took
 

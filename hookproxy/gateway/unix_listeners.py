@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ..config.gateway import check_folder
+from ..config.gateway import about_key, check_folder
 from ..config.gateway_models import DEFAULT_SOCKET
 from ..model.errors import ConfigError, UserError
 from ..transports import unix_socket
@@ -41,7 +40,7 @@ class UnixAddress(Struct, frozen=True):
 
 def unix_addresses(config: GatewayConfig) -> list[UnixAddress]:
     """The Unix sockets that the file names. Raises ConfigError for what is not an address."""
-    addresses = []
+    addresses: list[UnixAddress] = []
     for number, text in enumerate(config.gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]):
         if text.startswith("http"):
             continue
@@ -52,6 +51,8 @@ def unix_addresses(config: GatewayConfig) -> list[UnixAddress]:
         if (length := len(os.fsencode(path))) > _LONGEST_PATH:
             problem = f"{key}: the path of a socket may have {_LONGEST_PATH} bytes, and this one has {length}"
             raise ConfigError(config.path, problem, f'name a shorter one, such as "{_UNIX}{DEFAULT_SOCKET}"')
+        if any(address.path == path for address in addresses):
+            raise ConfigError(config.path, f"{key}: {path} stands there twice", "remove one of both")
         addresses.append(UnixAddress(key, path))
     return addresses
 
@@ -62,31 +63,32 @@ def check_places(config: GatewayConfig) -> None:
     """
     group = config.gateway.socket_group
     if group is not None:
-        with _named(config, "gateway.socket_group"):
+        with about_key(config.path, "gateway.socket_group"):
             unix_socket.group_id(group)
     for address in unix_addresses(config):
         if os.path.lexists(address.folder):
-            with _named(config, address.key):
+            with about_key(config.path, address.key):
                 check_folder(address.folder)
                 unix_socket.check_folder(address.folder)
+                unix_socket.check_replaceable(address.path)
+
+
+def places_to_watch(config: GatewayConfig) -> Iterator[str]:
+    """What may be in the way of the sockets, and may be as it should: a gateway that runs, a folder of systemd."""
+    for address in unix_addresses(config):
+        if not os.path.lexists(address.folder):
+            how = f"systemd makes it with RuntimeDirectory=; install -d -m 0755 {address.folder}"
+            yield f"{config.path}: {address.key}: there is no folder {address.folder} yet ({how})"
+        elif unix_socket.is_in_use(address.path):
+            yield f"{config.path}: {address.key}: a gateway listens at {address.path} now (hookproxy reload tells it)"
 
 
 def listen_at_all(config: GatewayConfig) -> Iterator[socket.socket]:
     """Listen at the sockets that the file names. Raises UserError."""
     for address in unix_addresses(config):
-        with _named(config, address.key):
+        with about_key(config.path, address.key):
             check_folder(address.folder)
             yield unix_socket.listen(address.path, int(config.gateway.socket_mode, 8), config.gateway.socket_group)
-
-
-@contextmanager
-def _named(config: GatewayConfig, key: str) -> Iterator[None]:
-    """Whatever is wrong in this block is wrong with this key of the file. Raises ConfigError."""
-    try:
-        yield
-    except UserError as problem:
-        message = problem.message if problem.message.startswith("gateway.") else f"{key}: {problem.message}"
-        raise ConfigError(config.path, message, problem.hint) from None
 
 
 def admin_path(agents: Sequence[str], environ: Mapping[str, str], state_folder: str) -> str:

@@ -7,6 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
+OF_ACCOUNT: Final = "uid:"
+"""The beginning of the id of an account of this machine, of which the kernel has told at a Unix socket."""
+
 GROUP_SIGN: Final = "@"
 """In a list of who is allowed, a name with this sign in front is a group's."""
 
