@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -61,13 +61,17 @@ class Access(Struct, frozen=True):
     ca: str = ""
 
 
-def fetch(source: Source, access: Access, folder: str, mark: str) -> Fetched:
+def _go_on() -> None:
+    """Nobody wants it to end."""
+
+
+def fetch(source: Source, access: Access, folder: str, mark: str, check: Callable[[], None] = _go_on) -> Fetched:
     """The files of the branch; `mark` is the commit that was fetched last. `folder` is for what git writes.
 
-    Blocks. Raises NotFetched, OSError.
+    Blocks; if `check` raises something, git is killed. Raises NotFetched, OSError.
     """
     with tempfile.TemporaryDirectory(prefix=FETCHING, dir=folder) as work:
-        git = _Git(work, source, access)
+        git = _Git(work, source, access, check)
         listed = git.output("ls-remote", "--exit-code", "--", source.url, source.reference)
         if mark and listed.split(b"\t")[0] == mark.encode():
             return Fetched(None, mark)
@@ -120,8 +124,9 @@ def _contents(git: _Git, entries: Sequence[tuple[str, str, int]]) -> Mapping[str
 class _Git:
     """Runs git in one folder, for one repository."""
 
-    def __init__(self, folder: str, source: Source, access: Access) -> None:
+    def __init__(self, folder: str, source: Source, access: Access, check: Callable[[], None]) -> None:
         self._folder = folder
+        self._check = check
         self._env = _environment(source, access)
         self._protocol = urlsplit(source.url).scheme
 
@@ -130,7 +135,7 @@ class _Git:
         options = [*_OPTIONS, "protocol.allow=never", f"protocol.{self._protocol}.allow=always"]
         argv = ["git", *(word for option in options for word in ("-c", option)), *words]
         script = f'ulimit -f {_FILE_BLOCKS}; exec "$@" >.printed 2>.failed'
-        ended = output_of(["/bin/sh", "-c", script, "sh", *argv], stdin, self._folder, self._env, _SECONDS)
+        ended = output_of(["/bin/sh", "-c", script, "sh", *argv], stdin, self._folder, self._env, _SECONDS, self._check)
         if ended is None:
             raise NotFetched(f"git {words[0]} has taken more than {_SECONDS:g} s")
         if ended.status:

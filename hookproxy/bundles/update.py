@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 from msgspec.structs import replace
 
@@ -94,7 +95,7 @@ def _fetch_by_git(
     access = over_git.Access(environ, credential, policy.credential if is_ssh else "", policy.ca)
     with Store(policy.folder).locked():  # it makes the folder
         pass
-    return over_git.fetch(source, access, policy.folder, mark)
+    return over_git.fetch(source, access, policy.folder, mark, anyio.from_thread.check_cancelled)
 
 
 def _tls(ca: str) -> ssl.SSLContext:

@@ -230,7 +230,7 @@ def test_a_run_uses_the_last_good_policy_and_never_the_network(
     server = state.parent / "server.py"
     server.write_text(SERVER)
 
-    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    env = {"PATH": os.environ["PATH"], "HOME": str(state.parent)}
 
     def run(*command: str, user: int = 0, lines: str = "") -> subprocess.CompletedProcess[str]:
         words = in_private_etc(private_etc, *command, user=user)
