@@ -233,7 +233,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         tuple(_seal_keys(file.gateway, path, environ)),
         version_of(parts),
         _policy_version(path, tables, parts),
-        (*notes, *_notes_about_sharing(file.gateway)),
+        (*notes, *_notes_about_sharing(file.gateway), *_notes_about_probes(file.gateway)),
         source,
         None if bundle is None else bundle.bundle,
         "" if bundle is None else bundle.closed,
@@ -407,6 +407,15 @@ def _with_secret_paths(gateway: GatewayTable, path: str, environ: Mapping[str, s
         return gateway
     password = _secret_path(store.password, path, "gateway.store.password", environ)
     return replace(gateway, store=replace(store, password=password))
+
+
+def _notes_about_probes(gateway: GatewayTable) -> Iterator[str]:
+    """What nobody can ask."""
+    if gateway.trusted_proxies and gateway.probes is None:
+        yield (
+            "gateway.trusted_proxies without gateway.probes: nobody can ask /healthz, /readyz and /metrics, because "
+            "behind a proxy everybody comes from the same address"
+        )
 
 
 def _notes_about_sharing(gateway: GatewayTable) -> Iterator[str]:

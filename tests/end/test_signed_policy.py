@@ -200,6 +200,12 @@ def test_a_gateway_that_never_had_a_policy_lets_nothing_pass_unless_told_so(box:
     publish(box.repository, signed(1, "first"))
     box.gateway.logged("with version 1 of stable")
     assert "first" in box.call()
+    policy, audit, rest = box.gateway.path.read_text().partition("[audit]")
+    box.gateway.reload(f"{audit}{rest}")
+    assert box.call() == "ran"
+    shutil.rmtree(box.folder / "policy")
+    box.gateway.reload(f"[policy]{policy.partition('[policy]')[2]}{audit}{rest}")
+    box.until(lambda: "first" in box.call())
 
 
 # --- runs, whose administrator names a policy ---
@@ -248,6 +254,8 @@ def test_a_run_uses_the_last_good_policy_and_never_the_network(
     shutil.rmtree(repository)
     assert "first" in response(call(nobody).stdout)
     assert "first" in response(call(0).stdout)
+    records = (state.parent / ".local" / "state" / "hookproxy" / "audit.jsonl").read_text().splitlines()
+    assert json.loads(records[-1])["bundle"]["version"] == 1
     assert "only root changes the policy" in run(HOOKPROXY, "policy", "update", user=nobody).stderr
     assert "version   1\n" in run(HOOKPROXY, "policy", "status", user=nobody).stdout
     assert "version 1 of stable is in force" not in run(HOOKPROXY, "policy", "update").stdout
