@@ -13,6 +13,7 @@ from ..config.gateway import about_key, check_folder
 from ..config.gateway_models import DEFAULT_SOCKET
 from ..live.registry import prepare_folder
 from ..model.errors import ConfigError, UserError
+from ..processes import service
 from ..transports import unix_socket
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ def places_to_watch(config: GatewayConfig) -> Iterator[str]:
         if not os.path.lexists(address.folder):
             how = f"systemd makes it with RuntimeDirectory=; install -d -m 0755 {address.folder}"
             yield f"{config.path}: {address.key}: there is no folder {address.folder} yet ({how})"
+        elif not os.access(address.folder, os.W_OK | os.X_OK):
+            how = f"chown {service.own_account().name} {address.folder}; the sockets of systemd need it not"
+            yield f"{config.path}: {address.key}: this account cannot write {address.folder} ({how})"
         elif unix_socket.is_in_use(address.path):
             yield f"{config.path}: {address.key}: a gateway listens at {address.path} now (hookproxy reload tells it)"
 
