@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..model.env_references import REFERENCE
-from ..model.errors import ConfigError
+from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
 from ..model.principal import Principal
 from ..model.settings import OnAsk, OnFailure, Settings
@@ -233,7 +233,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         tuple(_seal_keys(file.gateway, path, environ)),
         version_of(parts),
         _policy_version(path, tables, parts),
-        (*notes, *_notes_about_sharing(file.gateway)),
+        (*notes, *_notes_about_sharing(file.gateway), *_notes_about_probes(file.gateway)),
         source,
         None if bundle is None else bundle.bundle,
         "" if bundle is None else bundle.closed,
@@ -308,6 +308,16 @@ def _signed_policy(
 def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
     paths = {name: os.path.join(folder, one) for name in ("ca", "cert", "key") if (one := getattr(table, name))}
     return replace(table, **paths)
+
+
+@contextmanager
+def about_key(path: str, key: str) -> Iterator[None]:
+    """Whatever is wrong in this block is wrong with this key of the file at this path. Raises ConfigError."""
+    try:
+        yield
+    except UserError as problem:
+        message = problem.message if problem.message.startswith("gateway.") else f"{key}: {problem.message}"
+        raise ConfigError(path, message, problem.hint) from None
 
 
 def check_folder(path: str) -> None:
@@ -399,6 +409,15 @@ def _with_secret_paths(gateway: GatewayTable, path: str, environ: Mapping[str, s
     return replace(gateway, store=replace(store, password=password))
 
 
+def _notes_about_probes(gateway: GatewayTable) -> Iterator[str]:
+    """What nobody can ask."""
+    if gateway.trusted_proxies and gateway.probes is None:
+        yield (
+            "gateway.trusted_proxies without gateway.probes: nobody can ask /healthz, /readyz and /metrics, because "
+            "behind a proxy everybody comes from the same address"
+        )
+
+
 def _notes_about_sharing(gateway: GatewayTable) -> Iterator[str]:
     """What is not shared although something else is."""
     if gateway.seal_keys and gateway.store is None:
@@ -440,7 +459,7 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
         raise ConfigError(where, f"{key} runs as the user, who would get what only the gateway must have", hint)
     if table.headers and table.url is None:
         raise ConfigError(where, f"{key}.headers are for a server with a url", "use env or credentials")
-    _check_headers(table, where, key)
+    _check_headers(table, path, text, within)
     for name, given in (("user", table.user is not None), ("share", table.share != "session")):
         if given and table.command is None:
             raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
@@ -473,12 +492,14 @@ def _root(root: str, path: str, text: str, place: tuple[str | int, ...]) -> tupl
     return f"file://{quote(folder)}", os.path.basename(folder) or folder
 
 
-def _check_headers(table: ServerTable, where: str, key: str) -> None:
+def _check_headers(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> None:
     """Raise ConfigError for a header that refers to a credential that is not there."""
+    key = ".".join(within)
     for name, value in table.headers.items():
         for credential in REFERENCE.findall(value):
             if credential not in table.credentials:
-                hint = f'add {key}.credentials = {{ {credential} = "file:…" }}'
+                where = f"{path}:{line}" if (line := line_of(text, (*within, "headers", name))) else path
+                hint = f'below [{key}], add credentials = {{ {credential} = "file:/etc/hookproxy/{credential}" }}'
                 raise ConfigError(where, f"{key}.headers.{name} needs the credential {credential}", hint)
 
 

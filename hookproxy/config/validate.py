@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 # --- aliases ---
 
 
-def aliases(file: ConfigFile, path: str) -> tuple[Alias, ...]:
+def aliases(file: ConfigFile, path: str, within: Sequence[str | int] = ()) -> tuple[Alias, ...]:
     """The names by which hooks know tools, one alias for each tool. Raises ConfigError.
 
     Of several presets the last one counts; `[tools.X]` takes precedence over all of them. An empty table says that the
     tool has no other name, so it gets none by itself either.
     """
-    by_tool = {alias.tool: alias for alias in _preset_aliases(file.preset, path)} if file.preset else {}
+    by_tool = {alias.tool: alias for alias in _preset_aliases(file.preset, path, within)} if file.preset else {}
     for tool, table in file.tools.items():
-        by_tool[tool] = _alias(tool, table, f"{path}: tools.{tool}")
+        by_tool[tool] = _alias(tool, table, f"{path}: {dotted((*within, 'tools', tool))}")
     return tuple(by_tool.values())
 
 
-def _preset_aliases(names: list[str], path: str) -> Iterator[Alias]:
+def _preset_aliases(names: list[str], path: str, within: Sequence[str | int]) -> Iterator[Alias]:
     from ..policy.presets import PRESETS
 
     for name in names:
         if name not in PRESETS:
             hint = suggestion(name, PRESETS) or "docs/reference.md has the list of presets"
-            raise ConfigError(f"{path}: preset", f"there is no preset {name!r}", hint)
+            raise ConfigError(f"{path}: {dotted((*within, 'preset'))}", f"there is no preset {name!r}", hint)
         for alias in PRESETS[name].tools:
             other = (replace(alias, name="Edit", preset=name),) if alias.name == "MultiEdit" else ()
             yield replace(alias, preset=name, alternatives=other)

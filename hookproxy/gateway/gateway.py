@@ -24,6 +24,7 @@ from ..protocol.request_state import SharedStates, UsedHere
 from ..session.running_calls import OpenCalls
 from ..transports.accounts import Accounts
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
+from ..transports.long_messages import LongMessages
 from ..transports.user_load import UserLoad
 from . import server_process
 from .audit_health import AuditHealth
@@ -31,6 +32,7 @@ from .blocked_users import BlockedUsers
 from .capacity import Capacity, Claim, Full
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
+from .pace import Pace
 from .roles import Rights, rights_of
 from .sealed_values import SealedValues
 from .secrets import secrets_of_if_any, secrets_redacted
@@ -83,6 +85,7 @@ class Gateway:
         self.accounts = Accounts(report, self._groups_of_rules)
         self.servers = servers
         self.metrics = Metrics()
+        self.metrics.instance = config.gateway.instance
         table, folder = config.gateway.store, os.path.dirname(config.path)
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
@@ -102,6 +105,9 @@ class Gateway:
         """Ends a session of this user that nobody uses, if there is one: a further one needs its room."""
         self._open_calls = WeakValueDictionary[str, OpenCalls]()  # by user; the user's sessions keep them
         self._loads = WeakValueDictionary[str, UserLoad]()  # over Unix sockets, as above
+        self.long_messages = LongMessages(report)
+        self.pace = Pace()
+        """How much of the event loop's time longer messages of each user have taken."""
         self.spare = SpareDescriptors(0)
         """What administrators and probes get when no other descriptors are left: `serve` keeps some."""
         self.leaving = False
@@ -112,7 +118,7 @@ class Gateway:
         """Called when another configuration is in force, for whatever depends on it besides the sessions."""
         self.feed: LiveFeed | None = None
         """What consoles of the gateway's own account see; None: they see nothing."""
-        self.health = AuditHealth(report, self.metrics)
+        self.health = AuditHealth(report, self.metrics, instance=config.gateway.instance)
         """Whether the audit can be written."""
         self.health.watch(config.servers.values())
         self._report = report
@@ -259,6 +265,11 @@ class Gateway:
             if self.blocked.blocks(session.identity.principal):
                 session.end(BLOCKED)
 
+    def delay(self, user: str) -> float:
+        """Seconds that the next longer message of this user waits, while others use the gateway."""
+        others = any(session.identity.principal.id != user for session in self.sessions)
+        return self.pace.delay(user) if others else 0.0
+
     def metrics_text(self) -> str:
         """The metrics, for Prometheus."""
         self.metrics.waiting_sessions = self.capacity.waiting
@@ -336,6 +347,7 @@ class Gateway:
                 session.end("the session ends, because its account belongs to somebody else now")
             else:
                 self._change(session, partial(session.change_user, user))
+        self.end_blocked()  # the name may be known only now
 
     def _change(self, session: GatewaySession, change: Callable[[SessionPolicy], None]) -> None:
         """Change what holds for a session. One for which that is impossible ends."""

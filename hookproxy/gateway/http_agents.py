@@ -46,7 +46,6 @@ from ..transports.http.agent_requests import (
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.peers import network_of
 from ..transports.http.stateless_channel import StatelessChannel
-from ..transports.long_messages import LongMessages
 from ..transports.user_load import UserLoad
 from . import probes
 from .gateway import BLOCKED, NotAdmitted
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
 
     from ..session.proxy import Report
     from ..transports.http.request_reader import HeadNotes, Peer, Request
-    from ..transports.http.responder import Responder
+    from ..transports.http.responder import Headers, Responder
     from .capacity import Claim
     from .gateway import Gateway
     from .http_listeners import HttpAddress
@@ -80,6 +79,7 @@ _TOO_MANY_CONNECTIONS: Final = "Too many connections are open. Use those that ar
 _UNREAD: Final = "Too much waits that your agents do not read. Read the responses to earlier requests first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
+_MOST_PAGES: Final = 256  # pages of users that are kept: each takes 10 KB and, with many servers, 20 ms to make
 _PAGES: Final = (b"/", b"/servers")
 """The landing page, and the same for programs: `landing`, which is imported when somebody asks for it."""
 _UNUSED_SECONDS: Final = 30.0
@@ -146,6 +146,8 @@ class _Servers:
         self._addresses = addresses
         self._rules_of: tuple[object, Rules] | None = None
         self._resources: dict[str, ProtectedResource] = {}
+        self._pages_of: object = None
+        self._pages: dict[tuple[Principal, bool], tuple[Headers, bytes]] = {}
         for name in gateway.config.servers:  # a scope or an address that cannot be in a header is an error now
             self.resource(name)
 
@@ -184,6 +186,17 @@ class _Servers:
         if name in self._gateway.config.servers:
             self._resources[name] = resource
         return resource
+
+    def page_for(self, user: Principal, accept: bytes) -> tuple[Headers, bytes]:
+        """What there is for this user, in the form that the request accepts. It is made once for each policy."""
+        from . import landing
+
+        config, html = self._gateway.config, landing.wants_html(accept)
+        if self._pages_of is not config or len(self._pages) >= _MOST_PAGES:
+            self._pages_of, self._pages = config, {}
+        if (page := self._pages.get((user, html))) is None:
+            page = self._pages[user, html] = landing.respond(config, self.address, user, html=html)
+        return page
 
     def respond_with_metadata(self, request: Request, responder: Responder) -> None:
         """Tell agents where to log in."""
@@ -230,10 +243,7 @@ class HttpAgents:
         self.end_forbidden_streams = self._open_streams.end_forbidden
         self.refusals = RefusalLog(report)
         self.admit = Admissions(gateway, authenticator, self, tasks).admit
-        self.long_messages = LongMessages(report)
-        self.long = LongRequests(
-            self.long_messages, tasks, self.handle, self._handle_looked_at, self._refuse_long, self._has_users
-        )
+        self.long = LongRequests(gateway, tasks, self.handle, self._handle_looked_at, self._refuse_long)
         gateway.on_policy_change = self._unused.look_again
         gateway.make_room = self._make_room
 
@@ -549,10 +559,6 @@ class HttpAgents:
     def _refuse_long(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
         self._note_rejected(sender, rejected.reason)
         self._refuse(rejected, request, sender, responder)
-
-    def _has_users(self) -> bool:
-        """Whether several users have something open here."""
-        return len(self._users) > 1
 
     # --- sessions ---
 

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from .. import __version__
+
 if TYPE_CHECKING:
     from ..model.policy_source import PolicyBundle
 
@@ -81,6 +83,8 @@ class Metrics:
         """Lines of the audit that the collector has taken."""
         self.audit_unsent: Callable[[], int] | None = None
         """Returns how many bytes of the audit are to be sent; None: there is no collector."""
+        self.instance = ""
+        """The gateway's name; empty: it has none."""
         self.audit_written = 0
         """Lines of the audit that are in its files."""
         self.audit_failed = 0
@@ -115,7 +119,7 @@ class Metrics:
 
     def text(self, sessions: Counter[str], policy: str, *, draining: bool, bundle: PolicyBundle | None = None) -> str:
         """All of it. `sessions` are open now, by server; `policy` is the version in force, with this signed policy."""
-        lines: list[str] = []
+        lines = [*self._service_lines()]
         add = lines.extend
         add(header("hookproxy_calls_total", "counter", "Calls that hooks, rules or limits judged."))
         names = ("server", "tool", "decision", "result")
@@ -176,6 +180,13 @@ class Metrics:
             add(header("hookproxy_audit_unsent_bytes", "gauge", "Bytes of the audit that are still to be sent."))
             lines.append(sample("hookproxy_audit_unsent_bytes", (), self.audit_unsent()))
         return "\n".join([*lines, ""])
+
+    def _service_lines(self) -> Iterator[str]:
+        """Which service it is: the form of OpenTelemetry's resources in Prometheus."""
+        if self.instance:
+            yield from header("target_info", "gauge", "The service, by the names that its spans and its audit have.")
+            service = (("service_name", "hookproxy"), ("service_instance_id", self.instance))
+            yield sample("target_info", (*service, ("service_version", __version__)), 1)
 
     def _audit_lines(self) -> Iterator[str]:
         yield from header("hookproxy_audit_up", "gauge", "1 while the audit can be written.")

@@ -184,7 +184,7 @@ class Client:
             exchange.reader = EventReader(self._limit)
             exchange.failures = 0
         elif exchange.is_get:
-            what = shown_type(exchange.content_type)
+            what = shown_type(exchange.content_type, self._wire.secrets)
             self._refuse(exchange, f"the server has sent {what} instead of a stream of events")
 
     def _refuse(self, exchange: Exchange, why: str) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from ...jsonrpc.known_secrets import KnownSecrets
 from ...protocol import feedback
 from ...protocol.calls import Progress
 from ...protocol.fast_scan import END_BYTES, begins_with_method, response_id
@@ -121,7 +122,7 @@ class Responses(Struct, eq=False):
             kind = (
                 "text that is not a JSON-RPC message"
                 if exchange.content_type == JSON
-                else shown_type(exchange.content_type)
+                else shown_type(exchange.content_type, self._wire.secrets)
             )
             self._in_flight.fail(exchange, f"The server has sent {kind} as a response", Progress.NO_RESPONSE)
             return
@@ -234,6 +235,6 @@ class Responses(Struct, eq=False):
             self._in_flight.done(owner)
 
 
-def shown_type(content_type: bytes) -> str:
+def shown_type(content_type: bytes, secrets: KnownSecrets) -> str:
     """A content type for people."""
-    return content_type.decode("latin-1")[:100] if content_type else "content without a type"
+    return secrets.shortened(content_type.decode("latin-1"), 100) if content_type else "content without a type"
