@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import add
 from pathlib import Path
 
 from agent import Fault, Peer, Placement, Session, Spawner, time_limit
@@ -185,7 +187,7 @@ def all_bridges(hooked: Contestant, folder: Path) -> list[Contestant]:
         Contestant(REMOTE, lambda url: ours + url, bridge=True),
         Contestant(REMOTE_HOOKS, lambda url: [*ours, *url, *hooks], bridge=True),
         *(
-            Contestant(name, lambda url, words=words: words + url, slow=True, foreign=True, bridge=True)
+            Contestant(name, partial(add, words), slow=True, foreign=True, bridge=True)
             for name, words in foreign.items()
         ),
     ]

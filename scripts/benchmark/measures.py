@@ -301,6 +301,7 @@ class Bench:
                 except Fault as fault:
                     self.samples.blame(self.contestants[name], "start", fault)
                     continue
+                assert isinstance(session, Session)
                 figures[name][number, 0] = [session.ready]
                 session.stop()
 
@@ -314,6 +315,7 @@ class Bench:
             except Fault as fault:
                 self.samples.blame(self.contestants[name], "start", fault)
                 continue
+            assert isinstance(session, Session)
             self.samples.figures[measure, placement.name][shown][number, 0] = [session.ready]
             session.stop()
 
