@@ -40,6 +40,8 @@ class Landlock(Struct, frozen=True):
 
 def find_sandbox(wanted: str) -> Tools | Landlock:
     """What confines servers: "bubblewrap", "landlock", or "auto" for the first of them that works. Raises UserError."""
+    if not platforms.linux:
+        raise UserError("this system has none: bubblewrap and Landlock are parts of Linux", "run the gateway on Linux")
     if wanted == "landlock":
         return find_landlock()
     try:
@@ -55,8 +57,6 @@ def find_sandbox(wanted: str) -> Tools | Landlock:
 
 def find_landlock() -> Landlock:
     """Whether Landlock can be used here. Raises UserError that says why not."""
-    if not platforms.linux:
-        raise UserError("Landlock is a part of Linux", "run the gateway on Linux, or in a container")
     abi = landlock_abi()
     if abi < OLDEST_ABI:
         problem = f"Landlock of this kernel is too old (ABI {abi})" if abi else "this kernel has no Landlock"

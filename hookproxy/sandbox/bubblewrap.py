@@ -31,7 +31,7 @@ TEMPORARY: Final = "/tmp"
 _SIGNALS: Final = "TERM HUP INT"
 _IGNORING: Final = f"trap '' {_SIGNALS}; exec \"$@\""
 _NAMESPACES: Final = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
-_ALWAYS: Final = ("--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox")
+_ALWAYS: Final = ("--die-with-parent", "--cap-drop", "ALL")
 
 
 class Tools(Struct, frozen=True):
