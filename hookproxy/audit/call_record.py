@@ -52,6 +52,8 @@ class Record(Struct):
     """JSON, as the agent sent them, normalised."""
     agent: str = ""
     """Name and version as the agent gave them."""
+    protocol: str = ""
+    """The version of MCP that the agent speaks, as it says; empty: it is not known."""
     alias: str = ""
     """The tool's name for hooks, if it has an alias."""
     hook_runs: list[HookRun] = field(default_factory=list)

@@ -39,6 +39,7 @@ _ATTRIBUTES: Final = {
     "user": "user.name",
     "user_id": "user.id",
 }
+_END_USER: Final = "enduser.id"  # as spans have it; a line of a gateway has it only if it is of a user
 """Members of a line that are attributes of its log record, too: by these people search."""
 
 
@@ -184,6 +185,8 @@ def _record(line: bytes, observed: str) -> dict[str, object]:
     except (msgspec.MsgspecError, RecursionError):  # a torn line
         members = {}
     attributes = {name: str(members[key]) for key, name in _ATTRIBUTES.items() if members.get(key)}
+    if members.get("user_id") and members.get("user"):
+        attributes[_END_USER] = str(members["user"])
     time = observed
     with suppress(ValueError):
         time = str(_nanoseconds(datetime.fromisoformat(str(members.get("time", ""))).timestamp()))

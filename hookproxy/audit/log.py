@@ -44,7 +44,7 @@ DEFERRED_SECONDS: Final = 0.02
 class AuditCounter(Protocol):
     """Counts the lines of one or several audits."""
 
-    def written(self, lines: int) -> None:
+    def written(self, path: str, lines: int) -> None:
         """So many are in the file."""
 
     def failed(self, path: str, problem: str) -> None:
@@ -55,7 +55,7 @@ class AuditCounter(Protocol):
 
 
 class _CountsNothing:
-    def written(self, lines: int) -> None: ...
+    def written(self, path: str, lines: int) -> None: ...
     def failed(self, path: str, problem: str) -> None: ...
     def lost(self, lines: int) -> None: ...
 
@@ -69,8 +69,9 @@ class Audit:
         principal: Principal | None = None,
         policy: str = "",
         counter: AuditCounter | None = None,
+        instance: str = "",
     ) -> None:
-        """`principal` has opened the session at a gateway, whose policy has this version.
+        """`principal` has opened the session at a gateway of this name (`instance`), whose policy has this version.
 
         A `counter` also reports that lines cannot be written: nobody else need do it.
         """
@@ -91,7 +92,8 @@ class Audit:
         self._deferred: list[Record] = []
         self._lines = Lines(settings, principal, policy)
         self._waiting = WaitingLines(self._lines.of_note, self._counter)
-        self._collector = _collector(settings) if settings.otel else None
+        self._collector = _collector(settings, instance) if settings.otel else None
+        self._principal = principal
         self._file: AppendFile | None = None  # its module is imported with the first line
         self._sealer: Sealer | None = None  # so is that of this
         self._report_problem: Callable[[str], None] | None = None
@@ -145,7 +147,9 @@ class Audit:
         self.in_flight[record.call] = record, call, time()
         if self._collector is None:
             return ()
-        record.span = span = self._collector.begin(record, call)
+        from .telemetry import caller_attributes
+
+        record.span = span = self._collector.begin(record, call, caller_attributes(self._principal))
         return span.env
 
     def write_begun(self, record: Record) -> str:
@@ -168,7 +172,7 @@ class Audit:
         return ""
 
     def _note_written(self, count: int, size: int) -> None:
-        self._counter.written(count)
+        self._counter.written(self.path, count)
         if self._sealer is not None:
             self._sealer.note_lines(count, size)
 
@@ -233,7 +237,10 @@ class Audit:
             sealer.release(self._sealer)
             self._sealer = None
         if self._collector is not None:
-            self._collector.close()
+            from . import telemetry
+
+            telemetry.release(self._collector)
+            self._collector = None
         return problem
 
 
@@ -314,7 +321,7 @@ def file_options(settings: Settings, path: str) -> FileOptions:
     )
 
 
-def _collector(settings: Settings) -> Collector:
-    from .telemetry import Collector
+def _collector(settings: Settings, instance: str) -> Collector:
+    from .telemetry import acquire
 
-    return Collector(settings.otel_endpoint, os_user.writer(), lambda run: verdict_word(run.verdict))
+    return acquire(settings.otel_endpoint, os_user.writer(), lambda run: verdict_word(run.verdict), instance)

@@ -167,6 +167,8 @@ class NoteRecord(LineMembers, frozen=True):
     """A line about something that belongs to no call: also about a message that was refused before it was a call."""
 
     note: str = ""
+    by: str = ""
+    """The id of who has done what the note says, if somebody has."""
     id: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     """Of a refused message: the id to which the refusal responds, or null. The members below are of one as well."""
     decision: str = ""

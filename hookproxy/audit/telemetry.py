@@ -13,6 +13,7 @@ from contextlib import suppress
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context
@@ -28,6 +29,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from .. import __version__
 from ..jsonrpc import raw_json
 from ..model.hooks import HookRun
+from ..model.principal import OF_ACCOUNT, Principal
 from ..protocol.calls import Call
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ _LONGEST_NAME: Final = 256  # characters of a tool's name, an id or another text
 _LONGEST_STATE: Final = 512  # characters of trace context that W3C requires all to accept; longer ones are dropped
 _MOST_TOOLS: Final = 200  # different tools in metrics: each is a series in the collector
 _OTHER: Final = "_OTHER"
+_TRANSPORT: Final = ("network.transport", "network.protocol.name")
 # Seconds; the bounds are those of the conventions.
 _CALL_BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _HOOK_BUCKETS: Final = (0.001, 0.002, 0.005, *_CALL_BUCKETS)
@@ -83,14 +86,20 @@ def report_to(report: Callable[[str], None]) -> None:
 
 
 class Collector:
-    """Sends spans and metrics to `endpoint`, or to the address in OpenTelemetry's own variables."""
+    """Sends spans and metrics to `endpoint`, or to the address in OpenTelemetry's own variables.
 
-    def __init__(self, endpoint: str, writer: Mapping[str, object], verdict_of: Callable[[HookRun], str]) -> None:
-        """`writer` has `user`, `host` and `pid`."""
+    All audits of a process share one (`acquire`): two that send the same series would overwrite each other's numbers.
+    """
+
+    def __init__(
+        self, endpoint: str, writer: Mapping[str, object], verdict_of: Callable[[HookRun], str], instance: str = ""
+    ) -> None:
+        """`writer` has `user`, `host` and `pid`. `instance` is the name of a gateway; empty: of this process alone."""
         resource = Resource.create(
             {
                 "service.name": os.environ.get("OTEL_SERVICE_NAME") or "hookproxy",
                 "service.version": __version__,
+                "service.instance.id": instance or str(uuid4()),
                 "host.name": str(writer["host"]),
                 "process.pid": os.getpid(),
                 "user.name": str(writer["user"]),
@@ -111,8 +120,11 @@ class Collector:
         self.verdict_of = verdict_of
         self._tools: set[str] = set()
 
-    def begin(self, record: Record, call: Call) -> Span:
-        """Begin the span of a call; it continues the trace that the agent names in `params._meta`."""
+    def begin(self, record: Record, call: Call, caller: Mapping[str, str]) -> Span:
+        """Begin the span of a call; it continues the trace that the agent names in `params._meta`.
+
+        `caller` has the attributes of who calls, as `caller_attributes`.
+        """
         context = {name: _meta_text(call, name) for name in ("traceparent", "tracestate")}
         carrier = {name: text for name, text in context.items() if 0 < len(text) <= _LONGEST_STATE}
         tool = record.tool[:_LONGEST_NAME]
@@ -122,13 +134,16 @@ class Collector:
             kind=trace.SpanKind.SERVER,
             attributes={
                 **_operation(tool),
+                **caller,
                 "jsonrpc.request.id": (raw_json.text(record.id) or record.id.decode(errors="replace"))[:_LONGEST_NAME],
                 "mcp.session.id": record.session,
                 "hookproxy.server": record.server,
                 "hookproxy.agent": record.agent[:_LONGEST_NAME],
+                "hookproxy.call": record.call,
+                **({"mcp.protocol.version": record.protocol[:_LONGEST_NAME]} if record.protocol else {}),
             },
         )
-        return Span(self, span, call)
+        return Span(self, span, call, {name: caller[name] for name in _TRANSPORT if name in caller})
 
     def metric_name(self, tool: str) -> str:
         """The tool's name for metrics, or `_OTHER` if there are too many tools."""
@@ -152,7 +167,8 @@ class Collector:
 class Span:
     """The span of one call."""
 
-    def __init__(self, collector: Collector, span: trace.Span, call: Call) -> None:
+    def __init__(self, collector: Collector, span: trace.Span, call: Call, transport: Mapping[str, str]) -> None:
+        self._transport = transport
         self._collector = collector
         self._span = span
         self._call = call
@@ -173,7 +189,8 @@ class Span:
             span.set_attributes(error)
             span.set_status(trace.StatusCode.ERROR)
         span.end()
-        attributes = {**_operation(self._collector.metric_name(tool)), **error, "hookproxy.decision": record.decision}
+        attributes = {**_operation(self._collector.metric_name(tool)), **self._transport, **error}
+        attributes["hookproxy.decision"] = record.decision
         self._collector.calls.record(record.ms / 1000, attributes)
 
     def _add_hook_run(self, run: HookRun) -> None:
@@ -184,6 +201,32 @@ class Span:
         }
         self._collector.hooks.record(run.result.ms / 1000, attributes)
         self._span.add_event("hook", {**attributes, "hookproxy.ms": run.result.ms})
+
+
+# --- one for each collector ---
+
+_SHARED: Final[dict[tuple[str, str], tuple[Collector, int]]] = {}  # by endpoint and instance, with how many use it
+
+
+def acquire(
+    endpoint: str, writer: Mapping[str, object], verdict_of: Callable[[HookRun], str], instance: str
+) -> Collector:
+    """The collector of this process, with the arguments of Collector. Whoever gets it gives it back by `release`."""
+    key = endpoint, instance
+    collector, users = _SHARED.get(key) or (Collector(endpoint, writer, verdict_of, instance), 0)
+    _SHARED[key] = collector, users + 1
+    return collector
+
+
+def release(collector: Collector) -> None:
+    """It is not used any more. After the last use, it sends what is left."""
+    for key, (one, users) in list(_SHARED.items()):
+        if one is collector:
+            if users > 1:
+                _SHARED[key] = one, users - 1
+            else:
+                del _SHARED[key]
+                one.close()
 
 
 def _histogram(meter: metrics.Meter, name: str, bounds: Sequence[float], what: str) -> metrics.Histogram:
@@ -210,8 +253,18 @@ def _operation(tool: str) -> dict[str, str]:
         "mcp.method.name": "tools/call",
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": tool,
-        "network.transport": "pipe",
     }
+
+
+def caller_attributes(principal: Principal | None) -> dict[str, str]:
+    """Who calls, and over which transport: agents of a gateway that the kernel knows come over a Unix socket."""
+    if principal is None:
+        return {"network.transport": "pipe"}
+    known = {"enduser.id": principal.name, "user.name": principal.name, "user.id": principal.id}
+    known = {name: text[:_LONGEST_NAME] for name, text in known.items()}
+    if principal.id.startswith(OF_ACCOUNT):
+        return {**known, "network.transport": "unix"}
+    return {**known, "network.transport": "tcp", "network.protocol.name": "http"}
 
 
 def _meta_text(call: Call, name: str) -> str:

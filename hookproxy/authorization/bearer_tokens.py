@@ -95,16 +95,17 @@ class BearerTokens:
         """Whether a token is for a user of this name."""
         return any(known.principal.name == name for known in self._tokens.values())
 
-    def is_withdrawn(self, user: Principal) -> bool:
-        """Whether this is a user of such tokens, and no token of the file is for this name and these groups any more.
+    def knows_users_like(self, user: Principal) -> bool:
+        """Whether this is a user of tokens of a file."""
+        return user.id.startswith(_USER)
 
-        One that has expired is not withdrawn: its user may get another one, and go on.
+    def users_in_force(self) -> frozenset[Principal]:
+        """The users for whom there is a token, each with the groups of one.
+
+        One that has expired counts: its user may get another one, and go on.
         """
-        if not user.id.startswith(_USER):
-            return False
-        return not any(
-            known.principal == user and digest not in self.revoked_elsewhere for digest, known in self._tokens.items()
-        )
+        revoked = self.revoked_elsewhere
+        return frozenset(known.principal for digest, known in self._tokens.items() if digest not in revoked)
 
     def is_expired(self, token: KnownToken) -> bool:
         """Whether its time is over."""

@@ -32,6 +32,7 @@ from msgspec.structs import replace
 from ..files.replace import PRIVATE, replace_in_folder
 from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, file_hint, printable
+from ..processes import service
 
 PREFIX: Final = "hkp_"
 """Each token begins so: scanners for leaked secrets find it, and it is not taken for a token of an issuer."""
@@ -141,6 +142,9 @@ def parse(path: str, text: str) -> dict[int, TokenRecord]:
 
 
 def _record(where: str, fields: Sequence[str], note: str) -> TokenRecord:
+    if any(field.startswith(PREFIX) for field in fields):
+        hint = f"remove the line: hookproxy token new USER --file {where.rpartition(':')[0]} makes another token"
+        raise ConfigError(where, "has a token itself, which only its user may have", hint)
     if len(fields) != _FIELDS:
         raise ConfigError(where, f"has {counted(len(fields), 'field')} instead of {_FIELDS}", _SYNTAX)
     token_id, user, groups, created, expires, digest = fields
@@ -300,7 +304,7 @@ def _opened_folder(path: str) -> Iterator[tuple[int, str]]:
 
 def _unreadable_hint(path: str, error: OSError) -> str:
     if error.errno == errno.EACCES:
-        return f"the gateway's account must be able to read it: chgrp its group {path}; chmod 640 {path}"
+        return f"the gateway's account must be able to read it: {service.how_to_let_read(path)}"
     return file_hint(path, error)
 
 
@@ -328,7 +332,7 @@ def _read(path: str, folder: int, name: str) -> TokenFile | None:
     if len(raw) > _MAX_SIZE:
         raise ConfigError(path, f"is larger than {_MAX_SIZE} bytes", "remove the tokens that have expired")
     try:
-        text = raw.decode()
+        text = raw.decode("utf-8-sig")  # editors on Windows put a mark before it
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}", "is not UTF-8", "correct this line") from None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -23,12 +23,14 @@ from ..processes.short_command import output_of
 from . import archive, names
 from .over_http import authorization
 from .sources import Fetched, NotFetched, Source
+from .store import FETCHING
 
 _SECONDS: Final = 60.0  # for each command of git: a bundle has some kilobytes
 _FILE_BLOCKS: Final = 4 * archive.MOST_BYTES // 512
 """The most that git may write into one file, in blocks as `ulimit -f` counts them: objects, or what it prints."""
 
-_SHOWN: Final = 300  # bytes of the end of what git says when it fails
+_SHOWN: Final = 500  # bytes of what git says when it fails; the first line says why
+_NO_BRANCH: Final = "there is no such branch"  # it says nothing then
 _PLAIN: Final = {"100644": False, "100755": True}
 _PROXIES: Final = ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY")
 _OPTIONS: Final = (
@@ -59,13 +61,17 @@ class Access(Struct, frozen=True):
     ca: str = ""
 
 
-def fetch(source: Source, access: Access, folder: str, mark: str) -> Fetched:
+def _go_on() -> None:
+    """Nobody wants it to end."""
+
+
+def fetch(source: Source, access: Access, folder: str, mark: str, check: Callable[[], None] = _go_on) -> Fetched:
     """The files of the branch; `mark` is the commit that was fetched last. `folder` is for what git writes.
 
-    Blocks. Raises NotFetched, OSError.
+    Blocks; if `check` raises something, git is killed. Raises NotFetched, OSError.
     """
-    with tempfile.TemporaryDirectory(prefix=".git-", dir=folder) as work:
-        git = _Git(work, source, access)
+    with tempfile.TemporaryDirectory(prefix=FETCHING, dir=folder) as work:
+        git = _Git(work, source, access, check)
         listed = git.output("ls-remote", "--exit-code", "--", source.url, source.reference)
         if mark and listed.split(b"\t")[0] == mark.encode():
             return Fetched(None, mark)
@@ -118,8 +124,9 @@ def _contents(git: _Git, entries: Sequence[tuple[str, str, int]]) -> Mapping[str
 class _Git:
     """Runs git in one folder, for one repository."""
 
-    def __init__(self, folder: str, source: Source, access: Access) -> None:
+    def __init__(self, folder: str, source: Source, access: Access, check: Callable[[], None]) -> None:
         self._folder = folder
+        self._check = check
         self._env = _environment(source, access)
         self._protocol = urlsplit(source.url).scheme
 
@@ -128,12 +135,13 @@ class _Git:
         options = [*_OPTIONS, "protocol.allow=never", f"protocol.{self._protocol}.allow=always"]
         argv = ["git", *(word for option in options for word in ("-c", option)), *words]
         script = f'ulimit -f {_FILE_BLOCKS}; exec "$@" >.printed 2>.failed'
-        ended = output_of(["/bin/sh", "-c", script, "sh", *argv], stdin, self._folder, self._env, _SECONDS)
+        ended = output_of(["/bin/sh", "-c", script, "sh", *argv], stdin, self._folder, self._env, _SECONDS, self._check)
         if ended is None:
             raise NotFetched(f"git {words[0]} has taken more than {_SECONDS:g} s")
         if ended.status:
-            why = self._read(".failed")[-_SHOWN:].decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise NotFetched(f"git {words[0]} has failed: {printable((why or ['there is no such branch'])[0])}")
+            said = self._read(".failed")[:_SHOWN].decode("utf-8", "replace").splitlines()
+            why = next((line for line in said if line.strip() and not line.startswith("warning: ")), _NO_BRANCH)
+            raise NotFetched(f"git {words[0]} has failed: {printable(why.strip())}")
         return self._read(".printed")
 
     def _read(self, name: str) -> bytes:

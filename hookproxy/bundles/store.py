@@ -31,6 +31,10 @@ STATE: Final = "state.json"
 _BUNDLES: Final = "bundles"
 _HISTORY: Final = "history.jsonl"
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+FETCHING: Final = ".git-"
+"""The beginning of the names of folders in which something is being fetched."""
+
+_LONGEST_FETCH: Final = 3600.0  # seconds: a fetch takes minutes at most
 _KEPT: Final = 5  # bundles: the one in force, and some to go back to
 _FORMAT: Final = 1
 _READABLE: Final = 0o444
@@ -179,7 +183,15 @@ class Store:
                 if name not in digests:
                     with suppress(OSError):  # of another account, which may remove it
                         _remove(os.path.join(folder, name))
+        self._remove_left_behind()
         return replace(state, kept=kept)
+
+    def _remove_left_behind(self) -> None:
+        """Remove what killed processes have fetched."""
+        with suppress(OSError):
+            for entry in os.scandir(self.folder):
+                if entry.name.startswith(FETCHING) and entry.stat().st_mtime < time.time() - _LONGEST_FETCH:
+                    _remove(entry.path)
 
 
 def _make_readable(folder: str) -> None:

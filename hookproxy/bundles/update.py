@@ -11,10 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 from msgspec.structs import replace
 
-from ..model.errors import ConfigError, UserError, not_installed
+from ..model.errors import ConfigError, UserError, file_hint, not_installed
 from ..model.policy_source import PolicySource
 from ..signing.keys import PublicKey, parse_public
 from . import manifest, sources
@@ -51,7 +52,8 @@ async def refresh(policy: PolicySource, try_bundle: Try, environ: Mapping[str, s
     except OSError as problem:
         why = problem.strerror or str(problem) or type(problem).__name__
         why = why.replace(" (--ca FILE trusts one of your own)", " (policy.ca names a file with one of your own)")
-        failed = UserError(f"{source.shown}: {why}", "look at the network; the last good policy stays in force")
+        hint = file_hint(str(problem.filename), problem) if problem.filename else "look at the network"
+        failed = UserError(f"{source.shown}: {why}", f"{hint}; the last good policy stays in force")
     await anyio.to_thread.run_sync(partial(_note_failure, store, failed.message))
     raise failed
 
@@ -72,21 +74,28 @@ def keys_of(policy: PolicySource) -> Sequence[PublicKey]:
 async def _fetch(
     policy: PolicySource, source: sources.Source, mark: str, environ: Mapping[str, str]
 ) -> sources.Fetched:
-    is_ssh = source.url.startswith("ssh:")
-    credential = "" if is_ssh else _credential(policy.credential)
     if source.kind == "git":
-        from . import over_git
-
-        access = over_git.Access(environ, credential, policy.credential if is_ssh else "", policy.ca)
-        with Store(policy.folder).locked():  # it makes the folder
-            pass
-        return await anyio.to_thread.run_sync(partial(over_git.fetch, source, access, policy.folder, mark))
+        return await anyio.to_thread.run_sync(_fetch_by_git, policy, source, mark, environ)
     from ..network.get import getter
     from . import archive, over_http
 
+    credential = await anyio.to_thread.run_sync(_credential, policy.credential)
     get = getter(environ, partial(_tls, policy.ca), archive.MOST_BYTES)
     with anyio.fail_after(_FETCH_SECONDS):
         return await over_http.fetch(source, get, credential, mark)
+
+
+def _fetch_by_git(
+    policy: PolicySource, source: sources.Source, mark: str, environ: Mapping[str, str]
+) -> sources.Fetched:
+    from . import over_git
+
+    is_ssh = source.url.startswith("ssh:")
+    credential = "" if is_ssh else _credential(policy.credential)
+    access = over_git.Access(environ, credential, policy.credential if is_ssh else "", policy.ca)
+    with Store(policy.folder).locked():  # it makes the folder
+        pass
+    return over_git.fetch(source, access, policy.folder, mark, anyio.from_thread.check_cancelled)
 
 
 def _tls(ca: str) -> ssl.SSLContext:

@@ -25,6 +25,7 @@ from ..hooks import failures
 from ..hooks.coverage import HookCoverage
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
+from .idle_rules import shadowed_rules
 from .report import CheckedServer, ConfiguredHook, Finding, HookEntry, Report
 from .startup_notes import KeyLines, concerns, event_of, finding
 
@@ -85,6 +86,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
                 *(remark for remark in remarks if not not_running[remark]),
                 *_file_findings(loaded, _remarks, environ),
                 *effective_settings.alias_remarks(settings),
+                *(finding(text, key_lines) for text in shadowed_rules(settings)),
                 *_server_remarks(server),
             ]
         ),

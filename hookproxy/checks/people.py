@@ -45,7 +45,8 @@ def unknown_people(config: GatewayConfig) -> Iterator[str]:
         places += [f"no token {of_token} {name}"] * (gateway.tokens is not None)
         effect = "the role is nobody's" if key.startswith("roles.") else "it holds for nobody"
         text = " and ".join(places) or f"nobody can have the name {name} here"
-        yield f"{key}: {text}, so {effect}{f' ({hint})' * bool(hint)}"
+        made = f", or: {'groupadd' if is_group else 'useradd'} {name}" if has_accounts else ""
+        yield f"{key}: {text}, so {effect} ({hint or f'correct the name{made}'})"
 
 
 def _of_tokens(config: GatewayConfig) -> tuple[set[str], set[str]]:

@@ -6,6 +6,7 @@ import os
 import socket
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -50,7 +51,8 @@ def ask_for_files(request: Request, path: str | None) -> tuple[Reply, Sequence[i
         files: list[int] = []
         received = bytearray()
         try:
-            connection.sendall(encode(request))
+            with suppress(OSError):  # it has refused us already, and says why
+                connection.sendall(encode(request))
             while not received.endswith(b"\n") and len(received) < _LONGEST:
                 piece, descriptors, _, _ = socket.recv_fds(connection, _PIECE, MOST_FILES)
                 files += descriptors
@@ -79,7 +81,8 @@ def open_console(path: str | None) -> socket.socket:
     connection = connect(path)
     try:
         connection.settimeout(_SECONDS)
-        connection.sendall(encode(Request(VERSION, "console")))
+        with suppress(OSError):  # as above
+            connection.sendall(encode(Request(VERSION, "console")))
         reply = bytearray()
         while not reply.endswith(b"\n") and (piece := connection.recv(1)):  # what follows is for the console
             reply += piece

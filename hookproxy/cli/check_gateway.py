@@ -18,7 +18,7 @@ from ..checks import report as check_report
 from ..checks.inspect import NO_HOOK, inspect
 from ..checks.report import CheckedServer, Finding, Report
 from ..checks.startup_notes import KeyLines, finding
-from ..gateway.start_checks import start_errors
+from ..gateway.start_checks import start_errors, start_notes
 from ..gateway.start_problems import start_problems
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, ConfigError, UserError
@@ -99,7 +99,9 @@ class _Whole:
         of_loading = {note for one in checked for note in (*one.policy.loaded.notes, *one.policy.loaded.remarks)}
         remarks = [found for one in checked for found in one.report.remarks]
         remarks += [finding(note, lines) for note in config.notes if note not in of_loading]
-        self._remarks = list(dict.fromkeys(remarks))
+        if not errors:
+            remarks += [finding(note, lines) for note in start_notes(config)]
+        self._remarks = [remark for remark in dict.fromkeys(remarks) if remark not in self.findings]
         self._lines = lines
         wants_strict = strict or any(one.policy.loaded.settings.strict for one in checked)
         self.starts = not errors and not (wants_strict and self.findings)

@@ -140,11 +140,16 @@ def _source(options: Namespace) -> PolicySource:
     return policy
 
 
-def _own_source(options: Namespace) -> tuple[PolicySource, str]:
-    """The table `[policy]`, and the name of who has started this, which then has the rights of the folder's owner."""
+def _own_source(options: Namespace, changes: str = "") -> tuple[PolicySource, str]:
+    """The table `[policy]`, and the name of who has started this, which then has the rights of the folder's owner.
+
+    `changes` is the verb that changes something. Raises UserError for who may not do that.
+    """
     policy = _source(options)
     if options.config is not None:
         return policy, _as_owner(policy.folder)
+    if changes and os.geteuid() != 0:
+        raise UserError("only root changes the policy of this machine", f"as root: hookproxy policy {changes}")
     from ..trust.managed_files import resolved
 
     with suppress(FileNotFoundError), resolved(policy.folder):  # nobody else can put something else in its place
@@ -181,7 +186,7 @@ def _update(options: Namespace) -> int:
 
     from ..bundles.update import refresh
 
-    policy, _ = _own_source(options)
+    policy, _ = _own_source(options, changes="update")
     taken = anyio.run(refresh, policy, _try(options), os.environ)
     if taken is not None:
         show_line(f"version {taken.version} of {taken.ring} is in force, until {taken.expires}")
@@ -232,7 +237,7 @@ def _name_of(uid: int) -> str:
 def _rollback(options: Namespace) -> int:
     from ..bundles.update import roll_back
 
-    policy, by = _own_source(options)
+    policy, by = _own_source(options, changes="rollback")
     before, older = roll_back(policy, options.version, by, _try(options))
     show_line(f"version {older.version} of {older.ring} is in force, and no longer version {before.version}")
     show_line("it stays until a newer version comes, or until: hookproxy policy resume")
@@ -242,7 +247,7 @@ def _rollback(options: Namespace) -> int:
 def _resume(options: Namespace) -> int:
     from ..bundles.update import resume
 
-    policy, by = _own_source(options)
+    policy, by = _own_source(options, changes="resume")
     newest = resume(policy, by, _try(options))
     show_line("nothing was rolled back" if newest is None else f"version {newest.version} is in force again")
     return 0

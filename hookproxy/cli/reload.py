@@ -9,7 +9,8 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from . import connect
+from ..gateway.admin_messages import VERSION, Request
+from . import administration, connect
 from .common import show_line
 from .options import Parser
 
@@ -20,6 +21,10 @@ def main(arguments: Sequence[str]) -> int:
     """Ask the gateway to read its configuration again. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
     path = options.socket or os.environ.get("HOOKPROXY_SOCKET") or connect.DEFAULT_SOCKET
+    if os.path.exists(place := administration.place_of(options.socket)) and (place == path or not os.path.exists(path)):
+        for sentence in administration.ask(Request(VERSION, "reload"), place).says:
+            show_line(sentence)
+        return 0
     gateway = connect.open_socket(path)
     connect.ask(gateway, ["reload"])
     text = b""
@@ -35,8 +40,8 @@ def build_parser() -> Parser:
     parser = Parser(
         "reload",
         "Let a gateway read its configuration again: it applies to new calls, and no call is lost. A configuration "
-        "that cannot be used is refused, and the old one stays in force. Only root and the account of the gateway may "
-        "do this.",
+        "that cannot be used is refused, and the old one stays in force. Only root, the account of the gateway and its "
+        "operators may do this.",
     )
     parser.add_argument(
         "--socket",

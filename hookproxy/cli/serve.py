@@ -15,7 +15,8 @@ from ..checks.startup_notes import with_lines
 from ..config.gateway import load_gateway
 from ..config.gateway_models import INSTANCE_NAME
 from ..gateway import server_process, service_manager
-from ..gateway.http_listeners import http_addresses, listen, probes_address, tls_context
+from ..gateway.http_listeners import listen_at_all as http_listeners_of
+from ..gateway.http_listeners import listen_for_probes, tls_context
 from ..gateway.log import GatewayLog
 from ..gateway.start_checks import check_listening, check_policy
 from ..gateway.start_problems import start_problems
@@ -50,16 +51,15 @@ def main(arguments: Sequence[str]) -> int:
 
     config = load()
     inherited_state.reset()
-    report = GatewayLog(as_json=config.gateway.log == "json")
+    report = GatewayLog(as_json=config.gateway.log == "json", instance=config.gateway.instance)
     for note in (*config.notes, *_passing(config)):
         report(with_lines(note))
     check_listening(config)
-    web, tls = http_addresses(config), tls_context(config)
+    tls = tls_context(config)
     unix_listeners, inherited = _listeners(config)
     folder = state_folder(os.environ, os.path.expanduser("~"))
     admin = listen_for_administrators(config, unix_listeners, folder, report)
-    http_listeners = [(address, listen(address)) for address in web]
-    probes = listen(probe_address) if (probe_address := probes_address(config)) is not None else None
+    http_listeners, probes = list(http_listeners_of(config)), listen_for_probes(config)
 
     try:
         from ..gateway.serve import Listening, serve

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
+from ..checks.idle_rules import known_tools as tools_of_preset
 from ..jsonrpc import raw_json
 from ..model.errors import UserError, file_hint
 from ..model.hooks import Tool
@@ -47,16 +48,8 @@ def known_tools(policy: OfflinePolicy, file: str | None, command: Sequence[str])
 
         listed = run_until_done(partial(list_tools, command, os.environ, on_slow=lambda _seconds: None))
         return KnownTools(listed.tools, True, tuple(command), listed.server_info)
-    names = dict.fromkeys([*_of_preset(command), *_of_configuration(policy)])
+    names = dict.fromkeys([*tools_of_preset(command), *_of_configuration(policy)])
     return KnownTools(tuple(map(Tool, names)), False, tuple(command))
-
-
-def _of_preset(command: Sequence[str]) -> Iterator[str]:
-    from ..policy.presets import PRESETS, preset_for
-
-    if command and (name := preset_for(command, "")):
-        yield from (alias.tool for alias in PRESETS[name].tools)
-        yield from PRESETS[name].others
 
 
 def _of_configuration(policy: OfflinePolicy) -> Iterator[str]:

@@ -42,6 +42,7 @@ from .common import load_named, show, tell, working_directory
 from .layout import new_page
 from .options import HOOK_OPTIONS, Parser
 
+_GATEWAY_FORM: Final = "write https://HOST[:PORT]"
 _MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
 _DEFAULT_GATEWAY: Final = "unix:"  # as in gateway.toml, without a path: where `connect` finds it
 _MODULE: Final = ("-P", "-m", PROGRAM)  # -P: never import a folder of that name in the agent's working directory
@@ -121,7 +122,9 @@ def _gateway(where: str, from_caller: bool) -> Gateway:
         try:
             parse(where, allow_http=False)
         except UserError as error:
-            raise UserError(f"--gateway: {error.message.removeprefix('--url ')}", "write https://HOST[:PORT]") from None
+            raise UserError(f"--gateway: {error.message.removeprefix('--url ')}", _GATEWAY_FORM) from None
+        if "?" in where or "#" in where:
+            raise UserError(f"--gateway {where}: this is not the address of a gateway", _GATEWAY_FORM)
         return Gateway(url=where)
     path = os.path.expanduser(where.removeprefix("unix:"))
     if path and not os.path.isabs(path):

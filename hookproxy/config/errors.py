@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final, get_args
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
 from ..model.settings import FORMER_KEYS
-from ..sandbox.table import SIZE
+from ..model.sizes import SIZE
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic_core import ErrorDetails
 
+_MOST_SHOWN: Final = 60  # characters of a value in a message of one line
 _HEADER: Final = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
 _KEY: Final = re.compile(r"\s*([\w\-.\"' \t]+?)\s*=")
 
@@ -29,8 +30,10 @@ def toml_error(path: str, text: str, message: str) -> ConfigError:
     reason, _, position = message.partition(" (at ")
     line = re.search(r"line (\d+)", position)
     number = int(line[1]) if line else text.count("\n") + 1  # otherwise the message says "at end of document"
-    hint = "put strings in quotes" if reason == "Invalid value" else f"correct line {number}"
-    return ConfigError(f"{path}:{number}", f"not TOML: {_lower(reason)}", hint)
+    from .toml_repairs import toml_repair  # only for errors
+
+    problem, repair = toml_repair(path, text, number, reason)
+    return ConfigError(f"{path}:{number}", f"not TOML: {problem}", repair)
 
 
 def validation_error(path: str, text: str, error: ErrorDetails, model: type[BaseModel]) -> ConfigError:
@@ -40,6 +43,8 @@ def validation_error(path: str, text: str, error: ErrorDetails, model: type[Base
     where = f"{path}:{line}" if line else path
     key = ".".join(str(part) if isinstance(part, str) else f"[{part}]" for part in at).replace(".[", "[")
     if kind == "extra_forbidden":
+        if (elsewhere := _where_it_belongs(at, model)) and at not in _KEYS_OF_GATEWAYS:
+            return ConfigError(where, f"{key}: unknown key", elsewhere)
         if at in _KEYS_OF_GATEWAYS:
             hint = "only a gateway's file has it, which `hookproxy serve --config FILE` reads"
             return ConfigError(where, f"{key}: unknown key", hint)
@@ -48,12 +53,61 @@ def validation_error(path: str, text: str, error: ErrorDetails, model: type[Base
     if kind == "list_type" and isinstance(error["input"], dict):
         return ConfigError(where, f"{key}: must be an array of tables", f"write [[{key}]]")
     if kind == "missing":
-        return ConfigError(where, f"{key} is missing", f"add {at[-1]} = …; {_schema_verb(model)} shows what it may be")
+        example = _EXAMPLES_OF_KEYS.get(str(at[-1]), "…")
+        return ConfigError(where, f"{key} is missing", f"add {at[-1]} = {example}; {_schema_verb(model)} shows more")
     if kind == "string_pattern_mismatch" and at[-1] == "[key]":
-        problem = f"{'.'.join(map(str, at[:-2]))}: {str(at[-2])!r} is not a valid name"
-        return ConfigError(where, problem, f"it must match {error['ctx']['pattern']}")
+        table, name = ".".join(map(str, at[:-2])), str(at[-2])
+        valid = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).lstrip("_.-")[:64] or "NAME"
+        hint = f"use letters, digits and _ . -, at most 64: [{table}.{valid}]"
+        return ConfigError(where, f"{table}: {name!r} is not a valid name", hint)
+    return ConfigError(where, f"{key}: {_problem(error)}", _example(at, error, model))
+
+
+def _problem(error: ErrorDetails) -> str:
+    """What is wrong with a value, in words."""
+    kind = error["type"]
+    if kind in ("too_short", "string_too_short"):
+        return "is empty"
+    if kind == "string_pattern_mismatch" and error["ctx"]["pattern"] == "^file:.":
+        return "is a secret, which must not stand here but in a file"
+    if kind == "string_pattern_mismatch":
+        return f"{str(error['input'])[:_MOST_SHOWN]!r} is not of the form that it must have"
     message = error["msg"].removeprefix("Input ").replace("should be a valid ", "should be a ")
-    return ConfigError(where, f"{key}: {_lower(message)}", _example(str(at[-1]), error, model))
+    return _lower(message.replace("should be a integer", "should be an integer"))
+
+
+def _where_it_belongs(at: Sequence[str | int], model: type[BaseModel]) -> str:
+    """The repair for a key that the file has, but in another table; empty if it has none of this name."""
+    name, here = str(at[-1]), ".".join(part for part in at[:-1] if isinstance(part, str))
+    if not here:
+        inside = [f"[{table}]" for table in _tables(model) if name in _keys_of(table, model)]
+        return f"it is a key of {' and of '.join(inside)}: write it below that line" if inside else ""
+    if name in _keys_of("", model):
+        of_table = "" if isinstance(at[-2], str) else "["
+        return f"it is a key of the whole file: move it above [{of_table}{here}], before the first line with brackets"
+    inside = [f"[{table}]" for table in _tables(model) if table != here and name in _keys_of(table, model)]
+    if "servers" in at[:1] and (others := [table for table in inside if table != f"[{here}]"]):
+        return f"it is a key of {' and of '.join(others)}: move it there"
+    return f"it is a key of {' and of '.join(inside)}: move it there" if inside else ""
+
+
+def _tables(model: type[BaseModel]) -> list[str]:
+    """The names of the tables of a whole file."""
+    return [name for name in model.model_fields if _table_of(model, name) is not None]
+
+
+def _keys_of(table: str, model: type[BaseModel]) -> list[str]:
+    """The keys of a table of the file; of the file itself if the name is empty."""
+    inner = _table_of(model, table) if table else model
+    return [] if inner is None else [field.alias or name for name, field in inner.model_fields.items()]
+
+
+def _table_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
+    """The model of a table that is the value of a key, not an item of a list or a dictionary."""
+    from pydantic import BaseModel  # it is imported already: the error comes from it
+
+    annotation = model.model_fields[name].annotation if name in model.model_fields else None
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 
 def _schema_verb(model: type[BaseModel]) -> str:
@@ -66,34 +120,92 @@ _EXAMPLES: Final = {
     "string_type": '"…"',
     "bool_type": "true or false",
     "bool_parsing": "true or false",
-    "int_type": "a number without quotes",
-    "int_parsing": "a number without quotes",
-    "float_type": "a number without quotes",
+    "int_type": "100",
+    "int_parsing": "100",
+    "int_from_float": "100",
+    "float_type": "100",
+    "float_parsing": "100",
     "dict_type": '{ name = "…" }',
 }
 """An example of a valid value, by the type of the error."""
 
 
 _EXAMPLES_OF_PATTERNS: Final = {
-    SIZE: '"1GiB"',
-    "^file:.": '"file:/etc/hookproxy/NAME"',
+    SIZE.replace(r"\Z", "$"): '"1GiB"',  # as pydantic has it
+    "^file:.": '"file:/etc/hookproxy/{key}"',
     "^http://": '"http://127.0.0.1:9090"',
     "^https?://[^/]": '"https://collector.example.com:4318"',
     "^(redis|rediss|unix)://.": '"redis://127.0.0.1:6379/0"',
+    "^0?[0-7]{3}$": '"0660"',
+    r"^[A-Za-z0-9_\-]{1,32}$": '"gateway-1"',
 }
 """An example of a valid value, by the pattern that it must match."""
 
+_EXAMPLES_OF_KEYS: Final = {
+    "calls": "100",
+    "certificate": '"cert.pem"',
+    "file": '".claude/settings.json"',
+    "issuer": '"https://idp.example.com"',
+    "key": '"key.pem"',
+    "per": '"minute"',
+    "tool": '"search_*"',
+    "url": '"https://mcp.example.com/mcp"',
+    "users": '["@developers"]',
+}
+"""An example of a value for each key that a table must have."""
 
-def _example(key: str, error: ErrorDetails, model: type[BaseModel]) -> str:
-    if error["type"] == "literal_error":
+_BOUNDS: Final = {
+    "greater_than_equal": ("ge", "or more"),
+    "greater_than": ("gt", "and more"),
+    "less_than_equal": ("le", "or less"),
+    "less_than": ("lt", "and less"),
+}
+"""The member of an error about a bound, and what is said of it."""
+
+
+def _example(at: Sequence[str | int], error: ErrorDetails, model: type[BaseModel]) -> str:
+    """A repair: how the key may be written."""
+    kind, value = error["type"], error["input"]
+    key = next((part for part in reversed(at) if isinstance(part, str)), "")
+    if kind in ("literal_error", "enum"):
         choices = re.findall("'([^']*)'", error["ctx"]["expected"])
-        near = suggestion(str(error["input"]), choices) if choices else ""
+        near = suggestion(str(value), choices) if choices else ""
         return near or f"write {key} = {error['ctx']['expected'].partition(' or ')[0].partition(', ')[0]}"
-    if error["type"] in _EXAMPLES:
-        return f"write {key} = {_EXAMPLES[error['type']]}"
-    if error["type"] == "string_pattern_mismatch" and (example := _EXAMPLES_OF_PATTERNS.get(error["ctx"]["pattern"])):
-        return f"write {key} = {example}"
+    if kind == "list_type" and isinstance(value, str):
+        return f"write {key} = {_as_list(key, value)}"
+    if kind == "string_type" and type(value) in (int, float):
+        return f'write {key} = "{value}"'
+    if kind in _EXAMPLES:
+        return f"write {key} = {_default(at, model) or _EXAMPLES[kind]}"
+    if kind in _BOUNDS:
+        bound, more = _BOUNDS[kind]
+        return f"write {key} = {error['ctx'][bound]:.15g} {more}"
+    if kind in ("too_short", "string_too_short"):
+        example = _EXAMPLES_OF_KEYS.get(key)
+        return f"write {key} = {example}" if example else f"write something, or remove {'it' * (key != at[-1]) or key}"
+    if kind == "string_pattern_mismatch" and (example := _EXAMPLES_OF_PATTERNS.get(error["ctx"]["pattern"])):
+        return f"write {key} = {example.format(key=key) if '{key}' in example else example}"
     return f"{_schema_verb(model)} shows what {key} may be"
+
+
+def _as_list(key: str, text: str) -> str:
+    """A text as the list that was meant: a command line word by word."""
+    import json
+    import shlex
+
+    try:
+        words = shlex.split(text) if key in ("command", "argv") else [text]
+    except ValueError:  # a quote that is not closed
+        words = [text]
+    return json.dumps(words, ensure_ascii=False)
+
+
+def _default(at: Sequence[str | int], model: type[BaseModel]) -> str:
+    """The default number of a key; empty if it has none."""
+    name, table = at[-1], _model_around(at, model)
+    field = next((field for own, field in table.model_fields.items() if (field.alias or own) == name), None)
+    value = field.default if field is not None else None
+    return f"{value:g}" if isinstance(value, float) else str(value) if type(value) is int else ""
 
 
 def _hint(key: str, known: list[str]) -> str:
@@ -106,6 +218,11 @@ def _lower(sentence: str) -> str:
 
 def _known_keys(at: Sequence[str | int], model: type[BaseModel]) -> list[str]:
     """The valid keys of the table that contains an unknown one."""
+    return [field.alias or name for name, field in _model_around(at, model).model_fields.items()]
+
+
+def _model_around(at: Sequence[str | int], model: type[BaseModel]) -> type[BaseModel]:
+    """The model of the table that contains a key."""
     from pydantic import BaseModel  # it is imported already: the error comes from it
 
     table = model
@@ -114,7 +231,7 @@ def _known_keys(at: Sequence[str | int], model: type[BaseModel]) -> list[str]:
             annotation = table.model_fields[part].annotation
             types = [inner for inner in (annotation, *get_args(annotation)) if isinstance(inner, type)]
             table = next((inner for inner in types if issubclass(inner, BaseModel)), table)
-    return [field.alias or name for name, field in table.model_fields.items()]
+    return table
 
 
 def line_of(text: str, at: Sequence[str | int]) -> int | None:

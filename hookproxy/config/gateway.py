@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -17,17 +17,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..model.env_references import REFERENCE
-from ..model.errors import ConfigError
+from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
 from ..model.principal import Principal
 from ..model.settings import OnAsk, OnFailure, Settings
+from ..policy.bounds import Bound
 from ..processes import service
+from ..processes.process_tree import available_memory
 from ..protocol.request_state import SealKey
 from ..sandbox.installation import Surroundings
 from ..sandbox.table import Sandbox
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
+from .gateway_limits import bounds, check_limits, with_people
 from .gateway_models import GatewayFile, GatewayTable, Roles, ServerTable, UserRules
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile
@@ -115,6 +118,14 @@ class GatewayServer(Struct, frozen=True):
     def settings_for(self, principal: Principal) -> Settings:
         """The settings of a session of this user."""
         settings = self.loaded.settings
+        if any(limit.users or limit.servers for limit in settings.limits):
+            mine = (
+                limit
+                for limit in settings.limits
+                if (not limit.users or principal.may_be_among(limit.users))
+                and (not limit.servers or self.name in limit.servers)
+            )
+            settings = replace(settings, limits=tuple(mine))
         for rules, places in self.rules_for_users:
             if principal.may_be_among(rules.users):
                 allow = rules.allow if principal.is_among(rules.users) else ()
@@ -134,6 +145,8 @@ class GatewayConfig(Struct, frozen=True):
     path: str
     gateway: GatewayTable
     servers: Mapping[str, GatewayServer]
+    bounds: tuple[Bound, ...]
+    """What users may have at a time."""
     roles: Roles
     people: tuple[tuple[str, str], ...]
     """Each name of a user or a group, the latter with `@` in front, and the key in the file that has it."""
@@ -169,10 +182,12 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)
     people = [*_check_roles(file.roles, path), *check_permission_rules_for_users(file.permissions, path, ())]
+    people += check_limits(file, path, text)
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
-    for_all = check_programs(layer_of(file, tables, path, text, file_context), hook_environ, _ownership())
+    layer = with_people(layer_of(file, tables, path, text, file_context), file.limits)
+    for_all = check_programs(layer, hook_environ, _ownership())
     rules_for_all = tuple(rules_for_users(file.permissions, path, text, ()))
     source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
     people += bundle.people if bundle is not None else ()
@@ -180,7 +195,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     for name, table in file.servers.items():
         within = ("servers", name)
         people += _check_server(table, path, text, within)
-        layer = layer_of(table, _tables_of(tables, name), path, text, file_context, within)
+        layer = with_people(layer_of(table, _tables_of(tables, name), path, text, file_context, within), table.limits)
         layer = check_programs(layer, hook_environ, _ownership())
         rules = (*rules_for_all, *rules_for_users(table.permissions, path, text, within))
         signed = None if bundle is None else bundle.for_server(name)
@@ -215,12 +230,13 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         path,
         file.gateway,
         servers,
+        tuple(bounds(file, available_memory)),
         file.roles,
         tuple(people),
         tuple(_seal_keys(file.gateway, path, environ)),
         version_of(parts),
         _policy_version(path, tables, parts),
-        (*notes, *_notes_about_sharing(file.gateway)),
+        (*notes, *_notes_about_sharing(file.gateway), *_notes_about_probes(file.gateway)),
         source,
         None if bundle is None else bundle.bundle,
         "" if bundle is None else bundle.closed,
@@ -295,6 +311,16 @@ def _signed_policy(
 def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
     paths = {name: os.path.join(folder, one) for name in ("ca", "cert", "key") if (one := getattr(table, name))}
     return replace(table, **paths)
+
+
+@contextmanager
+def about_key(path: str, key: str) -> Iterator[None]:
+    """Whatever is wrong in this block is wrong with this key of the file at this path. Raises ConfigError."""
+    try:
+        yield
+    except UserError as problem:
+        message = problem.message if problem.message.startswith("gateway.") else f"{key}: {problem.message}"
+        raise ConfigError(path, message, problem.hint) from None
 
 
 def check_folder(path: str) -> None:
@@ -386,6 +412,15 @@ def _with_secret_paths(gateway: GatewayTable, path: str, environ: Mapping[str, s
     return replace(gateway, store=replace(store, password=password))
 
 
+def _notes_about_probes(gateway: GatewayTable) -> Iterator[str]:
+    """What nobody can ask."""
+    if gateway.trusted_proxies and gateway.probes is None:
+        yield (
+            "gateway.trusted_proxies without gateway.probes: nobody can ask /healthz, /readyz and /metrics, because "
+            "behind a proxy everybody comes from the same address"
+        )
+
+
 def _notes_about_sharing(gateway: GatewayTable) -> Iterator[str]:
     """What is not shared although something else is."""
     if gateway.seal_keys and gateway.store is None:
@@ -427,7 +462,7 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
         raise ConfigError(where, f"{key} runs as the user, who would get what only the gateway must have", hint)
     if table.headers and table.url is None:
         raise ConfigError(where, f"{key}.headers are for a server with a url", "use env or credentials")
-    _check_headers(table, where, key)
+    _check_headers(table, path, text, within)
     for name, given in (("user", table.user is not None), ("share", table.share != "session")):
         if given and table.command is None:
             raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
@@ -460,12 +495,14 @@ def _root(root: str, path: str, text: str, place: tuple[str | int, ...]) -> tupl
     return f"file://{quote(folder)}", os.path.basename(folder) or folder
 
 
-def _check_headers(table: ServerTable, where: str, key: str) -> None:
+def _check_headers(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> None:
     """Raise ConfigError for a header that refers to a credential that is not there."""
+    key = ".".join(within)
     for name, value in table.headers.items():
         for credential in REFERENCE.findall(value):
             if credential not in table.credentials:
-                hint = f'add {key}.credentials = {{ {credential} = "file:…" }}'
+                where = f"{path}:{line}" if (line := line_of(text, (*within, "headers", name))) else path
+                hint = f'below [{key}], add credentials = {{ {credential} = "file:/etc/hookproxy/{credential}" }}'
                 raise ConfigError(where, f"{key}.headers.{name} needs the credential {credential}", hint)
 
 

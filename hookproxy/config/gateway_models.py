@@ -7,8 +7,9 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
-from ..sandbox.table import MEMORY, PROCESSES, SIZE
-from .models import MIN_MESSAGE_BYTES, ConfigFile, Permissions, Table
+from ..model.sizes import SIZE
+from ..sandbox.table import MEMORY, PROCESSES
+from .models import MAX_CALLS, MIN_MESSAGE_BYTES, ConfigFile, Permissions, Table
 
 _Text = Annotated[str, Meta(min_length=1)]
 
@@ -136,6 +137,57 @@ class SandboxTable(Table, frozen=True):
     """How many processes and threads it may have."""
 
 
+_Size = Annotated[str, Meta(pattern=SIZE)]
+
+
+class GatewayLimit(Table, frozen=True):
+    """`[[limits]]` of a gateway: how many calls are allowed in a period, or how many sessions and how much memory at a
+    time. It holds for each user alone, and for calls at each server alone.
+    """
+
+    users: list[_Text] = field(default_factory=list)
+    """Whom it is about: names of users, and names of groups with `@` in front. Default: everybody."""
+    servers: list[_Text] = field(default_factory=list)
+    """The servers that it is about, by name; not in `[[servers.NAME.limits]]`, which are about that server. Default:
+    all.
+    """
+    together: bool = False
+    """true: all these users count together, and not each one alone."""
+    tool: _Text | None = None
+    """For `calls`: a glob over tool names. The calls of all matching tools are counted together. Default: all tools."""
+    calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)] | None = None
+    """How many calls may be forwarded in the period `per`. Calls that hooks or rules refuse do not count."""
+    per: Literal["second", "minute", "hour", "day", "session"] | None = None
+    """The length of the period, which may start at any time."""
+    sessions: Annotated[int, Meta(ge=1)] | None = None
+    """How many sessions may be open at a time, at all these servers together. It holds beside `[gateway.per_user]`."""
+    memory: _Size | None = None
+    """How much memory the processes of all these servers may use, as in `[gateway.per_user]`."""
+
+
+class PerUser(Table, frozen=True):
+    """What one user may have at a time, at all servers together. `[[limits]]` say more of some users and servers."""
+
+    sessions: Annotated[int, Meta(ge=1)] | None = None
+    """How many sessions. Default: 32, which is more than an agent with many servers and subagents opens."""
+    memory: _Size = "2GiB"
+    """How much memory the processes of the user's servers may use, with all that they start. What they share is counted
+    in proportion. Nothing is started beyond it, and where servers grow beyond it, the process that has grown most is
+    ended. Servers with `share = "all"`, `url` or `from_caller` do not count.
+    """
+
+
+class Total(Table, frozen=True):
+    """What all users together may have at a time."""
+
+    sessions: Annotated[int, Meta(ge=1)] = 1024
+    """How many sessions."""
+    memory: _Size | None = None
+    """How much memory the processes of all servers may use. Default: three quarters of what the gateway's service may
+    use (`MemoryMax=`), or of the machine's.
+    """
+
+
 class GatewayTable(Table, frozen=True):
     """Where the gateway listens, and its limits."""
 
@@ -153,8 +205,8 @@ class GatewayTable(Table, frozen=True):
     admin_socket: Annotated[str, Meta(pattern=r"^/.")] | None = None
     """The path of the Unix socket for `hookproxy sessions`, `users`, `reload`, and for consoles and the audit with
     --gateway. The kernel says who connects there, and `[roles]` what they may do. Default: beside the first Unix socket
-    of `listen`, such as /run/hookproxy/mcp-admin.sock; without one, mcp-admin.sock in $RUNTIME_DIRECTORY or in the
-    state folder.
+    of `listen`, such as /run/hookproxy/mcp-admin.sock; without one, mcp-admin.sock in $RUNTIME_DIRECTORY, or else
+    in the folder `admin` of the state folder, which only the gateway's account and root can enter.
     """
     hooks_user: _Text | None = None
     """The account that hooks run as, with its groups and its HOME. The gateway must run as root for it, and the account
@@ -165,10 +217,17 @@ class GatewayTable(Table, frozen=True):
     """What keeps the processes of servers apart from the gateway: bubblewrap, or else Landlock. Default: the first of
     these that works here. If none does, a gateway that starts servers in a sandbox does not start.
     """
-    max_sessions_per_user: Annotated[int, Meta(ge=1)] = 256
-    """How many sessions one user may have open at a time, at all servers together. A further one is refused. 256 are
-    more than an agent with many servers and subagents opens, and keep one user from using up the processes of all.
+    per_user: PerUser = field(default_factory=PerUser)
+    """How many sessions one user may have, and how much memory."""
+    total: Total = field(default_factory=Total)
+    """The same for all users together."""
+    queue_seconds: Annotated[float, Meta(ge=0, le=600)] = 10.0
+    """How long a session may wait for room where a user, a server or the gateway has as many sessions, or uses as much
+    memory, as it may. Then it is refused, over HTTP with the status 429, or 503 where all users together have too much.
+    A session over HTTP that its user has not used for 30 seconds makes room for the user's next one.
     """
+    max_sessions_per_user: Annotated[int, Meta(ge=1)] | None = None
+    """The older name of `sessions` in `[gateway.per_user]`."""
     max_requests: Annotated[int, Meta(ge=1)] = 256
     """How many requests of one user over HTTP may be in flight, at all servers together. A further one is refused with
     the status 429. Over the Unix socket, too, as many calls may wait for hooks, for a person, or for a response that
@@ -239,6 +298,8 @@ class ServerTable(ConfigFile, frozen=True):
 
     permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
     """Permission rules for this server, beside those for all servers."""
+    limits: list[GatewayLimit] = field(default_factory=list)  # type: ignore[assignment]  # it is only read
+    """Limits for this server, beside those for all servers."""
     command: Annotated[list[_Text], Meta(min_length=1)] | None = None
     """The server's command line: the program and its arguments. It is started without a shell."""
     url: _Text | None = None
@@ -284,7 +345,7 @@ class ServerTable(ConfigFile, frozen=True):
     idle_seconds: Annotated[float, Meta(ge=1)] = 900.0
     """How long a shared process without a session is kept, and how long a session over HTTP may be unused."""
     max_sessions: Annotated[int, Meta(ge=1)] = 1024
-    """How many sessions may be open at a time. A further one is refused."""
+    """How many sessions may be open at a time. A further one waits, and is refused after `gateway.queue_seconds`."""
     users: list[_Text] | None = field(default=None, name="allow")
     """Who may use the server: names of users, and names of groups with `@` in front. Default: everybody who may connect
     to the gateway.
@@ -316,6 +377,8 @@ class GatewayFile(ConfigFile, frozen=True):
 
     permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
     """Permission rules for all servers. They are applied to the final arguments, after every rewrite."""
+    limits: list[GatewayLimit] = field(default_factory=list)  # type: ignore[assignment]  # it is only read
+    """Limits for all servers."""
     gateway: GatewayTable = field(default_factory=GatewayTable)
     """Where the gateway listens, and its limits."""
     roles: Roles = field(default_factory=Roles)

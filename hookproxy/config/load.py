@@ -438,7 +438,7 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         "audit_chain_key_file": _chain_key_file(file, path, file_context),
         "agent_rules": (),  # those of the hook files are added where these are read
         "rule_places": validate.rule_places(file.permissions, path, text, (*within, "permissions")),
-        "aliases": validate.aliases(file, path),
+        "aliases": validate.aliases(file, path, within),
         "limits": validate.limits(file, path, text, within),
     }
     return replace(Settings(), **{**dict(_plain_values(file)), **converted})

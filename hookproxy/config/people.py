@@ -15,7 +15,7 @@ def check_people(names: Sequence[str], path: str, key: str) -> list[tuple[str, s
         name = text.removeprefix("@")
         if not name or name != name.strip() or "*" in name:
             for_all = "without the list it is for everybody"
-            if key.endswith(".users"):
+            if key.endswith(".users") and "limits[" not in key:
                 for_all = "rules for all are in [permissions]"
             elif key.startswith("roles."):
                 for_all = "a role is for people that it names"

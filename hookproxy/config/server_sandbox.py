@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 from ..audit.os_user import audit_path
 from ..live.registry import folder_of_runs
 from ..model.errors import ConfigError, UserError
+from ..model.sizes import size_in_bytes
 from ..processes import service
 from ..sandbox.folders import SYSTEM, is_within, overlaps, within_any
 from ..sandbox.installation import Surroundings
-from ..sandbox.table import Sandbox, size_in_bytes
+from ..sandbox.table import Sandbox
 from ..trust.scripts import files_of_hook
 from ..trust.sources import state_folder
 from .errors import line_of

@@ -35,6 +35,13 @@ def ask_fallback(settings: Settings) -> str:
     """What happens if a person should be asked and the agent cannot ask, in words, with the key that decides it."""
     if settings.on_ask in (OnAsk.DENY, OnAsk.ALLOW):
         return str(settings.on_ask)
+    if settings.approvers:
+        who = ", ".join(settings.approvers)
+        if settings.prompter and settings.on_ask is not OnAsk.CONSOLE:
+            return f"{settings.prompter[0]} asks (on_ask_fallback), and never the user's agent: roles.approver is {who}"
+        waits = settings.on_ask is OnAsk.CONSOLE or settings.console is ConsoleUse.ALWAYS
+        while_open = "" if waits else " while one is open, and else the call is refused"
+        return f"{who} on a console of the gateway{while_open}, and never who has asked for the call (roles.approver)"
     if settings.on_ask is OnAsk.CONSOLE:
         return "hookproxy console and hookproxy top ask"
     consoles = "hookproxy console or hookproxy top"

@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 # --- aliases ---
 
 
-def aliases(file: ConfigFile, path: str) -> tuple[Alias, ...]:
+def aliases(file: ConfigFile, path: str, within: Sequence[str | int] = ()) -> tuple[Alias, ...]:
     """The names by which hooks know tools, one alias for each tool. Raises ConfigError.
 
     Of several presets the last one counts; `[tools.X]` takes precedence over all of them. An empty table says that the
     tool has no other name, so it gets none by itself either.
     """
-    by_tool = {alias.tool: alias for alias in _preset_aliases(file.preset, path)} if file.preset else {}
+    by_tool = {alias.tool: alias for alias in _preset_aliases(file.preset, path, within)} if file.preset else {}
     for tool, table in file.tools.items():
-        by_tool[tool] = _alias(tool, table, f"{path}: tools.{tool}")
+        by_tool[tool] = _alias(tool, table, f"{path}: {dotted((*within, 'tools', tool))}")
     return tuple(by_tool.values())
 
 
-def _preset_aliases(names: list[str], path: str) -> Iterator[Alias]:
+def _preset_aliases(names: list[str], path: str, within: Sequence[str | int]) -> Iterator[Alias]:
     from ..policy.presets import PRESETS
 
     for name in names:
         if name not in PRESETS:
             hint = suggestion(name, PRESETS) or "docs/reference.md has the list of presets"
-            raise ConfigError(f"{path}: preset", f"there is no preset {name!r}", hint)
+            raise ConfigError(f"{path}: {dotted((*within, 'preset'))}", f"there is no preset {name!r}", hint)
         for alias in PRESETS[name].tools:
             other = (replace(alias, name="Edit", preset=name),) if alias.name == "MultiEdit" else ()
             yield replace(alias, preset=name, alternatives=other)
@@ -68,6 +68,8 @@ def limits(file: ConfigFile, path: str, text: str, within: Sequence[str | int] =
     """
     read = []
     for number, table in enumerate(file.limits):
+        if not table.calls:  # a gateway's, of sessions or memory
+            continue
         key = dotted((*within, "limits", number))
         read.append(_limit(table, key, path, _place(path, line_of(text, (*within, "limits", number)), key)))
     return tuple(read)
@@ -101,10 +103,10 @@ def _limit(table: LimitTable, key: str, path: str, place: str) -> Limit:
     from ..policy.rate_limits import HINT, tool_rule
 
     try:
-        tool_rule(table.tool)
+        tool_rule(table.tool or "*")
     except ValueError as problem:
         raise ConfigError(f"{path}: {key}.tool", str(problem), HINT) from None
-    return Limit(table.tool, table.calls, Per(table.per), key, place)
+    return Limit(table.tool or "*", table.calls, Per(table.per), key, place)
 
 
 # --- rules and patterns ---

@@ -18,6 +18,7 @@ import msgspec
 from .. import __version__
 from ..audit import os_user
 from ..audit.export import AuditReader, Batch, logs_request
+from ..jsonrpc.known_secrets import known_secrets
 from ..model.errors import UserError, printable
 from .secrets import read_secrets
 
@@ -58,6 +59,8 @@ class AuditExport:
         if table.token is not None:
             token = read_secrets({"gateway.audit_export.token": table.token})["gateway.audit_export.token"]
             self._headers["Authorization"] = f"Bearer {token}"
+            secrets = known_secrets([token])  # a collector may repeat it in an error
+            self._report = lambda text: report(secrets.removed_from(text))
         self._tls = _tls(os.path.join(os.path.dirname(config.path), table.ca) if table.ca else "")
         self._resource = {
             "service.name": "hookproxy",

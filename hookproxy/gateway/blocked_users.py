@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import time
 from typing import TYPE_CHECKING, Final
 
@@ -22,9 +23,10 @@ from msgspec import Struct
 from ..files.replace import replace_file
 from ..model.errors import ConfigError
 from ..model.principal import Principal
+from ..network.store_responses import MOST_VALUES
 from ..policy.shared_state import StoreUnavailable
 from ..processes import service
-from ..trust.managed_files import Ownership, read_owned
+from ..trust.managed_files import Ownership, read_owned, resolved
 from .sealed_values import SealedValues
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ class BlockedUsers:
         self._failure = ""
         self.on_change: Callable[[], None] = lambda: None
         """Called when somebody has been blocked."""
-        if path:
+        if path and self._is_safe():
             self._learn(self._read())
 
     def __bool__(self) -> bool:
@@ -135,11 +137,13 @@ class BlockedUsers:
             return
         try:
             await self._share_with(self._store)
-        except (StoreUnavailable, msgspec.MsgspecError):  # the store has reported it, or has something else there
+        except StoreUnavailable:  # the store has reported it
             return
 
     async def _share_with(self, store: Store) -> None:
-        members = msgspec.convert(await store.ask("SMEMBERS", self._key), set[bytes])
+        members = store.checked(frozenset[bytes], await store.ask("SMEMBERS", self._key))
+        if len(self._decisions) + len(members) > MOST_VALUES:  # such a store invents them
+            raise store.nonsense()
         there: dict[str, Decision] = {}
         superseded: list[bytes] = []
         for raw in members:
@@ -169,7 +173,7 @@ class BlockedUsers:
             return self._sealed.open(raw, Decision, _SEALED, self._key)
         try:
             return msgspec.json.decode(raw, type=Decision)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             return None
 
     def _learn(self, decisions: Iterable[Decision]) -> bool:
@@ -188,6 +192,23 @@ class BlockedUsers:
 
     # --- the file ---
 
+    def _is_safe(self) -> bool:
+        """Whether nobody else can put something in the place of the file. Else it is reported, and there is no file.
+
+        Raises ConfigError if there is one already.
+        """
+        try:
+            with suppress(FileNotFoundError), resolved(self._path, _ownership()):
+                pass
+        except ConfigError as problem:
+            if os.path.lexists(self._path):
+                raise
+            self._report(f"who is blocked is not kept over a restart: {problem.message} ({problem.hint})")
+            self._path = ""
+        except OSError:  # said when it is to be written
+            pass
+        return bool(self._path)
+
     def _signature_now(self) -> tuple[int, int] | None:
         try:
             state = os.stat(self._path)
@@ -198,11 +219,9 @@ class BlockedUsers:
     def _read(self) -> list[Decision]:
         """The decisions in the file. Raises ConfigError."""
         self._signature = self._signature_now()
-        account = service.own_account()
-        ownership = Ownership(frozenset({0, os.geteuid()}), account.name, "who is blocked", True)
         hint = "remove it: then nobody is blocked"
         try:
-            file = msgspec.json.decode(read_owned(self._path, ownership).data, type=_File)
+            file = msgspec.json.decode(read_owned(self._path, _ownership()).data, type=_File)
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as problem:
@@ -216,7 +235,7 @@ class BlockedUsers:
     def _write(self) -> str:
         """Write all decisions into the file. Returns why that is not possible, without a full stop."""
         if not self._path:
-            return "there is no state folder to remember it in (HOME, XDG_STATE_HOME)"
+            return "there is no safe state folder to remember it in (HOME, XDG_STATE_HOME)"
         oldest = time() - _FORGET_SECONDS
         users = [one for one in self._decisions.values() if one.blocked or one.at > oldest]
         try:
@@ -232,3 +251,7 @@ class BlockedUsers:
         if problem and problem != self._failure:
             self._report(problem)
         self._failure = problem
+
+
+def _ownership() -> Ownership:
+    return Ownership(frozenset({0, os.geteuid()}), service.own_account().name, "the names of blocked users", True)

@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from ..model.counts import counted
 from ..model.errors import UserError
 from ..model.hooks import Session
 from ..model.principal import GROUP_SIGN
@@ -25,22 +24,26 @@ from ..protocol.request_state import SharedStates, UsedHere
 from ..session.running_calls import OpenCalls
 from ..transports.accounts import Accounts
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
+from ..transports.long_messages import LongMessages
 from ..transports.user_load import UserLoad
 from . import server_process
 from .audit_health import AuditHealth
 from .blocked_users import BlockedUsers
+from .capacity import Capacity, Claim, Full
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
+from .pace import Pace
 from .roles import Rights, rights_of
 from .sealed_values import SealedValues
 from .secrets import secrets_of_if_any, secrets_redacted
+from .server_memory import ServerMemory
 from .session import GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
 from .store import Store, shared_of
 
 if TYPE_CHECKING:
     from ..audit.call_record import RefusedMessage
     from ..authorization.bearer_tokens import BearerTokens
-    from ..config.gateway import GatewayConfig
+    from ..config.gateway import GatewayConfig, GatewayServer
     from ..model.principal import Principal
     from ..protocol.request_state import RequestStates, SealKey, UsedTexts
     from ..session.live_feed import LiveFeed
@@ -58,9 +61,16 @@ _NO_TOOLS: Final = ParameterTable()
 class NotAdmitted(UserError):
     """A session that is not opened; `reason` is what HTTP calls it."""
 
-    def __init__(self, message: str, hint: str, reason: HTTPStatus) -> None:
+    def __init__(self, message: str, hint: str, reason: HTTPStatus, *, may_wait: bool = False) -> None:
+        """`may_wait`: there may be room soon."""
         super().__init__(message, hint)
         self.reason = reason
+        self.may_wait = may_wait
+
+
+def _no_room(full: Full) -> NotAdmitted:
+    status = HTTPStatus.SERVICE_UNAVAILABLE if full.bound.together else HTTPStatus.TOO_MANY_REQUESTS
+    return NotAdmitted(str(full), "end a session, or try later", status, may_wait=True)
 
 
 class Gateway:
@@ -75,6 +85,7 @@ class Gateway:
         self.accounts = Accounts(report, self._groups_of_rules)
         self.servers = servers
         self.metrics = Metrics()
+        self.metrics.instance = config.gateway.instance
         table, folder = config.gateway.store, os.path.dirname(config.path)
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
@@ -86,8 +97,17 @@ class Gateway:
         self.parameters: dict[str, ParameterTable] = {}
         """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()
+        self.memory = ServerMemory(report)
+        """What the processes of servers use."""
+        self.capacity = Capacity(config.bounds, self._expected_memory)
+        """How much room there is for further sessions."""
+        self.make_room: Callable[[Principal], None] = lambda _principal: None
+        """Ends a session of this user that nobody uses, if there is one: a further one needs its room."""
         self._open_calls = WeakValueDictionary[str, OpenCalls]()  # by user; the user's sessions keep them
         self._loads = WeakValueDictionary[str, UserLoad]()  # over Unix sockets, as above
+        self.long_messages = LongMessages(report)
+        self.pace = Pace()
+        """How much of the event loop's time longer messages of each user have taken."""
         self.spare = SpareDescriptors(0)
         """What administrators and probes get when no other descriptors are left: `serve` keeps some."""
         self.leaving = False
@@ -98,7 +118,7 @@ class Gateway:
         """Called when another configuration is in force, for whatever depends on it besides the sessions."""
         self.feed: LiveFeed | None = None
         """What consoles of the gateway's own account see; None: they see nothing."""
-        self.health = AuditHealth(report, self.metrics)
+        self.health = AuditHealth(report, self.metrics, instance=config.gateway.instance)
         """Whether the audit can be written."""
         self.health.watch(config.servers.values())
         self._report = report
@@ -113,19 +133,79 @@ class Gateway:
         return self._seal_keys
 
     def admit(
-        self, principal: Principal, server_name: str, caller_cwd: str = "", *, is_stateless: bool = False
+        self,
+        principal: Principal,
+        server_name: str,
+        caller_cwd: str = "",
+        *,
+        is_stateless: bool = False,
+        claim: Claim | None = None,
     ) -> GatewaySession:
         """A new session of this user at a server. Raises NotAdmitted if the user may not open one now.
 
-        Who may not use a server gets the same response as if it were not there.
+        Who may not use a server gets the same response as if it were not there. `claim` is the room that
+        `wait_for_room` has found.
         """
         try:
-            return self._admit(principal, server_name, caller_cwd, is_stateless)
-        except NotAdmitted:
-            self.metrics.refused_sessions[server_name if server_name in self.config.servers else OTHER] += 1
+            server = self._server_for(principal, server_name, is_stateless)
+            if claim is None:
+                claim = self._claim(principal, server_name)
+        except NotAdmitted as problem:
+            if not problem.may_wait:
+                self._count_refusal(server_name)
             raise
+        claim.is_used = True
+        identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
+        report = self._report.about(server_name, principal.name, identity.id[:_SHOWN_OF_ID])
+        open_calls = self._open_calls.setdefault(principal.id, OpenCalls(lambda: self.config.gateway.max_requests))
+        load = self._load_of(principal)
+        session = GatewaySession(identity, server, self.metrics, report, open_calls, load, self.feed)
+        session.on_end = partial(self.capacity.release, claim)
+        self.sessions.add(session)
+        return session
 
-    def _admit(self, principal: Principal, server_name: str, caller_cwd: str, is_stateless: bool) -> GatewaySession:
+    async def admit_when_room(self, principal: Principal, server_name: str, caller_cwd: str) -> GatewaySession:
+        """As `admit`, which waits until there is room. Raises NotAdmitted."""
+        try:
+            return self.admit(principal, server_name, caller_cwd)
+        except NotAdmitted as problem:
+            if not problem.may_wait:
+                raise
+        claim = await self.wait_for_room(principal, server_name)
+        try:
+            return self.admit(principal, server_name, caller_cwd, claim=claim)
+        finally:
+            if not claim.is_used:
+                self.capacity.release(claim)
+
+    async def wait_for_room(self, principal: Principal, server_name: str) -> Claim:
+        """Room for a session that `admit` has no room for, as soon as there is some. Raises NotAdmitted.
+
+        Whoever does not use it must release it (`capacity`).
+        """
+        try:
+            return await self.capacity.wait(principal, server_name, self.config.gateway.queue_seconds)
+        except Full as full:
+            self._count_refusal(server_name)
+            raise _no_room(full) from None
+
+    def _expected_memory(self, principal: Principal, server_name: str) -> int | None:
+        server = self.config.servers.get(server_name)
+        starts_a_process = server is not None and server.table.command is not None
+        return self.memory.expected(principal, server_name) if starts_a_process else None
+
+    def _claim(self, principal: Principal, server_name: str) -> Claim:
+        try:
+            return self.capacity.claim(principal, server_name)
+        except Full as full:
+            self.make_room(principal)
+            raise _no_room(full) from None
+
+    def _count_refusal(self, server_name: str) -> None:
+        self.metrics.refused_sessions[server_name if server_name in self.config.servers else OTHER] += 1
+
+    def _server_for(self, principal: Principal, server_name: str, is_stateless: bool) -> GatewayServer:
+        """The server of this name. Raises NotAdmitted."""
         if self.blocked.blocks(principal):
             raise NotAdmitted(BLOCKED, "ask the gateway's administrator", HTTPStatus.FORBIDDEN)
         if self.config.closed:
@@ -138,20 +218,7 @@ class Gateway:
             raise NotAdmitted(f"there is no server {shown} for {principal.name}", hint, HTTPStatus.NOT_FOUND)
         if self.draining and not is_stateless:
             raise NotAdmitted("the gateway is ending", "try again in a few seconds", HTTPStatus.SERVICE_UNAVAILABLE)
-        if sum(session.server.name == server_name for session in self.sessions) >= server.table.max_sessions:
-            problem = f"the server {server_name} has as many sessions as it may have"
-            raise NotAdmitted(problem, "end one, or try later", HTTPStatus.SERVICE_UNAVAILABLE)
-        most = self.config.gateway.max_sessions_per_user
-        if sum(session.identity.principal.id == principal.id for session in self.sessions) >= most:
-            problem = f"{principal.name} has {counted(most, 'session')}, and may not have more"
-            raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
-        identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
-        report = self._report.about(server_name, principal.name, identity.id[:_SHOWN_OF_ID])
-        open_calls = self._open_calls.setdefault(principal.id, OpenCalls(lambda: self.config.gateway.max_requests))
-        load = self._load_of(principal)
-        session = GatewaySession(identity, server, self.metrics, report, open_calls, load, self.feed)
-        self.sessions.add(session)
-        return session
+        return server
 
     def note_refusal(
         self, principal: Principal, server_name: str, session: GatewaySession | None, refused: RefusedMessage
@@ -198,8 +265,16 @@ class Gateway:
             if self.blocked.blocks(session.identity.principal):
                 session.end(BLOCKED)
 
+    def delay(self, user: str) -> float:
+        """Seconds that the next longer message of this user waits, while others use the gateway."""
+        others = any(session.identity.principal.id != user for session in self.sessions)
+        return self.pace.delay(user) if others else 0.0
+
     def metrics_text(self) -> str:
         """The metrics, for Prometheus."""
+        self.metrics.waiting_sessions = self.capacity.waiting
+        self.metrics.server_memory = self.memory.sizes()
+        self.metrics.ended_for_memory = self.memory.ended
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
         self.metrics.sandboxes = server_process.kinds(self.config)
@@ -240,13 +315,19 @@ class Gateway:
             session.report(secrets_of_if_any(session.server).removed_from(text))
             raise UserError("the gateway has failed", "its log says how") from None
         finally:
-            self.sessions.discard(session)
+            self.forget(session)
+
+    def forget(self, session: GatewaySession) -> None:
+        """A session has ended, or was not opened: others have its room."""
+        self.sessions.discard(session)
+        session.on_end()
 
     def change_policy(self, config: GatewayConfig) -> None:
         """Put another configuration into force, for new sessions and for new calls of open ones."""
         self.config = config
         self.accounts.forget()
         self._seal_keys = config.seal_keys or self._seal_keys
+        self.capacity.change(config.bounds)
         self.health.watch(config.servers.values())
         for session in list(self.sessions):
             user = session.identity.principal
@@ -257,6 +338,7 @@ class Gateway:
 
     def change_user(self, user: Principal) -> None:
         """Something else is known of a user than before: it holds for open sessions, too."""
+        self.capacity.change_user(user)
         for session in list(self.sessions):
             before = session.identity.principal
             if before.id != user.id or before == user:
@@ -265,6 +347,7 @@ class Gateway:
                 session.end("the session ends, because its account belongs to somebody else now")
             else:
                 self._change(session, partial(session.change_user, user))
+        self.end_blocked()  # the name may be known only now
 
     def _change(self, session: GatewaySession, change: Callable[[SessionPolicy], None]) -> None:
         """Change what holds for a session. One for which that is impossible ends."""
@@ -293,10 +376,10 @@ class Gateway:
         return SharedStates(lambda: self._seal_keys, owner, self._used)
 
     def _window(self, server: str, user: str, limit: Limit) -> Window:
-        """The calls that this limit has counted: of one session, or of all sessions of one user at this server."""
+        """The calls that this limit has counted: of one session, or of all those of one or all users at this server."""
         if limit.per is Per.SESSION:
             return Window(limit)
-        return self._windows.of((server, user), limit)
+        return self._windows.of((server, "" if limit.together else user), limit)
 
     async def drain(self, *, stateless: bool) -> None:
         """Let calls in flight end, and end sessions: of stateless requests, or those that are bound to this gateway.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ..model.errors import ConfigError
+from ..model.errors import ConfigError, UserError
 from ..processes import service, spawn
 from ..processes.process import SHELL
 from ..processes.short_command import exit_status
@@ -35,7 +35,10 @@ def use(config: GatewayConfig) -> None:
         if present is not None:
             raise _error(config, "was removed", "restart the gateway")
         return
-    account = service.account_named(name)
+    try:
+        account = service.account_named(name)
+    except UserError as unknown:
+        raise ConfigError(config.path, f"gateway.hooks_user: {unknown.message}", unknown.hint) from None
     if present is not None and account.uid != present.uid:
         raise _error(config, f"names another account than {present.name}", "restart the gateway")
     problem, hint = service.why_not_as_others()

@@ -14,6 +14,7 @@ from http import HTTPStatus
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
+import anyio
 from msgspec import Struct
 
 from ..audit.call_record import RefusedMessage
@@ -45,7 +46,6 @@ from ..transports.http.agent_requests import (
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.peers import network_of
 from ..transports.http.stateless_channel import StatelessChannel
-from ..transports.long_messages import LongMessages
 from ..transports.user_load import UserLoad
 from . import probes
 from .gateway import BLOCKED, NotAdmitted
@@ -55,15 +55,17 @@ from .open_streams import OpenStreams
 from .refusal_log import RefusalLog
 from .session import GatewaySession, new_session_id
 from .unused_sessions import UnusedSessions
+from .waiting_requests import LONGEST, WaitingRequests
 
 if TYPE_CHECKING:
     import socket
 
-    import anyio.abc
+    from anyio.abc import TaskGroup
 
     from ..session.proxy import Report
     from ..transports.http.request_reader import HeadNotes, Peer, Request
-    from ..transports.http.responder import Responder
+    from ..transports.http.responder import Headers, Responder
+    from .capacity import Claim
     from .gateway import Gateway
     from .http_listeners import HttpAddress
 
@@ -77,8 +79,12 @@ _TOO_MANY_CONNECTIONS: Final = "Too many connections are open. Use those that ar
 _UNREAD: Final = "Too much waits that your agents do not read. Read the responses to earlier requests first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
+_MOST_PAGES: Final = 256  # pages of users that are kept: each takes 10 KB and, with many servers, 20 ms to make
 _PAGES: Final = (b"/", b"/servers")
 """The landing page, and the same for programs: `landing`, which is imported when somebody asks for it."""
+_UNUSED_SECONDS: Final = 30.0
+"""After which a session that is not used makes room for another one of its user: an agent that lives comes back before,
+or opens it again when it reads that it is gone."""
 
 
 class _NotServed(Exception):
@@ -140,6 +146,8 @@ class _Servers:
         self._addresses = addresses
         self._rules_of: tuple[object, Rules] | None = None
         self._resources: dict[str, ProtectedResource] = {}
+        self._pages_of: object = None
+        self._pages: dict[tuple[Principal, bool], tuple[Headers, bytes]] = {}
         for name in gateway.config.servers:  # a scope or an address that cannot be in a header is an error now
             self.resource(name)
 
@@ -179,6 +187,17 @@ class _Servers:
             self._resources[name] = resource
         return resource
 
+    def page_for(self, user: Principal, accept: bytes) -> tuple[Headers, bytes]:
+        """What there is for this user, in the form that the request accepts. It is made once for each policy."""
+        from . import landing
+
+        config, html = self._gateway.config, landing.wants_html(accept)
+        if self._pages_of is not config or len(self._pages) >= _MOST_PAGES:
+            self._pages_of, self._pages = config, {}
+        if (page := self._pages.get((user, html))) is None:
+            page = self._pages[user, html] = landing.respond(config, self.address, user, html=html)
+        return page
+
     def respond_with_metadata(self, request: Request, responder: Responder) -> None:
         """Tell agents where to log in."""
         name = request.target.rpartition(b"/")[2]
@@ -202,7 +221,7 @@ class HttpAgents:
         gateway: Gateway,
         authenticator: Authenticator,
         listening: Sequence[tuple[HttpAddress, socket.socket]],
-        tasks: anyio.abc.TaskGroup,
+        tasks: TaskGroup,
         report: Report,
     ) -> None:
         self._gateway = gateway
@@ -217,17 +236,16 @@ class HttpAgents:
         self._report = report
         self._sessions: dict[_Key, _HttpSession] = {}
         self._users: dict[str, _User] = {}
+        self._waiting = WaitingRequests(gateway, report)
         self._unused = UnusedSessions(self._end_unused)
         self._open_streams = OpenStreams()
         self.end_unused = self._unused.end_unused  # both run until they are cancelled
         self.end_forbidden_streams = self._open_streams.end_forbidden
         self.refusals = RefusalLog(report)
         self.admit = Admissions(gateway, authenticator, self, tasks).admit
-        self.long_messages = LongMessages(report)
-        self.long = LongRequests(
-            self.long_messages, tasks, self.handle, self._handle_looked_at, self._refuse_long, self._has_users
-        )
+        self.long = LongRequests(gateway, tasks, self.handle, self._handle_looked_at, self._refuse_long)
         gateway.on_policy_change = self._unused.look_again
+        gateway.make_room = self._make_room
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Handle one request; the response comes now or later."""
@@ -415,12 +433,49 @@ class HttpAgents:
         if isinstance(checked, Rejected):
             self._note_rejected(sender, checked.reason)
         else:
-            try:
-                self._dispatch(checked, sender, responder)
-                return
-            except (NotAdmitted, TooManyRequests, _NotServed) as problem:
-                checked = _rejection(problem, checked.id or _NO_ID)
+            self._serve(checked, request, sender, responder)
+            return
         self._refuse(checked, request, sender, responder)
+
+    def _serve(
+        self,
+        accepted: Accepted,
+        request: Request,
+        sender: Principal,
+        responder: Responder,
+        claim: Claim | None = None,
+        *,
+        has_waited: bool = False,
+    ) -> None:
+        """Give a request to its session, or refuse it. Where there is no room for a new session, it waits once."""
+
+        def refuse(problem: Exception) -> None:
+            assert isinstance(problem, NotAdmitted | TooManyRequests | _NotServed)
+            self._refuse(_rejection(problem, accepted.id or _NO_ID), request, sender, responder)
+
+        try:
+            self._dispatch(accepted, sender, responder, claim)
+        except (NotAdmitted, TooManyRequests, _NotServed) as problem:
+            may_wait = isinstance(problem, NotAdmitted) and problem.may_wait and len(request.body) <= LONGEST
+            if not may_wait or has_waited:
+                refuse(problem)
+                return
+            again = partial(self._serve, accepted, request, sender, responder, has_waited=True)
+            self._tasks.start_soon(self._waiting.wait, accepted, sender, responder, again, refuse)
+
+    def _make_room(self, user: Principal) -> None:
+        """End the session of this user that was not used for the longest time."""
+        now = anyio.current_time()
+        unused = [
+            (since, session)
+            for session in self._sessions.values()
+            if session.session.identity.principal.id == user.id and (since := session.unused_since) is not None
+        ]
+        since, longest = min(unused, key=lambda one: one[0], default=(now, None))
+        if longest is not None and now - since >= _UNUSED_SECONDS:
+            longest.session.report("the session ends: nobody has used it, and its user needs room for another one")
+            self._unused.discard(longest)
+            self._end_unused(longest)
 
     def is_proxy(self, address: str) -> bool:
         """Whether connections from there bring the requests of many."""
@@ -505,14 +560,15 @@ class HttpAgents:
         self._note_rejected(sender, rejected.reason)
         self._refuse(rejected, request, sender, responder)
 
-    def _has_users(self) -> bool:
-        """Whether several users have something open here."""
-        return len(self._users) > 1
-
     # --- sessions ---
 
-    def _dispatch(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
-        """Give a request to its session. Raises NotAdmitted, TooManyRequests, _NotServed."""
+    def _dispatch(
+        self, accepted: Accepted, sender: Principal, responder: Responder, claim: Claim | None = None
+    ) -> None:
+        """Give a request to its session. `claim` is room for a new one.
+
+        Raises NotAdmitted, TooManyRequests, _NotServed.
+        """
         user = self._users.get(sender.id)
         if user is not None and accepted.id and accepted.method:
             if user.requests >= self._gateway.config.gateway.max_requests:
@@ -520,11 +576,11 @@ class HttpAgents:
             if not user.may_ask:
                 raise TooManyRequests(_UNREAD)
         if accepted.era is Era.STATELESS:
-            self._post_stateless(accepted, sender, responder)
+            self._post_stateless(accepted, sender, responder, claim)
         elif accepted.session:
             self._in_session(accepted, sender, responder)
         elif accepted.kind is Kind.MESSAGE and accepted.method == "initialize":
-            self._open_session(accepted, sender, responder)
+            self._open_session(accepted, sender, responder, claim)
         else:
             raise _NotServed(HTTPStatus.BAD_REQUEST, _MISSING_SESSION)
 
@@ -545,8 +601,8 @@ class HttpAgents:
                 channel.end()
                 responder.respond(200)
 
-    def _open_session(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
-        session = self._gateway.admit(sender, accepted.server)
+    def _open_session(self, accepted: Accepted, sender: Principal, responder: Responder, claim: Claim | None) -> None:
+        session = self._gateway.admit(sender, accepted.server, claim=claim)
         session_id = f"{self._gateway.config.gateway.instance}.{new_session_id()}"
         limits = session.server.loaded.settings
         headers = ((b"mcp-session-id", session_id.encode()),)
@@ -576,11 +632,11 @@ class HttpAgents:
         """As for UserLoad: the configuration in force says it."""
         return self._gateway.config.gateway.max_unread_bytes
 
-    def _post_stateless(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
+    def _post_stateless(self, accepted: Accepted, sender: Principal, responder: Responder, claim: Claim | None) -> None:
         key = sender, accepted.server
         known = self._find(key, sender, accepted.server)
         if known is None:
-            session = self._gateway.admit(sender, accepted.server, is_stateless=True)
+            session = self._gateway.admit(sender, accepted.server, is_stateless=True, claim=claim)
             most = session.server.loaded.settings.max_message_bytes
             user = self._user(sender)
             opened = StatelessChannel(most, session.report, user)

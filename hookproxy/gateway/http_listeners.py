@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import re
 import resource
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from ..config.gateway import about_key
+from ..config.gateway_limits import sessions_per_user
 from ..model.errors import ConfigError, UserError
 from ..network.spare_descriptors import SPARE
+from ..processes import service
 from ..transports.http.listener_limits import ListenerLimits
 from ..transports.long_messages import LONG_BYTES
+from . import certificates
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
@@ -68,7 +73,10 @@ def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
             hint = "set gateway.tokens (hookproxy token new USER --file FILE makes the file) or [gateway.oidc]"
             raise ConfigError(config.path, f"{key}: over HTTP nobody knows who calls", hint)
         if address.tls and gateway.tls is None:
-            raise ConfigError(config.path, f"{key}: there is no certificate", "add [gateway.tls]")
+            hint = 'add [gateway.tls] with certificate = "cert.pem" and key = "key.pem"'
+            raise ConfigError(config.path, f"{key}: there is no certificate", hint)
+        if address in addresses:
+            raise ConfigError(config.path, f"{key}: {text} stands there twice", "remove one of both")
         if not address.tls and not address.is_loopback and not gateway.trusted_proxies:
             hint = "write https:// with [gateway.tls], or name the reverse proxy in gateway.trusted_proxies"
             raise ConfigError(config.path, f"{key}: everybody on the network could read tokens and calls", hint)
@@ -89,6 +97,9 @@ def _check_public_url(config: GatewayConfig) -> None:
 def _address(config: GatewayConfig, key: str, text: str, example: str) -> HttpAddress:
     match = _ADDRESS.fullmatch(text)
     if match is None or not 0 < int(match[3]) < 65536:
+        without_path = re.match(r"(https?://(?:\[[^\]]*\]|[^/:@]+))(:[1-9][0-9]{0,4})?(?=/|\Z)", text)
+        if without_path is not None and 0 < int((without_path[2] or ":8765")[1:]) < 65536:
+            example = f"{without_path[1]}{without_path[2] or ':8765'}"
         raise ConfigError(config.path, f"{key}: {text} is not an address", f'write "{example}"')
     return HttpAddress(match[2].strip("[]"), int(match[3]), match[1] == "https")
 
@@ -104,12 +115,22 @@ def probes_address(config: GatewayConfig) -> HttpAddress | None:
 
 def networks(config: GatewayConfig) -> tuple[Network, ...]:
     """The trusted proxies. Raises ConfigError."""
+    found = []
+    for number, text in enumerate(config.gateway.trusted_proxies):
+        try:
+            found.append(ipaddress.ip_network(text))
+        except ValueError as problem:
+            key = f"gateway.trusted_proxies[{number}]"
+            raise ConfigError(config.path, f"{key}: {problem}", _network_meant(text)) from None
+    return tuple(found)
+
+
+def _network_meant(text: str) -> str:
+    """The repair for a text that is not a network."""
     try:
-        return tuple(map(ipaddress.ip_network, config.gateway.trusted_proxies))
-    except ValueError as problem:
-        raise ConfigError(
-            config.path, f"gateway.trusted_proxies: {problem}", 'write addresses: ["10.0.0.5", "10.1.0.0/24"]'
-        ) from None
+        return f'write "{ipaddress.ip_network(text, strict=False)}"'
+    except ValueError:
+        return 'write addresses: ["10.0.0.5", "10.1.0.0/24"]'
 
 
 def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
@@ -135,7 +156,7 @@ def listener_limits(config: GatewayConfig, most_message_bytes: int) -> ListenerL
         connections=connections,
         strangers=strangers,
         strangers_of_network=min(usual.strangers_of_network, strangers // 4),
-        connections_of_user=max(usual.connections_of_user, gateway.max_sessions_per_user + gateway.max_requests),
+        connections_of_user=max(usual.connections_of_user, sessions_per_user(gateway) + gateway.max_requests),
         body_bytes=body,
         long_bytes=LONG_BYTES,
         held_bytes=max(usual.held_bytes, 4 * each),
@@ -170,8 +191,57 @@ def client_address(request: Request, trusted: Sequence[Network]) -> str:
     return address
 
 
+def listen_at_all(config: GatewayConfig) -> Iterator[tuple[HttpAddress, socket.socket]]:
+    """Listen at the addresses for HTTP. Raises ConfigError."""
+    for key, address in _with_keys(config):
+        with about_key(config.path, key):
+            yield address, listen(address)
+
+
+def listen_for_probes(config: GatewayConfig) -> socket.socket | None:
+    """Listen at the address for probes; None: there is none. Raises ConfigError."""
+    address = probes_address(config)
+    if address is None:
+        return None
+    with about_key(config.path, "gateway.probes"):
+        return listen(address)
+
+
+def _with_keys(config: GatewayConfig) -> Iterator[tuple[str, HttpAddress]]:
+    numbers = [number for number, text in enumerate(config.gateway.listen or ()) if text.startswith("http")]
+    yield from ((f"gateway.listen[{at}]", address) for at, address in zip(numbers, http_addresses(config), strict=True))
+
+
+def check_hosts(config: GatewayConfig) -> None:
+    """Raise ConfigError for an address that is not this machine's, or whose port this account may not use."""
+    for key, address in _with_keys(config):
+        with about_key(config.path, key):
+            _bound(address, in_use_too=True).close()
+
+
+def addresses_in_use(config: GatewayConfig) -> Iterator[str]:
+    """A sentence for each address at which something listens now: it may be this gateway."""
+    for key, address in _with_keys(config):
+        try:
+            _bound(address).close()
+        except UserError as problem:
+            yield f"{config.path}: {key}: {problem.message}, unless that is this gateway ({problem.hint})"
+
+
 def listen(address: HttpAddress) -> socket.socket:
     """Listen at an address. Raises UserError."""
+    listener = _bound(address)
+    try:
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise _not_possible(address, error) from None
+    listener.setblocking(False)
+    return listener
+
+
+def _bound(address: HttpAddress, *, in_use_too: bool = False) -> socket.socket:
+    """A socket with this address. With `in_use_too` it may be without, where another one has it. Raises UserError."""
     listener = None
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
@@ -180,14 +250,28 @@ def listen(address: HttpAddress) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
-        listener.listen(_BACKLOG)
     except OSError as error:
+        if listener is not None and in_use_too and error.errno == errno.EADDRINUSE:
+            return listener
         if listener is not None:
             listener.close()
-        where = f"{address.host}:{address.port}"
-        raise UserError(f"cannot listen at {where}: {error.strerror}", "name another address or port") from None
-    listener.setblocking(False)
+        raise _not_possible(address, error) from None
     return listener
+
+
+_REPAIRS: Final = {
+    errno.EADDRINUSE: "ss -ltnp sport = :{port} shows who listens there: end it, or name another port",
+    errno.EADDRNOTAVAIL: "this machine does not have it: ip -brief address shows those that it has; 0.0.0.0 is all",
+    errno.EACCES: "ports below 1024 need AmbientCapabilities=CAP_NET_BIND_SERVICE in the unit: or name a higher one",
+}
+"""What to do about an address that cannot be had, by the error."""
+
+
+def _not_possible(address: HttpAddress, error: OSError) -> UserError:
+    repair = _REPAIRS.get(error.errno or 0, "name another address or port").format(port=address.port)
+    if isinstance(error, socket.gaierror):
+        repair = "write an address of this machine in place of the name: 0.0.0.0 is all that it has"
+    return UserError(f"cannot listen at {address.host}:{address.port}: {error.strerror}", repair)
 
 
 def tls_context(config: GatewayConfig) -> ssl.SSLContext | None:
@@ -201,10 +285,10 @@ def tls_context(config: GatewayConfig) -> ssl.SSLContext | None:
         _check_readable(config.path, f"gateway.tls.{name}", file)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(certificate, key)
+        context.load_cert_chain(certificate, key, password=lambda: "")  # else OpenSSL would ask on the terminal
     except (OSError, ssl.SSLError) as error:
-        problem = f"gateway.tls: {certificate} and {key} cannot be used: {error.strerror or error}"
-        raise ConfigError(config.path, problem, "name the certificate and its key, both as PEM") from None
+        what, hint = certificates.why_not_together(certificate, key, error)
+        raise ConfigError(config.path, f"gateway.tls.{what}", hint) from None
     context.set_alpn_protocols(["http/1.1"])
     return context
 
@@ -215,7 +299,7 @@ def _check_readable(path: str, key: str, file: str) -> None:
         with open(file, "rb"):
             pass
     except PermissionError as error:
-        hint = f"the gateway's account must be able to read it: chgrp its group {file}; chmod 640 {file}"
+        hint = f"the gateway's account must be able to read it: {service.how_to_let_read(file)}"
         raise ConfigError(path, f"{key}: {file} cannot be read: {error.strerror}", hint) from None
     except OSError as error:
         hint = "name a file that exists; a relative path starts from the folder of gateway.toml"

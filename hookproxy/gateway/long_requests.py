@@ -9,8 +9,7 @@ one user that are not short take a small part of the event loop's time: beyond i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from time import monotonic
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
@@ -27,7 +26,7 @@ from ..transports.http.agent_requests import STATELESS_VERSIONS, Rejected, unrea
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.listener import Admission, Admitted, HeadRefused
 from ..transports.http.peers import HeldBytes
-from ..transports.long_messages import LONG_BYTES, LongMessages
+from ..transports.long_messages import LONG_BYTES
 from . import probes
 
 if TYPE_CHECKING:
@@ -44,15 +43,6 @@ MEDIUM_BYTES: Final = 16 * 1024
 millisecond."""
 
 _MOST_WAITING: Final = 64  # requests of a session that wait for a long one before them: agents send a few at once
-
-_CREDIT_SECONDS: Final = 0.25
-"""Of the event loop that a user's longer requests may take at once: some files of megabytes, or hundreds of pages."""
-
-_SHARE: Final = 0.005
-"""Of the event loop's time that they may take then: so few of the others' calls meet one of them that the slowest
-hundredth of these is no slower."""
-
-_LONGEST_WAIT: Final = 30.0  # seconds: agents wait longer than that for a response
 
 
 class _Agents(Protocol):
@@ -109,29 +99,28 @@ class Admissions:
         return Admitted(sender.id)
 
 
-class Pace:
-    """How much of the event loop's time the longer requests of each user have taken."""
+class LongLook:
+    """As `Look`, for the lines of a user's agents over a Unix socket."""
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
-        self._credits: dict[str, tuple[float, float]] = {}  # seconds, and when that was
+    def __init__(self, gateway: Gateway, user: str) -> None:
+        self._gateway = gateway
+        self._user = user
 
-    def delay(self, user: str) -> float:
-        """Seconds that the next request of a user has to wait."""
-        return max(0.0, -self._credit(user) / _SHARE)
+    @property
+    def limit(self) -> int:
+        """As `Look`."""
+        return self._gateway.config.gateway.max_request_bytes
 
-    def spend(self, user: str, seconds: float) -> None:
-        """A request has taken so long."""
-        left = max(self._credit(user) - seconds, -_LONGEST_WAIT * _SHARE)
-        self._credits[user] = left, self._clock()
+    async def why_refused(self, pieces: Sequence[bytes]) -> str:
+        """As `Look`."""
+        why = await self._gateway.long_messages.why_refused(self._user, pieces, MAX_DEPTH)
+        await anyio.sleep(self._gateway.delay(self._user))
+        return why
 
-    def _credit(self, user: str) -> float:
-        before, at = self._credits.get(user, (_CREDIT_SECONDS, 0.0))
-        now = before + (self._clock() - at) * _SHARE
-        if now < _CREDIT_SECONDS:
-            return now
-        self._credits.pop(user, None)
-        return _CREDIT_SECONDS
+    def note_time(self, size: int, seconds: float) -> None:
+        """As `Look`."""
+        if size >= MEDIUM_BYTES:
+            self._gateway.pace.spend(self._user, seconds)
 
 
 class LongRequests:
@@ -139,21 +128,18 @@ class LongRequests:
 
     def __init__(
         self,
-        messages: LongMessages,
+        gateway: Gateway,
         tasks: anyio.abc.TaskGroup,
         begin: Callable[[Request, Responder], None],
         handle: Callable[[Request, Responder], None],
         refuse: Callable[[Rejected, Request, Principal, Responder], None],
-        has_others: Callable[[], bool],
     ) -> None:
         """`begin` handles a request as if it had just come, `handle` one that may be read: is its token still valid?"""
-        self._messages = messages
+        self._gateway = gateway
         self._tasks = tasks
         self._begin = begin
         self._handle = handle
         self._refuse = refuse
-        self._has_others = has_others
-        self._pace = Pace()
         self.held = HeldBytes(0, 0)
         """Where the listener counts what is not handled yet."""
         self.waiting: dict[bytes, deque[tuple[Request, Responder]]] = {}
@@ -169,7 +155,7 @@ class LongRequests:
                 queue.append((request, responder))
             return True
         size = _size(request)
-        if not request.pieces and (size < MEDIUM_BYTES or not self._delay(sender)):
+        if not request.pieces and (size < MEDIUM_BYTES or not self._gateway.delay(sender.id)):
             return False
         if session:
             self.waiting[session] = deque()
@@ -180,17 +166,14 @@ class LongRequests:
     def note_time(self, sender: Principal, size: int, seconds: float) -> None:
         """A request of this size has taken so long of the event loop."""
         if size >= MEDIUM_BYTES:
-            self._pace.spend(sender.id, seconds)
-
-    def _delay(self, sender: Principal) -> float:
-        return self._pace.delay(sender.id) if self._has_others() else 0.0
+            self._gateway.pace.spend(sender.id, seconds)
 
     async def _read(self, session: bytes, request: Request, sender: Principal, responder: Responder) -> None:
         why = ""
         try:
             if request.pieces:
-                why = await self._messages.why_refused(sender.id, request.pieces, MAX_DEPTH)
-            await anyio.sleep(self._delay(sender))
+                why = await self._gateway.long_messages.why_refused(sender.id, request.pieces, MAX_DEPTH)
+            await anyio.sleep(self._gateway.delay(sender.id))
             if why:
                 self._refuse(unreadable(why), request, sender, responder)
             elif responder.is_open or not any(header in request.headers for header in _STATELESS):

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from .. import __version__
+
 if TYPE_CHECKING:
     from ..model.policy_source import PolicyBundle
 
@@ -67,6 +69,12 @@ class Metrics:
         """Messages of shared servers that certainly belonged to no session, by server."""
         self.reloads: Counter[str] = Counter()
         """Attempts to change the policy, by `ok` or `error`."""
+        self.waiting_sessions = 0
+        """Sessions that wait for room."""
+        self.server_memory: Mapping[str, int] = {}
+        """Bytes that the processes of each server use."""
+        self.ended_for_memory: Mapping[str, int] = {}
+        """Processes of each server that were ended because they used too much."""
         self.sandboxes: Mapping[str, str] = {}
         """What confines the process of each server that has one: bubblewrap, landlock, or off."""
         self.store_up: bool | None = None
@@ -75,6 +83,8 @@ class Metrics:
         """Lines of the audit that the collector has taken."""
         self.audit_unsent: Callable[[], int] | None = None
         """Returns how many bytes of the audit are to be sent; None: there is no collector."""
+        self.instance = ""
+        """The gateway's name; empty: it has none."""
         self.audit_written = 0
         """Lines of the audit that are in its files."""
         self.audit_failed = 0
@@ -109,7 +119,7 @@ class Metrics:
 
     def text(self, sessions: Counter[str], policy: str, *, draining: bool, bundle: PolicyBundle | None = None) -> str:
         """All of it. `sessions` are open now, by server; `policy` is the version in force, with this signed policy."""
-        lines: list[str] = []
+        lines = [*self._service_lines()]
         add = lines.extend
         add(header("hookproxy_calls_total", "counter", "Calls that hooks, rules or limits judged."))
         names = ("server", "tool", "decision", "result")
@@ -125,6 +135,14 @@ class Metrics:
         for name, kind, text, label, counts in (
             ("hookproxy_sessions", "gauge", "Open sessions.", "server", sessions),
             ("hookproxy_sessions_refused_total", "counter", "Sessions not opened.", "server", self.refused_sessions),
+            ("hookproxy_server_memory_bytes", "gauge", "Memory of servers' processes.", "server", self.server_memory),
+            (
+                "hookproxy_servers_ended_total",
+                "counter",
+                "Server processes ended for their memory.",
+                "server",
+                self.ended_for_memory,
+            ),
             ("hookproxy_http_refused_total", "counter", "HTTP requests refused.", "status", self.refused_requests),
             (
                 "hookproxy_shared_dropped_total",
@@ -137,6 +155,8 @@ class Metrics:
         ):
             add(header(name, kind, text))
             add(sample(name, ((label, key),), count) for key, count in sorted(counts.items()))
+        add(header("hookproxy_sessions_waiting", "gauge", "Sessions that wait for room."))
+        lines.append(sample("hookproxy_sessions_waiting", (), self.waiting_sessions))
         add(header("hookproxy_policy_info", "gauge", "The version of the policy in force."))
         lines.append(sample("hookproxy_policy_info", _policy_labels(policy, bundle), 1))
         if self.policy_updates is not None:
@@ -160,6 +180,13 @@ class Metrics:
             add(header("hookproxy_audit_unsent_bytes", "gauge", "Bytes of the audit that are still to be sent."))
             lines.append(sample("hookproxy_audit_unsent_bytes", (), self.audit_unsent()))
         return "\n".join([*lines, ""])
+
+    def _service_lines(self) -> Iterator[str]:
+        """Which service it is: the form of OpenTelemetry's resources in Prometheus."""
+        if self.instance:
+            yield from header("target_info", "gauge", "The service, by the names that its spans and its audit have.")
+            service = (("service_name", "hookproxy"), ("service_instance_id", self.instance))
+            yield sample("target_info", (*service, ("service_version", __version__)), 1)
 
     def _audit_lines(self) -> Iterator[str]:
         yield from header("hookproxy_audit_up", "gauge", "1 while the audit can be written.")

@@ -59,7 +59,7 @@ class PolicyUpdates:
         self._seen: object = None
 
     async def keep_current(self) -> None:
-        """Ask the source again and again, at once if nothing is in force. Never returns while there is a source."""
+        """Ask the source again and again, at once if nothing is in force. Returns when there is none any more."""
         self._seen = self._signature()
         self._note("policy in force at the start")
         next_question = 0.0 if self._gateway.config.bundle is None else self._later()
@@ -69,6 +69,7 @@ class PolicyUpdates:
                 next_question = self._later()
             await self._follow()
             await anyio.sleep(min(_LOOK_SECONDS, policy.refresh_seconds))
+        self._gateway.metrics.policy_updates = None
 
     def _later(self) -> float:
         policy = self._gateway.config.source

@@ -1,6 +1,7 @@
 """Publishes to other gateways which tokens were revoked here, and learns which ones were revoked there.
 
-Law: a revocation that was learned is never forgotten while the process lives, whatever happens to the store.
+Law: a revocation that was learned is never forgotten while the process lives, whatever happens to the store. A store
+that invents them takes no memory without a bound.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import anyio
-import msgspec
 
+from ..network.store_responses import MOST_VALUES
 from ..policy.shared_state import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS: Final = 1.0
 """How often it is looked: so soon a token ends at all gateways. One command each time, which is answered in 0.1 ms."""
+
+_DIGEST_BYTES: Final = 32  # of SHA-256
 
 
 class Revocations:
@@ -41,13 +44,18 @@ class Revocations:
         if self._store.failure:
             return
         try:
-            count = await self._store.ask("SCARD", self._key)
+            count = self._store.checked(int, await self._store.ask("SCARD", self._key))
             if count == len(self._in_store) and self._tokens.revoked <= self._in_store:
                 return
             if self._tokens.revoked:
                 await self._store.ask("SADD", self._key, *self._tokens.revoked)
-            members = msgspec.convert(await self._store.ask("SMEMBERS", self._key), set[bytes])
+            members = self._store.checked(frozenset[bytes], await self._store.ask("SMEMBERS", self._key))
+            if any(len(digest) != _DIGEST_BYTES for digest in members):
+                raise self._store.nonsense()
+            learned = len(self._tokens.revoked_elsewhere | members)
+            if learned > MOST_VALUES:  # such a store invents them
+                raise self._store.nonsense()
         except StoreUnavailable:  # the store has reported it
             return
-        self._in_store = frozenset(members)
+        self._in_store = members
         self._tokens.refuse(self._in_store)

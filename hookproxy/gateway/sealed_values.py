@@ -32,6 +32,6 @@ class SealedValues(Struct, frozen=True):
             if (text := key.open(sealed, f"{kind} {name}".encode())) is not None:
                 try:
                     return msgspec.json.decode(text, type=type_)
-                except msgspec.MsgspecError:  # of another version of hookproxy
+                except (msgspec.MsgspecError, RecursionError):  # of another version of hookproxy
                     return None
         return None

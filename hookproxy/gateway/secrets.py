@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc.known_secrets import NO_SECRETS, KnownSecrets, known_secrets
 from ..model.errors import UserError
+from ..processes import service
 from ..session.remote_server import with_values_redacted
 
 if TYPE_CHECKING:
@@ -57,3 +59,12 @@ def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
             raise UserError(f"the credential {name} in {path} is not a secret", "it is empty, or longer than 64 KiB")
         secrets[name] = text
     return secrets
+
+
+def repair(path: str) -> str:
+    """How the gateway's administrator makes a secret readable, as a command where that is possible."""
+    if os.path.exists(path) and not os.access(path, os.R_OK):
+        return service.how_to_let_read(path)
+    if "$" in path:
+        return "variables are not replaced in paths, except $CREDENTIALS_DIRECTORY at the beginning"
+    return f"install -m 600 -o {service.own_account().name} /dev/stdin {path} writes what you type"

@@ -19,6 +19,7 @@ from ..live import messages, registry
 from ..model.counts import counted
 from ..model.errors import UserError, describe_error
 from ..network.spare_descriptors import SpareDescriptors
+from ..session.change_event import ChangeEvent
 from ..session.live_feed import LiveFeed, open_feed
 from ..transports.event_loop import contain_failures
 from .administration import Administration
@@ -114,6 +115,8 @@ async def _serve(
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report, listening.state_folder)
         gateway.servers.on_dropped = gateway.note_dropped
+        gateway.servers.on_start = gateway.memory.add
+        tasks.start_soon(gateway.memory.watch, gateway.capacity)
         gateway.feed, feed.approvers = feed, GatewayApprovers(gateway)
         gateway.spare = SpareDescriptors()
         tasks.start_soon(UserWatch(gateway, report).watch)
@@ -130,8 +133,9 @@ async def _serve(
 
             tasks.start_soon(AuditExport(config, report, gateway.metrics).send_audit)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
-            reload = partial(_reload, gateway, load, report, manager, listening.admin)
-            _keep_policy_current(gateway, load, report, reload, tasks)
+            reloads = _Reloads(partial(_reload, gateway, load, report, manager, listening.admin))
+            reload = reloads.reload
+            tasks.start_soon(_keep_policy_current, gateway, load, report, reloads)
             accepting = [anyio.CancelScope() for _ in listening.unix]
             for number, listener in enumerate(listening.unix):
                 tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
@@ -144,7 +148,7 @@ async def _serve(
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
-            tasks.start_soon(gateway.servers.report_sharing, [*config.servers.values()])
+            gateway.servers.look_at_sharing(config.servers, {})
             async for number in signals:
                 if number == _RELOAD:
                     await reload()
@@ -154,6 +158,7 @@ async def _serve(
                     manager.stopping()
                     stops = accepting if listening.unix_stays else []
                     tasks.start_soon(_drain, gateway, web, stops, tasks, report, signing.sign_now)
+        gateway.long_messages.close()
         tasks.cancel_scope.cancel()
     gateway.health.watch(())
     signing.close()
@@ -166,14 +171,27 @@ async def _begin_signing(gateway: Gateway, report: GatewayLog, tasks: TaskGroup)
     return signing
 
 
-def _keep_policy_current(
-    gateway: Gateway, load: Load, report: GatewayLog, reload: Callable[[], Awaitable[Reloaded]], tasks: TaskGroup
-) -> None:
-    """Ask the source of the signed policy from now on, if there is one."""
-    if gateway.config.source is not None:
+class _Reloads:
+    """Reads the configuration again, and wakes who waits for what may be in it then."""
+
+    def __init__(self, reload: Callable[[], Awaitable[Reloaded]]) -> None:
+        self._reload = reload
+        self.changes = ChangeEvent()
+
+    async def reload(self) -> Reloaded:
+        """Put a changed configuration into force."""
+        reloaded = await self._reload()
+        self.changes.notify()
+        return reloaded
+
+
+async def _keep_policy_current(gateway: Gateway, load: Load, report: GatewayLog, reloads: _Reloads) -> None:
+    """Ask the source of the signed policy whenever the configuration names one. Never returns."""
+    while True:
+        await reloads.changes.until(lambda: gateway.config.source is not None)
         from .policy_updates import PolicyUpdates
 
-        tasks.start_soon(PolicyUpdates(gateway, load, report, reload).keep_current)
+        await PolicyUpdates(gateway, load, report, reloads.reload).keep_current()
 
 
 class _Web(Struct, frozen=True):
@@ -269,6 +287,7 @@ async def _reload(
         says = [f"the policy stays {gateway.config.version[:12]}: {why}"]
     else:
         says = [*map(with_lines, config.notes), *_changes(gateway.config, config)]
+        gateway.servers.look_at_sharing(config.servers, gateway.config.servers)
         gateway.change_policy(config)
         if admin is not None:
             os.chmod(admin.getsockname(), admin_mode(config))
@@ -283,8 +302,6 @@ def _changes(before: GatewayConfig, config: GatewayConfig) -> Iterator[str]:
     """What a reload changes, and what it does not."""
     from ..config.policy_digest import changed_keys, changed_parts
 
-    if (config.source is None) != (before.source is None):
-        yield "[policy] is new or gone: its source is asked, or not asked any more, only after a restart"
     if config.gateway != before.gateway:
         yield "[gateway] has changed: its limits and seal keys are in force, the rest only after a restart"
     yield from changed_keys(before.tables, config.tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +30,7 @@ from .sharing import untold
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
+    from ..model.principal import Principal
     from ..model.settings import Settings
     from ..session.proxy import Report
     from ..session.server_end import ServerEnd
@@ -47,6 +48,10 @@ _Key = tuple[str, str, bool]
 handshake refuses requests that stand alone, as the MCP SDKs do, so each era has a process."""
 
 
+OnStart = Callable[["ServerProcess", str, "Principal | None"], None]
+"""Gets a process, the name of its server, and whose it is; None: everybody's."""
+
+
 class Servers:
     """The servers of all sessions: each session's own, and those that several share."""
 
@@ -55,6 +60,8 @@ class Servers:
         """Gets the name of a shared server whose message certainly belonged to no session, and reached none."""
         self._tasks = tasks
         self._report = report
+        self.on_start: OnStart = lambda _process, _server, _principal: None
+        """Called with each process that was started."""
         self._shared: dict[_Key, _SharedProcess] = {}
         self._failures: dict[_Key, tuple[int, float]] = {}  # how many in a row, and until when none is tried
 
@@ -69,35 +76,47 @@ class Servers:
             return _open_remote(server, settings, session.report)
         if server.table.share == "session":
             return self._own(server, session)
-        channel = self._shared_by(server, session, settings).server.open_channel(session.identity.principal.id)
-        return channel, RemoteServer(channel)
+        shared = self._shared_by(server, session, settings)
+        channel = shared.server.open_channel(session.identity.principal.id)
+        return channel, RemoteServer(channel, shared.why_we_ended_it)
 
     def _own(self, server: GatewayServer, session: GatewaySession) -> tuple[Channel, ServerEnd]:
         """Start a process for one session. Where requests stand alone, each would start one that dies: they wait."""
         report = report_without_secrets(server, session.report)
         if not session.identity.is_stateless:
-            return _start(server, session.identity.principal.id, report)
+            channel, process = _start(server, session.identity.principal.id, report)
+            self.on_start(process, server.name, session.identity.principal)
+            return channel, process
         key = server.name, session.identity.principal.id, True
         self._check_pause(key)
         channel, process = _start(server, session.identity.principal.id, report)
+        self.on_start(process, server.name, session.identity.principal)
         return channel, _NotedProcess(process, partial(self._note_end, key, anyio.current_time()))
 
     def _shared_by(self, server: GatewayServer, session: GatewaySession, settings: Settings) -> _SharedProcess:
         user = session.identity.principal.id if server.table.share == "user" else ""
         key = server.name, user, session.identity.is_stateless
         process = self._shared.get(key)
-        if process is not None and not process.has_ended and not process.definition.starts_differently(server):
+        if process is not None and process.is_in_use and not process.definition.starts_differently(server):
             return process
         self._check_pause(key)
         name = f"{server.name}, {session.identity.principal.name}" if user else server.name
 
         report = report_without_secrets(server, lambda text: self._report(f"{name}: {text}"))
         channel, started = _start(server, user, report)
+        self.on_start(started, server.name, session.identity.principal if user else None)
         multiplexer = Multiplexer(bool(user), report, lambda: self.on_dropped(server.name), roots_of(server))
         shared = SharedServer(channel, multiplexer, settings.max_message_bytes, report)
         self._shared[key] = process = _SharedProcess(server, shared, started)
         self._tasks.start_soon(self._watch, key, process)
         return process
+
+    def look_at_sharing(self, servers: Mapping[str, GatewayServer], before: Mapping[str, GatewayServer]) -> None:
+        """Do `report_sharing` in the background for those that are new, or start differently than `before`."""
+        known = [
+            name for name, server in before.items() if name in servers and not servers[name].starts_differently(server)
+        ]
+        self._tasks.start_soon(self.report_sharing, [one for name, one in servers.items() if name not in known])
 
     async def report_sharing(self, servers: Iterable[GatewayServer]) -> None:
         """Report what those that everybody shares say that would reach nobody: each is started once, and asked."""
@@ -164,6 +183,7 @@ class _NotedProcess:
         self.kill = process.kill
         self.output_ended = process.output_ended
         self.how_it_ended = process.how_it_ended
+        self.why_we_ended_it = process.why_we_ended_it
 
     def watch(self, tasks: anyio.abc.TaskGroup, on_end: Callable[[int], object]) -> None:
 
@@ -189,6 +209,15 @@ class _SharedProcess(Struct, eq=False):
     has_ended: bool = False
     ended_by_itself: bool = False
 
+    @property
+    def is_in_use(self) -> bool:
+        """Further sessions may use it."""
+        return not self.has_ended and not self.why_we_ended_it()
+
+    def why_we_ended_it(self) -> str:
+        """As in ServerEnd."""
+        return self._process.why_we_ended_it()
+
     def start(self) -> None:
         self.server.on_left = lambda: self._changes.set()
         self.server.start(lambda: None)
@@ -196,7 +225,7 @@ class _SharedProcess(Struct, eq=False):
     async def wait(self, scope: anyio.CancelScope) -> None:
         """Wait for its end, and cancel the scope then."""
         await self._process.wait()
-        self.has_ended, self.ended_by_itself = True, not self._is_ending
+        self.has_ended, self.ended_by_itself = True, not self._is_ending and not self.why_we_ended_it()
         scope.cancel()
 
     async def unused(self) -> None:
@@ -226,7 +255,7 @@ class _SharedProcess(Struct, eq=False):
                 self.has_ended = True
                 await self._process.kill()
         finally:
-            self.server.server.close()
+            self.server.close()
 
 
 def _start(server: GatewayServer, user: str, report: Report) -> tuple[Channel, ServerProcess]:

@@ -22,7 +22,7 @@ from ..protocol.roots import Roots
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
-from ..transports.channel import FailsWaiting, OffersCalls, OffersPassages, TakesPassages
+from ..transports.channel import FailsWaiting, OffersCalls, OffersPassages, SaysWhyEnded, TakesPassages
 from ..transports.shared_server import SessionChannel
 from .hooks_account import environment_account
 from .secrets import report_without_secrets, secrets_of, secrets_redacted
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..policy.shared_state import Shared
     from ..protocol.request_state import RequestStates
     from ..session.live_feed import LiveFeed
+    from ..session.long_agent_lines import Look
     from ..session.running_calls import OpenCalls
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
@@ -68,7 +69,11 @@ class GatewaySession(Struct, eq=False, weakref=True):
     _proxy: Proxy | None = None
     _lifecycle: Lifecycle | None = None
     _has_ended: bool = False
+    look: Look | None = None
+    """What long lines of the agent go through; None: its channel has done that."""
     _end: ChangeEvent = field(default_factory=ChangeEvent)
+    on_end: Callable[[], None] = lambda: None
+    """Called when it has ended, or was never run."""
     _withdrawn: str = ""  # why it must not begin
     _agent: Channel | None = None
     is_ending: bool = False
@@ -120,11 +125,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         self._proxy.calls.reports_of_tools = policy.reports_of_tools
         self._proxy.use_secrets(secrets_of(server))
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
-        if isinstance(agent, TakesPassages):
-            place = channel if isinstance(channel, OffersPassages) else self._proxy.relay.long_line
-            place.find_passage = partial(self._proxy.open_passage, agent)
-        if isinstance(agent, OffersCalls):
-            self._proxy.relay.connect_calls(agent)
+        _connect(self._proxy, agent, channel, server_end, self.look)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add_session(self._proxy, principal.name)
@@ -242,13 +243,26 @@ class GatewaySession(Struct, eq=False, weakref=True):
             await self._end.until(lambda: self._has_ended)
 
 
+def _connect(proxy: Proxy, agent: Channel, server: Channel, server_end: ServerEnd, look: Look | None) -> None:
+    """Tell the agent's channel what it can use of the server's, and of the proxy."""
+    if isinstance(agent, TakesPassages):
+        place = server if isinstance(server, OffersPassages) else proxy.relay.long_line
+        place.find_passage = partial(proxy.open_passage, agent)
+    if isinstance(agent, OffersCalls):
+        proxy.relay.connect_calls(agent)
+    elif look is not None:
+        proxy.relay.look_at_long_lines(look, proxy.spawn)
+    if isinstance(agent, SaysWhyEnded):
+        agent.why_ended = server_end.why_we_ended_it
+
+
 class MeteredAudit(Audit):
     """The audit of one session, which also counts each call for the metrics."""
 
     def __init__(
         self, settings: Settings, principal: Principal, policy: str, metrics: Metrics, health: AuditHealth
     ) -> None:
-        super().__init__(settings, principal, policy, health)
+        super().__init__(settings, principal, policy, health, health.instance)
         self._metrics = metrics
         self.needs_results = True  # else nobody would know how a call ended, and how long it took
 

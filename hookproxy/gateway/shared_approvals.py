@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
-import msgspec
 
 from ..live.messages import AnswerTaken, ConsoleAnswer, WaitingApproval
 from ..policy.shared_state import StoreUnavailable
 from .sealed_values import SealedValues
+from .store import MOST_GATEWAYS
 
 if TYPE_CHECKING:
     from ..protocol.request_state import SealKey
@@ -37,6 +37,10 @@ _KEPT_MILLISECONDS: Final = 3_600_000
 
 _LONGEST: Final = 256 * 1024
 """Bytes of the arguments of an approval that others show: longer ones would fill the store and its connections."""
+
+_MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of the arguments of all approvals of one gateway that others show, so that no response of the store is too long."""
+
 
 _AGAIN: Final = "Somebody has answered it already."
 _UNCONFIRMED: Final = "The gateway where it waits has not confirmed the answer: its audit says what became of the call."
@@ -108,7 +112,14 @@ class SharedApprovals:
 
     def _short(self, own: Sequence[WaitingApproval]) -> list[WaitingApproval]:
         """The approvals that others can show; of others it is reported."""
-        too_long = [approval for approval in own if len(bytes(approval.arguments)) > _LONGEST]
+        too_long: list[WaitingApproval] = []
+        room = _MOST_BYTES
+        for approval in own:
+            size = len(bytes(approval.arguments))
+            if size > min(_LONGEST, room):
+                too_long.append(approval)
+            else:
+                room -= size
         for approval in too_long:
             if approval.id not in self._too_long:
                 size = len(bytes(approval.arguments))
@@ -130,7 +141,9 @@ class SharedApprovals:
     async def _others(self) -> list[WaitingApproval]:
         """The approvals of other gateways. Those of gateways that are gone are forgotten."""
         approvals: list[WaitingApproval] = []
-        members = msgspec.convert(await self._store.ask("SMEMBERS", self._gateways), set[bytes])
+        members = self._store.checked(frozenset[bytes], await self._store.ask("SMEMBERS", self._gateways))
+        if len(members) > MOST_GATEWAYS:
+            raise self._store.nonsense()
         for name in sorted(member.decode(errors="replace") for member in members):
             if name == self._feed.run.run:
                 continue

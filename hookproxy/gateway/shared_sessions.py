@@ -10,12 +10,12 @@ from time import time
 from typing import TYPE_CHECKING, Final
 
 import anyio
-import msgspec
 from msgspec import Struct
 
 from ..policy.shared_state import StoreUnavailable
 from .admin_messages import OpenSession
 from .sealed_values import SealedValues
+from .store import MOST_GATEWAYS
 
 if TYPE_CHECKING:
     from .store import Store
@@ -82,8 +82,8 @@ class SharedSessions:
         try:
             if await self._store.ask("GET", self._wanted) is not None:
                 await self._publish()
-            ends = frozenset(msgspec.convert(await self._store.ask("SMEMBERS", self._ends), set[bytes]))
-        except (StoreUnavailable, msgspec.MsgspecError):  # the store has reported it, or has something else there
+            ends = self._store.checked(frozenset[bytes], await self._store.ask("SMEMBERS", self._ends))
+        except StoreUnavailable:  # the store has reported it
             return
         for raw in ends - (self._done if self._done is not None else ends):
             if (wish := self._sealed.open(raw, EndSessions, "end", self._ends)) is not None:
@@ -103,7 +103,10 @@ class SharedSessions:
         try:
             await self._store.ask("SET", self._wanted, 1, "PX", _WANTED_MILLISECONDS)
             await anyio.sleep(_PUBLISHED_SECONDS)
-            for name in sorted(msgspec.convert(await self._store.ask("SMEMBERS", self._runs), set[bytes])):
+            runs = self._store.checked(frozenset[bytes], await self._store.ask("SMEMBERS", self._runs))
+            if len(runs) > MOST_GATEWAYS:
+                raise self._store.nonsense()
+            for name in sorted(runs):
                 run = name.decode(errors="replace")
                 if run == self._run:
                     continue
@@ -111,7 +114,7 @@ class SharedSessions:
                 if sealed is None:
                     await self._store.ask("SREM", self._runs, name)
                 sessions += self._sealed.open(sealed, list[OpenSession], "sessions", run) or ()
-        except (StoreUnavailable, msgspec.MsgspecError) as problem:
+        except StoreUnavailable as problem:
             return sessions, f"the sessions of other gateways are not known: {problem}"
         return sessions, ""
 

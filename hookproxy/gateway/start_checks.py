@@ -6,16 +6,18 @@ address that is in use.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ..model.errors import ConfigError, UserError
-from . import hooks_account
+from . import hooks_account, server_process
 from .authentication import authenticator, tokens_of_file
-from .http_listeners import http_addresses, networks, probes_address, tls_context
+from .http_listeners import addresses_in_use, check_hosts, http_addresses, networks, probes_address, tls_context
 from .metrics import Metrics
+from .secrets import read_secrets, repair
 from .start_problems import check_servers
-from .unix_listeners import check_places
+from .unix_listeners import check_places, places_to_watch
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
@@ -34,17 +36,25 @@ def _check_users(config: GatewayConfig) -> None:
 def _check_store(config: GatewayConfig) -> None:
     table = config.gateway.store
     if table is not None:
-        import os
-
         from .store import Store
 
+        _check_secret("gateway.store.password", table.password)
         Store(table, os.path.dirname(config.path), _report_nothing, Metrics())
+
+
+def _check_secret(key: str, path: str | None) -> None:
+    """Raise UserError if this secret cannot be read; None: there is none."""
+    try:
+        read_secrets({} if path is None else {key: path})
+    except UserError as problem:
+        raise UserError(f"{key}: {problem.message}", repair(path or "")) from None
 
 
 def _check_audit_export(config: GatewayConfig) -> None:
     if config.gateway.audit_export is not None:
         from .audit_export import AuditExport
 
+        _check_secret("gateway.audit_export.token", config.gateway.audit_export.token)
         AuditExport(config, _report_nothing, Metrics())
 
 
@@ -74,13 +84,25 @@ def check_listening(config: GatewayConfig) -> None:
 def start_errors(config: GatewayConfig) -> Iterator[ConfigError]:
     """Everything that would stop `serve`, one after another; each one once."""
     seen = set[str]()
-    for check in (*_OF_POLICY, *_OF_LISTENING, check_places):  # the last one's sockets may be systemd's
+    for check in (*_OF_POLICY, server_process.check, *_OF_LISTENING, check_places, check_hosts):
         try:
             _run(check, config)
         except ConfigError as problem:
             if problem.message not in seen:
                 seen.add(problem.message)
                 yield problem
+
+
+def start_notes(config: GatewayConfig) -> Iterator[str]:
+    """What may be as it should be: because it is chosen, this gateway runs, or systemd will do it. There must be no
+    error.
+    """
+    yield from server_process.notes(config)
+    yield from places_to_watch(config)
+    yield from addresses_in_use(config)
+    said: list[str] = []
+    tokens_of_file(config, said.append)
+    yield from said
 
 
 def _run(check: _Check, config: GatewayConfig) -> None:
@@ -90,4 +112,4 @@ def _run(check: _Check, config: GatewayConfig) -> None:
     except ConfigError:
         raise
     except UserError as problem:
-        raise ConfigError(config.path, problem.message, problem.hint) from None
+        raise ConfigError(config.path, problem.message.removeprefix(f"{config.path}: "), problem.hint) from None

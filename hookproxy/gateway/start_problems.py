@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..audit.os_user import audit_path
+from ..authorization.token_file import read_tokens
 from ..checks import commands
 from ..checks.people import unknown_people
 from ..checks.report import ConfiguredHook
@@ -18,8 +20,10 @@ from ..model.errors import ConfigError, UserError
 from ..network.address import parse
 from ..processes import service
 from ..processes.process import find_program
+from . import certificates
 from .hooks_account import environment_account
-from .secrets import read_secrets
+from .secrets import read_secrets, repair
+from .settings_without_effect import settings_without_effect
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig, GatewayServer
@@ -47,16 +51,24 @@ def _check_account(config: GatewayConfig, key: str, name: str) -> None:
 
 
 def _check_url(config: GatewayConfig, key: str, table: ServerTable) -> None:
+    url = table.url or ""
     try:
-        parse(table.url or "", allow_http=table.allow_http)
+        parse(url, allow_http=table.allow_http)
     except UserError as problem:
-        hint = "write https://HOST/PATH; allow_http = true if everybody on the way may read and change what is sent"
+        if "contains credentials" in problem.message:
+            hint = 'remove them: headers = { Authorization = "Basic %{LOGIN}" } sends the credential LOGIN'
+        elif "://" not in url:
+            hint = f'write url = "https://{url}"'
+        else:
+            hint = "write https://HOST/PATH; allow_http = true if everybody on the way may read and change what is sent"
         raise ConfigError(config.path, f"{key}: {problem.message.removeprefix('--url ')}", hint) from None
 
 
 def start_problems(config: GatewayConfig) -> Iterator[str]:
     """A sentence for each problem that is certain, without a full stop."""
-    texts = dict.fromkeys(_of_secrets(config))
+    texts = dict.fromkeys(
+        (*_of_secrets(config), *_of_tokens(config), *_of_tls(config), *settings_without_effect(config))
+    )
     texts |= dict.fromkeys(
         text
         for server in config.servers.values()
@@ -95,22 +107,84 @@ def _secret_files(config: GatewayConfig) -> Iterator[tuple[str, str]]:
             yield f"servers.{server.name}.{name}", path
 
 
+def _of_tls(config: GatewayConfig) -> Iterator[str]:
+    """Certificates of the gateway that agents refuse, and those of an issuer that cannot be read."""
+    gateway, folder = config.gateway, os.path.dirname(config.path)
+    if gateway.tls is not None:
+        path = os.path.join(folder, gateway.tls.certificate)
+        if why := certificates.why_not_valid(path):
+            yield f"gateway.tls.certificate: {path} {why}"
+    if gateway.oidc is not None and gateway.oidc.ca:
+        yield from _of_certificates("gateway.oidc", "ca", os.path.join(folder, gateway.oidc.ca))
+    if gateway.store is not None and gateway.store.ca:
+        yield from _of_certificates("gateway.store", "ca", os.path.join(folder, gateway.store.ca))
+
+
+def _of_tokens(config: GatewayConfig) -> Iterator[str]:
+    """A token file that lets nobody in."""
+    gateway = config.gateway
+    if gateway.tokens is None or gateway.oidc is not None or not any(map(_is_http, gateway.listen or ())):
+        return
+    path = os.path.join(os.path.dirname(config.path), gateway.tokens)
+    try:
+        records = read_tokens(path).records.values()
+    except ConfigError:  # it stops the start
+        return
+    now = time.time()
+    if not any(not record.revoked and (record.expires is None or now < record.expires) for record in records):
+        hint = f"hookproxy token new USER --file {path}"
+        yield f"gateway.tokens: {path} has no token in force, so nobody can connect over HTTP ({hint})"
+
+
+def _is_http(address: str) -> bool:
+    return address.startswith("http")
+
+
 def _of_server(server: GatewayServer) -> Iterator[str]:
     key, table = f"servers.{server.name}", server.table
-    files = {name: path for name, path in server.credentials.items() if not _may_wait(path)}
+    for name, path in server.credentials.items():
+        if not _may_wait(path):
+            yield from _of_credential(f"{key}.credentials.{name}", name, path)
+    if table.url is not None:
+        for name, file in (("ca", table.ca), ("cert", table.cert)):
+            yield from _of_certificates(key, name, file) if file is not None else ()
+    if table.command is not None:
+        yield from _of_command(key, server)
+
+
+def _of_command(key: str, server: GatewayServer) -> Iterator[str]:
+    table = server.table
     try:
-        read_secrets(files)
-    except UserError as problem:
-        yield f"{key}: {problem.message}"
-    if table.command is None:
+        account = service.account_named(table.user) if table.user else service.own_account()
+    except UserError:  # it stops the start
         return
     if not os.path.isdir(server.cwd):
-        yield f"{key}.cwd: there is no folder {server.cwd}"
+        yield f"{key}.cwd: there is no folder {server.cwd} (install -d -o {account.name} {server.cwd})"
         return
-    account = service.account_named(table.user) if table.user else service.own_account()
-    path = service.environment(account, table.env).get("PATH")
-    if find_program(table.command[0], path, server.cwd) is None:
-        yield f"{key}.command: there is no program {table.command[0]}"
+    path = service.environment(account, table.env)["PATH"]
+    if find_program(server.command[0], path, server.cwd) is None:
+        yield f"{key}.command: {_why_no_program(server.command[0], path, server.cwd)}"
+
+
+def _why_no_program(program: str, path: str, cwd: str) -> str:
+    if "/" not in program:
+        return f"there is no program {program} (install it into a folder of {path}, or write its full path)"
+    file = os.path.join(cwd, program)
+    if os.path.isfile(file):
+        return f"{file} is not executable (chmod +x {file})"
+    return f"there is no program {program} (correct its path: a relative one starts from {cwd})"
+
+
+def _of_credential(key: str, name: str, path: str) -> Iterator[str]:
+    try:
+        read_secrets({name: path})
+    except UserError as problem:
+        yield f"{key}: {problem.message} ({repair(path)})"
+
+
+def _of_certificates(key: str, name: str, path: str) -> Iterator[str]:
+    if why := certificates.why_not_read(path):
+        yield f"{key}.{name}: {path} {why}"
 
 
 def _may_wait(path: str) -> bool:
@@ -137,4 +211,5 @@ def _of_audit(server: GatewayServer) -> Iterator[str]:
     can_grow = place == path and not os.path.isdir(path) and os.access(path, os.W_OK)
     if not can_be_made and not can_grow:
         effect = ", so calls are refused" if settings.audit_required else ""
-        yield f"audit.file: {path} cannot be written{effect}"
+        hint = f"name a file in a folder that {service.own_account().name} may write"
+        yield f"audit.file: {path} cannot be written{effect} ({hint})"

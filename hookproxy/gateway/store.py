@@ -1,6 +1,7 @@
 """What several gateways share, in a Valkey or Redis server: rate limits, used approvals, approvals for a session.
 
-Law: where the store cannot be reached, nothing passes that it must allow, and everything else goes on.
+Law: where the store cannot be reached, nothing passes that it must allow, and everything else goes on. A store that
+answers nonsense, or more than it was asked for, cannot be reached, whatever its client library makes of it.
 Counting is one script, which the server runs as a whole: no two gateways count at the same time.
 """
 
@@ -14,7 +15,8 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from time import monotonic
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
@@ -23,6 +25,7 @@ from msgspec import Struct, field
 
 from ..model.errors import UserError, not_installed
 from ..model.settings import Limit, Per
+from ..network.store_responses import Bounds, parser_class
 from ..policy.rate_limits import SECONDS, LimitReached, limit_reached
 from ..policy.shared_state import Approved, Shared, StoreUnavailable
 from ..policy.similar_calls import SimilarCalls
@@ -40,7 +43,13 @@ _SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 1.0
 """How often it is tried whether the store answers: so soon calls go on when it is back."""
 
+_REPORT_SECONDS: Final = 60.0
+"""A store that is away and back again and again is reported so often: the log must not be full of it."""
+
 _TOGETHER: Final = 256  # commands that are sent in one write: more would keep the first ones waiting
+MOST_GATEWAYS: Final = 1024
+"""With one store, those that were killed included: each of them is asked for by name."""
+
 _MAX_APPROVALS: Final = 1024  # entries of one session, as those that hooks add: the set must stay bounded
 _SESSION_SECONDS: Final = 30.0 * 86_400
 """How long the calls of a session that is bound to one gateway are remembered after the last one: longer than people
@@ -51,8 +60,12 @@ _MILLISECONDS: Final = 1000
 _EVICTS_NOTHING: Final = "noeviction"
 _SCRIPT: Final = re.compile(r" script: [0-9a-f]{40}, on .*", re.DOTALL)  # which of ours it was, in a server's errors
 _LATE: Final = "it does not respond in time"
+_NONSENSE: Final = "it responds with something else than it was asked for"
+_LONGEST_FAILURE: Final = 200  # characters: a server's errors become lines of the log, and of refusals
+_CLUSTER_ERRORS: Final = re.compile(r"(MOVED|ASK|CROSSSLOT|CLUSTERDOWN|TRYAGAIN|CLUSTERERROR)\b")
 
 Argument = str | bytes | int | float
+_T = TypeVar("_T")
 
 _COUNT: Final = """
 -- For each limit: KEYS has the times of its last calls, ARGV after the first has how many it allows, in how many
@@ -158,6 +171,9 @@ class Store:
         self._commands: list[_Command] = []
         self._has_commands = anyio.Event()
         self._reach = _Reach.UNTRIED
+        self._reported = _Reach.UNTRIED
+        self._reported_away = -math.inf  # when it was
+        self._times_away = 0  # since it was reported so
         self.failure = "it has not been reached yet"
         """Why it cannot be reached, in a few words without a full stop; empty if it can."""
         metrics.store_up = False
@@ -198,21 +214,17 @@ class Store:
                 raise StoreUnavailable(self.failure)
             return await self._response_to(command, *arguments)
         except StoreUnavailable as problem:
-            self._note(str(problem))
-            self._metrics.store_failures += 1
-            raise StoreUnavailable(f"the store cannot be reached: {problem}") from None
+            raise self._unavailable(str(problem)) from None
 
     async def ask_once(self, *words: Argument) -> object:
         """The response to a command, over a connection of its own: for a program that ends then.
 
         Raises StoreUnavailable.
         """
-        from redis.exceptions import RedisError
-
         try:
             with anyio.fail_after(_SECONDS):
                 (response,) = await self._send([words])
-        except (TimeoutError, RedisError, OSError) as problem:
+        except Exception as problem:  # as in `_send_commands`
             response = problem
         finally:
             with anyio.CancelScope(shield=True):
@@ -221,9 +233,25 @@ class Store:
             raise StoreUnavailable(_why(response))
         return response
 
-    async def run_script(self, script: str, keys: Sequence[str], *arguments: Argument) -> object:
-        """The response to a script with these keys. Raises StoreUnavailable."""
-        return await self.ask("EVAL", script, len(keys), *keys, *arguments)
+    async def run_script(self, type_: type[_T], script: str, keys: Sequence[str], *arguments: Argument) -> _T:
+        """The response to a script with these keys, which is of this type. Raises StoreUnavailable."""
+        return self.checked(type_, await self.ask("EVAL", script, len(keys), *keys, *arguments))
+
+    def checked(self, type_: type[_T], response: object) -> _T:
+        """A response that must be of this type. Raises StoreUnavailable: who answers something else is no store."""
+        try:
+            return msgspec.convert(response, type_)
+        except (msgspec.ValidationError, TypeError, RecursionError):  # a type that msgspec cannot take
+            raise self.nonsense() from None
+
+    def nonsense(self) -> StoreUnavailable:
+        """The store has answered what no store answers: from now on it is away. Returns what is to be raised."""
+        return self._unavailable(_NONSENSE)
+
+    def _unavailable(self, why: str) -> StoreUnavailable:
+        self._note(why)
+        self._metrics.store_failures += 1
+        return StoreUnavailable(f"the store cannot be reached: {why}")
 
     def key(self, kind: str, *parts: str) -> str:
         """The key of something. It names no user: whoever looks at the store need not know who does what."""
@@ -233,20 +261,26 @@ class Store:
     async def use_once(self, text: str, made: float) -> bool:
         """A store that has lost its memory does not know what was used before."""
         keys = [f"{self.prefix}used:{text}", self.prefix + _SINCE]
-        return await self.run_script(_USE_ONCE, keys, round(USED_SECONDS * _MILLISECONDS), made) == 1
+        return await self.run_script(int, _USE_ONCE, keys, round(USED_SECONDS * _MILLISECONDS), made) == 1
 
     def _note(self, failure: str) -> None:
         """Note that the store answers (empty), or why it does not."""
         before, self._reach = self._reach, _Reach.AWAY if failure else _Reach.UP
         self.failure, self._metrics.store_up = failure, not failure
-        if self._reach is before:
+        if failure and before is not _Reach.AWAY:
+            self._times_away += 1
+        if self._reach is self._reported:
             return
-        effect = "calls with limits and approvals are refused until it can; everything else goes on"
-        self._report(
-            f"the store at {self._where} cannot be reached: {failure}; {effect}"
-            if failure
-            else f"the store at {self._where} responds"
-        )
+        if not failure:
+            self._report(f"the store at {self._where} responds")
+        elif monotonic() - self._reported_away < _REPORT_SECONDS:
+            return
+        else:
+            effect = "calls with limits and approvals are refused until it can; everything else goes on"
+            often = f", for the {self._times_away}th time since this was reported last" if self._times_away > 1 else ""
+            self._report(f"the store at {self._where} cannot be reached{often}: {failure}; {effect}")
+            self._reported_away, self._times_away = monotonic(), 0
+        self._reported = self._reach
 
     def _check_eviction(self, memory: object) -> None:
         """Report a store that may forget what it is to remember: used approvals would count again."""
@@ -275,8 +309,6 @@ class Store:
 
     async def _send_commands(self) -> None:
         """Send what has come since the last responses. Runs until it is cancelled."""
-        from redis.exceptions import RedisError
-
         while True:
             await self._has_commands.wait()
             self._has_commands = anyio.Event()
@@ -287,7 +319,7 @@ class Store:
                 try:
                     with anyio.fail_after(_SECONDS):
                         responses = await self._send([command.words for command in together])
-                except (TimeoutError, RedisError, OSError) as problem:
+                except Exception as problem:  # whatever a client library makes of nonsense
                     responses = [problem] * len(together)
                 for command, response in zip(together, responses, strict=True):
                     if isinstance(response, Exception):
@@ -322,15 +354,17 @@ class StoreLimits(Struct, frozen=True):
                 arguments += (limit.calls, 0, round(self._session_seconds * _MILLISECONDS))
             else:
                 arguments += (limit.calls, round(period * _MICROSECONDS), round(period * _MILLISECONDS))
-        response = await self._store.run_script(_COUNT, list(by_key), *arguments)
-        index, wait = msgspec.convert(response, tuple[int, int])
+        index, wait = await self._store.run_script(tuple[int, int], _COUNT, list(by_key), *arguments)
+        if not 0 <= index <= len(by_key):
+            raise self._store.nonsense()
         if not index:
             return None
         return limit_reached(list(by_key.values())[index - 1], math.inf if wait < 0 else wait / _MICROSECONDS)
 
     def _key(self, limit: Limit) -> str:
         session = (self._session,) if limit.per is Per.SESSION else ()
-        return self._store.key("limit", self._server, self._user, limit.tool, str(limit.calls), limit.per, *session)
+        user = (" ".join(sorted(limit.users)), "together") if limit.together else (self._user,)
+        return self._store.key("limit", self._server, *user, limit.tool, str(limit.calls), limit.per, *session)
 
 
 class StoreApprovals:
@@ -343,12 +377,14 @@ class StoreApprovals:
         self._milliseconds = round(seconds * _MILLISECONDS)
 
     async def approved(self) -> Sequence[Approved]:
-        response = await self._store.run_script(_APPROVED, [self._key], self._milliseconds)
-        return [calls for raw in msgspec.convert(response, list[bytes]) if (calls := _decoded(raw)) is not None]
+        entries = await self._store.run_script(list[bytes], _APPROVED, [self._key], self._milliseconds)
+        if len(entries) > _MAX_APPROVALS:
+            raise self._store.nonsense()
+        return [calls for raw in entries if (calls := _decoded(raw)) is not None]
 
     async def allow(self, calls: Approved) -> None:
         encoded = msgspec.json.encode(calls)
-        await self._store.run_script(_ALLOW, [self._key], encoded, _MAX_APPROVALS, self._milliseconds)
+        await self._store.run_script(int, _ALLOW, [self._key], encoded, _MAX_APPROVALS, self._milliseconds)
 
 
 class _ApprovedInStore(Approved, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -360,7 +396,7 @@ class _ApprovedInStore(Approved, frozen=True, omit_defaults=True, forbid_unknown
 def _decoded(raw: bytes) -> Approved | None:
     try:
         return msgspec.json.decode(raw, type=_ApprovedInStore)
-    except msgspec.MsgspecError:  # of another version of hookproxy: the person is asked again
+    except (msgspec.MsgspecError, RecursionError):  # of another version of hookproxy: the person is asked again
         return None
 
 
@@ -379,14 +415,16 @@ def _client(table: StoreTable, folder: str) -> tuple[Send, Close]:
         from redis.asyncio import ConnectionPool, Redis
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
-        from redis.exceptions import RedisError
+        from redis.exceptions import ResponseError
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "redis":
             raise
         raise not_installed("gateway.store", "redis", "cluster") from None
+    bounds = Bounds()
     try:
         pool = ConnectionPool.from_url(
             table.url,
+            parser_class=parser_class(bounds, ResponseError),
             socket_timeout=_SECONDS,
             socket_connect_timeout=_SECONDS,
             protocol=2,  # which every server speaks without a word before
@@ -398,13 +436,14 @@ def _client(table: StoreTable, folder: str) -> tuple[Send, Close]:
     client = Redis(connection_pool=pool)
 
     async def send(commands: Sequence[Sequence[Argument]]) -> list[object]:
+        bounds.begin()
         pipeline = client.pipeline(transaction=False)
         for words in commands:
             pipeline.execute_command(*words)
         return await pipeline.execute(raise_on_error=False)
 
     async def close() -> None:
-        with anyio.move_on_after(_SECONDS), suppress(RedisError, OSError):  # who asked has got the failure itself
+        with anyio.move_on_after(_SECONDS), suppress(Exception):  # who asked has got the failure itself
             await pool.disconnect()
 
     return send, close
@@ -412,11 +451,10 @@ def _client(table: StoreTable, folder: str) -> tuple[Send, Close]:
 
 def _why(failure: Exception) -> str:
     """Why there is no answer, in a few words without a full stop."""
-    from redis.exceptions import AskError, ClusterCrossSlotError, ClusterError
-
-    if isinstance(failure, ClusterError | ClusterCrossSlotError | AskError):
+    text = str(failure)
+    if _CLUSTER_ERRORS.match(text):
         return "it is a part of a sharded cluster, which cannot be a store"
-    return (_SCRIPT.sub("", str(failure)).splitlines() or [_LATE])[0].rstrip(".")
+    return (_SCRIPT.sub("", text).splitlines() or [_LATE])[0].rstrip(".")[:_LONGEST_FAILURE]
 
 
 def _options(table: StoreTable, folder: str) -> dict[str, str]:

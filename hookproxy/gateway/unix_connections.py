@@ -21,6 +21,7 @@ from ..session.server_end import ForeignServer
 from ..transports import unix_socket
 from ..transports.pipe import open_channel
 from . import preamble
+from .long_requests import LongLook
 
 if TYPE_CHECKING:
     from ..model.principal import Principal
@@ -194,7 +195,8 @@ class _Connection(Struct, eq=False):
         source, sink = os.dup(self._peer.fileno()), -1
         try:
             sink = os.dup(source)
-            session = self._gateway.admit(principal, wanted.server, wanted.cwd)
+            session = await self._gateway.admit_when_room(principal, wanted.server, wanted.cwd)
+            session.look = LongLook(self._gateway, principal.id)
         except BaseException:
             close_all([fd for fd in (source, sink) if fd >= 0])
             raise

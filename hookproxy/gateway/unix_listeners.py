@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ..config.gateway import check_folder
+from ..config.gateway import about_key, check_folder
 from ..config.gateway_models import DEFAULT_SOCKET
+from ..live.registry import prepare_folder
 from ..model.errors import ConfigError, UserError
+from ..processes import service
 from ..transports import unix_socket
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _UNIX: Final = "unix:"
 _SUFFIX: Final = ".sock"
 _ADMIN: Final = "-admin.sock"  # in place of the suffix of the agents' socket
+_OWN_FOLDER: Final = "admin"  # in the state folder
 _LONGEST_PATH: Final = 103 if sys.platform == "darwin" else 107  # bytes: sun_path of sys/un.h without its zero byte
 
 
@@ -41,7 +43,7 @@ class UnixAddress(Struct, frozen=True):
 
 def unix_addresses(config: GatewayConfig) -> list[UnixAddress]:
     """The Unix sockets that the file names. Raises ConfigError for what is not an address."""
-    addresses = []
+    addresses: list[UnixAddress] = []
     for number, text in enumerate(config.gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]):
         if text.startswith("http"):
             continue
@@ -52,6 +54,8 @@ def unix_addresses(config: GatewayConfig) -> list[UnixAddress]:
         if (length := len(os.fsencode(path))) > _LONGEST_PATH:
             problem = f"{key}: the path of a socket may have {_LONGEST_PATH} bytes, and this one has {length}"
             raise ConfigError(config.path, problem, f'name a shorter one, such as "{_UNIX}{DEFAULT_SOCKET}"')
+        if any(address.path == path for address in addresses):
+            raise ConfigError(config.path, f"{key}: {path} stands there twice", "remove one of both")
         addresses.append(UnixAddress(key, path))
     return addresses
 
@@ -62,39 +66,44 @@ def check_places(config: GatewayConfig) -> None:
     """
     group = config.gateway.socket_group
     if group is not None:
-        with _named(config, "gateway.socket_group"):
+        with about_key(config.path, "gateway.socket_group"):
             unix_socket.group_id(group)
     for address in unix_addresses(config):
         if os.path.lexists(address.folder):
-            with _named(config, address.key):
+            with about_key(config.path, address.key):
                 check_folder(address.folder)
                 unix_socket.check_folder(address.folder)
+                unix_socket.check_replaceable(address.path)
+
+
+def places_to_watch(config: GatewayConfig) -> Iterator[str]:
+    """What may be in the way of the sockets, and may be as it should: a gateway that runs, a folder of systemd."""
+    for address in unix_addresses(config):
+        if not os.path.lexists(address.folder):
+            how = f"systemd makes it with RuntimeDirectory=; install -d -m 0755 {address.folder}"
+            yield f"{config.path}: {address.key}: there is no folder {address.folder} yet ({how})"
+        elif not os.access(address.folder, os.W_OK | os.X_OK):
+            how = f"chown {service.own_account().name} {address.folder}; the sockets of systemd need it not"
+            yield f"{config.path}: {address.key}: this account cannot write {address.folder} ({how})"
+        elif unix_socket.is_in_use(address.path):
+            yield f"{config.path}: {address.key}: a gateway listens at {address.path} now (hookproxy reload tells it)"
 
 
 def listen_at_all(config: GatewayConfig) -> Iterator[socket.socket]:
     """Listen at the sockets that the file names. Raises UserError."""
     for address in unix_addresses(config):
-        with _named(config, address.key):
+        with about_key(config.path, address.key):
             check_folder(address.folder)
             yield unix_socket.listen(address.path, int(config.gateway.socket_mode, 8), config.gateway.socket_group)
-
-
-@contextmanager
-def _named(config: GatewayConfig, key: str) -> Iterator[None]:
-    """Whatever is wrong in this block is wrong with this key of the file. Raises ConfigError."""
-    try:
-        yield
-    except UserError as problem:
-        message = problem.message if problem.message.startswith("gateway.") else f"{key}: {problem.message}"
-        raise ConfigError(config.path, message, problem.hint) from None
 
 
 def admin_path(agents: Sequence[str], environ: Mapping[str, str], state_folder: str) -> str:
     """Where the administration socket is by default; `agents` are the paths of those for agents. Empty: nowhere."""
     if agents:
         return f"{agents[0].removesuffix(_SUFFIX)}{_ADMIN}"
-    runtime = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]  # systemd's, for RuntimeDirectory=
-    folder = runtime if os.path.isabs(runtime) else state_folder
+    folder = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]  # systemd's, for RuntimeDirectory=
+    if not os.path.isabs(folder):
+        folder = os.path.join(state_folder, _OWN_FOLDER) if state_folder else ""
     return os.path.join(folder, f"{os.path.basename(DEFAULT_SOCKET).removesuffix(_SUFFIX)}{_ADMIN}") if folder else ""
 
 
@@ -109,11 +118,13 @@ def listen_for_administrators(
     try:
         if not path:
             raise UserError("there is no folder for it", "name a path: gateway.admin_socket")
-        if not named and os.path.dirname(path) == state_folder:
-            os.makedirs(state_folder, 0o700, exist_ok=True)
+        folder = os.path.dirname(path)
+        if not named and folder == os.path.join(state_folder, _OWN_FOLDER):
+            prepare_folder(folder)  # as that of consoles: only this account and root can enter it
+        else:
+            check_folder(folder)
         if len(os.fsencode(path)) > _LONGEST_PATH:
             raise UserError(f"{path} is longer than {_LONGEST_PATH} bytes", "name another: gateway.admin_socket")
-        check_folder(os.path.dirname(path))
         return unix_socket.listen(path, admin_mode(config), None)
     except (UserError, OSError) as problem:
         why, hint = (problem.message, problem.hint) if isinstance(problem, UserError) else (str(problem), "")

@@ -10,9 +10,11 @@ import anyio
 
 from ..model.errors import UserError
 from ..model.principal import Principal
+from .approvers import GatewayApprovers
 
 if TYPE_CHECKING:
     from ..authorization.bearer_tokens import BearerTokens
+    from ..session.live_feed import Viewer
     from ..session.proxy import Report
     from .gateway import Gateway
 
@@ -47,6 +49,8 @@ class UserWatch:
             for user in users.values():
                 if user.id.startswith(_ACCOUNT):
                     tasks.start_soon(self._look_at_account, user)
+            if (feed := self._gateway.feed) is not None:
+                tasks.start_soon(feed.end_forbidden, self._may_look)
         if (tokens := self._gateway.tokens) is not None:
             tokens.refresh()
             self._end_without_token(tokens)
@@ -61,8 +65,18 @@ class UserWatch:
             now = Principal(user.id, user.name, user.groups, in_doubt=True)
         self._gateway.change_user(now)
 
+    async def _may_look(self, viewer: Viewer) -> bool:
+        """Whether somebody who has a console open may still see what it shows."""
+        try:
+            rights = self._gateway.rights_of(await GatewayApprovers(self._gateway).who(viewer.uid))
+        except UserError:
+            return False
+        return rights.audits if viewer.sees_calls else rights.audits or rights.approves
+
     def _end_without_token(self, tokens: BearerTokens) -> None:
         """End the sessions of users whose tokens were revoked, or have other groups now."""
+        in_force = tokens.users_in_force()
         for session in list(self._gateway.sessions):
-            if tokens.is_withdrawn(session.identity.principal):
+            user = session.identity.principal
+            if tokens.knows_users_like(user) and user not in in_force:
                 session.end(_NO_TOKEN)

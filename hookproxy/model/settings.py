@@ -99,6 +99,12 @@ class Limit(Struct, frozen=True):
     """Its key in the configuration, for people: `limits[0]`."""
     place: str = ""
     """File, line and key of it, for people; empty if not known."""
+    users: tuple[str, ...] = ()
+    """At a gateway: whom it is about, as `Principal.is_among` has it; empty: everybody."""
+    servers: tuple[str, ...] = ()
+    """At a gateway: the servers that it is about; empty: all."""
+    together: bool = False
+    """At a gateway: all its users count together, and not each one alone."""
 
 
 class AgentRule(Struct, frozen=True):

@@ -5,6 +5,7 @@ Should the gateway be killed, its whole session is ended (`guardian`).
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 import socket
@@ -86,6 +87,15 @@ def own_account() -> Account:
         return account_named(pwd.getpwuid(uid).pw_name)
     except KeyError:
         return Account(str(uid), uid, os.getegid(), tuple(os.getgroups()), "/")
+
+
+def how_to_let_read(path: str) -> str:
+    """The commands by which root lets this account read a file, and nobody else."""
+    try:
+        group = grp.getgrgid(os.getegid()).gr_name
+    except KeyError:  # the group has no name
+        group = str(os.getegid())
+    return f"chgrp {group} {path}; chmod 640 {path}"
 
 
 def is_other(account: Account) -> bool:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     from .service import Account
+
+
+_CHECK_SECONDS: Final = 0.2  # from one check to the next: nobody notices that an end takes so long
 
 
 def exit_status(
@@ -48,10 +52,17 @@ class Output(Struct, frozen=True):
     stderr: bytes
 
 
-def output_of(argv: Sequence[str], stdin: bytes, cwd: str, env: Mapping[str, str], seconds: float) -> Output | None:
+def output_of(  # as `exit_status`
+    argv: Sequence[str],
+    stdin: bytes,
+    cwd: str,
+    env: Mapping[str, str],
+    seconds: float,
+    check: Callable[[], None] | None = None,
+) -> Output | None:
     """What the command prints for this input; None if it takes too long: then it is killed with all that it started.
 
-    Raises OSError if it cannot start.
+    So it is if `check`, which is called again and again, raises something. Raises OSError if it cannot start.
     """
     with subprocess.Popen(
         argv,
@@ -63,7 +74,7 @@ def output_of(argv: Sequence[str], stdin: bytes, cwd: str, env: Mapping[str, str
         start_new_session=True,
     ) as process:
         try:
-            stdout, stderr = process.communicate(stdin, seconds)
+            stdout, stderr = _communicate(process, stdin, seconds, check)
         except BaseException as error:  # the person may interrupt it
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -71,3 +82,19 @@ def output_of(argv: Sequence[str], stdin: bytes, cwd: str, env: Mapping[str, str
                 return None
             raise
     return Output(process.returncode, stdout, stderr)
+
+
+def _communicate(
+    process: subprocess.Popen[bytes], stdin: bytes, seconds: float, check: Callable[[], None] | None
+) -> tuple[bytes, bytes]:
+    if check is None:
+        return process.communicate(stdin, seconds)
+    end, rest = time.monotonic() + seconds, stdin or None
+    while True:
+        check()
+        try:
+            return process.communicate(rest, min(_CHECK_SECONDS, max(end - time.monotonic(), 0)))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= end:
+                raise
+        rest = None  # it is being written already

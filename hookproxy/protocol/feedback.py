@@ -222,9 +222,9 @@ def out_of_memory(size: int) -> str:
     return f"It has {size} bytes, and there is not enough memory to judge it."
 
 
-def message_too_long(size: int, limit: int) -> str:
-    """Return why a message of this size is refused."""
-    return f"It has {size} bytes, which is more than hooks can judge: {limit} (max_message_bytes)."
+def message_too_long(size: int, limit: int, key: str = "max_message_bytes") -> str:
+    """Return why a message of this size is refused; `key` sets the limit."""
+    return f"It has {size} bytes, which is more than hooks can judge: {limit} ({key})."
 
 
 def ended_early(progress: Progress, why: str, *, task_request: bool = False) -> str:

@@ -37,6 +37,11 @@ class Handshake:
         """The agent accepts `elicitation/create` requests: it declared this, and the handshake is complete."""
         return self._supports_forms and self._initialized and self._version >= _FIRST_WITH_ELICITATION
 
+    @property
+    def protocol_version(self) -> str:
+        """The version that the handshake has agreed on, or that the agent's requests name; empty: it is not known."""
+        return self._version or raw_json.text(bytes(self._meta.get(calls.PROTOCOL_VERSION_KEY, b""))) or ""
+
     def note_result(self, result: Members) -> None:
         """Note the result of `initialize`, which has the protocol version and the server's name."""
         self._version = raw_json.text(bytes(result.get("protocolVersion", b""))) or ""

@@ -71,7 +71,9 @@ class Roots:
             return line
         if method == _LIST_CHANGED:
             return b""
-        if not method:
+        if "result" in members:
+            if "method" in members:
+                raise raw_json.Unreadable("some readers take it for a request, and others for a response")
             return self._response(line, members)
         place = raw_json.members(line).get("params")
         if place is None or line[place[0] : place[0] + 1] != b"{":
@@ -82,7 +84,7 @@ class Roots:
         return raw_json.splice(line, [((start + place[0], end + place[0]), new) for (start, end), new in sorted(edits)])
 
     def _response(self, line: bytes, members: Members) -> bytes:
-        """A response of the agent. One with roots answers a question that the server has not put to it."""
+        """A response of the agent. The server has not asked the agent for roots."""
         if bytes(memoryview(members.get("result", b""))[:1]) != b"{":
             return line
         place = raw_json.members(line)["result"]

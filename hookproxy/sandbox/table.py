@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
-
-_UNITS: Final = {"": 1, "B": 1, **{f"{letter}iB": 1024**n for n, letter in enumerate("KMGT", 1)}}
-_UNITS_OF_TEN: Final = {f"{letter}B": 1000**n for n, letter in enumerate("KMGT", 1)} | {"kB": 1000}
-SIZE: Final = r"^[0-9]{1,15} ?([kKMGT]B|[KMGT]iB|B)?\Z"
-"""A number of bytes as people write it: "512MiB", "2 GB"."""
 
 MEMORY: Final = "4GiB"
 """What a server may use unless its table says otherwise: more than a browser needs that a server drives."""
@@ -50,10 +44,3 @@ class Layout(Struct, frozen=True):
     """Paths below those that it cannot see, and whether each is a folder."""
     links: Mapping[str, str] = {}
     """Links on the way to its program, each with its target."""
-
-
-def size_in_bytes(text: str) -> int:
-    """The number of bytes of a text that matches SIZE."""
-    number, unit = re.split(r"(?<=\d) ?(?=[A-Za-z]|\Z)", text, maxsplit=1)
-    factor: int = (_UNITS | _UNITS_OF_TEN)[unit]
-    return int(number) * factor

@@ -46,6 +46,7 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
     started, policy = perf_counter(), services.policy
     audit = policy.audit
     record = Record(services.session.id, services.session.server, call.tool, call.id, call.arguments, services.agent())
+    record.protocol = services.protocol_version()
     call.trace = audit.begin(record, call)
     end: CallEnd = Cancelled()
     defective = False

@@ -47,6 +47,9 @@ class CallServices(Protocol):
     def agent(self) -> str:
         """The agent's name and version as it gave them; empty if it gave none."""
 
+    def protocol_version(self) -> str:
+        """The version of MCP that the agent speaks; empty: it is not known."""
+
     def describe_error(self, defect: BaseException) -> str:
         """Why a call has ended unexpectedly, without secrets."""
 

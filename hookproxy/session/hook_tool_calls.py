@@ -14,6 +14,7 @@ import anyio
 from msgspec import Raw, Struct, field
 
 from ..jsonrpc import raw_json
+from ..jsonrpc.known_secrets import KnownSecrets
 from ..processes.process import output_limit
 from ..protocol import calls, tool_results
 from ..protocol.actions import HookToolCallAnswered
@@ -36,7 +37,11 @@ class _HookToolCall(Struct, eq=False):
 class HookToolCalls:
     """Our tool calls in flight, to the server that hooks know as `server`."""
 
-    def __init__(self, server: str, router: Router, to_server: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, server: str, router: Router, to_server: Callable[[bytes], None], secrets: Callable[[], KnownSecrets]
+    ) -> None:
+        """`secrets` returns what must not be in our texts about the server's errors."""
+        self._secrets = secrets
         self._server = server
         self._router = router
         self._to_server = to_server
@@ -67,7 +72,7 @@ class HookToolCalls:
             del self._pending[key]
         if tool_call.response is None:
             raise HookFailed("was called, and the server exited before it answered")
-        return _text(tool_call.response.response, output_limit(len(arguments)))
+        return _text(tool_call.response.response, output_limit(len(arguments)), self._secrets())
 
     def resolve(self, response: HookToolCallAnswered) -> None:
         """Take the server's response to one of our calls."""
@@ -98,25 +103,28 @@ def _cancellation(raw_id: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (calls.CANCELLED, params)
 
 
-def _text(response: Response | None, limit: int) -> bytes:
+def _text(response: Response | None, limit: int, secrets: KnownSecrets) -> bytes:
     """The text of a tool's result, at most `limit` bytes. Raises HookFailed if the response is not a usable result."""
     if response is None:
         raise HookFailed("gave a response that can be read in different ways")
     if response.error is not None:
-        raise HookFailed(f"could not be called: {_first_line(tool_results.error_text(response.error))}")
+        raise HookFailed(f"could not be called: {_first_line(tool_results.error_text(response.error), secrets)}")
     result = response.result or {}
     result_type = raw_json.text(bytes(result["resultType"])) if "resultType" in result else "complete"
     if result_type != "complete" or ("task" in result and "content" not in result):
         raise HookFailed(f"answered with {result_type if result_type != 'complete' else 'task'!r} instead of a result")
     text = tool_results.joined_text(bytes(result.get("content", b"[]")))
     if bytes(result.get("isError", b"false")) != b"false":
-        raise HookFailed(f"reported an error: {_first_line(text)}" if text else "reported an error without a text")
+        raise HookFailed(
+            f"reported an error: {_first_line(text, secrets)}" if text else "reported an error without a text"
+        )
     output = text.encode(errors="replace")
     if len(output) > limit:
         raise OutputTooLong(f"answered with more than {limit} bytes")
     return output
 
 
-def _first_line(text: str) -> str:
+def _first_line(text: str, secrets: KnownSecrets) -> str:
     line = text.strip().partition("\n")[0]
-    return line if len(line) <= _MAX_ERROR_CHARACTERS else f"{line[:_MAX_ERROR_CHARACTERS]}…"
+    shown = secrets.shortened(line, _MAX_ERROR_CHARACTERS)
+    return f"{shown}…" if len(line) > _MAX_ERROR_CHARACTERS else shown

@@ -11,7 +11,9 @@ explicit answer approves a call).
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -50,8 +52,6 @@ from ..transports import unix_socket
 from ..trust.sources import state_folder
 
 if TYPE_CHECKING:
-    import socket
-
     from .proxy import Proxy
 
 _LONGEST_RECORD: Final = 256 * 1024
@@ -198,6 +198,11 @@ class Console:
         self._known_calls: dict[str, CallInFlight] = {}
         self._known_approvals: set[str] = set()
         self._known_counts = Counts()
+
+    def close(self) -> None:
+        """Disconnect it."""
+        with contextlib.suppress(OSError):  # it has gone
+            self._connection.shutdown(socket.SHUT_RDWR)
 
     def note_ended(self, session: LiveSession, record: Record) -> None:
         """A call has ended. If too many wait, the oldest ones are only counted."""
@@ -415,7 +420,7 @@ class LiveFeed:
         """Follow the calls that a session judges from now on: it begins, or its policy has changed."""
         session = self._sessions[proxy.session.id]
         proxy.policy.audit.on_ended = lambda record: self._ended(session, record)
-        if self._consoles:
+        if any(console.viewer.sees_calls for console in self._consoles):
             _show_all(proxy)
 
     def remove_session(self, proxy: Proxy) -> None:
@@ -592,8 +597,9 @@ class LiveFeed:
 
     async def _serve_console(self, console: Console) -> None:
         self._consoles.add(console)
-        for session in self._sessions.values():
-            _show_all(session.proxy)
+        if console.viewer.sees_calls:
+            for session in self._sessions.values():
+                _show_all(session.proxy)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(console.read, tasks.cancel_scope)
@@ -605,6 +611,13 @@ class LiveFeed:
             for waiting in self._approvals.values():
                 if waiting.only_while_open and not self._may_be_answered(waiting.approval):
                     waiting.answered.set()
+
+    async def end_forbidden(self, may_stay: Callable[[Viewer], Awaitable[bool]]) -> None:
+        """Disconnect the consoles of people who may not look any more."""
+        for console in list(self._consoles):
+            if not await may_stay(console.viewer):
+                self._report(f"the console of {console.viewer.name} is closed: the role is gone")
+                console.close()
 
     def sessions(self) -> Iterator[LiveSession]:
         """All sessions."""

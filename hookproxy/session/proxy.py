@@ -89,7 +89,9 @@ class Proxy:
         self._context = SessionContext(policy, session, report, to_agent, self.spawn, notify)
         self.session_events = SessionEvents(self._context)
         self.elicitation_hooks = ElicitationHooks(self._context, self.session_events, self.router, self.relay)
-        self.hook_tool_calls = HookToolCalls(session.server, self.router, self.relay.to_server)
+        self.hook_tool_calls = HookToolCalls(
+            session.server, self.router, self.relay.to_server, lambda: self._context.secrets
+        )
         self.calls = RunningCalls(
             self._context,
             self.session_events,

@@ -12,7 +12,7 @@ it waits in `_queued`. Without `strict`, nothing can be refused, so lines from t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Final
 
@@ -23,6 +23,7 @@ from ..protocol.fast_scan import END_BYTES, ReadCall, request_id, response_id
 from ..protocol.router import Router
 from ..transports.channel import Channel, OffersCalls, TakesCalls
 from ..transports.lines import Lines, TooLong
+from .long_agent_lines import LongAgentLines, Look
 from .long_line import LongLine, Mode, Perform
 
 STREAM_FROM_BYTES: Final = 65536  # an unfinished line of this size passes in pieces, if nobody needs all of it
@@ -58,6 +59,7 @@ class Relay:
         self._perform = perform
         self._limit = limit
         self._stream_from = stream_from
+        self._agent_limit = limit, "max_message_bytes"
         self._short = min(stream_from, limit)  # bytes: each line of fewer is handled as all are
         self._agent_lines = Lines(limit, request_id)
         self._server_lines = Lines(limit if strict else max(limit, MAX_UNREAD_BYTES), response_id)
@@ -69,6 +71,7 @@ class Relay:
         self._replacing = False
         self._send_call = self._send_call_line
         self._deliver_response: Callable[[bytes, bytes], None] | None = None  # None: the agent's side gets lines
+        self._long_agent_lines: LongAgentLines | None = None  # None: they are read at once
         self.on_passed: Callable[[], None] = _nothing
         """Called after lines from the server have been processed."""
 
@@ -78,6 +81,8 @@ class Relay:
         """Start reading. Each callback for an end of input is called after the last line has been processed."""
 
         def agent_ended() -> None:
+            if self._long_agent_lines is not None and self._long_agent_lines.holds_end(agent_ended):
+                return
             self._agent_last_line()
             on_agent_end()
 
@@ -98,6 +103,25 @@ class Relay:
         agent.pass_call, self._deliver_response = self._pass_call, agent.deliver_response
         if isinstance(self.server, TakesCalls):
             self._send_call, self.server.pass_response = self.server.send_call, self._pass_response
+
+    def look_at_long_lines(
+        self, look: Look, spawn: Callable[[Callable[..., Coroutine[object, object, None]]], None]
+    ) -> None:
+        """Let long lines of the agent be looked at before they are read. Call it before the start."""
+        assert self._strict, "else lines are sent on before they are read"
+        lines = self._agent_lines
+        if look.limit < self._limit:
+            self._agent_limit = look.limit, "max_request_bytes"
+            lines.limit_to(look.limit)
+        self._long_agent_lines = LongAgentLines(
+            look,
+            lines,
+            spawn,
+            self.pause_agent,
+            self._agent_bytes,
+            lambda line: self._agent_block([line]),
+            lambda refused: self._perform(refused, b""),
+        )
 
     def _pass_call(self, call: ReadCall) -> bool:
         if not self._opened or len(call.line) >= self._limit:
@@ -132,12 +156,14 @@ class Relay:
 
     # --- from the agent ---
 
-    def _agent_bytes(self, piece: bytes) -> None:
+    def _agent_bytes(self, piece: bytes) -> None:  # noqa: C901  # calls cost more here
         if not self._strict:  # nothing can be refused, so it is sent on before it is read
             self.server.write(piece)
         if self._opened and self._is_line(self._agent_lines, piece) and self._router.scan_call(piece):
             if self._strict:
                 self.server.write(piece)
+            return
+        if self._long_agent_lines is not None and self._long_agent_lines.holds(piece):
             return
         block = self._agent_lines.feed(piece)
         if self._agent_lines.lost:
@@ -180,7 +206,7 @@ class Relay:
 
     def _refuse_lost(self) -> None:
         for lost in self._agent_lines.lost if self._strict else ():
-            reason = feedback.message_too_long(lost.size, self._limit)
+            reason = feedback.message_too_long(lost.size, *self._agent_limit)
             self._perform(Refused(reason, lost.id or b"null"), b"")
         self._agent_lines.lost.clear()
 

@@ -261,6 +261,10 @@ class RunningCalls:
         """As in CallServices."""
         return self._router.handshake.agent_name
 
+    def protocol_version(self) -> str:
+        """As in CallServices."""
+        return self._router.handshake.protocol_version
+
     def tool(self, name: str) -> Tool | None:
         """As in CallServices."""
         return self._router.tools.get(name)

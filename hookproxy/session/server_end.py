@@ -36,6 +36,9 @@ class ServerEnd(Protocol):
     def how_it_ended(self, status: int) -> str:
         """Return why it no longer answers: a sentence without a full stop."""
 
+    def why_we_ended_it(self) -> str:
+        """Return why we have ended it although it was used, as `how_it_ended`; empty: we have not."""
+
 
 class ServerProcess:
     """A server that we have started."""
@@ -46,6 +49,12 @@ class ServerProcess:
         self._leads_group = leads_group
         self._status: int | None = None
         """Its exit status, once it has been reaped: from then on, another process may have its number."""
+        self._ended_because = ""
+
+    @property
+    def pid(self) -> int | None:
+        """Its number; None: it has ended, and another process may have it."""
+        return self._pid if self._status is None else None
 
     def watch(self, tasks: TaskGroup, on_end: Callable[[int], object]) -> None:
         """As in ServerEnd."""
@@ -79,6 +88,11 @@ class ServerProcess:
             with contextlib.suppress(PermissionError):  # it runs as another user; its input has ended
                 (os.killpg if self._leads_group else os.kill)(self._pid, number)
 
+    def end_because(self, why: str) -> None:
+        """End it at once. Whoever uses it reads this sentence, which has no full stop."""
+        self._ended_because = why
+        self.signal(signal.SIGKILL)
+
     async def kill(self) -> None:
         """As in ServerEnd."""
         self.signal(signal.SIGKILL)
@@ -91,8 +105,14 @@ class ServerProcess:
     def output_ended(self) -> None:
         """As in ServerEnd. It may still run, and what its end is like is not known yet."""
 
+    def why_we_ended_it(self) -> str:
+        """As in ServerEnd."""
+        return f"The gateway has ended the MCP server: {self._ended_because}" if self._ended_because else ""
+
     def how_it_ended(self, status: int) -> str:
         """As in ServerEnd."""
+        if why := self.why_we_ended_it():
+            return why
         how = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
         return f"The MCP server has ended ({how})"
 
@@ -116,9 +136,11 @@ class RemoteChannel(Protocol):
 class RemoteServer:
     """A server that is reached at its address: its session ends with us."""
 
-    def __init__(self, channel: RemoteChannel) -> None:
+    def __init__(self, channel: RemoteChannel, why_we_ended_it: Callable[[], str] = lambda: "") -> None:
+        """`why_we_ended_it` is as in ServerEnd, of a process behind the channel."""
         self._channel = channel
         self._signal = 0
+        self.why_we_ended_it = why_we_ended_it
 
     def watch(self, tasks: TaskGroup, on_end: Callable[[int], object]) -> None:
         """As in ServerEnd. The status is 0, or that of the signal that has ended us."""
@@ -142,7 +164,7 @@ class RemoteServer:
 
     def how_it_ended(self, status: int) -> str:
         """As in ServerEnd."""
-        return "The session with the MCP server has ended"
+        return self.why_we_ended_it() or "The session with the MCP server has ended"
 
 
 class ForeignServer:
@@ -173,3 +195,7 @@ class ForeignServer:
     def how_it_ended(self, status: int) -> str:
         """As in ServerEnd."""
         return "The MCP server has ended"
+
+    def why_we_ended_it(self) -> str:
+        """As in ServerEnd."""
+        return ""

@@ -52,6 +52,14 @@ class OffersPassages(Protocol):
 
 
 @runtime_checkable
+class SaysWhyEnded(Protocol):
+    """An agent's side that answers what is in flight when the session ends."""
+
+    why_ended: Callable[[], str]
+    """Returns why the session has ended, in a sentence without a full stop; empty: there is nothing special."""
+
+
+@runtime_checkable
 class OffersCalls(Protocol):
     """An agent's side that has read calls already, to check them, and knows to which call a response belongs."""
 

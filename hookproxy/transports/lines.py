@@ -119,9 +119,17 @@ class Lines:
         if self._cut:
             self._drop_line()
             self._parts = []
-        line = b"".join(self._parts)
-        self._parts, self._size, self._cut, self._head = [], 0, 0, b""
-        return line
+        return b"".join(self.take_parts())
+
+    def take_parts(self) -> list[bytes]:
+        """As `take`, without putting them together. The line must not be too long."""
+        parts, self._parts = self._parts, []
+        self._size, self._cut, self._head = 0, 0, b""
+        return parts
+
+    def limit_to(self, limit: int) -> None:
+        """Drop shorter lines from now on, too."""
+        self._limit = min(self._limit, limit)
 
 
 def split_line(piece: bytes) -> tuple[bytes, bytes, bool]:

@@ -14,6 +14,7 @@ import stat
 import struct
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from ..model.errors import UserError
@@ -49,7 +50,9 @@ def listen(path: str, mode: int, group: str | None) -> socket.socket:
         listener.close()
         if isinstance(error, UserError):
             raise
-        raise UserError(f"cannot listen at {path}: {error.strerror or error}", "name another path") from None
+        hint = f"let this account write the folder: chown {os.geteuid()} {os.path.dirname(path)}"
+        hint = hint if isinstance(error, PermissionError) else "name another path"
+        raise UserError(f"cannot listen at {path}: {error.strerror or error}", hint) from None
     finally:
         os.umask(mask)
     return listener
@@ -139,8 +142,8 @@ def check_folder(folder: str) -> None:
         raise UserError(problem, f"chmod go-w {folder}")
 
 
-def _remove_abandoned(path: str) -> None:
-    """Remove a socket at which nobody listens. Raises UserError for anything else in its place."""
+def check_replaceable(path: str) -> None:
+    """Raise UserError if there is something else than a socket at this path."""
     try:
         state = os.lstat(path)
     except FileNotFoundError:
@@ -148,14 +151,27 @@ def _remove_abandoned(path: str) -> None:
     except OSError as error:
         raise UserError(f"cannot listen at {path}: {error.strerror}", "name another path") from None
     if not stat.S_ISSOCK(state.st_mode):
-        raise UserError(f"cannot listen at {path}: there is something else", "remove it, or name another path")
+        raise UserError(f"cannot listen at {path}: there is something else", f"name another path, or: rm -i {path}")
+
+
+def is_in_use(path: str) -> bool:
+    """Whether somebody listens at this path."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
             probe.connect(path)
         except BlockingIOError:  # somebody listens, and is busy
-            pass
+            return True
         except OSError:
-            os.unlink(path)
-            return
-    raise UserError(f"cannot listen at {path}: a gateway listens there already", "end it, or name another path")
+            return False
+    return True
+
+
+def _remove_abandoned(path: str) -> None:
+    """Remove a socket at which nobody listens. Raises UserError for anything else in its place."""
+    check_replaceable(path)
+    if is_in_use(path):
+        hint = "end it (systemctl stop hookproxy), or name another path"
+        raise UserError(f"cannot listen at {path}: a gateway listens there already", hint)
+    with suppress(FileNotFoundError):
+        os.unlink(path)

@@ -83,6 +83,9 @@ class TrialServices:
     def agent(self) -> str:
         return ""  # it is unknown
 
+    def protocol_version(self) -> str:
+        return ""  # as it
+
     def tool(self, name: str) -> Tool | None:
         return self._router.tools.get(name)
 

@@ -81,7 +81,8 @@ class FileContext(Struct, frozen=True):
             return data.decode("utf-8-sig")  # with or without a byte order mark
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
-            raise ConfigError(f"{path}:{line}", "is not UTF-8", "save it as UTF-8") from None
+            how = f": iconv -f UTF-16 -t UTF-8 {path}" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+            raise ConfigError(f"{path}:{line}", "is not UTF-8", f"save it as UTF-8{how}") from None
 
     def _read_bytes(self, path: str, hint: str) -> bytes:
         try:
@@ -101,7 +102,9 @@ class FileContext(Struct, frozen=True):
 def _similar_name(path: str) -> str:
     """For the name of a missing file, the similar one that its folder has: `did you mean 'mcp.json'?`; or empty."""
     try:
-        return suggestion(os.path.basename(path), os.listdir(os.path.dirname(path) or "."), _SIMILAR)
+        name = os.path.basename(path)
+        others = [other for other in os.listdir(os.path.dirname(path) or ".") if other != name]  # a link may dangle
+        return suggestion(name, others, _SIMILAR)
     except OSError:
         return ""
 

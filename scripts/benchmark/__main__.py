@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from agent import Placement
+from attacks import report_attacks
 from console import measure_console
 from contestants import DIRECT, OWN_ENVIRONMENT, PRE_HOOK, SPAWN, all_contestants, echo_server, try_out
 from gateway import measure_gateway
@@ -182,7 +183,8 @@ def main() -> int:
         os.chdir(folder)
         everywhere = placements()
         if options.gateway:
-            return max(measure_gateway(one, folder / one.name, options.markdown) for one in everywhere)
+            worst = max(measure_gateway(one, folder / one.name, options.markdown) for one in everywhere)
+            return max(worst, report_attacks(everywhere[-1], folder, options.markdown))
         if options.console:
             return max(measure_console(one, folder / one.name, options.markdown) for one in everywhere)
         if options.portable:

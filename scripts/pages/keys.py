@@ -27,6 +27,8 @@ def keys() -> str:
 
 GATEWAY_TABLES = {
     "GatewayTable": "[gateway]",
+    "PerUser": "[gateway.per_user]",
+    "Total": "[gateway.total]",
     "StoreTable": "[gateway.store]",
     "AuditExport": "[gateway.audit_export]",
     "Oidc": "[gateway.oidc]",
@@ -34,6 +36,7 @@ GATEWAY_TABLES = {
     "Roles": "[roles]",
     "ServerTable": "[servers.NAME]",
     "UserRules": "[[permissions.for]]",
+    "GatewayLimit": "[[limits]]",
 }
 """The tables that only a gateway.toml has, each with its header."""
 

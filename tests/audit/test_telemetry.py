@@ -25,6 +25,7 @@ from hookproxy.audit.telemetry import FLUSH, Collector
 from hookproxy.config.load import load
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
+from hookproxy.model.principal import Principal
 from hookproxy.model.settings import Settings
 from hookproxy.protocol.calls import Call
 from hookproxy.protocol.responses import Response
@@ -65,6 +66,7 @@ def test_a_span_has_the_attributes_of_the_conventions(receiver: Receiver) -> Non
     spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard.sh", argv=("guard.sh",))
     with collected(receiver.endpoint) as audit:
         one = record()
+        one.protocol = "2025-11-25"
         assert dict(audit.begin(one, call({"traceparent": PARENT, "tracestate": "rojo=1"})))["TRACESTATE"] == "rojo=1"
         one.hook_runs = [HookRun(spec, HookResult(Ended.EXITED, ms=3.0), Verdict(Permission.ALLOW))]
         audit.write(one)
@@ -83,6 +85,8 @@ def test_a_span_has_the_attributes_of_the_conventions(receiver: Receiver) -> Non
         "mcp.session.id": "session",
         "hookproxy.server": "files",
         "hookproxy.agent": "Lean 1",
+        "hookproxy.call": one.call,
+        "mcp.protocol.version": "2025-11-25",
         "hookproxy.decision": "allow",
         "hookproxy.result": "ok",
     }
@@ -94,7 +98,60 @@ def test_a_span_has_the_attributes_of_the_conventions(receiver: Receiver) -> Non
         "hookproxy.ms": 3.0,
     }
     assert receiver.resource["service.name"] == "hookproxy"
-    assert {"host.name", "user.name", "process.pid", "service.version"} <= receiver.resource.keys()
+    names = {"host.name", "user.name", "process.pid", "service.version", "service.instance.id"}
+    assert names <= receiver.resource.keys()
+
+
+@pytest.mark.parametrize(
+    ("principal", "expected"),
+    [
+        (
+            Principal("uid:1000", "anna", ("dev",)),
+            {"enduser.id": "anna", "user.name": "anna", "user.id": "uid:1000", "network.transport": "unix"},
+        ),
+        (
+            Principal("token:bob", "bob"),
+            {
+                **{"enduser.id": "bob", "user.name": "bob", "user.id": "token:bob"},
+                **{"network.transport": "tcp", "network.protocol.name": "http"},
+            },
+        ),
+    ],
+)
+def test_a_span_says_who_calls_and_over_which_transport(
+    receiver: Receiver, principal: Principal, expected: dict[str, str]
+) -> None:
+    before = set(threading.enumerate())
+    audit = Audit(Settings(otel=True, otel_endpoint=receiver.endpoint), principal, "p", instance="gateway-a")
+    one = record()
+    audit.begin(one, call())
+    audit.write(one)
+    audit.close()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(TEST_TIMEOUT)
+    (span,) = receiver.spans
+    found = attributes(span.attributes)
+    names = ("enduser", "user", "network")
+    assert {name: found[name] for name in found if name.startswith(names)} == expected
+    assert receiver.resource["service.instance.id"] == "gateway-a"
+    (point,) = receiver.metrics["mcp.server.operation.duration"]
+    measured = attributes(point.attributes)
+    assert measured["network.transport"] == expected["network.transport"]
+    assert "enduser.id" not in measured, "users are many"
+
+
+def test_all_audits_of_a_process_count_together(receiver: Receiver) -> None:
+    with collected(receiver.endpoint) as first:
+        settings = Settings(otel=True, otel_endpoint=receiver.endpoint)
+        second = Audit(settings)
+        for audit in (first, second):
+            one = record()
+            audit.begin(one, call())
+            audit.write(one)
+        second.close()
+        assert receiver.spans == []  # the other one still sends
+    (point,) = receiver.metrics["mcp.server.operation.duration"]
+    assert point.count == 2
 
 
 def test_metrics_count_calls_and_runs_of_hooks(receiver: Receiver) -> None:

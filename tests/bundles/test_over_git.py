@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -147,6 +148,24 @@ def test_the_environment_of_the_account_changes_nothing(repository: Path, tmp_pa
     }
     assert fetched(repository, environ=environ).files
     assert not ran.exists()
+
+
+def test_git_is_killed_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
+    def check() -> None:
+        if tmp_path.joinpath("asked").exists():
+            raise KeyboardInterrupt
+        tmp_path.joinpath("asked").touch()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        source = sources.parse(f"git+http://127.0.0.1:{silent.getsockname()[1]}/p", "stable")
+        with pytest.raises(KeyboardInterrupt):
+            over_git.fetch(source, Access({}), str(tmp_path), "", check)
+        connection, _ = silent.accept()
+        connection.settimeout(10)
+        while connection.recv(65536):  # its end: git is gone
+            pass
+        connection.close()
+    assert os.listdir(tmp_path) == ["asked"]
 
 
 def test_secrets_are_in_no_command_line() -> None:

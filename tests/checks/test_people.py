@@ -41,9 +41,12 @@ def test_a_name_that_nobody_has_is_told_with_its_place_once(tmp_path: Path) -> N
     rules = '[[permissions.for]]\nusers = ["@no-such-group", "no-such-user"]\ndeny = ["x"]\n'
     found = told(tmp_path, f'{rules}[roles]\nauditor = ["nobody-of-this-name"]\n{SERVER}allow = ["@no-such-group"]\n')
     assert found == [
-        "roles.auditor[0]: there is no account nobody-of-this-name, so the role is nobody's",
-        "permissions.for[0].users[0]: there is no group no-such-group, so it holds for nobody",
-        "permissions.for[0].users[1]: there is no account no-such-user, so it holds for nobody",
+        "roles.auditor[0]: there is no account nobody-of-this-name, so the role is nobody's"
+        " (correct the name, or: useradd nobody-of-this-name)",
+        "permissions.for[0].users[0]: there is no group no-such-group, so it holds for nobody"
+        " (correct the name, or: groupadd no-such-group)",
+        "permissions.for[0].users[1]: there is no account no-such-user, so it holds for nobody"
+        " (correct the name, or: useradd no-such-user)",
     ]
 
 

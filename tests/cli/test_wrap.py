@@ -401,6 +401,8 @@ def test_a_server_that_runs_as_its_user_keeps_its_command(folder: Path) -> None:
         (["--gateway", "./mcp.sock"], "begin the path with /"),
         (["--gateway", "http://far.example"], "would send everything unencrypted"),
         (["--gateway", "ftp://far.example"], "--gateway"),
+        (["--gateway", "https://far.example/?a=b"], "is not the address of a gateway"),
+        (["--gateway", "https://far.example#x"], "is not the address of a gateway"),
         (["--gateway", "https://far.example", "--from-caller"], "--from-caller needs the gateway's socket"),
         (["--from-caller"], "--from-caller is for --gateway"),
         (["--stdio"], "--stdio is for --gateway URL"),

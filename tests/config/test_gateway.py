@@ -156,7 +156,7 @@ COMMAND = 'command = ["cat"]\n'
         ('[[permissions.for]]\nusers = ["*"]\n[servers.a]\n' + COMMAND, "permissions.for[0].users[0]: '*' is not the"),
         (
             '[servers.a]\nurl = "https://x"\nheaders = { Authorization = "Bearer %{TOKEN}" }\n',
-            "gateway.toml:1: servers.a.headers.Authorization needs the credential TOKEN",
+            "gateway.toml:3: servers.a.headers.Authorization needs the credential TOKEN",
         ),
         ('[servers."a/b"]\n' + COMMAND, "gateway.toml:1: servers: 'a/b' is not a valid name"),
         ("[servers.a]\n" + COMMAND + '[[servers.a.use]]\nfile = "absent.json"\n', "absent.json"),
@@ -169,11 +169,11 @@ def test_an_error_names_its_place_and_a_fix(folder: Path, text: str, said: str) 
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("[servers.a]\n" + COMMAND + 'credentials = { A = "x" }\n', 'write A = "file:/etc/hookproxy/NAME"'),
+        ("[servers.a]\n" + COMMAND + 'credentials = { A = "x" }\n', 'write A = "file:/etc/hookproxy/A"'),
         ('[gateway]\nprobes = "9090"\n[servers.a]\n' + COMMAND, 'write probes = "http://127.0.0.1:9090"'),
         (
             '[gateway]\nsocket_mode = "x"\n[servers.a]\n' + COMMAND,
-            "`hookproxy schema --gateway` shows what socket_mode",
+            'write socket_mode = "0660"',
         ),
     ],
 )

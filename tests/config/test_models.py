@@ -90,7 +90,7 @@ def test_a_key_under_both_of_its_names_is_refused(table: str) -> None:
 def test_a_wrong_value_under_the_former_name_has_its_line() -> None:
     with pytest.raises(ConfigError, match=r"f:2: on_failure: .*") as raised:
         parse("f", '\non_trouble = "den"\n')
-    assert raised.value.hint == "`hookproxy schema` shows what on_failure may be"
+    assert raised.value.hint == "did you mean 'deny'?"
 
 
 def test_a_file_that_is_nested_too_deeply_is_an_error_of_its_author() -> None:

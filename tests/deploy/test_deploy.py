@@ -11,6 +11,7 @@ import pytest
 
 from hookproxy.config.gateway import load_gateway
 from hookproxy.model.principal import Principal
+from tests.support.signed_audit import make_audit_keys
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 UNITS: Final = ("hookproxy.service", "hookproxy.socket", "hookproxy-policy.service", "hookproxy-policy.timer")
@@ -51,12 +52,35 @@ def test_a_gateway_that_crashes_again_and_again_is_always_started_again() -> Non
     assert int(_of_the_service("RestartSec")) * starts > seconds
 
 
+def test_servers_that_take_all_memory_or_processes_end_neither_the_machine_nor_the_gateway() -> None:
+    assert _of_the_service("MemoryMax") == "80%"
+    assert int(_of_the_service("TasksMax")) > 32 * 100
+    assert _of_the_service("OOMPolicy") == "continue", "the others go on"
+
+
+def test_the_service_gets_the_keys_that_the_example_names() -> None:
+    lines = (ROOT / "deploy" / "hookproxy.service").read_text().splitlines()
+    loaded = [line.partition("=")[2] for line in lines if line.startswith("LoadCredential=")]
+    assert loaded == [f"{name}:/etc/hookproxy/{name}" for name in ("audit.key", "audit-sign.key")]
+    example = (ROOT / "deploy" / "example" / "gateway.toml").read_text()
+    assert all(f'"$CREDENTIALS_DIRECTORY/{name.partition(":")[0]}"' in example for name in loaded)
+
+
 def test_the_example_of_a_gateway_is_valid(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "deploy" / "example", tmp_path / "gateway")
     (tmp_path / "gateway").chmod(0o755)
     for file in (tmp_path / "gateway").iterdir():
         file.chmod(0o755)
-    config = load_gateway(str(tmp_path / "gateway" / "gateway.toml"), {"HOME": str(tmp_path)}, "/")
+    credentials = tmp_path / "credentials"
+    make_audit_keys(credentials)
+    environ = {"HOME": str(tmp_path), "CREDENTIALS_DIRECTORY": str(credentials)}
+    config = load_gateway(str(tmp_path / "gateway" / "gateway.toml"), environ, "/")
+    for server in config.servers.values():
+        settings = server.loaded.settings
+        assert settings.audit_required
+        assert settings.audit_chain_key_file == str(credentials / "audit.key")
+        assert settings.audit_sign_key == str(credentials / "audit-sign.key")
+        assert settings.audit_begun
     assert set(config.servers) == {"time", "tickets", "files"}
     trainee = Principal("uid:1", "tom", ("developers", "trainees"))
     assert config.servers["tickets"].allows(trainee)

@@ -26,6 +26,7 @@ from hookproxy.model.errors import ConfigError
 from tests.support.cluster import HAPROXY
 from tests.support.managed_folder import ROOT_ONLY
 from tests.support.oauth_server import self_signed
+from tests.support.signed_audit import make_audit_keys
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "deploy" / "kubernetes"
@@ -88,6 +89,7 @@ def config(tmp_path: Path) -> GatewayConfig:
     shutil.copy(FOLDER / "gateway.toml", folder)
     (folder / "seal.key").write_bytes(os.urandom(32))
     (folder / "seal.key").chmod(0o400)
+    make_audit_keys(folder)
     return load_gateway(str(folder / "gateway.toml"), environ(), "/")
 
 
@@ -198,7 +200,7 @@ def test_each_gateway_is_started_with_the_name_of_its_pod() -> None:
 
 def test_what_the_configuration_names_is_mounted_where_it_is_looked_for(config: GatewayConfig) -> None:
     mounts = {one["mountPath"]: one for one in container(GATEWAYS)["volumeMounts"]}
-    for name in ("gateway.toml", "seal.key", "tokens"):
+    for name in ("gateway.toml", "seal.key", "tokens", "audit.key", "audit-sign.key"):
         mount = mounts[f"/etc/hookproxy/{name}"]
         assert mount["subPath"] == name, "a file of root in a folder of root, and no link"
         assert mount["readOnly"]
@@ -327,7 +329,9 @@ class Volumes:
         text = (FOLDER / "gateway.toml").read_text()
         fast = re.sub(r"drain_delay_seconds = \d+", "drain_delay_seconds = 0", text)
         self._make("config", 0o777, 0o444, {"gateway.toml": fast.encode()})
-        self._make("keys", 0o1777, 0o440, {"seal.key": os.urandom(32), "tokens": tokens.read_bytes()})
+        make_audit_keys(folder)
+        audit = {name: (folder / name).read_bytes() for name in ("audit.key", "audit-sign.key")}
+        self._make("keys", 0o1777, 0o440, {"seal.key": os.urandom(32), "tokens": tokens.read_bytes(), **audit})
         self._make("credentials", 0o1777, 0o440, {"valkey": b"sekret-of-valkey", "tickets": b"sekret-of-tickets"})
         for name in ("state", "run"):
             self._make(name, 0o777, 0o440, {})

@@ -156,9 +156,21 @@ async def test_other_groups_reach_open_sessions_without_a_reload(box: Box, scene
     agent, staff = connect(scene, box, ANNA), connect(scene, box, OLGA, "staff")
     await agent.initialize()
     await staff.initialize()
-    box.set_groups(interns="", **{"staff-rt": "anna"})
-    await asks_until(agent, "forbidden", is_refused=False)
-    assert await staff.ended() == 1
+    reports: list[str] = []
+    lena = console(box, LENA, reports)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lena.follow)
+        with anyio.fail_after(PATIENCE):
+            while not lena.state.runs:  # noqa: ASYNC110  # what happens in other processes shows so only
+                await anyio.sleep(0.02)
+        box.set_groups(interns="", leads="anna", **{"staff-rt": "anna"})
+        await asks_until(agent, "forbidden", is_refused=False)
+        assert await staff.ended() == 1
+        with anyio.fail_after(10):
+            while lena.state.runs:  # noqa: ASYNC110  # as above
+                await anyio.sleep(0.02)
+        tasks.cancel_scope.cancel()
+    assert any("may not see the console" in text or "has no role" in text for text in reports)
     box.set_groups(interns="anna")
     await asks_until(agent, "forbidden", is_refused=True)
 

@@ -175,13 +175,18 @@ def test_a_gateway_fetches_takes_refuses_and_goes_back(box: Box) -> None:
 def test_a_gateway_whose_policy_expires_lets_nothing_pass_until_a_newer_one_comes(box: Box) -> None:
     publish(box.repository, signed(1, "first", seconds=3))
     box.start()
-    session = box.gateway.open(b"")  # it stays open, and says nothing
     box.gateway.logged("nothing may pass: the policy, version 1 of stable, has expired")
     assert "nothing may pass: the policy, version 1 of stable, has expired" in box.call()
-    publish(box.repository, signed(2, "second"))
-    box.gateway.logged("with version 2 of stable")
-    assert "second" in box.call()
-    session.close()
+    publish(box.repository, signed(2, "second", seconds=4))
+    log = box.gateway.logged("with version 2 of stable")
+    config = box.gateway.path.read_text()
+    box.gateway.path.write_text("what is this")
+    box.gateway.logged("nothing may pass: the policy, version 2 of stable, has expired", len(log))
+    assert "nothing may pass: the policy, version 2 of stable, has expired" in box.call()
+    box.gateway.path.write_text(config)
+    publish(box.repository, signed(3, "third"))
+    box.gateway.logged("with version 3 of stable")
+    assert "third" in box.call()
 
 
 def test_a_gateway_that_never_had_a_policy_lets_nothing_pass_unless_told_so(box: Box) -> None:
@@ -195,6 +200,12 @@ def test_a_gateway_that_never_had_a_policy_lets_nothing_pass_unless_told_so(box:
     publish(box.repository, signed(1, "first"))
     box.gateway.logged("with version 1 of stable")
     assert "first" in box.call()
+    policy, audit, rest = box.gateway.path.read_text().partition("[audit]")
+    box.gateway.reload(f"{audit}{rest}")
+    assert box.call() == "ran"
+    shutil.rmtree(box.folder / "policy")
+    box.gateway.reload(f"[policy]{policy.partition('[policy]')[2]}{audit}{rest}")
+    box.until(lambda: "first" in box.call())
 
 
 # --- runs, whose administrator names a policy ---
@@ -225,7 +236,7 @@ def test_a_run_uses_the_last_good_policy_and_never_the_network(
     server = state.parent / "server.py"
     server.write_text(SERVER)
 
-    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    env = {"PATH": os.environ["PATH"], "HOME": str(state.parent)}
 
     def run(*command: str, user: int = 0, lines: str = "") -> subprocess.CompletedProcess[str]:
         words = in_private_etc(private_etc, *command, user=user)
@@ -243,7 +254,10 @@ def test_a_run_uses_the_last_good_policy_and_never_the_network(
     shutil.rmtree(repository)
     assert "first" in response(call(nobody).stdout)
     assert "first" in response(call(0).stdout)
-    assert run(HOOKPROXY, "policy", "update", user=nobody).returncode == 2
+    records = (state.parent / ".local" / "state" / "hookproxy" / "audit.jsonl").read_text().splitlines()
+    assert json.loads(records[-1])["bundle"]["version"] == 1
+    assert "only root changes the policy" in run(HOOKPROXY, "policy", "update", user=nobody).stderr
+    assert "version   1\n" in run(HOOKPROXY, "policy", "status", user=nobody).stdout
     assert "version 1 of stable is in force" not in run(HOOKPROXY, "policy", "update").stdout
     assert "first" in response(call(nobody).stdout)
     why = next(state.glob("bundles/*/guards/why"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
+import msgspec
 import pytest
 
 from hookproxy.gateway.blocked_users import BlockedUsers, Decision
@@ -18,6 +19,7 @@ from hookproxy.policy.shared_state import StoreUnavailable
 from hookproxy.protocol.request_state import SealKey
 
 ANNA = Principal("uid:1001", "anna", ("staff",))
+T = TypeVar("T")
 KEY = SealKey(os.urandom(32))
 
 
@@ -28,6 +30,9 @@ class Memory:
         self.prefix = "test:"
         self.failure = ""
         self.members: set[bytes] = set()
+
+    def checked(self, type_: type[T], response: object) -> T:
+        return msgspec.convert(response, type_)
 
     async def ask(self, command: str, _key: str, *members: bytes) -> object:
         if self.failure:
@@ -89,6 +94,21 @@ def test_a_file_that_others_can_write_stops_the_start(tmp_path: Path) -> None:
     path.chmod(0o666)
     with pytest.raises(ConfigError, match="writable by others"):
         blocked_users(path)
+
+
+async def test_a_folder_that_others_can_write_keeps_nothing_and_that_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    folder.chmod(0o777)
+    blocked = blocked_users(folder / "users.json")
+    [report] = blocked.reports  # type: ignore[attr-defined]
+    assert "not kept over a restart" in report
+    assert await blocked.decide("anna", True, "olga")
+    assert blocked.blocks(ANNA)
+    assert not list(folder.iterdir())
+    (folder / "users.json").write_text('{"v":1,"users":[]}')
+    with pytest.raises(ConfigError, match="writable by others"):
+        blocked_users(folder / "users.json")
 
 
 async def test_gateways_with_one_folder_learn_from_the_file_and_keep_what_they_know(tmp_path: Path) -> None:

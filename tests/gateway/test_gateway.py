@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from hookproxy.config.gateway import load_gateway
 from hookproxy.gateway.gateway import Gateway, NotAdmitted
@@ -80,7 +81,7 @@ def test_a_user_has_so_many_sessions_and_others_have_theirs(gateway: Gateway) ->
     gateway.admit(ALICE, "closed")
     assert refusal(gateway, ALICE, "open").reason is HTTPStatus.TOO_MANY_REQUESTS
     gateway.admit(BOB, "open")
-    gateway.sessions.discard(first)
+    gateway.forget(first)
     gateway.admit(ALICE, "open")
 
 
@@ -182,3 +183,12 @@ async def test_a_policy_that_takes_a_server_away_holds_for_a_session_that_has_no
     with pytest.raises(UserError, match="the new policy has another server in its place, or none"):
         await gateway.run_session(session, no_agent, lambda _session, _settings: pytest.fail("a server is started"))
     assert not gateway.sessions
+
+
+def test_while_no_signed_policy_is_in_force_nobody_opens_a_session(gateway: Gateway) -> None:
+    gateway.admit(ALICE, "open")
+    gateway.config = replace(gateway.config, closed="no policy was fetched yet")
+    for user, server in ((ALICE, "open"), (BOB, "nobodys"), (BOB, "nowhere")):
+        refused = refusal(gateway, user, server)
+        assert refused.message == "nothing may pass: no policy was fetched yet"
+        assert refused.reason is HTTPStatus.SERVICE_UNAVAILABLE

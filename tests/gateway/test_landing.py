@@ -136,6 +136,18 @@ async def test_a_name_that_a_web_page_gave_us_gets_no_page(rig: Rig) -> None:
     writer.close()
 
 
+async def test_the_page_is_that_of_the_policy_in_force_and_of_the_groups_of_the_token(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, "s", lambda: 0)
+    async with rig.serving('command = ["cat"]\nallow = ["alice"]\n'):
+        for _ in range(2):
+            assert [one["name"] for one in json.loads((await ask(rig, "/servers"))[2])["servers"]] == ["s"]
+        rig.table = 'command = ["cat"]\nallow = ["@trainees"]\n'
+        rig.change("")
+        assert json.loads((await ask(rig, "/servers"))[2])["servers"] == []
+        rig.token = rig.new_token("trainees")
+        assert [one["name"] for one in json.loads((await ask(rig, "/servers"))[2])["servers"]] == ["s"]
+
+
 async def test_a_user_without_servers_is_told_so(tmp_path: Path) -> None:
     rig = Rig(tmp_path, "s", lambda: 0)
     async with rig.serving('command = ["cat"]\nallow = ["bob"]\n'):

@@ -21,7 +21,7 @@ from hookproxy.gateway.gateway import Gateway
 from hookproxy.gateway.http_agents import HttpAgents
 from hookproxy.gateway.http_listeners import HttpAddress, client_address, listener_limits, networks
 from hookproxy.gateway.log import GatewayLog
-from hookproxy.gateway.long_requests import Pace
+from hookproxy.gateway.pace import Pace
 from hookproxy.gateway.servers import Servers
 from hookproxy.transports.event_loop import new_loop
 from hookproxy.transports.http.accepting import serve_sockets

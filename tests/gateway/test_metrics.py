@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
 
-from hookproxy.gateway.metrics import LONGEST_NAME, MOST_TOOLS, Histogram, Metrics, sample
+from hookproxy.gateway.metrics import LONGEST_NAME, MOST_TOOLS, Histogram, Metrics, PolicyUpdateCounts, sample
+from hookproxy.model.policy_source import PolicyBundle
 
 
 def text_of(metrics: Metrics) -> list[str]:
@@ -66,3 +68,18 @@ def test_buckets_count_all_times_up_to_their_bound() -> None:
     assert 'm_bucket{le="60.0"} 2' in lines
     assert 'm_bucket{le="+Inf"} 3' in lines
     assert "m_count 3" in lines
+
+
+def test_a_signed_policy_is_named_by_version_ring_and_digest_with_what_its_source_has_said() -> None:
+    metrics, bundle = Metrics(), PolicyBundle(12, "canary", "d1", 1800000000.0)
+    metrics.policy_updates = PolicyUpdateCounts()
+    metrics.policy_updates.failures = 3
+    lines = metrics.text(Counter(), "abc", draining=False, bundle=bundle).splitlines()
+    assert 'hookproxy_policy_info{version="12",ring="canary",digest="d1",policy="abc"} 1' in lines
+    assert "hookproxy_policy_failures_total 3" in lines
+    assert "hookproxy_policy_expires_timestamp_seconds 1800000000.0" in lines
+    assert "hookproxy_policy_age_seconds" not in "".join(lines)  # it has never said anything
+    metrics.policy_updates.checked = time.time() - 10
+    lines = metrics.text(Counter(), "abc", draining=False).splitlines()
+    age = next(line for line in lines if line.startswith("hookproxy_policy_age_seconds "))
+    assert 10 <= float(age.split()[1]) < 600

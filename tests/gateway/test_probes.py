@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.config.gateway_models import GatewayTable
 from hookproxy.gateway.http_listeners import is_trusted
@@ -96,3 +97,13 @@ async def test_behind_a_proxy_everybody_comes_from_this_machine_so_nobody_is_ans
     rig = Rig(tmp_path, "s", lambda: 0)
     async with rig.serving('command = ["cat"]\n', 'trusted_proxies = ["10.0.0.1"]\n'):
         assert await status_of(rig, "/metrics", f"Host: 127.0.0.1:{rig.port}") == 401
+
+
+@pytest.mark.anyio
+async def test_a_gateway_that_no_signed_policy_is_in_force_at_is_not_ready(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, "s", lambda: 0)
+    async with rig.serving('command = ["cat"]\n'):
+        gateway = rig._gateway
+        gateway.config = replace(gateway.config, closed="the policy has expired")
+        own = f"Host: 127.0.0.1:{rig.port}"
+        assert [await status_of(rig, path, own) for path in ("/readyz", "/healthz", "/metrics")] == [503, 200, 200]

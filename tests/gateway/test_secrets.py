@@ -41,7 +41,7 @@ async def text(request: Request, padding: int, quoted: str) -> None:
 
 
 async def error(request: Request, padding: int, quoted: str) -> None:
-    message = {"code": -32000, "message": "x" * padding + quoted}
+    message = {"code": -32000, "message": "x" * padding + quoted, "data": {"got": quoted}}
     body = json.dumps({"jsonrpc": "2.0", "id": request.message["id"], "error": message})
     await request.json(body.encode(), "403 Forbidden")
 
@@ -51,7 +51,12 @@ async def redirect(request: Request, padding: int, quoted: str) -> None:
     await request.status("307 Temporary Redirect", f"Location: {where}\r\n")
 
 
-@pytest.mark.parametrize("answer", [text, error, redirect])
+async def odd_type(request: Request, padding: int, quoted: str) -> None:
+    kind = "x/" + "x" * (padding * 100 // CUT) + quoted
+    await request.send(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: 1\r\n\r\nx".encode())
+
+
+@pytest.mark.parametrize("answer", [text, error, redirect, odd_type])
 @pytest.mark.parametrize("quoted", [TOKEN, TOKEN[:14] + "…" + TOKEN[14:], base64.b64encode(TOKEN_OF_U).decode()])
 async def test_no_error_shows_a_credential_or_a_part_of_it(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], answer: Answer, quoted: str
@@ -73,7 +78,7 @@ async def test_no_error_shows_a_credential_or_a_part_of_it(
                 found = json.dumps(
                     await agent.ask({"jsonrpc": "2.0", "id": padding, "method": "initialize", "params": INITIALIZE})
                 )
-                assert "refused" in found or "redirects" in found
+                assert "error" in found
                 said = found + capfd.readouterr().err
                 assert not parts_in(said), said
             assert server.requests[0].headers["authorization"] == f"Bearer {TOKEN}"

@@ -27,7 +27,7 @@ def config_of(folder: Path, text: str) -> GatewayConfig:
         ('[servers.a]\ncommand = ["cat"]\ncwd = "/no/folder"\n', "servers.a.cwd: there is no folder /no/folder"),
         (
             '[servers.a]\ncommand = ["cat"]\ncredentials = { TOKEN = "file:/no/secret" }\n',
-            "servers.a: the credential TOKEN cannot be read from /no/secret: No such file or directory",
+            "servers.a.credentials.TOKEN: the credential TOKEN cannot be read from /no/secret: No such",
         ),
         (
             '[servers.a]\ncommand = ["cat"]\n[[servers.a.hooks.PreToolUse]]\ncommand = "/no/hook.sh"\n',
@@ -41,7 +41,8 @@ def config_of(folder: Path, text: str) -> GatewayConfig:
     ],
 )
 def test_what_cannot_start_or_be_read_is_named_once_with_its_key(tmp_path: Path, text: str, said: str) -> None:
-    assert list(start_problems(config_of(tmp_path, text))) == [f"{tmp_path}/gateway.toml: {said}"]
+    (problem,) = start_problems(config_of(tmp_path, text))
+    assert problem.startswith(f"{tmp_path}/gateway.toml: {said}")
 
 
 def test_what_is_there_is_not_mentioned(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_an_audit_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     text = '[audit]\nrequired = true\nfile = "{}"\n[servers.a]\ncommand = ["cat"]\n'
     (problem,) = start_problems(config_of(tmp_path, text.format("file/audit.jsonl")))
-    assert problem.endswith(f"audit.file: {tmp_path}/file/audit.jsonl cannot be written, so calls are refused")
+    assert f"audit.file: {tmp_path}/file/audit.jsonl cannot be written, so calls are refused (" in problem
     assert list(start_problems(config_of(tmp_path, text.format("new/folder/audit.jsonl")))) == []
 
 

@@ -6,15 +6,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, RefusalCause, Refuse
-from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
-from hookproxy.model.settings import OnAsk, OnFailure, Settings
+from hookproxy.model.hooks import NO_VERDICT, Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
+from hookproxy.model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 from hookproxy.policy.decide import (
+    allowed_arguments,
+    allows,
+    chosen_meta,
     comments,
     consequence,
     decide,
     declined,
     merge_comments,
+    no_verdicts,
     permission_decision,
+    settings_for,
     without_person,
 )
 
@@ -320,3 +325,130 @@ def test_the_consequence_of_a_failure_is_reported(spec: HookSpec, rule: OnFailur
 def test_the_report_says_that_the_denial_of_a_failed_hook_counts() -> None:
     denies = hook_run(replace(CRASH, permission=DENY, reason="no"))
     assert consequence(denies, Settings(), OnFailure.ALLOW) == "the call is refused"
+
+
+# --- what only some hooks have ---
+
+
+def test_only_hooks_that_said_something_or_failed_have_verdicts() -> None:
+    assert no_verdicts([])
+    assert no_verdicts([hook_run(NO_VERDICT), hook_run(Verdict())])
+    assert not no_verdicts([hook_run(NO_VERDICT), hook_run(CRASH)])
+    assert not no_verdicts([hook_run(Verdict(permission=ALLOW)), hook_run(NO_VERDICT)])
+
+
+ALLOWED_WITH = Verdict(permission=ALLOW, arguments=b"{}")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "spec", "allowed"),
+    [
+        (ALLOWED_WITH, PRE, True),
+        (Verdict(permission=ALLOW), PRE, True),
+        (replace(ALLOWED_WITH, failure="it crashed"), PRE, False),
+        (Verdict(permission=ASK, arguments=b"{}"), PRE, False),
+        (Verdict(arguments=b"{}"), PRE, False),
+        (ALLOWED_WITH, replace(PRE, background=True), False),
+    ],
+)
+def test_a_call_is_allowed_by_a_hook_that_says_so_and_has_not_failed(
+    verdict: Verdict, spec: HookSpec, allowed: bool
+) -> None:
+    runs = [hook_run(verdict, spec)]
+    assert allows(runs) is allowed
+    assert allowed_arguments(runs) == (verdict.arguments if allowed else None)
+    assert permission_decision(runs, Settings(on_failure=OnFailure.ALLOW), None, False) is allowed
+
+
+def test_the_last_meta_of_a_hook_that_has_not_failed_is_sent() -> None:
+    first, second = hook_run(Verdict(meta=b'{"a":1}')), hook_run(Verdict(meta=b'{"b":2}'))
+    assert chosen_meta([]) is None
+    assert chosen_meta([first, second]) == b'{"b":2}'
+    assert chosen_meta([first, hook_run(Verdict(meta=b"{}", failure="it crashed"))]) == b'{"a":1}'
+    assert chosen_meta([first, hook_run(Verdict(meta=b"{}"), replace(PRE, background=True))]) == b'{"a":1}'
+
+
+def test_a_failed_hook_for_approvals_has_the_consequence_that_its_group_names() -> None:
+    failed = [hook_run(CRASH, REQUEST)]
+    assert isinstance(permission_decision(failed, Settings(), OnFailure.DENY, False), Refuse)
+    assert permission_decision(failed, Settings(on_failure=OnFailure.DENY), OnFailure.ALLOW, False) is False
+
+
+def test_where_the_last_answer_counts_it_is_given_with_the_last_reason() -> None:
+    runs = [hook_run(Verdict(permission=ALLOW)), hook_run(Verdict(permission=DENY))]
+    assert permission_decision(runs, Settings(), None, True) == Refuse("guard.sh", "", asked=True)
+    runs += [hook_run(Verdict(reason="it writes")), hook_run(Verdict())]
+    assert permission_decision(runs, Settings(), None, True) == Refuse("guard.sh", "it writes", asked=True)
+
+
+# --- approvals that nobody can give ---
+
+
+MANAGED = Settings(on_ask=OnAsk.DENY)
+REMEDIES = {
+    "administrator": "The administrator's configuration names no other way to ask (on_ask_fallback).",
+    "open": (
+        "The user can open `hookproxy console` or `hookproxy top`: while one of them is open, such calls wait for an "
+        'answer there (on_ask_fallback = "auto").'
+    ),
+    "nowhere": "No console can find this run: standard error says why, or the machine has no place for its socket.",
+    "auto": (
+        'With on_ask_fallback = "auto" in hookproxy.toml, such calls wait for an answer in `hookproxy console` or '
+        "`hookproxy top` while one of them is open."
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("console", "managed", "remedy"),
+    [
+        (ConsoleUse.NEVER, False, "auto"),
+        (ConsoleUse.NEVER, True, "administrator"),
+        (ConsoleUse.IF_OPEN, False, "open"),
+        (ConsoleUse.IF_OPEN, True, "open"),
+        (ConsoleUse.ALWAYS, False, "nowhere"),
+        (ConsoleUse.ALWAYS, True, "nowhere"),
+    ],
+)
+def test_a_refusal_says_what_lets_people_be_asked_the_next_time(
+    console: ConsoleUse, managed: bool, remedy: str
+) -> None:
+    request = replace(QUESTION, managed=managed)
+    refuse = without_person(Proceed(approval_request=request), Settings(console=console), can_ask=False)
+    assert isinstance(refuse, Refuse)
+    assert refuse.remedy == REMEDIES[remedy]
+
+
+@pytest.mark.parametrize(
+    ("request_of", "settings", "expected"),
+    [
+        (replace(QUESTION, managed=True), Settings(managed=MANAGED), MANAGED),
+        (replace(QUESTION, managed=False), Settings(managed=MANAGED), Settings(managed=MANAGED)),
+        (replace(QUESTION, managed=True), Settings(), Settings()),
+        (None, Settings(managed=MANAGED), Settings(managed=MANAGED)),
+    ],
+)
+def test_the_administrators_settings_hold_for_what_the_administrator_asks(
+    request_of: ApprovalRequest | None, settings: Settings, expected: Settings
+) -> None:
+    assert settings_for(settings, request_of) == expected
+
+
+def test_a_managed_approval_is_decided_by_the_managed_settings_alone() -> None:
+    settings = Settings(on_ask=OnAsk.ALLOW, managed=MANAGED)
+    refuse = without_person(Proceed(approval_request=replace(QUESTION, managed=True)), settings, can_ask=True)
+    assert isinstance(refuse, Refuse)
+    assert (refuse.cause, refuse.remedy) == (RefusalCause.ASK_DENIED, "")
+    assert without_person(Proceed(approval_request=QUESTION), settings, can_ask=True) == Proceed(asked=True)
+
+
+@pytest.mark.parametrize("settings", [Settings(on_ask=OnAsk.ALLOW), Settings(on_ask_fallback=OnFailure.ALLOW)])
+def test_where_only_some_people_approve_nothing_else_does_and_they_are_named(settings: Settings) -> None:
+    settings = replace(settings, approvers=("@leads", "kim"))
+    refuse = without_person(Proceed(approval_request=QUESTION), settings, can_ask=False)
+    assert isinstance(refuse, Refuse)
+    assert (refuse.approvers, refuse.remedy) == ("@leads, kim", "")
+
+
+def test_a_call_that_nobody_asked_about_is_declined_without_a_name() -> None:
+    assert declined(Proceed(), RefusalCause.DECLINED) == Refuse("", "", asked=True, cause=RefusalCause.DECLINED)

@@ -15,6 +15,7 @@ from hookproxy.protocol.shared_tables import (
     Elicitations,
     InFlight,
     LogLevels,
+    People,
     ServerRequests,
     SharedTasks,
     Subscriptions,
@@ -1211,3 +1212,33 @@ def test_a_sentence_is_reported_once(shared: Shared) -> None:
         shared.answer(999)
     assert len(shared.reports) == 1
     assert "999" in shared.reports[0] or "response" in shared.reports[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "are_several"),
+    [
+        ([], False),
+        (["a"], False),
+        ([""], False),
+        (["a", "a"], False),
+        (["a", "b"], True),
+        (["", ""], True),
+        (["a", ""], True),
+        (["", "a"], True),
+        (["a", "b", "a"], True),
+    ],
+)
+def test_who_is_unknown_is_somebody_else(names: list[str], are_several: bool) -> None:
+    people = People()
+    for name in names:
+        people.note(name)
+    assert people.are_several is are_several
+
+
+def test_who_comes_later_does_not_make_one_person_of_several() -> None:
+    strangers = Shared(one_owner=False)
+    one, two = strangers.client(), strangers.client()
+    strangers.mux.detach(one)
+    strangers.mux.detach(two)
+    strangers.client()
+    assert strangers.notify("message") == []

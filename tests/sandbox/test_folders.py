@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hookproxy.model.errors import UserError
+from hookproxy.model.sizes import SIZE, size_in_bytes
 from hookproxy.sandbox.folders import is_common, overlaps
 from hookproxy.sandbox.installation import Installation, Surroundings, find_installation
 from hookproxy.sandbox.places import close_all, open_all, own_folder
-from hookproxy.sandbox.table import SIZE, size_in_bytes
 
 NOTHING = Surroundings((), (), ())
 

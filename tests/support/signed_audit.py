@@ -25,6 +25,15 @@ PUBLIC = KEY.public_key().public_bytes_raw()
 KEYS = {name_of(PUBLIC): PUBLIC}
 
 
+def make_audit_keys(folder: Path, mode: int = 0o400) -> None:
+    """The keys of an audit, as the examples of configurations name them."""
+    folder.mkdir(exist_ok=True)
+    pem = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    for name, data in (("audit.key", b"k" * 32), ("audit-sign.key", pem)):
+        (folder / name).write_bytes(data)
+        (folder / name).chmod(mode)
+
+
 class SignedAudit:
     """Writes calls and checkpoints to `file`."""
 

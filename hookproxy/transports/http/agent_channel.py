@@ -316,7 +316,7 @@ class AgentChannel(AgentEnd):
     def end_output(self) -> None:
         """What still waits gets an error, and all streams end."""
         self.has_ended = True
-        self.fail_waiting(ENDED)
+        self.fail_waiting(self.why_ended() or ENDED)
         if self._listening is not None:
             self._listening.close()
         self._unsent.take()

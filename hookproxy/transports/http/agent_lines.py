@@ -155,6 +155,8 @@ class AgentEnd:
         self.queued = 0
         self.on_refused: Callable[[str, bytes, bytes], None] = lambda _why, _id, _line: None
         """As in Refuses."""
+        self.why_ended: Callable[[], str] = lambda: ""
+        """As in SaysWhyEnded."""
         self.pass_call: Callable[[ReadCall], bool] = lambda _call: False
         """As in OffersCalls."""
 

@@ -68,7 +68,7 @@ class Client:
         self._in_flight = InFlight(wire)
         self._handshake = Handshake(wire, self._in_flight)
         self.old = OldTransport(wire, self._in_flight, self._handshake)
-        self._responses = Responses(wire, limit, self._in_flight, self._handshake, self.old)
+        self._responses = Responses(wire, limit, self._in_flight, self._handshake, self.old, self._refuse)
         self._outcomes = Outcomes(wire, self._in_flight, self._handshake, self.old, self._responses, patience)
         self._in_flight.on_over = self._over
         self._life = Life.RUNNING
@@ -184,7 +184,7 @@ class Client:
             exchange.reader = EventReader(self._limit)
             exchange.failures = 0
         elif exchange.is_get:
-            what = shown_type(exchange.content_type)
+            what = shown_type(exchange.content_type, self._wire.secrets)
             self._refuse(exchange, f"the server has sent {what} instead of a stream of events")
 
     def _refuse(self, exchange: Exchange, why: str) -> None:

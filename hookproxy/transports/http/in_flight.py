@@ -78,7 +78,7 @@ class InFlight:
 
     def fail(self, exchange: Exchange, why: str, progress: Progress, *, refused: bool = False, hint: str = "") -> None:
         """Answer all its requests with an error. `refused`: the server has answered with an error status."""
-        refusal = messages.as_one_line(bytes(exchange.collected)) if refused else None
+        refusal = self._refusal_without_secrets(exchange) if refused else None
         if refused and exchange.method == messages.INITIALIZE and self.credentials.earlier is not None:
             earlier, hint = self.credentials.earlier
             why = f"{earlier}. {why}"
@@ -89,6 +89,13 @@ class InFlight:
             )
         self.done(exchange)
         self.on_over(exchange)
+
+    def _refusal_without_secrets(self, exchange: Exchange) -> bytes:
+        """The server's error, on one line; of one with secrets, only its code."""
+        line = messages.as_one_line(bytes(exchange.collected))
+        if self._wire.secrets.removed_from_bytes(line) == line:
+            return line
+        return b'{"error":{"code":%d}}' % code if (code := messages.error_code(line)) is not None else b""
 
     def drop(self, exchange: Exchange) -> None:
         """End an exchange whose response nobody needs."""

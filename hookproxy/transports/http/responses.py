@@ -3,17 +3,20 @@
 A response counts wherever it comes: in the body or the stream of its own request, in the stream of another one that is
 resumed, or in that of HTTP+SSE. What is delivered is the JSON text as it came, on one line. A long response that nobody
 must see whole passes on while it comes: its request is settled by its beginning, and what may still fail breaks off.
+An event over the limit settles its request when the limit is reached, and not at its end, which may never come.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct, field
 
+from ...jsonrpc.known_secrets import KnownSecrets
 from ...protocol import feedback
 from ...protocol.calls import Progress
-from ...protocol.fast_scan import END_BYTES, response_id
+from ...protocol.fast_scan import END_BYTES, begins_with_method, response_id
 from . import messages, mirror_headers
 from .exchange import Exchange, Kind, Wire
 from .handshake import Handshake
@@ -25,6 +28,7 @@ JSON: Final = b"application/json"
 PASSED_FROM: Final = 65_536  # bytes: shorter responses are sent whole, in one write
 _READ_WHOLE: Final = frozenset({messages.INITIALIZE, messages.LIST_TOOLS})
 """Requests whose responses say something about the session, or are changed."""
+_FOR_REQUESTS: Final = (Kind.REQUEST, Kind.RESUME)  # streams that are there for the responses to certain requests
 _MAX_ERROR_BYTES: Final = 65536  # of the body of an error response
 
 
@@ -36,6 +40,8 @@ class Responses(Struct, eq=False):
     _in_flight: InFlight
     _handshake: Handshake
     _old: OldTransport
+    _refuse: Callable[[Exchange, str], None]
+    """Reads nothing more of an exchange, for this reason."""
     parameters: mirror_headers.ParameterTable = field(default_factory=mirror_headers.ParameterTable)
     """Which arguments of the server's tools are repeated in headers."""
 
@@ -56,7 +62,9 @@ class Responses(Struct, eq=False):
             if exchange.is_done:
                 return
             self._event(exchange, event)
-        if exchange.passed < 0 and reader.kept >= PASSED_FROM:
+        if reader.dropped:
+            self._unfinished_long_event(exchange, reader)
+        elif exchange.passed < 0 and reader.kept >= PASSED_FROM:
             self._pass_on(exchange, reader.unfinished_message)
 
     def _body_piece(self, exchange: Exchange, piece: bytes) -> None:
@@ -114,7 +122,7 @@ class Responses(Struct, eq=False):
             kind = (
                 "text that is not a JSON-RPC message"
                 if exchange.content_type == JSON
-                else shown_type(exchange.content_type)
+                else shown_type(exchange.content_type, self._wire.secrets)
             )
             self._in_flight.fail(exchange, f"The server has sent {kind} as a response", Progress.NO_RESPONSE)
             return
@@ -198,6 +206,19 @@ class Responses(Struct, eq=False):
             self._handshake.settled(owner)
         return line
 
+    def _unfinished_long_event(self, exchange: Exchange, reader: EventReader) -> None:
+        """An event, or a line of one, is over the limit and has not ended."""
+        size = reader.dropped + reader.kept
+        raw_id = response_id(reader.dropped_head, b"")
+        key = messages.key_of(raw_id) if raw_id is not None else b""
+        if raw_id is not None and (owner := self._in_flight.owner(exchange, key)) is not None:
+            self._settle_too_long(exchange, owner, raw_id, size)
+        elif raw_id is None and exchange.kind in _FOR_REQUESTS and not begins_with_method(reader.dropped_head):
+            for own_id in self._in_flight.take(exchange):
+                self._wire.deliver_failure(feedback.response_too_long(own_id, size, self._limit))
+        if size > 2 * self._limit:
+            self._refuse(exchange, f"the server has sent an event of more than {2 * self._limit} bytes without an end")
+
     def _long_event(self, exchange: Exchange, event: LongEvent) -> None:
         raw_id = response_id(event.head, event.tail)
         key = messages.key_of(raw_id) if raw_id is not None else b""
@@ -205,10 +226,15 @@ class Responses(Struct, eq=False):
         if raw_id is None or owner is None:
             self._wire.report(f"dropped a message of {event.size} bytes, which is more than {self._limit}")
             return
-        self._in_flight.settle(owner, key)
-        self._wire.deliver_failure(feedback.response_too_long(raw_id, event.size, self._limit))
+        self._settle_too_long(exchange, owner, raw_id, event.size)
+
+    def _settle_too_long(self, exchange: Exchange, owner: Exchange, raw_id: bytes, size: int) -> None:
+        self._in_flight.settle(owner, messages.key_of(raw_id))
+        self._wire.deliver_failure(feedback.response_too_long(raw_id, size, self._limit))
+        if not owner.ids and owner is not exchange and owner.kind is Kind.REQUEST and self._old.endpoint:
+            self._in_flight.done(owner)
 
 
-def shown_type(content_type: bytes) -> str:
+def shown_type(content_type: bytes, secrets: KnownSecrets) -> str:
     """A content type for people."""
-    return content_type.decode("latin-1")[:100] if content_type else "content without a type"
+    return secrets.shortened(content_type.decode("latin-1"), 100) if content_type else "content without a type"

@@ -51,6 +51,7 @@ class EventReader:
         self._id: bytes | None = None
         self._dropped = 0  # bytes of the unfinished event that are dropped; its head is in `_head`
         self._head = b""
+        self._dropped_of_line = 0  # as above, of an unfinished line that is not data
         self.last_id = b""
         """The id of the last event that had one; empty: it cannot be resumed."""
         self._write: Callable[[bytes], None] | None = None  # gets the data of the event that is being passed on
@@ -111,6 +112,7 @@ class EventReader:
             self._keep(line)
             line = bytes(self._line)
             self._line.clear()
+        self._dropped_of_line = 0
         if not line:
             return self._dispatch()
         self._field(line)
@@ -141,6 +143,8 @@ class EventReader:
             self._head = self._head or start[:END_BYTES]
             self._dropped += len(self._line) + len(self._data or b"") - END_BYTES
             self._data = None
+        else:
+            self._dropped_of_line += len(self._line) - len(tail)
         self._line = bytearray(tail)
 
     def _field(self, line: bytes) -> None:
@@ -190,6 +194,16 @@ class EventReader:
         if data is None:
             return None
         return Event(bytes(data), kind)
+
+    @property
+    def dropped(self) -> int:
+        """Bytes of the unfinished event that are dropped, because it is over the limit; it may never end."""
+        return self._dropped + self._dropped_of_line
+
+    @property
+    def dropped_head(self) -> bytes:
+        """The first bytes of the data that is over the limit; empty: a line that is not data is."""
+        return self._head if self._dropped else b""
 
     @property
     def kept(self) -> int:

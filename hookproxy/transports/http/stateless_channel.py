@@ -203,7 +203,7 @@ class StatelessChannel(AgentEnd):
     def end_output(self) -> None:
         """What still waits gets an error."""
         self.has_ended = True
-        self.fail_waiting(ENDED)
+        self.fail_waiting(self.why_ended() or ENDED)
 
     def close(self) -> None:
         if not self.gone:

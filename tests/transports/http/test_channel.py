@@ -680,6 +680,93 @@ async def test_a_response_over_the_limit_becomes_an_error_in_both_forms() -> Non
         await works_again(agent)
 
 
+def without_end(start: bytes, piece: bytes) -> Respond:
+    """A response of events that goes on until the peer is gone."""
+
+    async def respond(request: Request) -> None:
+        await request.stream(start)
+        while not request.closed.is_set():
+            await request.events(piece)
+
+    return respond
+
+
+ENDLESS = {
+    "a response": (b'data: {"jsonrpc":"2.0","id":7,"result":{"x":"', b"x" * 5000),
+    "a response with its id at the end": (b'data: {"jsonrpc":"2.0","result":{"x":"', b"x" * 5000),
+    "no message": (b"data: ", b"x" * 5000),
+    "many lines of data": (b"data: ", b"x\ndata: " * 500),
+    "a response in many lines": (b'data: {"jsonrpc":"2.0","id":7,"result":{"x":"', b"x\ndata: x" * 500),
+    "a comment": (b": ", b"x" * 5000),
+    "a name": (b"event: ", b"x" * 5000),
+    "an id": (b"id: ", b"x" * 5000),
+    "a field that nobody knows": (b"x", b"x" * 5000),
+    "a notification": (b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"', b"x" * 5000),
+    "a request": (b'data: {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"a":"', b"x" * 5000),
+    "the response to another request": (b'data: {"jsonrpc":"2.0","id":99,"result":{"x":"', b"x" * 5000),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+async def test_a_line_without_an_end_ends_its_call_with_an_error_when_it_is_over_the_limit(what: str) -> None:
+    async with running(once(without_end(*ENDLESS[what])), max_bytes=10_000) as agent:
+        agent.send(call(7))
+        assert "10000" in (error := await agent.error(7)) or "20000" in error
+        await works_again(agent)
+        await agent.until(lambda: agent.server.requests[0].closed.is_set())
+
+
+async def test_a_call_is_answered_by_its_beginning_and_others_go_on_in_the_stream_of_the_older_transport() -> None:
+    streams: list[Request] = []
+
+    async def respond(request: Request) -> None:
+        await request.status("202 Accepted")
+        if request.id == 8:
+            await streams[-1].events(b'data: {"jsonrpc":"2.0","id":7,"result":"' + b"x" * 15_000)
+
+    async with running(older(streams, respond), max_bytes=10_000) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        agent.send(call(8))
+        assert "withheld" in await agent.error(7)
+        await streams[-1].events(b'"}\n\ndata: {"jsonrpc":"2.0","id":8,"result":{}}\n\n')
+        assert (await agent.response(8))["result"] == {}
+
+
+async def test_a_line_without_an_end_in_the_stream_of_the_older_transport_ends_all_calls() -> None:
+    streams: list[Request] = []
+
+    async def respond(request: Request) -> None:
+        await request.status("202 Accepted")
+        if request.id == 8:
+            await streams[-1].events(b": " + b"x" * 25_000)
+
+    async with running(older(streams, respond), max_bytes=10_000) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        agent.send(call(8))
+        for request_id in (7, 8):
+            assert "without an end" in await agent.error(request_id)
+
+
+async def test_a_line_without_an_end_in_the_stream_of_what_the_server_sends_by_itself_ends_that_stream() -> None:
+    listening: list[Request] = []
+
+    async def respond(request: Request) -> None:
+        if request.method == "GET":
+            listening.append(request)
+            await without_end(b"data: ", b"x" * 5000)(request)
+        else:
+            await with_session(request)
+
+    with_session = handshake(answer)
+    async with running(respond, max_bytes=10_000) as agent:
+        await agent.opened()
+        await agent.until(lambda: listening and listening[0].closed.is_set())
+        agent.send(call(7))
+        assert (await agent.response(7))["result"] == {}
+
+
 async def test_a_redirect_within_the_origin_is_followed_with_the_same_body() -> None:
     async def respond(request: Request) -> None:
         if request.target == "/mcp?a=1":

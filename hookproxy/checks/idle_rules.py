@@ -1,0 +1,99 @@
+"""Rules that decide nothing: a stronger rule comes first, or they name a server or a tool that is not there.
+
+A misspelled rule is silent otherwise (law 3). Pure. What only may be idle is not named: no list of tools is complete.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..dialects.shared.hook_file import suggestion
+from ..model.settings import Settings
+from ..policy import matchers
+
+if TYPE_CHECKING:
+    from ..config.gateway import GatewayServer
+
+_OF_SERVER: Final = re.compile(r"mcp__([^*?\[\]]+?)__")
+_SIMILAR: Final = 0.8  # of two names: `git_psuh` and `git_push`, but not `git_pull`
+_OF_ONE_SERVER: Final = ": servers."
+"""In the place of a rule for one server of a gateway: what it shadows may decide at other servers."""
+_VERBS: Final = {"deny": "refuses", "ask": "asks about"}
+
+
+def shadowed_rules(settings: Settings) -> Iterator[str]:
+    """A sentence for each rule that never decides, because a stronger one is about every call that it is about.
+
+    It begins with the rule's place.
+    """
+    strengths = (("deny", settings.deny), ("ask", settings.ask), ("allow", settings.allow))
+    for at, (kind, texts) in enumerate(strengths):
+        for number, text in enumerate(texts):
+            place = settings.rule_places.get(f"{kind} {text}", f"permissions.{kind}[{number}]")
+            if text in texts[:number]:
+                yield f"{place}: {text!r} stands twice (remove one)"
+                continue
+            stronger = ((other, rule) for other, rules in strengths[:at] for rule in rules)
+            for other, rule in stronger:
+                stands = settings.rule_places.get(f"{other} {rule}", other)
+                if _covers(rule, text) and not (_OF_ONE_SERVER in stands and _OF_ONE_SERVER not in place):
+                    effect = f"{other} {rule!r} of {stands.partition(': ')[0]} {_VERBS[other]} all that it is about"
+                    yield f"{place}: {text!r} has no effect: {effect} (remove one of both)"
+                    break
+
+
+def _covers(rule: str, other: str) -> bool:
+    """Whether a rule is about every call that the other one is about."""
+    stronger, weaker = matchers.rule(rule), matchers.rule(other)
+    if stronger.specifier:
+        return stronger.text == weaker.text
+    return stronger.may_name_tool(weaker.text.partition("(")[0])
+
+
+def rules_of_nobody(servers: Mapping[str, GatewayServer]) -> Iterator[str]:
+    """A sentence for each rule that names a server that there is not, or a tool that is called a little otherwise.
+
+    It begins with the rule's place in the file.
+    """
+    tools = {tool: name for name, server in servers.items() for tool in known_tools(server.command)}
+    seen = set[str]()
+    for server in servers.values():
+        for kind, text, place in _rules(server):
+            if place in seen:
+                continue
+            seen.add(place)
+            name = matchers.rule(text).text.partition("(")[0]
+            if (named := _OF_SERVER.match(name)) and named[1] not in servers:
+                near = suggestion(named[1], servers) or f"there is {', '.join(servers)}"
+                yield f"{place}: {kind} {text!r} is about a server {named[1]}, and there is none ({near})"
+            elif name not in tools and (near := suggestion(name, tools, _SIMILAR)):
+                yield f"{place}: {kind} {text!r} is about no tool that is known here ({near})"
+
+
+def _rules(server: GatewayServer) -> Iterator[tuple[str, str, str]]:
+    """The kind, the text and the place of each rule."""
+    settings = server.loaded.settings
+    tables: list[tuple[Mapping[str, Sequence[str]], Mapping[str, str]]] = [
+        ({kind: getattr(settings, kind) for kind in ("deny", "ask", "allow")}, settings.rule_places)
+    ]
+    tables += [
+        ({kind: getattr(rules, kind) for kind in ("deny", "ask", "allow")}, places)
+        for rules, places in server.rules_for_users
+    ]
+    for table, places in tables:
+        for kind, texts in table.items():
+            for text in texts:
+                if place := places.get(f"{kind} {text}"):
+                    yield kind, text, place
+
+
+def known_tools(command: Sequence[str]) -> list[str]:
+    """The tools of the preset for a server with this command line, which may not be all of its tools."""
+    if not command:
+        return []
+    from ..policy.presets import PRESETS, preset_for
+
+    name = preset_for(command, "")
+    return [] if not name else [*(alias.tool for alias in PRESETS[name].tools), *PRESETS[name].others]
