@@ -44,7 +44,7 @@ DEFERRED_SECONDS: Final = 0.02
 class AuditCounter(Protocol):
     """Counts the lines of one or several audits."""
 
-    def written(self, lines: int) -> None:
+    def written(self, path: str, lines: int) -> None:
         """So many are in the file."""
 
     def failed(self, path: str, problem: str) -> None:
@@ -55,7 +55,7 @@ class AuditCounter(Protocol):
 
 
 class _CountsNothing:
-    def written(self, lines: int) -> None: ...
+    def written(self, path: str, lines: int) -> None: ...
     def failed(self, path: str, problem: str) -> None: ...
     def lost(self, lines: int) -> None: ...
 
@@ -172,7 +172,7 @@ class Audit:
         return ""
 
     def _note_written(self, count: int, size: int) -> None:
-        self._counter.written(count)
+        self._counter.written(self.path, count)
         if self._sealer is not None:
             self._sealer.note_lines(count, size)
 

@@ -32,6 +32,7 @@ from msgspec.structs import replace
 from ..files.replace import PRIVATE, replace_in_folder
 from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, file_hint, printable
+from ..processes import service
 
 PREFIX: Final = "hkp_"
 """Each token begins so: scanners for leaked secrets find it, and it is not taken for a token of an issuer."""
@@ -303,7 +304,7 @@ def _opened_folder(path: str) -> Iterator[tuple[int, str]]:
 
 def _unreadable_hint(path: str, error: OSError) -> str:
     if error.errno == errno.EACCES:
-        return f"the gateway's account must be able to read it: chgrp its group {path}; chmod 640 {path}"
+        return f"the gateway's account must be able to read it: {service.how_to_let_read(path)}"
     return file_hint(path, error)
 
 

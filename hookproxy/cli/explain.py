@@ -25,7 +25,7 @@ from ..model.hooks import Session, Tool
 from ..model.settings import Limit, OnAsk
 from .common import load_named, show, split_command, tell, unread_file, working_directory
 from .layout import Page, document, label, new_page, short_path
-from .offline import OfflinePolicy, gateway_named, policy_at, server_named, users_named
+from .offline import OfflinePolicy, closed, gateway_named, policy_at, server_named, users_named
 from .options import GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
 from .tool_lists import KnownTools, known_tools
 
@@ -139,10 +139,16 @@ def _subjects(options: Namespace, command: Sequence[str], cwd: str) -> Iterator[
 
         loaded = load_named(options, cwd)
         tell(unread_file(options.config, loaded.path, cwd))
+        if not (loaded.groups or loaded.settings.rule_count or loaded.settings.limits or loaded.settings.managed):
+            tell("no hook and no rule is configured: name files with --config FILE or --hooks FILE")
         name = options.name or (server_name(command) if command else "server")
         yield _Subject(OfflinePolicy(loaded, os.environ), name)
         return
     server = server_named(options, config)
+    if config.closed:
+        raise closed(config)
+    if options.user is None and (server.rules_for_users or server.table.users is not None):
+        tell("without --user, rules for some people and allow of the server are left out")
     if config.gateway.oidc is not None and options.user is not None and options.groups is None:
         tell(
             f"what {config.gateway.oidc.issuer} says of {options.user} is not known here: --groups A,B names its groups"
@@ -281,6 +287,8 @@ def _some(row: _Row) -> str:
 def _details(subject: _Subject, row: _Row, cwd: str) -> Iterator[tuple[str, str]]:
     explanation = row.explanation
     yield from _reasons(subject, row, cwd)
+    if row.answer is Answer.ASK and subject.config is not None and (approvers := subject.config.roles.approver):
+        yield "asks", f"{', '.join(approvers)}, but never who calls (roles.approver)"
     for hook in explanation.hooks:
         yield "hook", _hook(hook, explanation, cwd)
     for limit in explanation.limits:
@@ -333,7 +341,7 @@ def _hook(hook: HookAbout, explanation: Explanation, cwd: str) -> str:
 
 
 def _limit(limit: Limit, subject: _Subject, cwd: str) -> str:
-    whose = " of one user" if subject.server is not None else ""
+    whose = "" if subject.server is None else " of all users together" if limit.together else " of one user"
     return f"{counted(limit.calls, 'call')} of {limit.tool}{whose} per {limit.per}, {_shown(limit.place, cwd)}"
 
 

@@ -282,7 +282,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _report(error: BaseException) -> int:
     """Write what went wrong to standard error. Returns the exit status."""
-    from ..model.errors import EXIT_DEFECT, ConfigError, UserError, describe_error, resource_hint, resource_shortage
+    from ..model.errors import EXIT_DEFECT, UserError, describe_error, resource_hint, resource_shortage
 
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
@@ -291,8 +291,8 @@ def _report(error: BaseException) -> int:
         return PIPE_CLOSED
     if shortage := resource_shortage(error):
         error = UserError(describe_error(error), resource_hint(shortage))
-    if isinstance(error, ConfigError):
-        from ..checks.startup_notes import with_lines
+    if isinstance(error, UserError) and (".toml: " in error.message or ".toml: " in error.hint):
+        from ..checks.startup_notes import with_lines  # takes 100 ms
 
         error = UserError(with_lines(error.message), with_lines(error.hint), error.status)
     if isinstance(error, UserError):

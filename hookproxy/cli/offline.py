@@ -164,10 +164,17 @@ def policy_named(options: Namespace, cwd: str, hooks: Sequence[str] | None = Non
     from ..gateway import hooks_account
 
     server, identity = server_named(options, config), user_named(options, config)
+    if config.closed:
+        raise closed(config)
     if identity is not None and not server.allows(identity.principal):
         raise not_admitted(config, server, identity)
     hooks_account.use(config)
     return policy_at(server, identity)
+
+
+def closed(config: GatewayConfig) -> UserError:
+    """The refusal of everything, while no signed policy may be used."""
+    return UserError(f"{config.path}: nothing may pass: {config.closed}", "hookproxy policy status", EXIT_FINDINGS)
 
 
 def not_admitted(config: GatewayConfig, server: GatewayServer, identity: Identity) -> UserError:

@@ -90,6 +90,8 @@ def _session_at_gateway(config: GatewayConfig, options: Namespace, record: CallR
     from ..gateway.identities import identities
 
     identity = identities(config, user, groups_named(options))[0]
+    if config.closed:
+        raise NotAdmitted(f"nothing may pass: {config.closed}")
     if not server.allows(identity.principal):
         raise NotAdmitted(f"servers.{name}.allow of {config.path} leaves out {user}")
     policy = policy_at(server, identity)

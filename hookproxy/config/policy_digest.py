@@ -14,9 +14,9 @@ from hashlib import sha256
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import __version__
-from ..dialects.dialect import Group
 from ..model.errors import ConfigError
 from ..trust import scripts
 from ..trust.check_unchanged import belongs_to_system, digest, read_for_hashing
@@ -41,6 +41,8 @@ class PolicyPart(Struct, frozen=True):
     digest: str
     """The SHA-256 of its content, or why there is none."""
     signature: StatSignature | None = None
+    is_shared: bool = True
+    """Gateways with the same policy have the same one: not a file that a command line only names, such as its log."""
 
 
 PolicyParts = Mapping[str, PolicyPart]
@@ -57,34 +59,32 @@ def parts_of(
     parts = {path: PolicyPart(digest(snapshot), snapshot.signature) for path, snapshot in read.items()}
     parts[VERSION] = PolicyPart(_digest_of_version())
     for one in loaded:
-        for path in _files_of(one, environ, folder):
+        for path, is_shared in _files_of(one, environ, folder):
             if path not in parts:
-                parts[path] = part_at(path)
+                parts[path] = replace(part_at(path), is_shared=is_shared)
     return dict(sorted(parts.items()))
 
 
-def _files_of(loaded: Loaded, environ: Mapping[str, str], folder: str) -> Iterator[str]:
-    if loaded.managed is not None:
-        yield from loaded.managed.files
+def _files_of(loaded: Loaded, environ: Mapping[str, str], folder: str) -> Iterator[tuple[str, bool]]:
+    """The files on which hooks and prompters depend, each with `PolicyPart.is_shared`."""
     settings = loaded.settings
+    for path in () if loaded.managed is None else loaded.managed.files:
+        yield path, True
     for prompter in {settings.prompter, settings.managed.prompter if settings.managed else ()} - {()}:
         yield from _not_of_system(scripts.files_of_command(prompter, folder, environ))
     for group in loaded.groups:
-        yield group.source
-        yield from _files_of_group(group, environ)
+        yield group.source, True
+        variables = managed_environment(environ) if group.managed else environ
+        for spec in group.hooks:
+            yield from _not_of_system(scripts.files_of_hook(spec, variables))
 
 
-def _files_of_group(group: Group, environ: Mapping[str, str]) -> Iterator[str]:
-    variables = managed_environment(environ) if group.managed else environ
-    for spec in group.hooks:
-        files = scripts.files_of_hook(spec, variables)
-        yield from _not_of_system(files)
-        for imported_from, names in files.imports.items():
-            yield from scripts.module_files(imported_from, names)
-
-
-def _not_of_system(files: scripts.CommandFiles) -> Iterator[str]:
-    return (path for path in files.all if not belongs_to_system(path))
+def _not_of_system(files: scripts.CommandFiles) -> Iterator[tuple[str, bool]]:
+    """Programs, the modules that they import, and other files that the command names."""
+    modules = {path for folder, names in files.imports.items() for path in scripts.module_files(folder, names)}
+    for path in (*files.all, *sorted(modules)):
+        if not belongs_to_system(path):
+            yield path, path in files.programs or path in modules
 
 
 def part_at(path: str) -> PolicyPart:
@@ -116,7 +116,7 @@ def version_of(parts: PolicyParts) -> str:
 
 def contents_of(parts: PolicyParts, without: str) -> bytes:
     """A digest of all contents but this file's: where they lie does not matter."""
-    others = (part.digest for path, part in parts.items() if path not in (without, VERSION))
+    others = (part.digest for path, part in parts.items() if part.is_shared and path not in (without, VERSION))
     return b"".join(sorted(sha256(text.encode()).digest() for text in others))
 
 

@@ -21,6 +21,7 @@ def with_credentials_folder(text: str, path: str, key: str, environ: Mapping[str
         return text
     folder = environ.get("CREDENTIALS_DIRECTORY", "")
     if not os.path.isabs(folder):
-        hint = "it is set for a systemd service with LoadCredential= or LoadCredentialEncrypted="
+        service = "it is set for a systemd service with LoadCredential= or LoadCredentialEncrypted="
+        hint = f"{service}; elsewhere: CREDENTIALS_DIRECTORY=FOLDER hookproxy …, with the folder of such files"
         raise ConfigError(path, f"{key}: the variable CREDENTIALS_DIRECTORY is not set", hint)
     return os.path.join(folder, text.removeprefix(_CREDENTIALS_FOLDER))

@@ -31,6 +31,7 @@ from ..transports import unix_socket
 from .admin_messages import LONGEST, MOST_FILES, Act, BlockedUser, OpenSession, Reply, Request, encode, read_request
 from .approvers import GatewayApprovers
 from .blocked_users import BlockedUsers
+from .refusal_log import RefusalLog
 from .roles import Rights
 from .sealed_values import SealedValues
 from .session import MeteredAudit
@@ -64,6 +65,10 @@ ServeConsole = Callable[[socket.socket, Viewer], Awaitable[None]]
 """Serves a console until it has gone."""
 
 
+class _GoneError(Exception):
+    """The connection is gone, or says nothing."""
+
+
 class Administration:
     """All connections to the administration socket."""
 
@@ -74,6 +79,7 @@ class Administration:
         self._report = report
         self._reload = reload
         self._serve_console = serve_console
+        self._refusals = RefusalLog(report)
         self._connected = Counter[int]()
         self._unknown = 0  # connections of accounts that are being looked up
 
@@ -89,6 +95,7 @@ class Administration:
         if listener is None:
             return
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._refusals.keep_reporting)
             while True:
                 await anyio.wait_readable(listener)
                 try:
@@ -119,7 +126,7 @@ class Administration:
                     self._connected[uid] -= 1
                     if not self._connected[uid]:
                         del self._connected[uid]
-            except (OSError, TimeoutError):  # it is gone, or says nothing
+            except (_GoneError, OSError):
                 pass
             except Exception as defect:
                 self._report("".join(traceback.format_exception(defect)).rstrip())
@@ -138,8 +145,11 @@ class Administration:
             with self._gateway.spare.lent(_LENT):
                 reply = await self._reply_to(request, user, rights, files)
         except UserError as problem:
-            self._report(f"administration: {user.name} (uid {uid}) was refused: {problem.message}")
+            who = f"{user.name} (uid {uid})"
+            self._refusals.note(who, problem.message, f"administration: {who} was refused: {problem.message}")
             reply = Reply(False, (problem.message,), problem.hint)
+        except _GoneError:
+            raise
         except Exception as defect:
             self._report("".join(traceback.format_exception(defect)).rstrip())
             reply = Reply(False, (f"the gateway has failed: {describe_error(defect)}",), "its log has more")
@@ -266,10 +276,16 @@ class Administration:
         paths: list[str] = []
         for path in self._audits():
             for suffix in (*(f".{number}" for number in sorted(rotations(path))), "", SIGNED):
-                with contextlib.suppress(FileNotFoundError):
-                    name = path + suffix
+                name = path + suffix
+                try:
                     files.append(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
-                    paths.append(name)
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    raise UserError(
+                        f"the audit file {name} cannot be opened: {error.strerror}", "see its log"
+                    ) from None
+                paths.append(name)
         if not paths:
             raise UserError("the gateway has no audit file", "[audit] file in its configuration names one")
         if len(paths) > MOST_FILES:
@@ -341,26 +357,32 @@ def _uid_of(name: str) -> int | None:
 
 
 async def _read_line(connection: socket.socket) -> bytes:
-    """The request. Raises UserError, OSError, TimeoutError."""
+    """The request. Raises UserError, _GoneError."""
     received = bytearray()
-    with anyio.fail_after(_REQUEST_SECONDS):
-        while not received.endswith(b"\n"):
-            await anyio.wait_readable(connection)
-            with contextlib.suppress(BlockingIOError):
-                piece = connection.recv(LONGEST)
-                received += piece
-                if not piece or len(received) > LONGEST:
-                    raise UserError("the request is not one line", "ask with hookproxy sessions, users, reload or top")
+    try:
+        with anyio.fail_after(_REQUEST_SECONDS):
+            while not received.endswith(b"\n"):
+                await anyio.wait_readable(connection)
+                with contextlib.suppress(BlockingIOError):
+                    piece = connection.recv(LONGEST)
+                    received += piece
+                    if not piece or len(received) > LONGEST:
+                        raise UserError("the request is not one line", "ask with hookproxy sessions, users or reload")
+    except OSError:  # or TimeoutError
+        raise _GoneError from None
     return bytes(received)
 
 
 async def _send(connection: socket.socket, line: bytes, files: Sequence[int] = ()) -> None:
-    """Send a reply, with descriptors. Raises OSError, TimeoutError."""
+    """Send a reply, with descriptors. Raises _GoneError."""
     rest, ancillary = memoryview(line), list(files)
-    with anyio.fail_after(_SEND_SECONDS):
-        while rest:
-            try:
-                sent = socket.send_fds(connection, [rest], ancillary) if ancillary else connection.send(rest)
-                ancillary, rest = [], rest[sent:]
-            except BlockingIOError:
-                await anyio.wait_writable(connection)
+    try:
+        with anyio.fail_after(_SEND_SECONDS):
+            while rest:
+                try:
+                    sent = socket.send_fds(connection, [rest], ancillary) if ancillary else connection.send(rest)
+                    ancillary, rest = [], rest[sent:]
+                except BlockingIOError:
+                    await anyio.wait_writable(connection)
+    except OSError:  # or TimeoutError
+        raise _GoneError from None

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 REPORT_SECONDS: Final = 60.0
 """Between two lines in the log about an audit that cannot be written."""
 
+QUIET_SECONDS: Final = 5.0
+"""Without a failure, after which the audit counts as written again in the log."""
+
 _LOOK_SECONDS: Final = 1.0
 """How long an answer about the readiness holds: several balancers may ask at a time, and each look costs a lock."""
 
@@ -35,7 +38,11 @@ class AuditHealth:
         self._report = report
         self._metrics = metrics
         self._now = now
-        self._failing: dict[str, float] = {}  # audit files that could not be written the last time, and when reported
+        self._failing: dict[str, str] = {}  # audit files that could not be written the last time, and why
+        self._noted: set[str] = set()  # those of them about which a line waits to be written
+        self._reported: dict[str, float] = {}  # when it was reported that a file cannot be written
+        self._failed = 0.0  # when it was the last time so
+        self._is_known = False  # the last report says that the audit cannot be written
         self._failures = 0  # since the last line in the log
         self._refused = 0  # `metrics.audit_refused` at that time
         self._required: dict[str, Audit] = {}
@@ -43,24 +50,31 @@ class AuditHealth:
         self._looked = -_LOOK_SECONDS
         self._problem = ""
 
-    def written(self, lines: int) -> None:
+    def written(self, path: str, lines: int) -> None:
         """Count lines that are in their file."""
         self._metrics.audit_written += lines
-        if self._failing:
-            self._note_recovered()
+        if path in self._failing:
+            del self._failing[path]
+            self._noted.discard(path)
+            self._metrics.audit_up = not self._failing
 
     def failed(self, path: str, problem: str) -> None:
         """Count a line, or a call, that could not be written now, and report it once a minute."""
         self._metrics.audit_failed += 1
         self._failures += 1
         self._metrics.audit_up = False
-        now = self._now()
-        reported = self._failing.get(path)
-        if reported is not None and now - reported < REPORT_SECONDS:
-            return
-        self._failing[path] = now
-        since = self._since()
-        self._report(f"{NOT_WRITTEN}: {problem}" + (since if reported is not None else ""))
+        is_new, now = path not in self._failing, self._now()
+        self._failing[path], self._failed = problem, now
+        if now - self._reported.get(path, -REPORT_SECONDS) >= REPORT_SECONDS:
+            self._reported[path], self._is_known = now, True
+            since = self._since()
+            self._report(f"{NOT_WRITTEN}: {problem}" + ("" if is_new else since))
+
+    def look(self) -> None:
+        """Report that all can be written again, if that is so for some seconds: it may be so now and then."""
+        if self._is_known and not self._failing and self._now() - self._failed >= QUIET_SECONDS:
+            self._is_known = False
+            self._report(f"the audit log is written again{self._since()}")
 
     def lost(self, lines: int) -> None:
         """Count lines that will never be in their file."""
@@ -74,12 +88,6 @@ class AuditHealth:
             return ""
         calls = f", and {counted(refused, 'call')} refused" if refused else ""
         return f"; {counted(failures, 'failure')}{calls} since the last line about it"
-
-    def _note_recovered(self) -> None:
-        since = self._since()
-        self._failing.clear()
-        self._metrics.audit_up = True
-        self._report(f"the audit log is written again{since}")
 
     # --- readiness ---
 
@@ -102,5 +110,12 @@ class AuditHealth:
         now = self._now()
         if now - self._looked >= _LOOK_SECONDS:
             self._looked = now
-            self._problem = next(filter(None, (audit.failure() for audit in self._required.values())), "")
+            self._problem = next(filter(None, map(self._problem_of, self._required.values())), "")
         return self._problem
+
+    def _problem_of(self, audit: Audit) -> str:
+        """Why this audit cannot be written. One that has failed must take a line before it is believed again."""
+        if audit.path in self._failing and audit.path not in self._noted:
+            self._noted.add(audit.path)
+            return audit.note(None, f"lines could not be written: {self._failing[audit.path]}")
+        return audit.failure()

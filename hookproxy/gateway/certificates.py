@@ -19,7 +19,7 @@ def why_not_read(path: str) -> str:
         with open(path, "rb") as file:
             text = file.read()
     except PermissionError as error:
-        return f"cannot be read: {error.strerror} (chgrp {service.own_account().name} {path}; chmod 640 {path})"
+        return f"cannot be read: {error.strerror} ({service.how_to_let_read(path)})"
     except OSError as error:
         return f"cannot be read: {error.strerror} (a relative path starts from the folder of gateway.toml)"
     try:

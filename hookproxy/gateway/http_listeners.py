@@ -18,6 +18,7 @@ from ..config.gateway import about_key
 from ..config.gateway_limits import sessions_per_user
 from ..model.errors import ConfigError, UserError
 from ..network.spare_descriptors import SPARE
+from ..processes import service
 from ..transports.http.listener_limits import ListenerLimits
 from ..transports.long_messages import LONG_BYTES
 from . import certificates
@@ -298,7 +299,7 @@ def _check_readable(path: str, key: str, file: str) -> None:
         with open(file, "rb"):
             pass
     except PermissionError as error:
-        hint = f"the gateway's account must be able to read it: chgrp its group {file}; chmod 640 {file}"
+        hint = f"the gateway's account must be able to read it: {service.how_to_let_read(file)}"
         raise ConfigError(path, f"{key}: {file} cannot be read: {error.strerror}", hint) from None
     except OSError as error:
         hint = "name a file that exists; a relative path starts from the folder of gateway.toml"

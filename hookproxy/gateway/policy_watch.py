@@ -35,6 +35,7 @@ class PolicyWatch:
         while True:
             await anyio.sleep(_LOOK_SECONDS)
             await self.look()
+            self._gateway.health.look()
 
     async def look(self) -> None:
         """Report each file that has changed under the policy in force, once."""

@@ -63,9 +63,8 @@ def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
 
 def repair(path: str) -> str:
     """How the gateway's administrator makes a secret readable, as a command where that is possible."""
-    account = service.own_account().name
     if os.path.exists(path) and not os.access(path, os.R_OK):
-        return f"chgrp {account} {path}; chmod 640 {path}"
+        return service.how_to_let_read(path)
     if "$" in path:
         return "variables are not replaced in paths, except $CREDENTIALS_DIRECTORY at the beginning"
-    return f"install -m 600 -o {account} /dev/stdin {path} writes what you type"
+    return f"install -m 600 -o {service.own_account().name} /dev/stdin {path} writes what you type"

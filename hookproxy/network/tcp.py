@@ -27,7 +27,7 @@ _READ_SIZE: Final = 120 * 1024
 """Bytes per read. From 128 KiB on, malloc asks the system for each block, and touching fresh pages takes as long as the
 copying: asyncio's 256 KiB take a quarter more time for a long response."""
 _MUCH: Final = _READ_SIZE // 2  # bytes of the last read, after which room for a whole one is made and nothing copied
-_AT_ONCE: Final = 100  # connections that are accepted before others are served
+_AT_ONCE: Final = 8  # connections that are accepted before others are served: a flood takes a millisecond of each turn
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ACCEPT_AGAIN_SECONDS: Final = 1.0  # after an error for want of descriptors or memory, as in asyncio
 _BUSY_SECONDS: Final = 0.02  # until it is looked again whether more connections can be taken

@@ -50,7 +50,9 @@ def listen(path: str, mode: int, group: str | None) -> socket.socket:
         listener.close()
         if isinstance(error, UserError):
             raise
-        raise UserError(f"cannot listen at {path}: {error.strerror or error}", "name another path") from None
+        hint = f"let this account write the folder: chown {os.geteuid()} {os.path.dirname(path)}"
+        hint = hint if isinstance(error, PermissionError) else "name another path"
+        raise UserError(f"cannot listen at {path}: {error.strerror or error}", hint) from None
     finally:
         os.umask(mask)
     return listener

@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from agent import Placement
+from attacks import report_attacks
 from console import measure_console
 from contestants import DIRECT, OWN_ENVIRONMENT, PRE_HOOK, SPAWN, all_contestants, echo_server, try_out
 from gateway import measure_gateway
@@ -51,6 +52,7 @@ unmatched: hooks are configured, and none matches; budgets without a running hoo
 that program runs before each call. reader: a program that reads its input to the end runs after each call.
 --url: the server is reached at an address; the bridge floor is asyncio and httptools without JSON, sessions and
 errors. rules + audit: a hookproxy.toml has permission rules about the tool, and every call is recorded in full.
+keyed and signed audit: the same with required records and a keyed chain, and with signed checkpoints too.
 spawn + wait: a small Python process calls os.posix_spawn and waits, for the same program, one after another.
 For the 10 MB result it also sends the reader as many bytes as hookproxy sent it: only this time is
 subtracted, and the time of the result itself in the pipes is not."""
@@ -182,7 +184,8 @@ def main() -> int:
         os.chdir(folder)
         everywhere = placements()
         if options.gateway:
-            return max(measure_gateway(one, folder / one.name, options.markdown) for one in everywhere)
+            worst = max(measure_gateway(one, folder / one.name, options.markdown) for one in everywhere)
+            return max(worst, report_attacks(everywhere[-1], folder, options.markdown))
         if options.console:
             return max(measure_console(one, folder / one.name, options.markdown) for one in everywhere)
         if options.portable:

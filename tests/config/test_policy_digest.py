@@ -49,6 +49,17 @@ def test_a_script_and_what_it_imports_are_part_of_the_policy(folder: Path, name:
     assert load(folder).version == second.version
 
 
+def test_a_file_that_a_hook_only_names_makes_another_version_and_no_other_shared_policy(folder: Path) -> None:
+    (folder / "list.txt").write_text("a\n")
+    text = TEXT.replace('"./guard.py"', '"./guard.py list.txt"')
+    first = load(folder, text)
+    (folder / "list.txt").write_text("b\n")
+    second = load(folder, text)
+    assert first.version != second.version
+    assert first.policy == second.policy  # on another machine, it may be another state of the hook
+    assert changed_parts(first.parts, second.parts, first.path) == [f"changed: {folder / 'list.txt'}"]
+
+
 def test_a_script_that_is_missing_is_told(folder: Path) -> None:
     first = load(folder)
     (folder / "guard.py").unlink()

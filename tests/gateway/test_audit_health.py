@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 from hookproxy.audit.call_record import Record
-from hookproxy.config.gateway import load_gateway
+from hookproxy.config.gateway import GatewayServer, load_gateway
 from hookproxy.gateway import probes
-from hookproxy.gateway.audit_health import REPORT_SECONDS, AuditHealth
+from hookproxy.gateway.audit_health import QUIET_SECONDS, REPORT_SECONDS, AuditHealth
 from hookproxy.gateway.gateway import Gateway
 from hookproxy.gateway.log import GatewayLog
 from hookproxy.gateway.metrics import Metrics
@@ -104,12 +104,56 @@ def test_a_failing_audit_is_one_line_a_minute_with_the_count_of_all_sessions(rig
     assert rig.metrics.audit_refused == 102
 
 
+def test_an_audit_that_can_be_written_now_and_then_is_one_line_a_minute(rig: Rig) -> None:
+    for _ in range(59):
+        rig.block()
+        rig.write()
+        rig.unblock()
+        rig.write()
+        rig.health.look()
+        rig.clock.now += 1
+    assert len(rig.log) == 1
+    assert rig.metrics.audit_up
+    rig.clock.now += REPORT_SECONDS
+    rig.health.look()
+    assert "is written again; 117 failures" in rig.log[1]
+    rig.block()
+    rig.write()
+    assert len(rig.log) == 3
+
+
+def test_an_audit_that_has_failed_must_take_a_line_before_calls_come_again(rig: Rig) -> None:
+    class Server:
+        loaded = rig  # it has settings
+
+    rig.health.watch([cast("GatewayServer", Server)])
+    assert rig.health.problem() == ""
+    rig.health.failed(str(rig.file), f"{rig.file}: No space left on device")  # a probe would find some space
+    rig.block()
+    rig.clock.now += 2
+    assert "Is a directory" in rig.health.problem()
+    rig.clock.now += 2
+    assert "Is a directory" in rig.health.problem()
+    rig.unblock()
+    rig.clock.now += 2
+    assert rig.health.problem() == ""
+    assert "lines could not be written" in rig.file.read_text()
+    assert rig.file.read_text().count("\n") == 1
+    assert rig.metrics.audit_up
+    rig.health.watch(())
+
+
 def test_that_it_is_written_again_is_told_once(rig: Rig) -> None:
     rig.block()
     rig.write()
+    rig.health.look()
     rig.unblock()
     rig.write()
-    rig.write()
+    rig.health.look()
+    assert len(rig.log) == 1
+    rig.clock.now += QUIET_SECONDS
+    rig.health.look()
+    rig.health.look()
     assert rig.log[1:] == ["the audit log is written again; 1 failure since the last line about it"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -14,12 +15,18 @@ from hookproxy.protocol.elicitations import Elicitations
 from hookproxy.protocol.roots import Roots
 from hookproxy.protocol.router import Router
 
-NONE: Final = Roots([])
-LISTED: Final = Roots([("file:///srv/projects", "projects")])
 GIVEN: Final = [{"uri": "file:///srv/projects", "name": "projects"}]
 EVIL: Final = '{"roots":[{"uri":"file:///etc/hookproxy"}]}'
 MODERN: Final = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'
 CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+
+
+def none() -> Roots:
+    return Roots([])
+
+
+def listed() -> Roots:
+    return Roots([("file:///srv/projects", "projects")])
 
 
 def router_of(roots: Roots | None, *, judged: bool = False) -> Router:
@@ -65,8 +72,8 @@ def initialize(capabilities: str) -> str:
     ],
 )
 def test_the_capability_is_announced_if_something_is_listed_and_only_then(said: str) -> None:
-    assert read(sent(router_of(NONE), initialize(said)))["params"]["capabilities"] == {"sampling": {}}
-    assert read(sent(router_of(LISTED), initialize(said)))["params"]["capabilities"] == {"sampling": {}, "roots": {}}
+    assert read(sent(router_of(none()), initialize(said)))["params"]["capabilities"] == {"sampling": {}}
+    assert read(sent(router_of(listed()), initialize(said)))["params"]["capabilities"] == {"sampling": {}, "roots": {}}
     assert sent(router_of(None), initialize(said)).decode() == initialize(said) + "\n"
 
 
@@ -93,16 +100,16 @@ def test_the_capability_is_announced_if_something_is_listed_and_only_then(said: 
         '{"jsonrpc":"2.0","method":"notifications\\/r\\u006fots\\/list_changed","params":{}}',
     ],
 )
-@pytest.mark.parametrize("roots", [NONE, LISTED])
-def test_what_some_reader_takes_for_roots_does_not_pass(roots: Roots, line: str) -> None:
-    assert sent(router_of(roots), line) == b""
+@pytest.mark.parametrize("roots", [none, listed])
+def test_what_some_reader_takes_for_roots_does_not_pass(roots: Callable[[], Roots], line: str) -> None:
+    assert sent(router_of(roots()), line) == b""
 
 
 @pytest.mark.parametrize("result", [EVIL, '{"x":1,"R\\u006fots":[]}', '{ "roots" : null }', '{"ROOTS":[]}'])
 def test_an_answer_with_roots_becomes_the_one_that_is_listed(result: str) -> None:
     line = f'{{"jsonrpc":"2.0","id":"s1","result":{result}}}'
-    assert read(sent(router_of(LISTED), line)) == {"jsonrpc": "2.0", "id": "s1", "result": {"roots": GIVEN}}
-    refused = read(sent(router_of(NONE), line))
+    assert read(sent(router_of(listed()), line)) == {"jsonrpc": "2.0", "id": "s1", "result": {"roots": GIVEN}}
+    refused = read(sent(router_of(none()), line))
     assert (refused["id"], refused["error"]["code"]) == ("s1", -32601)
     assert sent(router_of(None), line).decode() == line + "\n"
 
@@ -125,7 +132,7 @@ def test_an_answer_with_roots_becomes_the_one_that_is_listed(result: str) -> Non
 )
 @pytest.mark.parametrize("judged", [False, True])
 def test_what_says_nothing_of_roots_passes_as_it_came(line: str, judged: bool) -> None:
-    for roots in (NONE, LISTED):
+    for roots in (none(), listed()):
         assert sent(router_of(roots, judged=judged), line).decode() == line + "\n"
 
 
@@ -134,7 +141,7 @@ def test_requests_that_stand_alone_announce_roots_only_if_some_are_listed(judged
     meta = f'{{{MODERN},"{CAPABILITIES}":{{"roots":{{"listChanged":true}},"sampling":{{}}}}}}'
     line = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{{}},"_meta":{meta}}}}}'
     expected: list[tuple[Roots, dict[str, object]]]
-    expected = [(NONE, {"sampling": {}}), (LISTED, {"roots": {}, "sampling": {}})]
+    expected = [(none(), {"sampling": {}}), (listed(), {"roots": {}, "sampling": {}})]
     for roots, announced in expected:
         assert read(sent(router_of(roots, judged=judged), line))["params"]["_meta"][CAPABILITIES] == announced
         without = line.replace('"roots":{"listChanged":true},', "")
@@ -149,7 +156,7 @@ def test_in_the_next_round_of_a_request_the_answer_is_the_one_that_is_listed(met
     inputs = f'{{"a":{answer},"b":{{"action":"accept","content":{{"roots":1}}}}}}'
     params = f'{{"name":"t","inputResponses":{inputs},"_meta":{{{MODERN}}}}}'
     line = f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}'
-    for roots, given in ((NONE, []), (LISTED, GIVEN)):
+    for roots, given in ((none(), []), (listed(), GIVEN)):
         for judged in (False, True):
             got = read(sent(router_of(roots, judged=judged), line))["params"]["inputResponses"]
             assert got == {"a": {"roots": given}, "b": {"action": "accept", "content": {"roots": 1}}}
@@ -157,7 +164,7 @@ def test_in_the_next_round_of_a_request_the_answer_is_the_one_that_is_listed(met
 
 def test_an_answer_to_an_elicitation_carries_no_roots_to_the_server() -> None:
     router = Router(lambda _tool: False, Elicitations(True))
-    router.roots = LISTED
+    router.roots = listed()
     router.from_server(b'{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"?"}}\n')
     line = b'{"jsonrpc":"2.0","id":"e","result":{"action":"accept","content":{},"roots":[{"uri":"file:///etc"}]}}\n'
     action = router.from_agent(line)
@@ -167,25 +174,38 @@ def test_an_answer_to_an_elicitation_carries_no_roots_to_the_server() -> None:
 def test_the_server_that_asks_for_roots_is_answered_at_once_and_the_agent_is_not_asked() -> None:
     for spelled in ("roots/list", "r\\u006fots\\/list"):
         asked = f'{{"jsonrpc":"2.0","id":"s1","method":"{spelled}"}}\n'.encode()
-        action = router_of(LISTED).from_server(asked)
+        action = router_of(listed()).from_server(asked)
         assert isinstance(action, SendBack)
         assert read(action.line) == {"jsonrpc": "2.0", "id": "s1", "result": {"roots": GIVEN}}
-        action = router_of(NONE).from_server(asked)
+        action = router_of(none()).from_server(asked)
         assert isinstance(action, SendBack)
         assert read(action.line)["error"]["code"] == -32601
         assert router_of(None).from_server(asked) is PASS
+    assert router_of(listed()).from_server(b'{"jsonrpc":"2.0","method":"roots/list"}\n') is PASS
+    assert listed().is_request(b"roots") == listed().is_request(b'{"roots":1,"roots":2}') == b""
     for other in (
         b'{"jsonrpc":"2.0","id":1,"method":"ping","params":"roots"}\n',
         b'{"jsonrpc":"2.0","method":"ping"}\n',
     ):
-        assert router_of(LISTED).from_server(other) is PASS
+        assert router_of(listed()).from_server(other) is PASS
+
+
+def test_a_refusal_says_what_is_wrong() -> None:
+    for line, why in (
+        (f'{{"jsonrpc":"2.0","id":1,"method":"x","result":{EVIL}}}', "some readers take it for a request"),
+        (initialize('{"Roots":{}}'), "its member 'Roots' is taken for 'roots' by some readers"),
+    ):
+        refused = router_of(none()).from_agent(line.encode() + b"\n")
+        assert isinstance(refused, Refused)
+        assert why in refused.why
+        assert refused.id == b"1"
 
 
 # --- the fast path ---
 
 
 def test_blocks_and_single_calls_that_may_name_roots_are_read_closely() -> None:
-    router = router_of(NONE)
+    router = router_of(none())
     router.from_agent(initialize("{}").encode() + b"\n")
     assert router.judged_tools.find_out("t") is False
     plain = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"t","arguments":{"a":"x"}}}\n'
@@ -204,25 +224,31 @@ def test_a_call_that_was_read_already_loses_what_it_says_of_roots() -> None:
     line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":%b}}' % meta
     call = fast_scan.read_call(line, "2026-07-28")
     assert call is not None
-    edited = NONE.in_call(call)
+    edited = none().in_call(call)
     assert edited is not None
     assert edited.line == line.replace(b'"roots":{}', b"")
     assert bytes(edited.meta) in edited.line
     assert (edited.id, edited.name, edited.version) == (call.id, "t", "2026-07-28")
-    assert LISTED.in_call(call) is call
-    assert NONE.in_call(edited) is edited
+    assert bytes(edited.arguments) == b"{}"
+    lists = listed()
+    assert lists.in_call(call) is call
+    assert lists.in_call(call) is call
+    without = fast_scan.read_call(line.replace(b'"roots":{}', b'"x":"\\u0041"'), "2026-07-28")
+    assert without is not None
+    assert lists.in_call(without) is without, "an agent without roots gets none"
+    assert none().in_call(edited) is edited
     bare = fast_scan.ReadCall(b"1", "t", Raw(b"{}"), Raw(b""), b"{}")
-    assert NONE.in_call(bare) is bare
+    assert none().in_call(bare) is bare
     twice = line.replace(b'"arguments":{}', b'"arguments":{"a":%b}' % meta)
     in_arguments = fast_scan.read_call(twice, "2026-07-28")
     assert in_arguments is not None
-    assert NONE.in_call(in_arguments) is None
+    assert none().in_call(in_arguments) is None
     unclear = fast_scan.ReadCall(b"1", "t", Raw(b"{}"), Raw(b'{"roots":1,"roots":2}'), b"{}")
-    assert NONE.in_call(unclear) is None
+    assert none().in_call(unclear) is None
 
 
 def test_a_long_meta_is_read_like_a_short_one() -> None:
     long = "x" * 2000
     meta = f'{{"a":"{long}","{CAPABILITIES}":{{"roots":{{}}}}}}'
     line = f'{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"_meta":{meta}}}}}'
-    assert read(sent(router_of(NONE), line))["params"]["_meta"] == {"a": long, CAPABILITIES: {}}
+    assert read(sent(router_of(none()), line))["params"]["_meta"] == {"a": long, CAPABILITIES: {}}

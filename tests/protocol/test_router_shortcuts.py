@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Final
 
 import pytest
 from msgspec import Raw
@@ -16,14 +17,17 @@ from hookproxy.protocol.actions import (
     CallAnswered,
     CancelCall,
     Dropped,
+    Edited,
     HookToolCallAnswered,
     NotificationHeld,
     Refused,
+    Send,
     StartCall,
     ToolsListed,
 )
 from hookproxy.protocol.elicitations import Elicitations
 from hookproxy.protocol.inflight import RequestKind
+from hookproxy.protocol.roots import Roots
 from hookproxy.protocol.router import Router
 
 
@@ -432,3 +436,117 @@ def test_a_response_is_a_line_as_it_came_unless_it_begins_with_blanks_that_json_
         call = judged_call(router)
         assert router.from_server(blank + pong(7)) == CallAnswered(call)
         assert call.response_line == left + pong(7)
+
+
+# --- roots ---
+
+
+def with_roots(router: Router) -> Router:
+    router.roots = Roots([("file:///srv/data", "data")])
+    return router
+
+
+def test_what_an_agent_says_of_its_roots_goes_nowhere() -> None:
+    router = with_roots(opened())
+    changed = line(method="notifications/roots/list_changed")
+    assert router.from_agent(changed) == Dropped(
+        "the agent's notification about its roots: the gateway says what they are"
+    )
+    assert refusal(router, batch(changed)) == (
+        "A message in a batch may be about roots: send it as a separate message."
+    )
+
+
+def test_what_cannot_be_read_of_roots_is_refused_with_the_id() -> None:
+    twin = b'{"jsonrpc":"2.0","id":5,"result":{"roots":[]},"method":"ping"}\n'
+    action = with_roots(opened()).from_agent(twin)
+    assert action == Refused(
+        "What it says of roots cannot be read: some readers take it for a request, and others for a response.", b"5"
+    )
+
+
+META: Final[dict[str, object]] = {"io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
+
+
+def test_a_message_with_edited_roots_is_sent_or_judged_as_the_server_gets_it() -> None:
+    router = with_roots(opened())
+    router.roots = Roots([])
+    ping = line(id=5, method="ping", params={"_meta": META})
+    sent = router.from_agent(ping)
+    assert isinstance(sent, Send)
+    assert b'"roots"' not in sent.line
+    call = line(id=6, method="tools/call", params={"name": "danger", "arguments": {}, "_meta": META})
+    edited = router.from_agent(call)
+    assert isinstance(edited, Edited)
+    assert isinstance(edited.action, StartCall)
+    assert b'"roots"' not in edited.line
+
+
+def test_a_call_whose_meta_may_name_roots_takes_no_way_past_the_reading() -> None:
+    router = opened()
+    router.judged_tools.find_out("safe")
+    named = line(id=6, method="tools/call", params={"name": "safe", "arguments": {}, "_meta": META})
+    other = line(id=7, method="tools/call", params={"name": "safe", "arguments": {}, "_meta": {"a": 1}})
+    roots_in_arguments = line(id=8, method="tools/call", params={"name": "safe", "arguments": {"roots": 1}})
+    assert router.scan_call(named), "nobody replaces the roots"
+    with_roots(router)
+    router.requests.clear()
+    assert not router.scan_call(named)
+    assert router.scan_call(other)
+    assert router.scan_call(roots_in_arguments)
+
+
+# --- sentences of batches, and readers that differ ---
+
+
+def test_a_batch_with_the_answer_to_an_elicitation_is_refused_with_the_reason() -> None:
+    router = Router(lambda _tool: True, Elicitations(guarded=True))
+    asked = line(id=5, method="elicitation/create", params={"message": "Sure?"})
+    router.from_server(asked)
+    assert refusal(router, batch(line(id=5, result={"action": "accept"}))) == (
+        "A batch contains a response to an elicitation that hooks judge: send it as a separate message."
+    )
+
+
+def test_a_batch_with_the_end_of_a_judged_calls_task_is_dropped_with_the_reason() -> None:
+    router = opened()
+    action = router.from_agent(
+        line(id=7, method="tools/call", params={"name": "danger", "arguments": {}, "task": {"ttl": 1}})
+    )
+    assert isinstance(action, StartCall)
+    assert router.calls.release(action.call)
+    ended = line(method="notifications/tasks", params={"taskId": "t", "result": {}})
+    assert dropping(router, batch(ended)) == "a batch with a notification about a judged call's task"
+
+
+def test_an_uncertain_response_in_a_batch_is_dropped_while_a_response_is_withheld() -> None:
+    router = opened()
+    judged_call(router)
+    router.from_agent(line(id=8, method="ping"))
+    uncertain = b'{"jsonrpc":"2.0","id":8,"result":{},"ID":7}'
+    assert dropping(router, batch(uncertain)) == (
+        "a batch with the response to a judged call, or an elicitation that hooks judge"
+    )
+
+
+def test_an_uncertain_response_to_the_judged_call_itself_ends_the_call() -> None:
+    router = opened()
+    call = judged_call(router)
+    router.from_agent(line(id=8, method="ping"))
+    assert router.from_server(b'{"jsonrpc":"2.0","id":7,"result":{},"result":{}}\n') == CallAnswered(call)
+    assert isinstance(router.from_server(b'{"jsonrpc":"2.0","id":8,"result":{},"result":{}}\n'), Dropped)
+
+
+def test_an_approval_that_has_a_result_and_an_error_is_no_approval() -> None:
+    own = calls.new_id()
+    both = line(id=json.loads(own), result={"action": "accept"}, error={"code": 1, "message": "m"})
+    assert opened().from_agent(both) == ApprovalAnswered(calls.id_key(own), b"")
+
+
+def test_calls_that_nobody_judges_are_counted() -> None:
+    router = opened()
+    for number in range(3):
+        assert router.from_agent(tool_call(number=f"n{number}")) is PASS
+    assert router.requests.unjudged_calls == 3
+    judged_call(router)
+    assert router.requests.unjudged_calls == 3

@@ -10,8 +10,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import anyio
-
 from ...network import tcp
 from ...network.epoll_loop import DirectLoop
 from ...processes import platforms
@@ -21,6 +19,9 @@ from .request_reader import Peer
 if TYPE_CHECKING:
     import ssl
 
+_RECORD_HEAD: Final = 5  # bytes of the head of a record of TLS: its type, a version, and its length
+_HANDSHAKE: Final = b"\x16"  # its type
+_LONGEST_RECORD: Final = 16_384
 _TOO_MANY: Final = "too many connections are open"
 _TLS_BUFFER: Final = 32 * 1024
 """Bytes that a connection with TLS reads at once: two records. asyncio's 256 KiB are taken when TLS begins, so that ten
@@ -120,15 +121,19 @@ class _Starts:
             sock.close()
             return
         self._open.add(start)
-        start.task = self.loop.create_task(self._begin(start))
+        sock.setblocking(False)
+        if self.tls is None:
+            self._begin(start)
+        else:
+            start.await_hello(self._begin, self.listener.limits.head_seconds)
 
-    async def _begin(self, start: _Start) -> None:
+    def _begin(self, start: _Start) -> None:
+        start.task = self.loop.create_task(self._begin_protocol(start))
+
+    async def _begin_protocol(self, start: _Start) -> None:
         seconds = self.listener.limits.head_seconds
         try:
-            start.sock.setblocking(False)
             async with asyncio.timeout(seconds):
-                if self.tls is not None:  # what TLS needs is taken when the peer has begun, and not before
-                    await anyio.wait_readable(start.sock)
                 await self.loop.connect_accepted_socket(
                     partial(self.listener.connection, start),
                     start.sock,
@@ -141,17 +146,28 @@ class _Starts:
             start.sock.close()
             raise
         finally:
-            self._open.discard(start)
-            self.listener.crowd.leave(start)
+            self.forget(start)
+
+    def forget(self, start: _Start) -> None:
+        """It has become a connection, or is closed."""
+        self._open.discard(start)
+        self.listener.crowd.leave(start)
 
     async def finished(self) -> None:
-        """Wait for those that have begun: each has its time."""
-        if self._open:
-            await asyncio.wait([start.task for start in self._open if start.task is not None])
+        """Wait for those that have begun: each has its time. The others have said nothing that could be lost."""
+        tasks = [start.task for start in self._open if start.task is not None]
+        for start in [start for start in self._open if start.task is None]:
+            start.close()
+        if tasks:
+            await asyncio.wait(tasks)
 
 
 class _Start:
-    """A connection that was accepted, and is not a connection of the listener yet."""
+    """A connection that was accepted, and is not a connection of the listener yet.
+
+    TLS takes a hundred kilobytes and a millisecond, so it begins when the whole first message of the client is there.
+    Until then the message stays in the kernel.
+    """
 
     is_idle = False
 
@@ -159,11 +175,53 @@ class _Start:
         self._starts = starts
         self.sock = sock
         self.task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._begin: Callable[[_Start], None] = lambda _start: None
+
+    def await_hello(self, begin: Callable[[_Start], None], seconds: float) -> None:
+        """Call `begin` when the client's first message has come whole; after so many seconds, close it."""
+        self._begin = begin
+        self._timer = self._starts.loop.call_later(seconds, self.close)
+        self._starts.loop.add_reader(self.sock, self._look)
+
+    def _look(self) -> None:
+        try:
+            seen = self.sock.recv(_RECORD_HEAD + _LONGEST_RECORD, socket.MSG_PEEK)
+        except BlockingIOError:
+            return
+        except OSError:
+            seen = b""
+        size = _RECORD_HEAD + int.from_bytes(seen[3:_RECORD_HEAD], "big")
+        if seen[:1] != _HANDSHAKE or size > _RECORD_HEAD + _LONGEST_RECORD or len(seen) == self._seen:
+            self.close()  # it is no TLS, or it is gone
+        elif len(seen) >= max(size, _RECORD_HEAD + 1):
+            self._stop_waiting()
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+            self._begin(self)
+        else:  # the kernel calls again when so much is there, or the client is gone
+            self._seen = len(seen)
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, max(size, _RECORD_HEAD + 1))
+
+    _seen = -1  # bytes of the message, at the last look
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._starts.loop.remove_reader(self.sock)
+
+    def close(self) -> None:
+        """End it."""
+        self._stop_waiting()
+        if self.task is not None:
+            self.task.cancel()
+        else:
+            self.sock.close()
+            self._starts.forget(self)
 
     def shed(self, why: str) -> None:
         """Close it, in the words of the log alone: TLS has not begun."""
         with suppress(OSError):
             address = self.sock.getpeername()[0]
             self._starts.listener.on_refused(Peer(str(address), self._starts.tls is not None), 503, why)
-        if self.task is not None:
-            self.task.cancel()
+        self.close()

@@ -1,0 +1,46 @@
+"""Rules that decide nothing are named, and rules that may decide something are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookproxy.checks.idle_rules import shadowed_rules
+from hookproxy.model.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("deny", "ask", "allow", "idle"),
+    [
+        (("git_*",), ("git_push",), (), ["git_push"]),
+        (("*",), ("a",), ("b(c:*)",), ["a", "b(c:*)"]),
+        ((), ("write_*",), ("write_file",), ["write_file"]),
+        (("x", "x"), (), (), ["x"]),
+        (("Bash(rm:*)",), ("Bash(rm:*)",), (), ["Bash(rm:*)"]),
+        (("Bash(rm:*)",), ("Bash",), ("Bash(ls)",), ["Bash(ls)"]),
+        (("git_push",), ("git_*",), ("other",), []),
+        (("Bash(rm:*)",), ("Bash(rm -r:*)", "Bash"), (), []),  # no claim about what two specifiers cover
+        ((), (), ("a", "b"), []),
+    ],
+)
+def test_a_rule_that_a_stronger_one_covers_is_named(
+    deny: tuple[str, ...], ask: tuple[str, ...], allow: tuple[str, ...], idle: list[str]
+) -> None:
+    found = list(shadowed_rules(Settings(deny=deny, ask=ask, allow=allow)))
+    assert [text.split("'")[1] for text in found] == idle
+    assert all(text.endswith("(remove one of both)") or "twice (remove one)" in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("of_deny", "of_ask", "is_named"),
+    [
+        ("permissions.deny[0]", "permissions.ask[0]", True),
+        ("permissions.deny[0]", "servers.git.permissions.ask[0]", True),
+        ("servers.git.permissions.deny[0]", "servers.git.permissions.ask[0]", True),
+        ("servers.git.permissions.deny[0]", "permissions.ask[0]", False),  # it asks at other servers
+    ],
+)
+def test_a_rule_for_all_servers_that_one_server_tightens_is_not_idle(of_deny: str, of_ask: str, is_named: bool) -> None:
+    places = {"deny write_*": f"/g.toml:9: {of_deny}", "ask write_*": f"/g.toml:2: {of_ask}"}
+    found = list(shadowed_rules(Settings(deny=("write_*",), ask=("write_*",), rule_places=places)))
+    assert bool(found) is is_named
+    assert all(text.startswith(f"/g.toml:2: {of_ask}: ") and "of /g.toml:9 refuses" in text for text in found)
