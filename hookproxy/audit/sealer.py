@@ -194,7 +194,8 @@ class Sealer:
         """The line of the checkpoint for these lines; nothing if there is nothing to be signed."""
         before = checkpoints.read(segment.lines[0]) if segment.begins else None
         lost = None if self._compared else self._lost(before)
-        is_new = len(segment.lines) > 1 or before is None or (closed and not before.checkpoint.closed)
+        is_closed = before is not None and before.checkpoint.closed and before.checkpoint.run == self._run
+        is_new = len(segment.lines) > 1 or before is None or (closed and not is_closed)
         if not is_new and lost is None:
             return b""
         checkpoint = Checkpoint(

@@ -124,6 +124,10 @@ def test_several_processes_may_sign_one_file(audit: SignedAudit) -> None:
         assert other.seal() == ""
     assert audit.check().problems == []
     assert len(audit.checkpoints()) == 10
+    assert audit.check().killed == 1  # or still at work
+    audit.seal(closed=True)
+    assert other.seal(closed=True) == ""
+    assert (audit.check().killed, audit.check().closed) == (0, True)
 
 
 def test_nothing_is_signed_twice(audit: SignedAudit) -> None:
