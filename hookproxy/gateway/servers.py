@@ -255,7 +255,7 @@ class _SharedProcess(Struct, eq=False):
                 self.has_ended = True
                 await self._process.kill()
         finally:
-            self.server.server.close()
+            self.server.close()
 
 
 def _start(server: GatewayServer, user: str, report: Report) -> tuple[Channel, ServerProcess]:
