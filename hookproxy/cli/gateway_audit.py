@@ -21,7 +21,7 @@ def copied(socket: str, wanted: str | None) -> str:
 
     It is removed when this process ends. Raises UserError.
     """
-    reply, files = ask_for_files(Request(VERSION, "audit"), socket or None)
+    reply, files = ask_for_files(Request(VERSION, "audit"), socket)
     folder = tempfile.mkdtemp(prefix="hookproxy-audit-")  # its mode is 0700
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     bases: dict[str, None] = {}
@@ -32,10 +32,10 @@ def copied(socket: str, wanted: str | None) -> str:
             os.close(descriptor)
             continue
         bases[base] = None
-        with open(descriptor, "rb") as source, open(os.path.join(folder, os.path.basename(path)), "xb") as target:
-            shutil.copyfileobj(source, target)
         if len(bases) > 1:
             break
+        with open(descriptor, "rb") as source, open(os.path.join(folder, os.path.basename(path)), "xb") as target:
+            shutil.copyfileobj(source, target)
     if len(bases) == 1:
         return os.path.join(folder, os.path.basename(next(iter(bases))))
     known = ", ".join(path for path in reply.files if not _BESIDE.fullmatch(path))

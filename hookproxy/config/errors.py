@@ -131,7 +131,7 @@ _EXAMPLES: Final = {
 
 
 _EXAMPLES_OF_PATTERNS: Final = {
-    SIZE: '"1GiB"',
+    SIZE.replace(r"\Z", "$"): '"1GiB"',  # as pydantic has it
     "^file:.": '"file:/etc/hookproxy/{key}"',
     "^http://": '"http://127.0.0.1:9090"',
     "^https?://[^/]": '"https://collector.example.com:4318"',

@@ -74,6 +74,8 @@ class GatewayServer(Struct, frozen=True):
     """What its process may reach; None: everything, or it has no process."""
     surroundings: Surroundings
     """What no server may reach, for the search for what its program needs."""
+    mechanism: str
+    """What confines it, as `gateway.sandbox`."""
     roots: tuple[tuple[str, str], ...] | None = ()
     """Address and name of each folder that the server gets as a root; None: those that agents name themselves."""
 
@@ -211,6 +213,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
             (*rules, *(signed.rules if signed is not None else ())),
             sandbox_of(table, path, text, within),
             NOWHERE,
+            file.gateway.sandbox,
             _roots(table, path, text, within),
         )
     notes = dict.fromkeys(

@@ -205,8 +205,8 @@ class GatewayTable(Table, frozen=True):
     admin_socket: Annotated[str, Meta(pattern=r"^/.")] | None = None
     """The path of the Unix socket for `hookproxy sessions`, `users`, `reload`, and for consoles and the audit with
     --gateway. The kernel says who connects there, and `[roles]` what they may do. Default: beside the first Unix socket
-    of `listen`, such as /run/hookproxy/mcp-admin.sock; without one, mcp-admin.sock in $RUNTIME_DIRECTORY or in the
-    state folder.
+    of `listen`, such as /run/hookproxy/mcp-admin.sock; without one, mcp-admin.sock in $RUNTIME_DIRECTORY, or else
+    in the folder `admin` of the state folder, which only the gateway's account and root can enter.
     """
     hooks_user: _Text | None = None
     """The account that hooks run as, with its groups and its HOME. The gateway must run as root for it, and the account

@@ -148,7 +148,7 @@ async def _serve(
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
-            tasks.start_soon(gateway.servers.report_sharing, [*config.servers.values()])
+            gateway.servers.look_at_sharing(config.servers, {})
             async for number in signals:
                 if number == _RELOAD:
                     await reload()
@@ -287,6 +287,7 @@ async def _reload(
         says = [f"the policy stays {gateway.config.version[:12]}: {why}"]
     else:
         says = [*map(with_lines, config.notes), *_changes(gateway.config, config)]
+        gateway.servers.look_at_sharing(config.servers, gateway.config.servers)
         gateway.change_policy(config)
         if admin is not None:
             os.chmod(admin.getsockname(), admin_mode(config))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..model.sizes import shown_size
 from ..processes.process_tree import Tree, end_processes, find_trees, proportional_size
@@ -47,12 +47,12 @@ class MeasuredServer(Struct, eq=False):
     name: str
     principal: Principal | None
     """Whose it is; None: everybody's."""
+    started: float
     tree: Tree = Tree({}, 0)
     size: int = 0
     """Bytes that it uses, when it was measured last."""
     size_within: int = 0
     """Bytes that it used when no bound was exceeded."""
-    started: float = field(default_factory=monotonic)
 
     @property
     def owner(self) -> str:
@@ -73,7 +73,7 @@ class ServerMemory:
 
     def add(self, process: ServerProcess, name: str, principal: Principal | None) -> None:
         """Measure this process of a server until it ends; None: it is everybody's."""
-        self._servers.add(MeasuredServer(process, name, principal))
+        self._servers.add(MeasuredServer(process, name, principal, monotonic()))
         self._has_servers.set()
 
     def expected(self, principal: Principal | None, name: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -110,6 +110,13 @@ class Servers:
         self._shared[key] = process = _SharedProcess(server, shared, started)
         self._tasks.start_soon(self._watch, key, process)
         return process
+
+    def look_at_sharing(self, servers: Mapping[str, GatewayServer], before: Mapping[str, GatewayServer]) -> None:
+        """Do `report_sharing` in the background for those that are new, or start differently than `before`."""
+        known = [
+            name for name, server in before.items() if name in servers and not servers[name].starts_differently(server)
+        ]
+        self._tasks.start_soon(self.report_sharing, [one for name, one in servers.items() if name not in known])
 
     async def report_sharing(self, servers: Iterable[GatewayServer]) -> None:
         """Report what those that everybody shares say that would reach nobody: each is started once, and asked."""
@@ -248,7 +255,7 @@ class _SharedProcess(Struct, eq=False):
                 self.has_ended = True
                 await self._process.kill()
         finally:
-            self.server.server.close()
+            self.server.close()
 
 
 def _start(server: GatewayServer, user: str, report: Report) -> tuple[Channel, ServerProcess]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ..config.gateway import about_key, check_folder
 from ..config.gateway_models import DEFAULT_SOCKET
+from ..live.registry import prepare_folder
 from ..model.errors import ConfigError, UserError
 from ..processes import service
 from ..transports import unix_socket
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _UNIX: Final = "unix:"
 _SUFFIX: Final = ".sock"
 _ADMIN: Final = "-admin.sock"  # in place of the suffix of the agents' socket
+_OWN_FOLDER: Final = "admin"  # in the state folder
 _LONGEST_PATH: Final = 103 if sys.platform == "darwin" else 107  # bytes: sun_path of sys/un.h without its zero byte
 
 
@@ -99,8 +101,9 @@ def admin_path(agents: Sequence[str], environ: Mapping[str, str], state_folder: 
     """Where the administration socket is by default; `agents` are the paths of those for agents. Empty: nowhere."""
     if agents:
         return f"{agents[0].removesuffix(_SUFFIX)}{_ADMIN}"
-    runtime = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]  # systemd's, for RuntimeDirectory=
-    folder = runtime if os.path.isabs(runtime) else state_folder
+    folder = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]  # systemd's, for RuntimeDirectory=
+    if not os.path.isabs(folder):
+        folder = os.path.join(state_folder, _OWN_FOLDER) if state_folder else ""
     return os.path.join(folder, f"{os.path.basename(DEFAULT_SOCKET).removesuffix(_SUFFIX)}{_ADMIN}") if folder else ""
 
 
@@ -115,11 +118,13 @@ def listen_for_administrators(
     try:
         if not path:
             raise UserError("there is no folder for it", "name a path: gateway.admin_socket")
-        if not named and os.path.dirname(path) == state_folder:
-            os.makedirs(state_folder, 0o700, exist_ok=True)
+        folder = os.path.dirname(path)
+        if not named and folder == os.path.join(state_folder, _OWN_FOLDER):
+            prepare_folder(folder)  # as that of consoles: only this account and root can enter it
+        else:
+            check_folder(folder)
         if len(os.fsencode(path)) > _LONGEST_PATH:
             raise UserError(f"{path} is longer than {_LONGEST_PATH} bytes", "name another: gateway.admin_socket")
-        check_folder(os.path.dirname(path))
         return unix_socket.listen(path, admin_mode(config), None)
     except (UserError, OSError) as problem:
         why, hint = (problem.message, problem.hint) if isinstance(problem, UserError) else (str(problem), "")

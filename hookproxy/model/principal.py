@@ -29,19 +29,25 @@ class Principal(Struct, frozen=True):
     in_doubt: bool = False
     """The groups cannot be looked up now; nor can the name, if it is a number."""
 
+    doubted: tuple[str, ...] = ()
+    """Groups of which nobody can say now whether the user is in them."""
+
     def is_among(self, allowed: Iterable[str]) -> bool:
         """Whether a list such as `["alice", "@developers"]` names this user, or a group of the user, for certain."""
         return any(self._is_named(who) for who in allowed)
 
     def may_be_among(self, denied: Iterable[str]) -> bool:
         """The same, or nobody can say for certain that it does not."""
-        return any(self._is_named(who) or (self.in_doubt and self._may_be_named(who)) for who in denied)
+        return any(self._is_named(who) or self._may_be_named(who) for who in denied)
 
     def _is_named(self, who: str) -> bool:
         if who.startswith(GROUP_SIGN):
-            return not self.in_doubt and who[len(GROUP_SIGN) :] in self.groups
+            group = who[len(GROUP_SIGN) :]
+            return not self.in_doubt and group in self.groups and group not in self.doubted
         return who == self.name
 
     def _may_be_named(self, who: str) -> bool:
         """Two numbers are two accounts; behind a number, any name may be."""
-        return who.startswith(GROUP_SIGN) or (self.name.isdecimal() and not who.isdecimal())
+        if who.startswith(GROUP_SIGN):
+            return self.in_doubt or who[len(GROUP_SIGN) :] in self.doubted
+        return self.in_doubt and self.name.isdecimal() and not who.isdecimal()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-SIZE: Final = r"^[0-9]{1,15} ?([kKMGT]B|[KMGT]iB|B)?\Z"
+SIZE: Final = r"^[1-9][0-9]{0,14} ?([kKMGT]B|[KMGT]iB|B)?\Z"
 """How a configuration says it: a whole number with its unit; without one it is bytes."""
 
 _UNITS: Final = {"B": 1, **{f"{letter}iB": 1024**n for n, letter in enumerate("KMGT", 1)}}

@@ -12,8 +12,9 @@ A look-up may ask a server (LDAP, sssd) and may hang, so it runs in a thread of 
 
 Law: who is in doubt is among all whom a rule denies something, and among nobody whom one allows something.
 
-A directory that is away may answer as if its groups did not exist. So a group that a rule names, and that has existed
-before, counts as no answer when it is missing; `forget` accepts that it is gone.
+A directory that is away may answer as if its groups did not exist. So while a group that a rule names is missing, and
+has existed before, an answer is incomplete: the last complete one counts for as long as above, and then everybody is in
+doubt about this one group (`doubted`). `forget` accepts that it is gone.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Accounts:
         self._read = read or read_account
         self._clock = clock
         self._answers: dict[int, _Answer] = {}
+        self._incomplete: dict[int, Principal] = {}  # the newest answers without a group that has disappeared
         self._look_ups: dict[int, _LookUp] = {}
         self._existing: set[str] = set()  # groups of rules that have been seen
         self._failure = ""  # why the last look-up has failed
@@ -108,6 +110,10 @@ class Accounts:
             return known.principal
         failure = await self._look_up(uid)
         known = self._answers.get(uid)
+        if failure and (known is None or self._clock() - known.at >= _LAST_ANSWER_SECONDS):
+            incomplete = self._incomplete.get(uid)
+            if incomplete is not None:
+                return incomplete
         if known is None:
             problem = f"the account of user {uid} cannot be looked up now: {failure}"
             raise UserError(problem, "try again in a minute; the gateway's administrator can look why")
@@ -139,8 +145,7 @@ class Accounts:
             groups = frozenset(self._groups_of_rules())
             answer = self._read(uid)
             existing = {name for name in groups if _exists(name)}
-            if missing := (self._existing & groups) - existing:
-                answer = f"the group {min(missing)}, which a rule names, has disappeared"
+            answer = replace(answer, doubted=tuple(sorted((self._existing & groups) - existing)))
             self._existing |= existing
         except Exception as problem:  # whatever the directory's library raises
             answer = describe_error(problem)
@@ -149,8 +154,15 @@ class Accounts:
 
     def _take(self, uid: int, answer: Principal | str) -> None:
         running = self._look_ups.pop(uid)
+        self._incomplete.pop(uid, None)
         if isinstance(answer, str):
             running.failure = answer
+        elif answer.doubted:
+            gone = f"the group {answer.doubted[0]}, which a rule names, has disappeared"
+            running.failure = f"{gone} (hookproxy reload accepts it)"
+            self._incomplete[uid] = answer
+            if len(self._incomplete) > _MOST_KEPT:
+                del self._incomplete[next(iter(self._incomplete))]
         else:
             if answer.in_doubt and uid not in self._answers:
                 effect = "rules that deny something to a group or another name count for it"
@@ -164,7 +176,7 @@ class Accounts:
     def _note(self, failure: str) -> str:
         """Report that there are no answers, and that there are some again: each once."""
         if failure and not self._failure:
-            effect = f"the last answers count for {_LAST_ANSWER_SECONDS:g} seconds; then rules that deny count for all"
+            effect = f"the last answers count for {_LAST_ANSWER_SECONDS:g} seconds; then what is not known denies"
             self._report(f"accounts cannot be looked up: {failure}; {effect}")
         elif self._failure and not failure:
             self._report("accounts can be looked up again")

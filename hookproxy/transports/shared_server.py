@@ -109,6 +109,13 @@ class SharedServer:
         for channel in list(self._channels.values()):
             channel.server_is_full(full)
 
+    def close(self) -> None:
+        """The process has ended. Every session sees that, although another process may still hold its output."""
+        self.server.drain()
+        if not self._has_ended:
+            self._server_ended()
+        self.server.close()
+
     def _server_ended(self) -> None:
         """Every session sees the end, after the last line. Many readers take text without a line end for a line."""
         last = self._lines.take()

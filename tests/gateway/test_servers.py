@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio.abc import TaskGroup
+from msgspec import structs
 
 from hookproxy.config.gateway import load_gateway
 from hookproxy.gateway import servers as gateway_servers
@@ -238,3 +239,15 @@ async def test_messages_of_a_server_for_all_that_are_nobodys_are_counted(tmp_pat
         while not counted:  # noqa: ASYNC110  # there is no event for it
             await anyio.sleep(0.001)
         assert counted == ["s"]
+
+
+async def test_after_a_reload_only_a_server_that_starts_differently_is_asked_again(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, LOGGING, 'share = "all"\n') as rig:
+        servers = rig.gateway.config.servers
+        rig.gateway.servers.look_at_sharing(servers, {})
+        await rig.reported("its log messages reach nobody")
+        rig.gateway.servers.look_at_sharing(servers, servers)
+        other = {"s": structs.replace(servers["s"], cwd="/")}
+        rig.gateway.servers.look_at_sharing(servers, other)
+        await rig.reported("its log messages reach nobody", 2)
+        assert rig.starts == 2

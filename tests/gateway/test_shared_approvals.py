@@ -23,6 +23,7 @@ from hookproxy.gateway.store import Store
 from hookproxy.live import messages
 from hookproxy.live.messages import Answer, AnswerTaken, ConsoleAnswer, WaitingApproval
 from hookproxy.model.hooks import Event
+from hookproxy.model.principal import Principal
 from hookproxy.model.settings import ConsoleUse, Settings
 from hookproxy.protocol.request_state import SealKey
 from hookproxy.session.live_feed import LiveFeed
@@ -170,6 +171,45 @@ async def test_two_answers_from_elsewhere_do_not_both_count(server: StoreProcess
         second = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "allow"), "two"))
         assert (first.accepted, second.accepted) == (True, False)
         assert "did not allow it" in await both.refusal()
+
+
+class Leads:
+    """As Approvers: those in the group leads, and nobody his own calls."""
+
+    def __init__(self, *groups: str) -> None:
+        self.groups = groups
+
+    async def who(self, uid: int) -> Principal:
+        return Principal(f"uid:{uid}", "lena", self.groups)
+
+    def why_not(self, person: Principal, approval: WaitingApproval, _action: messages.Action) -> str:
+        if not person.is_among(["@leads"]):
+            return "You are no lead."
+        return "It is your own." * (approval.user == person.name)
+
+
+async def test_both_gateways_look_at_who_answers_elsewhere(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path) as both:
+        both.here.approvers = Leads("leads")
+        await both.ask()
+        approval = await both.approval()
+        unknown = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "allow"), "one"))
+        assert not unknown.accepted
+        assert "not known" in unknown.why
+        assert both.here.waiting_here()
+        both.there.approvers = Leads()
+        refused = await both.say(approval, "allow")
+        assert (refused.accepted, refused.why) == (False, "You are no lead.")
+
+
+async def test_an_approver_at_one_gateway_answers_what_waits_at_another(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path) as both:
+        both.here.approvers = both.there.approvers = Leads("leads")
+        await both.ask()
+        approval = await both.approval()
+        assert (await both.say(approval, "allow")).accepted
+        with anyio.fail_after(PATIENCE):
+            assert json.loads(await both.rig.server.line()) == CALL
 
 
 async def test_an_approval_that_is_answered_disappears_elsewhere(server: StoreProcess, tmp_path: Path) -> None:

@@ -138,7 +138,11 @@ async def test_a_group_of_a_rule_that_disappears_means_that_the_directory_is_awa
     directory.groups, directory.now = ("staff",), 5.0  # as a directory answers that has only its local part
     assert (await directory.anna()).groups == ("staff", "interns")
     directory.now = 65.0
-    assert (await directory.anna()).in_doubt
+    user = await directory.anna()
+    assert user == Principal("uid:1000", "anna", ("staff",), doubted=("interns",))
+    assert user.may_be_among(["@interns"])
+    assert user.is_among(["@staff"])
+    assert (await directory.accounts.principal(7)).doubted  # who is new is let in, with the same doubt
     directory.accounts.forget()  # a reload: it is gone
     directory.now = 70.0
     assert (await directory.anna()) == Principal("uid:1000", "anna", ("staff",))
@@ -174,6 +178,11 @@ def test_who_is_in_doubt_is_among_all_whom_a_rule_may_mean_but_other_numbers() -
     assert named.may_be_among(["@interns"])
     assert not named.may_be_among(["anna", "8"])
     assert not named.is_among(["@staff"])
+    partly = Principal("uid:7", "bob", ("staff", "leads"), doubted=("interns", "leads"))
+    assert partly.may_be_among(["@interns"])
+    assert partly.is_among(["@staff"])
+    assert not partly.is_among(["@leads"])
+    assert not partly.may_be_among(["@others", "anna"])
     certain = Principal("uid:7", "bob", ("staff",))
     assert not certain.may_be_among(["@interns", "anna"])
     assert certain.is_among(["@staff"])

@@ -306,3 +306,15 @@ async def test_a_session_that_leaves_cancels_its_calls(shared: Shared, closes: b
     assert (one.lines, len(two.lines)) == ([], 1)
     one.channel.close()
     assert shared.left == 1
+
+
+async def test_sessions_see_the_end_of_a_process_whose_output_another_one_holds_open(shared: Shared) -> None:
+    one, two = shared.session(), shared.session()
+    shared.call(one)
+    shared.server.close()  # its process has ended, and no end of the output has come
+    await turn()
+    assert (one.ends, two.ends) == (1, 1)
+    assert shared.ends == 1
+    late = shared.session()
+    await turn()
+    assert late.ends == 1
