@@ -39,7 +39,8 @@ _GATEWAY = """\
 listen = ["http://127.0.0.1:{port}"]
 tokens = "tokens"
 public_url = "http://127.0.0.1:{relay}"
-max_sessions_per_user = 1000  # the suite leaves its sessions open
+per_user = {{ sessions = 1000, memory = "1TiB" }}  # the suite leaves its sessions open
+total = {{ sessions = 1024, memory = "1TiB" }}
 [servers.url]
 url = "{url}"
 allow_http = true
