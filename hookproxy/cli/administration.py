@@ -22,6 +22,12 @@ _LONGEST: Final = 64 * 1024 * 1024  # bytes of a reply: a hundred thousand sessi
 _SECONDS: Final = 30.0  # that a reply may take: a reload waits for files, a list for other gateways
 
 
+USUAL: Final = "-"
+"""The value of an option that names no path: the usual place."""
+
+HELP: Final = f"for agents or for administration (default: $HOOKPROXY_SOCKET, else {DEFAULT_SOCKET})"
+
+
 def add_socket(parser: Parser) -> None:
     """Add the option that names the gateway."""
     parser.add_argument("--socket", metavar="PATH", help=f"the gateway's socket, {HELP}")
@@ -30,10 +36,7 @@ def add_socket(parser: Parser) -> None:
 def add_gateway(parser: Parser, about: str) -> None:
     """Add the option by which a verb is about a running gateway."""
     text = f"{about}; PATH is its socket, {HELP}"
-    parser.add_argument("--gateway", metavar="PATH", nargs="?", const="", help=text)
-
-
-HELP: Final = f"for agents or for administration (default: $HOOKPROXY_SOCKET, else {DEFAULT_SOCKET})"
+    parser.add_argument("--gateway", metavar="PATH", nargs="?", const=USUAL, help=text)
 
 
 def ask(request: Request, path: str | None) -> Reply:
@@ -114,7 +117,7 @@ def connect(path: str | None) -> socket.socket:
 
 def place_of(path: str | None) -> str:
     """The path of the administration socket."""
-    given = path or os.environ.get("HOOKPROXY_SOCKET")
+    given = (path if path != USUAL else "") or os.environ.get("HOOKPROXY_SOCKET")
     beside = admin_path([given or DEFAULT_SOCKET], {}, "")
     if given is not None and (given == beside or (os.path.exists(given) and not os.path.exists(beside))):
         return given

@@ -508,7 +508,7 @@ def _add_file_options(parser: Parser) -> None:
         "--gateway",
         metavar="PATH",
         nargs="?",
-        const="",
+        const="-",  # as `administration.USUAL`, which would have to be imported
         help="the audit of a running gateway, for its auditors; PATH is its socket",
     )
 

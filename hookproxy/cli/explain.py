@@ -340,9 +340,13 @@ def _hook(hook: HookAbout, explanation: Explanation, cwd: str) -> str:
     return f"{spec.event}: {spec.target or spec.label} ({what}{only}{seen}{managed}), {_shown(spec.source, cwd)}"
 
 
+def _amount(limit: Limit) -> dict[str, int]:
+    return {"bytes": limit.size} if limit.size else {"calls": limit.calls}
+
+
 def _limit(limit: Limit, subject: _Subject, cwd: str) -> str:
     whose = "" if subject.server is None else " of all users together" if limit.together else " of one user"
-    return f"{counted(limit.calls, 'call')} of {limit.tool}{whose} per {limit.per}, {_shown(limit.place, cwd)}"
+    return f"{limit.amount} of {limit.tool}{whose} per {limit.per}, {_shown(limit.place, cwd)}"
 
 
 def _changes(subject: _Subject, row: _Row, cwd: str) -> Iterator[str]:
@@ -398,7 +402,7 @@ def _cells(row: _Row, cwd: str) -> Iterator[str]:
         labels = ", ".join(dict.fromkeys(hook.spec.label for hook in hooks[:_MOST_SHOWN]))
         yield f"{counted(len(hooks), 'hook')} may refuse: {labels}{' …' if len(hooks) > _MOST_SHOWN else ''}"
     for limit in explanation.limits:
-        yield f"{counted(limit.calls, 'call')} per {limit.per}"
+        yield f"{limit.amount} per {limit.per}"
 
 
 _LINES: Final = KeyLines()
@@ -462,7 +466,7 @@ def _row_members(subject: _Subject, row: _Row) -> dict[str, object]:
             for hook in explanation.hooks
         ],
         "limits": [
-            {"tool": limit.tool, "calls": limit.calls, "per": limit.per, **_place_members(limit.place)}
+            {"tool": limit.tool, **_amount(limit), "per": limit.per, **_place_members(limit.place)}
             for limit in explanation.limits
         ],
         "known_as": explanation.known_as,

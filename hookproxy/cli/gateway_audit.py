@@ -21,7 +21,7 @@ def copied(socket: str, wanted: str | None) -> str:
 
     It is removed when this process ends. Raises UserError.
     """
-    reply, files = ask_for_files(Request(VERSION, "audit"), socket or None)
+    reply, files = ask_for_files(Request(VERSION, "audit"), socket)
     folder = tempfile.mkdtemp(prefix="hookproxy-audit-")  # its mode is 0700
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     bases: dict[str, None] = {}

@@ -109,12 +109,13 @@ def respond(config: GatewayConfig, address: str, principal: Principal, *, html: 
     servers = [
         _described(server, f"{address.rstrip('/')}/mcp/{server.name}", principal)
         for server in config.servers.values()
-        if server.allows(principal)
+        if server.allows(principal) and not config.closed
     ]
     if not html:
         whole = {"user": principal.name, "groups": principal.groups, "token": TOKEN_VARIABLE, "servers": servers}
+        whole |= {"closed": config.closed} if config.closed else {}
         return JSON_HEADERS, raw_json.encode(whole) + b"\n"
-    return HTML_HEADERS, _page("".join(_html(principal, servers, address)))
+    return HTML_HEADERS, _page("".join(_html(principal, servers, address, config.closed)))
 
 
 def _described(server: GatewayServer, url: str, principal: Principal) -> dict[str, object]:
@@ -146,11 +147,12 @@ def _hooks(server: GatewayServer) -> Iterator[int]:
     return (len(group.hooks) for group in server.loaded.groups)
 
 
-def _html(principal: Principal, servers: Sequence[Mapping[str, object]], address: str) -> Iterator[str]:
+def _html(principal: Principal, servers: Sequence[Mapping[str, object]], address: str, closed: str) -> Iterator[str]:
     groups = f" ({escape(', '.join(principal.groups))})" if principal.groups else ""
     yield f"<h1>Servers for {escape(principal.name)}{groups}</h1>"
     if not servers:
-        yield "<p>There is no server for you. Ask the administrator.</p>"
+        why = f"Nothing may pass now: {escape(closed)}." if closed else "There is no server for you."
+        yield f"<p>{why} Ask the administrator.</p>"
         return
     yield (
         f"<p>Put your token into the variable <code>{TOKEN_VARIABLE}</code> of your agent's environment. "

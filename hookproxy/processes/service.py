@@ -11,7 +11,7 @@ import pwd
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from ..model.errors import UserError
 from . import guardian
+from .confined import Start
 from .platforms import SYSTEM_PATH, UTF_8
 from .process import Server, close_all, find_program, prepare_for_children, why_not_started, widen_pipe
 
@@ -116,17 +117,18 @@ def environment(account: Account, values: Mapping[str, str]) -> dict[str, str]:
     return {"PATH": PATH, "HOME": account.home, **names, **UTF_8, **values}
 
 
-def start(
+def start(  # noqa: PLR0913  # what a process is made of
     argv: Sequence[str],
     env: Mapping[str, str],
     cwd: str,
     account: Account,
     stderr: int,
     inherited: Sequence[int] = (),
+    start_process: Callable[[Start], subprocess.Popen[bytes]] = lambda start: start(),
 ) -> Server:
     """Start the server. Its standard error goes to the descriptor `stderr`, and it inherits those of `inherited`.
 
-    Raises UserError.
+    `start_process` may start it from a thread that has confined itself (`confined`). Raises UserError.
     """
     prepare_for_children()
     program = find_program(argv[0], env.get("PATH"), cwd)
@@ -145,19 +147,21 @@ def start(
         widen_pipe(from_server, _PIPE_BYTES)
     try:
         guardian.prepare_for_hook()
-        process = subprocess.Popen(
-            list(argv),
-            executable=os.path.join(cwd, program),
-            env=dict(env),
-            cwd=cwd,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-            user=account.uid if other else None,
-            group=account.gid if other else None,
-            extra_groups=account.groups if other else None,
-            pass_fds=inherited,
+        process = start_process(
+            lambda: subprocess.Popen(
+                list(argv),
+                executable=os.path.join(cwd, program),
+                env=dict(env),
+                cwd=cwd,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                user=account.uid if other else None,
+                group=account.gid if other else None,
+                extra_groups=account.groups if other else None,
+                pass_fds=inherited,
+            )
         )
     except (OSError, ValueError) as error:
         os.close(to_server)

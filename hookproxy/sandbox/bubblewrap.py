@@ -22,16 +22,16 @@ from typing import Final
 from msgspec import Struct
 
 from .folders import within_any
-from .table import DESCRIPTORS, Layout, Sandbox
+from .limits import SHELL, limited
+from .table import Layout, Sandbox
 
 TEMPORARY: Final = "/tmp"
 """A folder that each process has of its own."""
 
-SHELL: Final = "/bin/sh"
 _SIGNALS: Final = "TERM HUP INT"
 _IGNORING: Final = f"trap '' {_SIGNALS}; exec \"$@\""
 _NAMESPACES: Final = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
-_ALWAYS: Final = ("--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox")
+_ALWAYS: Final = ("--die-with-parent", "--cap-drop", "ALL")
 
 
 class Tools(Struct, frozen=True):
@@ -54,22 +54,11 @@ class Tools(Struct, frozen=True):
     """What exists of the files in /etc, each with its real path."""
 
 
-def limits(sandbox: Sandbox) -> str:
-    """The shell commands that set the limits of a server and become it. Each of them stops it if it fails."""
-    data = max(sandbox.memory // 1024, 1)
-    # shells call the number of processes u or p. The hard limit may be lower than ours already.
-    return (
-        f"ulimit -c 0; ulimit -d {data} || exit 126; ulimit -n {DESCRIPTORS} 2>/dev/null; "
-        f"ulimit -u {sandbox.processes} 2>/dev/null || ulimit -p {sandbox.processes} || exit 126; "
-        'exec "$@"'
-    )
-
-
 def arguments(
     tools: Tools, layout: Layout, sandbox: Sandbox, descriptors: Mapping[str, int], command: Sequence[str]
 ) -> tuple[str, ...]:
     """The words that start a command confined. `descriptors` are of the folders that it reads and writes."""
-    inside = (SHELL, "-c", limits(sandbox), SHELL, *command)
+    inside = limited(sandbox, command)
     words = [tools.bwrap, *_NAMESPACES, *(() if sandbox.network else ("--unshare-net",)), *_ALWAYS]
     words += _mounts(tools, layout, sandbox, descriptors)
     words += ("--remount-ro", "/", "--chdir", layout.cwd, "--")

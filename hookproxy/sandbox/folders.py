@@ -34,7 +34,7 @@ SYSTEM_FILES: Final = tuple(
             "java",
             "ImageMagick-6",
         ),
-        *("profile", "bash.bashrc", "inputrc", "shells", "chromium", "chromium.d"),
+        *("profile", "bash.bashrc", "inputrc", "shells", "chromium", "chromium.d", "gitconfig", "gitattributes"),
     )
 )
 """What programs read in /etc: names, certificates that everybody trusts, libraries, the time. Never the whole of /etc:

@@ -10,11 +10,12 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from ..model.errors import UserError
+from .landlock import of_file
 
 _STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHOWN_OF_USER: Final = 32  # characters of a user's name in the name of a folder: enough to recognise it
@@ -57,6 +58,21 @@ def open_all(paths: Iterable[str]) -> dict[str, int]:
         close_all(opened.values())
         raise
     return opened
+
+
+def open_rules(rights: Mapping[str, int]) -> list[tuple[int, int]]:
+    """For Landlock: a descriptor of each path that is there, links followed, and its rights. Raises OSError."""
+    rules: list[tuple[int, int]] = []
+    for path, allowed in rights.items():
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            rules.append(rule(os.open(path, _STEP & ~os.O_NOFOLLOW), allowed))
+    return rules
+
+
+def rule(descriptor: int, allowed: int) -> tuple[int, int]:
+    """The descriptor with as many of these rights as it can have."""
+    is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+    return descriptor, allowed if is_folder else of_file(allowed)
 
 
 def close_all(descriptors: Iterable[int]) -> None:

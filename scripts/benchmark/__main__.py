@@ -52,6 +52,7 @@ unmatched: hooks are configured, and none matches; budgets without a running hoo
 that program runs before each call. reader: a program that reads its input to the end runs after each call.
 --url: the server is reached at an address; the bridge floor is asyncio and httptools without JSON, sessions and
 errors. rules + audit: a hookproxy.toml has permission rules about the tool, and every call is recorded in full.
+keyed and signed audit: the same with required records and a keyed chain, and with signed checkpoints too.
 spawn + wait: a small Python process calls os.posix_spawn and waits, for the same program, one after another.
 For the 10 MB result it also sends the reader as many bytes as hookproxy sent it: only this time is
 subtracted, and the time of the result itself in the pipes is not."""

@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import add
 from pathlib import Path
 
 from agent import Fault, Peer, Placement, Session, Spawner, time_limit
@@ -24,14 +26,20 @@ PLAIN, UNMATCHED = "hookproxy", "hookproxy unmatched"
 PRE_HOOK, POST_HOOK = "hookproxy /bin/true", "hookproxy reader"
 
 CONFIGURED = "hookproxy rules + audit"
-AUDIT = "audit.jsonl"
-"""The file in the folder in which that one records its calls."""
+KEYED, SIGNED = "hookproxy rules + keyed audit", "hookproxy rules + signed audit"
+AUDITS = {CONFIGURED: "audit.jsonl", KEYED: "keyed.jsonl", SIGNED: "signed.jsonl"}
+"""The file in the folder in which each of them records its calls."""
+_KEYS = {
+    CONFIGURED: "",
+    KEYED: 'required = true\nchain = "keyed"\nchain_key_file = "audit.key"\n',
+    SIGNED: 'required = true\nchain = "keyed"\nchain_key_file = "audit.key"\nsign_key = "audit-sign.key"\n',
+}
 _CONFIGURATION = """\
 [permissions]
 deny = ["delete_*", "echo(rm *)"]
 ask = ["echo(git push:*)"]
 [audit]
-file = "audit.jsonl"
+file = "FILE"
 arguments = "full"
 results = "full"
 calls = "all"
@@ -109,12 +117,24 @@ def hookproxy(name: str, folder: Path, hooks: Hooks) -> Contestant:
     return Contestant(name, lambda server: [*argv, "--", *server])
 
 
-def configured(folder: Path) -> Contestant:
+def configured(folder: Path, name: str = CONFIGURED) -> Contestant:
     """hookproxy with a hookproxy.toml: permission rules about the echo tool, and an audit of everything."""
-    config = folder / "hookproxy.toml"
-    config.write_text(_CONFIGURATION)
+    config = folder / f"{AUDITS[name]}.toml"
+    config.write_text(_CONFIGURATION.replace("FILE", AUDITS[name]) + _KEYS[name])
+    if name != CONFIGURED:
+        _make_audit_keys(folder)
     argv = [str(Path(sys.executable).parent / "hookproxy"), "run", "--config", str(config)]
-    return Contestant(CONFIGURED, lambda server: [*argv, "--", *server])
+    return Contestant(name, lambda server: [*argv, "--", *server])
+
+
+def _make_audit_keys(folder: Path) -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    signs = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    for name, data in (("audit.key", b"k" * 32), ("audit-sign.key", signs)):
+        (folder / name).touch(0o600)
+        (folder / name).write_bytes(data)
 
 
 def own(name: str, folder: Path, *lines: str, around: tuple[str, ...] = ()) -> Contestant:
@@ -167,7 +187,7 @@ def all_bridges(hooked: Contestant, folder: Path) -> list[Contestant]:
         Contestant(REMOTE, lambda url: ours + url, bridge=True),
         Contestant(REMOTE_HOOKS, lambda url: [*ours, *url, *hooks], bridge=True),
         *(
-            Contestant(name, lambda url, words=words: words + url, slow=True, foreign=True, bridge=True)
+            Contestant(name, partial(add, words), slow=True, foreign=True, bridge=True)
             for name, words in foreign.items()
         ),
     ]
@@ -225,7 +245,7 @@ def all_contestants(folder: Path) -> dict[str, Contestant]:
         unmatched,
         hookproxy(PRE_HOOK, folder, {"PreToolUse": ("mcp__.*__echo", true)}),
         hookproxy(POST_HOOK, folder, {"PostToolUse": ("mcp__.*__many", shlex.join(drain(folder)))}),
-        configured(folder),
+        *(configured(folder, name) for name in AUDITS),
         Contestant(SPAWN, lambda _: [sys.executable, str(HERE / "spawner.py")]),
         Contestant(FASTMCP, lambda server: fastmcp + server, slow=True, foreign=True),
         *all_runners(folder),

@@ -14,7 +14,7 @@ from typing import Any
 
 from agent import LONG_RESULT, Fault, Peer, Placement, Session, Spawner, move_to, time_limit
 from contestants import (
-    AUDIT,
+    AUDITS,
     BRIDGES,
     CONFIGURED,
     DIRECT,
@@ -89,14 +89,17 @@ def same(names: Iterable[str], take: Take, slow: Take) -> dict[str, Take]:
     return {name: slow if name == FASTMCP else take for name in names}
 
 
-def recorded(folder: Path, calls: int, take: Take) -> Take:
-    """The same measurement, where the audit must have a line for each of its calls."""
-    file = folder / AUDIT
+def recorded(folder: Path, name: str, calls: int, take: Take) -> Take:
+    """The same measurement, where the audit of this contestant must have a line for the end of each of its calls."""
+    file = folder / AUDITS[name]
+
+    def ends() -> int:
+        return file.read_bytes().count(b'"result":"ok"') if file.exists() else 0
 
     def checked(peer: Session) -> list[float]:
-        before = file.read_bytes().count(b"\n") if file.exists() else 0
+        before = ends()
         figures = take(peer)
-        if (lines := file.read_bytes().count(b"\n") - before) != calls:
+        if (lines := ends() - before) != calls:
             raise Fault(f"{calls} calls, but {lines} lines in the audit")
         return figures
 
@@ -192,7 +195,7 @@ def hooked(folder: Path) -> list[Measure]:
             8,
             {
                 UNMATCHED: lambda peer: peer.latencies(100, 5),
-                CONFIGURED: recorded(folder, 105, lambda peer: peer.latencies(100, 5)),
+                **{name: recorded(folder, name, 105, lambda peer: peer.latencies(100, 5)) for name in AUDITS},
             },
         ),
         Measure(
@@ -200,7 +203,7 @@ def hooked(folder: Path) -> list[Measure]:
             4,
             {
                 UNMATCHED: lambda peer: peer.long_result(b"big"),
-                CONFIGURED: recorded(folder, 1, lambda peer: peer.long_result(b"big")),
+                **{name: recorded(folder, name, 1, lambda peer: peer.long_result(b"big")) for name in AUDITS},
             },
         ),
         Measure("runners", 8, {name: lambda peer: peer.latencies(100, 5) for name in (UNMATCHED, *WITHOUT_SPAWN)}),
@@ -298,6 +301,7 @@ class Bench:
                 except Fault as fault:
                     self.samples.blame(self.contestants[name], "start", fault)
                     continue
+                assert isinstance(session, Session)
                 figures[name][number, 0] = [session.ready]
                 session.stop()
 
@@ -311,6 +315,7 @@ class Bench:
             except Fault as fault:
                 self.samples.blame(self.contestants[name], "start", fault)
                 continue
+            assert isinstance(session, Session)
             self.samples.figures[measure, placement.name][shown][number, 0] = [session.ready]
             session.stop()
 

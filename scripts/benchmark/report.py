@@ -15,6 +15,7 @@ from contestants import (
     FASTMCP,
     FLOOR,
     HTTP,
+    KEYED,
     MCP_REMOTE,
     PLAIN,
     POST_HOOK,
@@ -22,6 +23,7 @@ from contestants import (
     PYTHON,
     REMOTE_FLOOR,
     REMOTE_HOOKS,
+    SIGNED,
     SPAWN,
     UNMATCHED,
     WARM_JQ,
@@ -34,7 +36,7 @@ from measures import Block, Samples
 
 RELAYS = [DIRECT, FLOOR, PLAIN, UNMATCHED, FASTMCP]
 HOOKED = [SPAWN, FLOOR, UNMATCHED, PRE_HOOK, POST_HOOK]
-RULED = [UNMATCHED, CONFIGURED]
+RULED = [UNMATCHED, CONFIGURED, KEYED, SIGNED]
 REMOTES = list(BRIDGES)
 RUNNERS = [UNMATCHED, *WITHOUT_SPAWN, *WITH_SCRIPTS]
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -132,6 +134,11 @@ def beyond_unhooked(name: str) -> Callable[[Of], float]:
     return lambda of: (of(name) - of(UNMATCHED)) * MS
 
 
+def beyond_keyed(of: Of) -> float:
+    """Milliseconds that signatures add to a keyed audit of which nothing may be lost."""
+    return (of(SIGNED) - of(KEYED)) * MS
+
+
 def beyond_unconfigured(of: Of) -> float:
     """Milliseconds that rules and an audit add."""
     return (of(CONFIGURED) - of(UNMATCHED)) * MS
@@ -224,6 +231,7 @@ BUDGETS = [
     Budget("resident memory, idle", "memory", lambda of: of(UNMATCHED), 32, "MB", statistic=nth(0)),
     Budget("resident memory after a 10 MB result", "memory", lambda of: of(UNMATCHED), 45, "MB", statistic=nth(1)),
     Budget("small call with rules and a full audit: beyond without", "rules", beyond_unconfigured, 0.075, "ms"),
+    Budget("small call with a signed audit: beyond a keyed one", "rules", beyond_keyed, 0.05, "ms"),
     Budget("10 MB result with rules and a full audit: beyond without", "rules-result", beyond_unconfigured, 37.5, "ms"),
     Budget(
         "start with a hookproxy.toml, server boots in 300 ms: beyond without",

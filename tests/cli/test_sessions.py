@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.cli import administration, sessions, users
+from hookproxy.cli import administration, audit, console, sessions, top, users
 from hookproxy.model.errors import UserError
 
 
@@ -38,6 +38,18 @@ def test_the_socket_for_agents_and_the_one_for_administration_name_the_same_gate
     assert administration.place_of(agents) == admin
     monkeypatch.setenv("HOOKPROXY_SOCKET", agents)
     assert administration.place_of(None) == admin
+    assert administration.place_of(administration.USUAL) == admin
+
+
+def test_gateway_without_a_value_is_the_usual_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOKPROXY_SOCKET", str(tmp_path / "mcp.sock"))
+    for main, words in ((audit.main, ["--gateway"]), (audit.main, ["stats", "--gateway"])):
+        with pytest.raises(UserError, match=f"cannot reach the gateway at {tmp_path}/mcp-admin.sock"):
+            main(words)
+    for parser in (top.build_parser(), console.build_parser()):
+        with pytest.raises(UserError, match=f"cannot reach the gateway at {tmp_path}/mcp-admin.sock"):
+            administration.console_of(parser.parse_args(["--gateway"]))
+        assert administration.console_of(parser.parse_args([])) is None
 
 
 @pytest.mark.parametrize(

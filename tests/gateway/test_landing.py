@@ -12,8 +12,10 @@ from typing import Any
 import anyio
 import pytest
 import yaml
+from msgspec import structs
 
 from hookproxy.gateway import landing
+from hookproxy.model.principal import Principal
 from tests.gateway.test_http_agents import Rig
 
 pytestmark = pytest.mark.anyio
@@ -153,6 +155,14 @@ async def test_a_user_without_servers_is_told_so(tmp_path: Path) -> None:
     async with rig.serving('command = ["cat"]\nallow = ["bob"]\n'):
         assert "no server for you" in (await ask(rig, "/", "Accept: text/html"))[2]
         assert json.loads((await ask(rig, "/servers"))[2])["servers"] == []
+
+
+async def test_a_gateway_through_which_nothing_may_pass_says_so(rig: Rig) -> None:
+    config = structs.replace(rig._gateway.config, closed="the policy <is> too old")
+    alice = Principal("token:alice", "alice")
+    _, body = landing.respond(config, "https://x.example", alice, html=False)
+    assert (json.loads(body)["servers"], json.loads(body)["closed"]) == ([], "the policy <is> too old")
+    assert b"Nothing may pass now: the policy &lt;is&gt; too old." in landing.respond(config, "", alice, html=True)[1]
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,8 @@ class _Connection(asyncio.Protocol):
             self._close()
             return
         if not self.is_full:
-            self._awaited, self.deadline = _Awaited.REQUEST, self._loop.time() + self._idle_seconds
+            idle = self.listener.idle_seconds if self._user else self._idle_seconds
+            self._awaited, self.deadline = _Awaited.REQUEST, self._loop.time() + idle
         if self._reader.ready or self._early or self._reader.in_request or self._reader.refusal is not None:
             self._loop.call_soon(self._serve)  # not here: this may be the stack of the handler
 

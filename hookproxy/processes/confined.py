@@ -1,0 +1,167 @@
+"""Starts processes from a thread that has confined itself: what it starts inherits that, and nobody can take it off.
+
+Privileges, Landlock and seccomp are properties of a thread on Linux. So no program has to stand between us and a
+server, and our other threads stay as they are. There are two kinds of threads:
+
+- one for each start, which ends at once;
+- one for all starts with the same confinement, which lives as long as we do: a process that wants to die with its
+  parent (PR_SET_PDEATHSIG) dies with the thread that has started it.
+
+Law: where a step fails, the process is not started.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import queue
+import struct
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+
+Start = Callable[[], "subprocess.Popen[bytes]"]
+
+_NONE: Final = subprocess.DEVNULL
+_CREATE_RULESET: Final = 444  # the numbers of these three system calls are the same on all machines
+_ADD_RULE: Final = 445
+_RESTRICT_SELF: Final = 446
+_VERSION: Final = 1  # flag: return the newest ABI
+_PATH_BENEATH: Final = 1
+_SET_NO_NEW_PRIVS: Final = 38
+_SET_SECCOMP: Final = 22
+_FILTER: Final = 2
+_DROP_FROM_BOUNDING_SET: Final = 24
+_LAST_CAPABILITY: Final = 63  # the kernel refuses numbers that it does not know
+
+
+class Confinement(Struct, frozen=True):
+    """What a thread gives up."""
+
+    handled: int = 0
+    """Rights over files that are forbidden unless a rule allows them, as bits of Landlock."""
+    scoped: int = 0
+    """Ways to other processes that are forbidden, as bits of Landlock."""
+    rules: Sequence[tuple[int, int]] = ()
+    """A descriptor of a folder or file, and the rights that are allowed there."""
+    filter: bytes = b""
+    """A program for seccomp; empty: none."""
+    drops_capabilities: bool = True
+
+
+@cache
+def landlock_abi() -> int:
+    """The newest ABI of Landlock that the kernel has; 0: none."""
+    try:
+        return max(int(_system().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)), 0)
+    except (OSError, AttributeError):
+        return 0
+
+
+def start_once(confinement: Confinement, start: Start) -> subprocess.Popen[bytes]:
+    """Start a process from a thread of its own. Raises what `start` raises, and OSError."""
+    results: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            _confine(confinement)
+            results.put(start())
+        except BaseException as error:
+            results.put(error)
+
+    threading.Thread(target=run, name="starts a server", daemon=True).start()
+    return _result(results.get())
+
+
+def status_of(confinement: Confinement, command: Sequence[str], env: Mapping[str, str], seconds: float) -> int:
+    """The exit status of a confined command that reads and prints nothing. Raises OSError, TimeoutError too."""
+    process = start_once(
+        confinement, lambda: subprocess.Popen(command, env=env, stdin=_NONE, stdout=_NONE, stderr=_NONE)
+    )
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise TimeoutError("it takes too long") from None
+
+
+class Starter:
+    """A thread that starts processes as long as this process lives."""
+
+    def __init__(self, confinement: Confinement) -> None:
+        """Raises OSError if it cannot be confined."""
+        self._confinement = confinement
+        self._starts: queue.SimpleQueue[Start] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException | None] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="starts servers", daemon=True).start()
+        if (error := self._results.get()) is not None:
+            _result(error)
+
+    def start(self, start: Start) -> subprocess.Popen[bytes]:
+        """Start a process. Raises what `start` raises. Only one thread may call this."""
+        self._starts.put(start)
+        result = self._results.get()
+        assert result is not None
+        return _result(result)
+
+    def _run(self) -> None:
+        try:
+            _confine(self._confinement)
+        except BaseException as error:
+            self._results.put(error)
+            return
+        self._results.put(None)
+        while True:
+            start = self._starts.get()
+            try:
+                self._results.put(start())
+            except BaseException as error:
+                self._results.put(error)
+
+
+def _result(result: subprocess.Popen[bytes] | BaseException) -> subprocess.Popen[bytes]:
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def _confine(confinement: Confinement) -> None:
+    """Confine this thread, for ever. Raises OSError."""
+    system = _system()
+    if confinement.drops_capabilities and os.geteuid() == 0:  # what it starts gets none; this thread keeps its own
+        for number in range(_LAST_CAPABILITY + 1):
+            system.prctl(_DROP_FROM_BOUNDING_SET, number, 0, 0, 0)
+    _check(system.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    if confinement.handled or confinement.scoped:
+        attributes = struct.pack("=QQQ", confinement.handled, 0, confinement.scoped)
+        rules = _check(system.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0))
+        try:
+            for descriptor, rights in confinement.rules:
+                rule = struct.pack("=Qi", rights, descriptor)
+                _check(system.syscall(_ADD_RULE, rules, _PATH_BENEATH, rule, 0))
+            _check(system.syscall(_RESTRICT_SELF, rules, 0))
+        finally:
+            os.close(rules)
+    if confinement.filter:
+        program = ctypes.create_string_buffer(confinement.filter, len(confinement.filter))
+        instructions = struct.pack("@HP", len(confinement.filter) // 8, ctypes.addressof(program))
+        _check(system.prctl(_SET_SECCOMP, _FILTER, instructions, 0, 0))
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+@cache
+def _system() -> ctypes.CDLL:
+    system = ctypes.CDLL(None, use_errno=True)
+    system.syscall.restype = ctypes.c_long
+    return system

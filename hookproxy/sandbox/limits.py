@@ -1,0 +1,26 @@
+"""The shell commands that set the limits of a server, and become it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from .table import DESCRIPTORS, Sandbox
+
+SHELL: Final = "/bin/sh"
+
+
+def limited(sandbox: Sandbox, command: Sequence[str]) -> tuple[str, ...]:
+    """The command with its limits. Where one cannot be set, it does not start.
+
+    `data` counts what a process has written or may write of its own memory: unlike the size of its addresses, of which
+    Node and Go reserve many times what they use. Shells call the number of processes u or p. In a user namespace of its
+    own it counts those of the server, else those of its account.
+    """
+    data = max(sandbox.memory // 1024, 1)
+    script = (
+        f"ulimit -c 0; ulimit -d {data} || exit 126; ulimit -n {DESCRIPTORS} 2>/dev/null; "
+        f"ulimit -u {sandbox.processes} 2>/dev/null || ulimit -p {sandbox.processes} || exit 126; "
+        'exec "$@"'
+    )
+    return (SHELL, "-c", script, SHELL, *command)

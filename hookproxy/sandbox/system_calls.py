@@ -1,0 +1,165 @@
+"""The system calls that no server needs, as a program for seccomp. Pure.
+
+In namespaces of its own a server is refused what belongs to the account as a whole, or what the kernel has most defects
+in. Under Landlock alone it shares its processes and its IPC with the gateway, and Landlock says nothing about a file's
+mode, owner and times, nor about sockets in the file system: calls that change other processes or that open such sockets
+are refused there, and those that change a file's mode, owner or times do nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+_ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_OTHER_NUMBERS: Final = 0x40000000  # the bit of x32, which has numbers of its own on x86_64
+
+_X86_64: Final = {
+    **{"socket": 41, "socketpair": 53, "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semctl": 66},
+    **{"msgget": 68, "msgctl": 71, "chmod": 90, "fchmodat": 268, "chown": 92, "lchown": 94, "fchownat": 260},
+    **{"utime": 132, "utimes": 235, "futimesat": 261, "utimensat": 280, "setpriority": 141, "sched_setparam": 142},
+    **{"sched_setscheduler": 144, "sched_setaffinity": 203, "sched_setattr": 314, "ioprio_set": 251, "prlimit64": 302},
+    **{"setxattr": 188, "lsetxattr": 189, "removexattr": 197, "lremovexattr": 198, "ioctl": 16, "mq_open": 240},
+    **{"mq_unlink": 241, "add_key": 248, "request_key": 249, "keyctl": 250, "perf_event_open": 298, "bpf": 321},
+    **{"userfaultfd": 323, "open_by_handle_at": 304, "kexec_load": 246, "init_module": 175, "finit_module": 313},
+    **{"ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311},
+}
+_AARCH64: Final = {
+    **{"socket": 198, "socketpair": 199, "shmget": 194, "shmat": 196, "shmctl": 195, "semget": 190, "semctl": 191},
+    **{"msgget": 186, "msgctl": 187, "fchmodat": 53, "fchownat": 54, "utimensat": 88, "setpriority": 140},
+    **{"sched_setparam": 118, "sched_setscheduler": 119, "sched_setaffinity": 122, "sched_setattr": 274},
+    **{"ioprio_set": 30, "prlimit64": 261, "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15},
+    **{"ioctl": 29, "mq_open": 180, "mq_unlink": 181, "add_key": 217, "request_key": 218, "keyctl": 219},
+    **{"perf_event_open": 241, "bpf": 280, "userfaultfd": 282, "open_by_handle_at": 265, "kexec_load": 104},
+    **{"init_module": 105, "finit_module": 273, "ptrace": 117, "process_vm_readv": 270, "process_vm_writev": 271},
+}
+_SAME_EVERYWHERE: Final = {"io_uring_setup": 425, "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466}
+_SAME_EVERYWHERE_TOO: Final = {"file_setattr": 469}
+_NUMBERS: Final = {"x86_64": _X86_64, "aarch64": _AARCH64}
+
+ALWAYS: Final = (
+    *("add_key", "request_key", "keyctl"),  # keys belong to the account, whatever its namespaces are
+    *("bpf", "perf_event_open", "userfaultfd", "io_uring_setup"),  # io_uring passes by such filters, too
+    *("open_by_handle_at", "kexec_load", "init_module", "finit_module"),
+)
+"""Refused in each sandbox."""
+
+SHARED_IPC: Final = ("shmget", "shmat", "shmctl", "semget", "semctl", "msgget", "msgctl", "mq_open", "mq_unlink")
+"""Refused where the gateway's IPC namespace is shared: it belongs to the account."""
+
+OTHERS: Final = ("ptrace", "process_vm_readv", "process_vm_writev")
+"""Refused where the gateway's processes are visible: Landlock refuses them, too."""
+
+ONLY_ITSELF: Final = {
+    "setpriority": 1, "sched_setparam": 0, "sched_setscheduler": 0, "sched_setaffinity": 0, "sched_setattr": 0,
+    "ioprio_set": 1, "prlimit64": 0,
+}  # fmt: skip
+"""Calls that may change any process of the same account; with the number of the argument that must be 0, for itself."""
+
+WITHOUT_EFFECT: Final = (
+    *("chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes", "futimesat"),
+    *("setxattr", "lsetxattr", "removexattr", "lremovexattr", "setxattrat", "removexattrat", "file_setattr"),
+)
+"""Calls with a path that Landlock does not look at. They report success and do nothing: programs that unpack files
+would stop at an error. Those with the descriptor of an open file work."""
+
+_STREAM: Final = 1
+_TYPE_MASK: Final = 0xF  # the other bits of a socket's type are flags
+_AF_UNIX: Final = 1
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # they write into a terminal as if a person had typed it
+_LOAD, _EQUAL, _GREATER_OR_EQUAL, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # in struct seccomp_data
+
+_Instruction = tuple[int, int, int, int]
+
+
+def namespaced(machine: str) -> bytes:
+    """The program for a server in namespaces of its own; empty for a machine whose numbers are not known."""
+    return _program(machine, ALWAYS, {}, (), [])
+
+
+def shared(machine: str, *, network: bool) -> bytes:
+    """The program for a server that shares its namespaces with the gateway; empty as above."""
+    numbers = _numbers(machine)
+    if not numbers:
+        return b""
+    more = [
+        *_if_argument(numbers["socketpair"], 1, _STREAM, _TYPE_MASK, errno.EACCES, refuses_equal=False),
+        *_if_argument(numbers["utimensat"], 1, 0, 0xFFFFFFFF, 0, refuses_equal=False, high=True),
+    ]
+    if network:
+        more += _if_argument(numbers["socket"], 0, _AF_UNIX, 0xFFFFFFFF, errno.EACCES, refuses_equal=True)
+    else:
+        more += _if_number(numbers["socket"], errno.EACCES)
+    return _program(machine, (*ALWAYS, *SHARED_IPC, *OTHERS), ONLY_ITSELF, WITHOUT_EFFECT, more)
+
+
+def _numbers(machine: str) -> Mapping[str, int]:
+    known = _NUMBERS.get(machine)
+    return {**known, **_SAME_EVERYWHERE, **_SAME_EVERYWHERE_TOO} if known is not None else {}
+
+
+def _program(
+    machine: str,
+    refused: Sequence[str],
+    only_itself: Mapping[str, int],
+    without_effect: Sequence[str],
+    more: Sequence[_Instruction],
+) -> bytes:
+    numbers = _numbers(machine)
+    if not numbers:
+        return b""
+    code: list[_Instruction] = [
+        (_LOAD, 0, 0, _ARCHITECTURE_AT),
+        (_EQUAL, 1, 0, _ARCHITECTURES[machine]),
+        (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),  # programs for another architecture have other numbers
+        (_LOAD, 0, 0, _NUMBER_AT),
+        (_GREATER_OR_EQUAL, 0, 1, _OTHER_NUMBERS),
+        (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
+    ]
+    for name in refused:
+        if name in numbers:
+            code += _if_number(numbers[name], errno.EPERM)
+    for name in without_effect:
+        if name in numbers:
+            code += _if_number(numbers[name], 0)
+    for name, argument in only_itself.items():
+        code += _if_argument(numbers[name], argument, 0, 0xFFFFFFFF, errno.EPERM, refuses_equal=False)
+    for request in (_TIOCSTI, _TIOCLINUX):
+        code += _if_argument(numbers["ioctl"], 1, request, 0xFFFFFFFF, errno.EPERM, refuses_equal=True)
+    code += [*more, (_RETURN, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+
+def _if_number(number: int, error: int) -> Iterator[_Instruction]:
+    """Fail with this error, or do nothing for 0, if the call has this number, which is loaded."""
+    yield (_EQUAL, 0, 1, number)
+    yield (_RETURN, 0, 0, _ERRNO | error)
+
+
+def _if_argument(  # noqa: PLR0913  # what is compared with what
+    number: int, argument: int, value: int, mask: int, error: int, *, refuses_equal: bool, high: bool = False
+) -> Iterator[_Instruction]:
+    """The same if, besides, the masked argument equals the value, or does not. The number is loaded again after it.
+
+    `high` compares the whole argument of eight bytes with 0 in place of its lower half with a value.
+    """
+    at = _ARGUMENTS_AT + 8 * argument
+    if high:
+        yield (_EQUAL, 0, 6, number)
+        yield (_LOAD, 0, 0, at)
+        yield (_EQUAL, 0, 2, 0)
+        yield (_LOAD, 0, 0, at + 4)
+        yield (_EQUAL, 1, 0, 0)
+        yield (_RETURN, 0, 0, _ERRNO | error)
+        yield (_LOAD, 0, 0, _NUMBER_AT)
+        return
+    yield (_EQUAL, 0, 5, number)
+    yield (_LOAD, 0, 0, at)
+    yield (_AND, 0, 0, mask)
+    yield (_EQUAL, 0, 1, value) if refuses_equal else (_EQUAL, 1, 0, value)
+    yield (_RETURN, 0, 0, _ERRNO | error)
+    yield (_LOAD, 0, 0, _NUMBER_AT)
