@@ -38,7 +38,7 @@ from .checkpoints import FORMAT, SIGNED, Checkpoint, Lost, Signed
 from .hash_chain import line_hash
 from .lines import VERSION
 from .opened_file import PRIVATE_MODE, SHARED_MODE, FileOptions
-from .signing_keys import Signer, read_signer
+from .signing_keys import Signer, read_signer, verifies
 
 RETRY_SECONDS: Final = 5.0
 """After a checkpoint could not be written: the disk is full, or somebody holds the lock."""
@@ -194,7 +194,8 @@ class Sealer:
         """The line of the checkpoint for these lines; nothing if there is nothing to be signed."""
         before = checkpoints.read(segment.lines[0]) if segment.begins else None
         lost = None if self._compared else self._lost(before)
-        is_new = len(segment.lines) > 1 or before is None or (closed and not before.checkpoint.closed)
+        is_closed = before is not None and before.checkpoint.closed and before.checkpoint.run == self._run
+        is_new = len(segment.lines) > 1 or before is None or (closed and not is_closed)
         if not is_new and lost is None:
             return b""
         checkpoint = Checkpoint(
@@ -249,9 +250,24 @@ class Sealer:
         """What the copies have and the audit has not; `last` is its last checkpoint."""
         if last is not None and not self._compare:
             return Lost(0)
-        gone = [copy.checkpoint for copy in self._compare if not (copy in self._there or self._is_too_old(copy))]
-        latest = max(gone, key=lambda checkpoint: checkpoint.number, default=None)
-        return None if latest is None else Lost(latest.number, latest.total, latest.head)
+        gone = [copy for copy in self._compare if not (copy in self._there or self._is_too_old(copy))]
+        ours = [copy.checkpoint for copy in gone if self._is_ours(copy)]
+        if foreign := [copy for copy in gone if not self._is_ours(copy)]:
+            self.report(f"{self.path}: a copy of its last signed checkpoint was not signed by {self._signer_name}")
+        if ours:
+            latest = max(ours, key=lambda checkpoint: checkpoint.number)
+            return Lost(latest.number, latest.total, latest.head)
+        # whoever can write to a store must not be able to say that something is lost
+        return Lost(0) if any(copy not in self._copies for copy in foreign) else None
+
+    def _is_ours(self, copy: Signed) -> bool:
+        """We have signed it."""
+        signer = self._signer
+        return signer is not None and verifies(signer.public, copy.signature_bytes, copy.checkpoint.signed_text)
+
+    @property
+    def _signer_name(self) -> str:
+        return self._signer.name if self._signer is not None else ""
 
     def _is_too_old(self, copy: Signed) -> bool:
         """Its file was removed by `keep_files`, while the copy could not be replaced."""
@@ -262,7 +278,7 @@ class Sealer:
         copies: Iterable[Signed] = ()
         with suppress(FileNotFoundError):
             copies = _read_copy(self.path + SIGNED)
-        if not any(copy == signed or copy.follows(signed) for copy in copies):
+        if not any(copy == signed or (copy.follows(signed) and self._is_ours(copy)) for copy in copies):
             replace_file(self.path + SIGNED, signed.text, mode=SHARED_MODE if self._shared else PRIVATE_MODE)
 
 

@@ -348,7 +348,7 @@ def _signed_lines(signed: SignedCheck) -> Iterator[str]:
     elif not signed.closed:
         yield "  the last writer still runs, was killed, or lines after the last checkpoint were removed"
     if signed.killed:
-        yield f"  {counted(signed.killed, 'writer')} had ended without a last checkpoint when another one began: killed"
+        yield f"  {counted(signed.killed, 'earlier writer')} made no last checkpoint: killed, or still at work"
     if signed.clock_back:
         yield f"  the clock went back before {counted(signed.clock_back, 'checkpoint')}"
 

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
 from hookproxy.audit import sealer
@@ -15,7 +16,7 @@ from hookproxy.audit.checkpoints import SIGNED, read
 from hookproxy.audit.log import Audit, file_options
 from hookproxy.audit.sealer import Sealer
 from hookproxy.model.settings import Settings
-from tests.support.signed_audit import SignedAudit
+from tests.support.signed_audit import SignedAudit, forged
 
 
 @pytest.fixture
@@ -124,6 +125,10 @@ def test_several_processes_may_sign_one_file(audit: SignedAudit) -> None:
         assert other.seal() == ""
     assert audit.check().problems == []
     assert len(audit.checkpoints()) == 10
+    assert audit.check().killed == 1  # or still at work
+    audit.seal(closed=True)
+    assert other.seal(closed=True) == ""
+    assert (audit.check().killed, audit.check().closed) == (0, True)
 
 
 def test_nothing_is_signed_twice(audit: SignedAudit) -> None:
@@ -251,3 +256,38 @@ def test_nothing_of_cryptography_is_imported_without_a_key(tmp_path: Path) -> No
     written.write(record())
     assert written._sealer is None
     written.close()
+
+
+def test_a_copy_beside_the_audit_that_somebody_has_made_is_told_and_replaced(audit: SignedAudit) -> None:
+    audit.write(2)
+    audit.seal()
+    line = next(line for line in audit.lines() if read(line) is not None)
+    made = read(forged(line, Ed25519PrivateKey.generate(), number=999))
+    assert made is not None
+    audit.copy.write_bytes(made.text)
+    audit.write(1)
+    audit.seal()
+    assert audit.check().problems == []  # it was replaced
+    audit.kill()
+    audit.copy.write_bytes(made.text)
+    audit.start()
+    audit.write(1)
+    audit.seal()
+    assert "was not signed by SHA256:" in audit.reports[0]
+    assert "or its copy of the checkpoint before had been removed" in audit.check().problems[0]
+
+
+def test_whoever_can_write_to_the_store_cannot_say_that_something_is_lost(audit: SignedAudit) -> None:
+    audit.write(2)
+    audit.seal()
+    audit.kill()
+    line = next(line for line in audit.lines() if read(line) is not None)
+    made = read(forged(line, Ed25519PrivateKey.generate(), number=999))
+    assert made is not None
+    audit.start()
+    audit.sealer.expect(made.text)
+    audit.sealer.expect(b"nonsense")
+    audit.write(1)
+    audit.seal()
+    assert "was not signed by SHA256:" in audit.reports[0]
+    assert audit.check().problems == []

@@ -23,6 +23,10 @@ def config_of(folder: Path, text: str) -> GatewayConfig:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (
+            '[servers.a]\ncommand = ["cat"]\nallow = ["@no-such-group"]\n',
+            "servers.a.allow[0]: there is no group no-such-group, so it holds for nobody",
+        ),
         ('[servers.a]\ncommand = ["/no/such-program"]\n', "servers.a.command: there is no program /no/such-program"),
         ('[servers.a]\ncommand = ["cat"]\ncwd = "/no/folder"\n', "servers.a.cwd: there is no folder /no/folder"),
         (

@@ -47,8 +47,7 @@ class SignedCheck(msgspec.Struct):
     closed: bool = False
     """The last writer has ended in order, and nothing is after its last checkpoint."""
     killed: int = 0
-    """Writers that have ended without a last checkpoint before another one began: they were killed, or were not alone.
-    """
+    """Writers before the last one that have made no last checkpoint: they were killed, or still run beside it."""
     clock_back: int = 0
     """Checkpoints with an earlier time than the one before."""
     keys: tuple[str, ...] = ()
@@ -146,6 +145,7 @@ class _Check:
         self._keys = keys
         self._has_earlier = has_earlier
         self._before: Checkpoint | None = None
+        self._closed: dict[str, bool] = {}  # each writer, and whether its last checkpoint was its last one in order
 
     def add(self, segment: Segment) -> None:
         """Check the next checkpoint and its lines."""
@@ -154,13 +154,15 @@ class _Check:
             result.problems.append(f"{segment.place[0]}:{segment.place[1]}: checkpoint {checkpoint.number}: {problem}")
         before = self._before
         if before is not None:
-            result.killed += checkpoint.run != before.run and not before.closed
             times = parse_time(before.time), parse_time(checkpoint.time)
             result.clock_back += times[0] is not None and times[1] is not None and times[1] < times[0]
         result.checkpoints += 1
         result.signed += min(checkpoint.lines, len(segment.leaves))
         result.number, result.time, result.closed = checkpoint.number, checkpoint.time, checkpoint.closed
         result.keys = tuple(dict.fromkeys((*result.keys, checkpoint.key)))
+        self._closed[checkpoint.run] = checkpoint.closed
+        others = (closed for run, closed in self._closed.items() if run != checkpoint.run)
+        result.killed = sum(not closed for closed in others)
         self.seen[checkpoint.log, checkpoint.number] = segment.signed
         self._before = checkpoint
 
