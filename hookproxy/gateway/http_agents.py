@@ -44,15 +44,14 @@ from ..transports.http.agent_requests import (
     wrong_source,
 )
 from ..transports.http.agent_stream import JSON_HEADER
-from ..transports.http.peers import network_of
 from ..transports.http.stateless_channel import StatelessChannel
 from ..transports.user_load import UserLoad
 from . import probes
 from .gateway import BLOCKED, NotAdmitted
-from .http_listeners import client_address, is_proxy, is_trusted, networks
+from .http_listeners import networks
+from .http_refusals import HttpRefusals
+from .http_senders import PREFIX, KnownHead, Senders
 from .long_requests import Admissions, LongRequests
-from .open_streams import OpenStreams
-from .refusal_log import RefusalLog
 from .session import GatewaySession, new_session_id
 from .unused_sessions import UnusedSessions
 from .waiting_requests import LONGEST, WaitingRequests
@@ -63,14 +62,13 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from ..session.proxy import Report
-    from ..transports.http.request_reader import HeadNotes, Peer, Request
+    from ..transports.http.request_reader import Request
     from ..transports.http.responder import Headers, Responder
     from .capacity import Claim
     from .gateway import Gateway
     from .http_listeners import HttpAddress
 
 _NAME: Final = re.compile(SERVER_NAME.encode())
-_PREFIX: Final = b"/mcp/"
 _WELL_KNOWN: Final = WELL_KNOWN.encode()
 _NO_SESSION: Final = "There is no such session. Initialize a new one."
 _MISSING_SESSION: Final = "The header Mcp-Session-Id is missing. Initialize a session first."
@@ -93,14 +91,6 @@ class _NotServed(Exception):
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
         self.status = status
-
-
-class _KnownHead(Struct, frozen=True):
-    """What a head says that was checked. Its token must be in force at each request."""
-
-    head: Head
-    resource: ProtectedResource
-    token: bytes
 
 
 class _User(UserLoad):
@@ -228,8 +218,9 @@ class HttpAgents:
         self._authenticator = authenticator
         addresses = [address for address, _ in listening]
         self._servers = _Servers(gateway, addresses)
-        self._trusted = networks(gateway.config)
-        self._is_open_to_all = all(address.tls or address.is_loopback for address in addresses)
+        is_open_to_all = all(address.tls or address.is_loopback for address in addresses)
+        trusted = networks(gateway.config)
+        self.senders = Senders(authenticator, self._servers.resource, trusted, is_open_to_all=is_open_to_all)
         table = gateway.config.gateway
         self._answers_probes = table.probes is None and not table.trusted_proxies  # else everybody is "this machine"
         self._tasks = tasks
@@ -238,11 +229,10 @@ class HttpAgents:
         self._users: dict[str, _User] = {}
         self._waiting = WaitingRequests(gateway, report)
         self._unused = UnusedSessions(self._end_unused)
-        self._open_streams = OpenStreams()
         self.end_unused = self._unused.end_unused  # both run until they are cancelled
-        self.end_forbidden_streams = self._open_streams.end_forbidden
-        self.refusals = RefusalLog(report)
-        self.admit = Admissions(gateway, authenticator, self, tasks).admit
+        self.end_forbidden_streams = self.senders.open_streams.end_forbidden
+        self.refusals = HttpRefusals(gateway, report, self._known_session)
+        self.admit = Admissions(authenticator, self.senders, self.refusals, self._rejection_of_head, tasks).admit
         self.long = LongRequests(gateway, tasks, self.handle, self._handle_looked_at, self._refuse_long)
         gateway.on_policy_change = self._unused.look_again
         gateway.make_room = self._make_room
@@ -250,12 +240,13 @@ class HttpAgents:
     def handle(self, request: Request, responder: Responder) -> None:
         """Handle one request; the response comes now or later."""
         known = request.notes.checked
-        if isinstance(known, _KnownHead):  # on this connection
+        if isinstance(known, KnownHead):  # on this connection
             if self._handle_call(known, request.body, responder):
                 return
             self._authenticate(known.token, request, responder, known.resource)
             return
-        if self.is_in_the_clear(request):
+        if self.senders.is_in_the_clear(request):
+            self.refusals.in_the_clear(request)
             responder.close_after()
             responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
             return
@@ -268,7 +259,7 @@ class HttpAgents:
         if request.target.startswith(_WELL_KNOWN):
             self._servers.respond_with_metadata(request, responder)
             return
-        token, resource = self.token_of(request)
+        token, resource = self.senders.token_of(request)
         if request.target in _PAGES and self._refuses_page(token, request, responder):
             return
         self._authenticate(token, request, responder, resource)
@@ -292,30 +283,10 @@ class HttpAgents:
             return False
         return True
 
-    def is_in_the_clear(self, request: Request) -> bool:
-        """Whether others could have read the request: it came neither with TLS nor through a proxy that has TLS."""
-        if self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted):
-            return False
-        self.refusals.note(request.peer.address, "it is not a trusted proxy")
-        return True
-
-    def token_of(self, request: Request) -> tuple[bytes | Challenge, ProtectedResource]:
-        """The token of a request, or what its sender must do, and the server that it is for."""
-        known = request.notes.checked
-        if isinstance(known, _KnownHead):
-            return known.token, known.resource
-        before, prefix, name = request.target.partition(_PREFIX)
-        resource = self._servers.resource(name.decode() if prefix and not before and _NAME.fullmatch(name) else "")
-        return bearer_token(request.headers, resource), resource
-
-    def address_of(self, request: Request) -> str:
-        """Who has sent it, as far as addresses say."""
-        return client_address(request, self._trusted)
-
-    def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
+    def _handle_call(self, known: KnownHead, body: bytes, responder: Responder) -> bool:
         """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
         head = known.head
-        if not (head.is_of_session or head.called) or head.rules is not self._servers.rules or self.long.waiting:
+        if not (head.is_of_session or head.called) or head.rules is not self._servers.rules:
             return False
         try:
             sender = self._authenticator.check_token_now(known.token, known.resource)
@@ -325,6 +296,8 @@ class HttpAgents:
             return False
         session = self._session_of(head, sender)
         if session is None or session.load.has_unread:
+            return False
+        if self.long.waiting and (sender.id, head.session) in self.long.waiting:
             return False
         if session.load.requests >= self._gateway.config.gateway.max_requests:
             return False
@@ -364,27 +337,6 @@ class HttpAgents:
             return
         self._handle_from(sender, request, responder, is_looked_at=is_looked_at)
 
-    def watch(self, notes: HeadNotes, responder: Responder) -> None:
-        """A stream has begun: end it when the token of its request is no longer in force."""
-        known = notes.checked
-        if isinstance(known, _KnownHead):
-            try:
-                sender = self._authenticator.check_token_now(known.token, known.resource)
-            except NotReady:
-                sender = None
-            user = sender if isinstance(sender, Principal) else None
-            self._open_streams.add(responder, partial(self._may_stay, known.token, known.resource, user))
-
-    def _may_stay(self, token: bytes, resource: ProtectedResource, user: Principal | None) -> bool:
-        """Whether a stream may stay open. What cannot be known now ends nothing."""
-        try:
-            sender = self._authenticator.check_token_now(token, resource)
-        except NotReady:
-            return True
-        if isinstance(sender, Challenge):
-            return sender.status == HTTPStatus.SERVICE_UNAVAILABLE
-        return user is None or sender == user
-
     async def _authenticate_later(
         self, token: bytes, request: Request, responder: Responder, resource: ProtectedResource, *, is_looked_at: bool
     ) -> None:
@@ -399,14 +351,14 @@ class HttpAgents:
         self, sender: Principal | Challenge, request: Request, responder: Responder, *, is_looked_at: bool
     ) -> None:
         if isinstance(sender, Challenge):
-            self.note_challenge(sender, request)
-            if not self.is_proxy(request.peer.address):  # else the connection is that of others, too
+            self.refusals.challenged(sender, self.senders.address_of(request))
+            if not self.senders.is_proxy(request.peer.address):  # else the connection is that of others, too
                 responder.close_after()
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
         if (barred := self._barred(sender, responder)) is not None:
             responder.close_after()
-            self._note_rejected(sender, barred.reason)
+            self.refusals.rejected(sender, barred.reason)
             self._refuse(barred, request, sender, responder)
         elif request.target in _PAGES:
             from . import landing
@@ -431,7 +383,7 @@ class HttpAgents:
         """Handle a request of a known user now."""
         checked = self._checked(request, sender)
         if isinstance(checked, Rejected):
-            self._note_rejected(sender, checked.reason)
+            self.refusals.rejected(sender, checked.reason)
         else:
             self._serve(checked, request, sender, responder)
             return
@@ -477,28 +429,9 @@ class HttpAgents:
             self._unused.discard(longest)
             self._end_unused(longest)
 
-    def is_proxy(self, address: str) -> bool:
-        """Whether connections from there bring the requests of many."""
-        return bool(self._trusted) and is_proxy(address, self._trusted)
-
-    def note_unread(self, peer: Peer, status: int, why: str) -> None:
-        """The listener has refused a request or a connection."""
-        self._gateway.metrics.refused_requests[str(status)] += 1
-        self.refusals.note(network_of(peer.address), why, f"{peer.address}: refused with {status}: {why}")
-
-    def note_challenge(self, challenge: Challenge, request: Request) -> None:
-        """Nobody knows who has sent a request."""
-        self._gateway.metrics.refused_requests[str(challenge.status)] += 1
-        address = self.address_of(request)
-        text = f"a request from {address} was refused: {challenge.reason}"
-        self.refusals.note(network_of(address), challenge.message, text)
-
-    def _note_rejected(self, sender: Principal, reason: str) -> None:
-        self.refusals.note(sender.name, reason, f"a request of {sender.name} was refused: {reason}")
-
-    def rejected_head(self, request: Request, sender: Principal) -> Rejected | None:
-        """Why the body of a request of a known user is not read; it is in the audit then. None: it is read."""
-        server = self._gateway.config.servers.get(request.target.removeprefix(_PREFIX).decode("latin-1"))
+    def _rejection_of_head(self, request: Request, sender: Principal) -> Rejected | None:
+        """Why the body of a request of a known user is not read. None: it is read."""
+        server = self._gateway.config.servers.get(request.target.removeprefix(PREFIX).decode("latin-1"))
         user = self._users.get(sender.id)
         if self._gateway.blocked.blocks(sender):
             rejected: Head | Rejected = _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
@@ -508,25 +441,17 @@ class HttpAgents:
             rejected = _rejection(TooManyRequests(), _NO_ID)
         else:
             rejected = check_head(request.method, request.target, request.headers, b"", self._servers.rules)
-        if not isinstance(rejected, Rejected):
-            return None
-        self._note_rejected(sender, rejected.reason)
-        self._note_refusal_of(rejected, request, sender)
-        return rejected
+        return rejected if isinstance(rejected, Rejected) else None
 
     def _refuse(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
         """The only place where a request of a known user is refused: no refusal leaves without its audit line."""
-        self._note_refusal_of(rejected, request, sender)
+        self.refusals.write(rejected, request, sender)
         responder.respond(rejected.status, rejected.headers, rejected.body)
 
-    def _note_refusal_of(self, rejected: Rejected, request: Request, sender: Principal) -> None:
-        self._gateway.metrics.refused_requests[str(int(rejected.status))] += 1
-        server = request.target.removeprefix(_PREFIX).decode("latin-1")
-        session_id = dict(request.headers).get(b"mcp-session-id", b"").decode("latin-1")
+    def _known_session(self, session_id: str, sender: Principal, server: str) -> GatewaySession | None:
+        """The session that a request names, or that of the stateless requests of its sender."""
         session = self._sessions.get(session_id) or self._sessions.get((sender, server))
-        own = session.session if session is not None and session.belongs_to(sender, server) else None
-        refused = RefusedMessage(rejected.reason, rejected.id, request.body)
-        self._gateway.note_refusal(sender, server, own, refused)
+        return session.session if session is not None and session.belongs_to(sender, server) else None
 
     def _checked(self, request: Request, sender: Principal) -> Accepted | Rejected:
         """What the request asks for. A head that was checked before under the same rules is not checked again.
@@ -534,10 +459,10 @@ class HttpAgents:
         For those who may not use a server, it is as if the server were not there, whatever else is wrong.
         """
         known, rules = request.notes.checked, self._servers.rules
-        server = self._gateway.config.servers.get(request.target.removeprefix(_PREFIX).decode("latin-1"))
+        server = self._gateway.config.servers.get(request.target.removeprefix(PREFIX).decode("latin-1"))
         if server is not None and not server.allows(sender):
             return no_server(request.headers, request.body)
-        if isinstance(known, _KnownHead) and known.head.rules is rules:
+        if isinstance(known, KnownHead) and known.head.rules is rules:
             return check_body(request.method, known.head, request.body, self._gateway.parameters_of)
         request.notes.checked = None
         head = check_head(request.method, request.target, request.headers, request.body, rules)
@@ -546,18 +471,18 @@ class HttpAgents:
         resource = self._servers.resource(head.server)
         token = bearer_token(request.headers, resource)
         if not isinstance(token, Challenge):
-            request.notes.checked = _KnownHead(head, resource, token)
+            request.notes.checked = KnownHead(head, resource, token)
         return check_body(request.method, head, request.body, self._gateway.parameters_of)
 
     # --- long requests ---
 
     def _handle_looked_at(self, request: Request, responder: Responder) -> None:
         """Handle a request that may be read. Its token may have been revoked while it waited."""
-        token, resource = self.token_of(request)
+        token, resource = self.senders.token_of(request)
         self._authenticate(token, request, responder, resource, is_looked_at=True)
 
     def _refuse_long(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
-        self._note_rejected(sender, rejected.reason)
+        self.refusals.rejected(sender, rejected.reason)
         self._refuse(rejected, request, sender, responder)
 
     # --- sessions ---

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from ..transports.http.request_reader import Request
     from ..transports.http.responder import Responder
     from .gateway import Gateway
+    from .http_refusals import HttpRefusals
+    from .http_senders import Senders
 
 _NO_ID: Final = b"null"
 _STATELESS: Final = tuple((b"mcp-protocol-version", version.encode()) for version in STATELESS_VERSIONS)
@@ -45,33 +47,32 @@ millisecond."""
 _MOST_WAITING: Final = 64  # requests of a session that wait for a long one before them: agents send a few at once
 
 
-class _Agents(Protocol):
-    """What is known of requests by their heads."""
-
-    def is_in_the_clear(self, request: Request) -> bool: ...
-    def token_of(self, request: Request) -> tuple[bytes | Challenge, ProtectedResource]: ...
-    def note_challenge(self, challenge: Challenge, request: Request) -> None: ...
-    def rejected_head(self, request: Request, sender: Principal) -> Rejected | None: ...
-
-
 class Admissions:
     """Decides whether the body of a request is read."""
 
     def __init__(
-        self, gateway: Gateway, authenticator: Authenticator, agents: _Agents, tasks: anyio.abc.TaskGroup
+        self,
+        authenticator: Authenticator,
+        senders: Senders,
+        refusals: HttpRefusals,
+        rejection: Callable[[Request, Principal], Rejected | None],
+        tasks: anyio.abc.TaskGroup,
     ) -> None:
-        self._gateway = gateway
+        """`rejection` says why the body of a request of a known user is not read."""
         self._authenticator = authenticator
-        self._agents = agents
+        self._senders = senders
+        self._refusals = refusals
+        self._rejection = rejection
         self._tasks = tasks
 
     def admit(self, request: Request, decide: Callable[[Admission], None]) -> Admission | None:
         """As `Admit` of the listener."""
-        if self._agents.is_in_the_clear(request):
+        if self._senders.is_in_the_clear(request):
+            self._refusals.in_the_clear(request)
             return _refused(403, "Use https.")
         if request.target in probes.PATHS:
             return _refused(400, "A request for this path has no body.")
-        token, resource = self._agents.token_of(request)
+        token, resource = self._senders.token_of(request)
         if isinstance(token, Challenge):
             return self._decision(token, request)
         try:
@@ -90,11 +91,13 @@ class Admissions:
 
     def _decision(self, sender: Principal | Challenge, request: Request) -> Admission:
         if isinstance(sender, Challenge):
-            self._agents.note_challenge(sender, request)
+            self._refusals.challenged(sender, self._senders.address_of(request))
             return HeadRefused(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
         if _is_short(request):  # it is refused as if it had come whole, and its connection stays
             return Admitted(sender.id)
-        if (rejected := self._agents.rejected_head(request, sender)) is not None:
+        if (rejected := self._rejection(request, sender)) is not None:
+            self._refusals.rejected(sender, rejected.reason)
+            self._refusals.write(rejected, request, sender)
             return HeadRefused(rejected.status, rejected.headers, rejected.body)
         return Admitted(sender.id)
 
@@ -123,6 +126,9 @@ class LongLook:
             self._gateway.pace.spend(self._user, seconds)
 
 
+_Key = tuple[str, str]
+
+
 class LongRequests:
     """Requests that are not handled at once."""
 
@@ -142,13 +148,14 @@ class LongRequests:
         self._refuse = refuse
         self.held = HeldBytes(0, 0)
         """Where the listener counts what is not handled yet."""
-        self.waiting: dict[bytes, deque[tuple[Request, Responder]]] = {}
-        """Requests behind a long one, by the id of their session."""
+        self.waiting: dict[_Key, deque[tuple[Request, Responder]]] = {}
+        """Requests behind a long one, by their sender and the id of the session."""
 
     def takes(self, request: Request, sender: Principal, responder: Responder) -> bool:
         """True: the request is handled later, because it is long, or comes after one that is."""
-        session = next((value for name, value in request.headers if name == b"mcp-session-id"), b"")
-        if self.waiting and (queue := self.waiting.get(session)) is not None:
+        session = next((value for name, value in request.headers if name == b"mcp-session-id"), b"").decode("latin-1")
+        key = sender.id, session
+        if self.waiting and (queue := self.waiting.get(key)) is not None:
             if len(queue) >= _MOST_WAITING:
                 responder.respond(429, [JSON_HEADER, (b"retry-after", b"1")], failed_call(_NO_ID, _TOO_MANY_WAIT))
             else:
@@ -158,9 +165,9 @@ class LongRequests:
         if not request.pieces and (size < MEDIUM_BYTES or not self._gateway.delay(sender.id)):
             return False
         if session:
-            self.waiting[session] = deque()
+            self.waiting[key] = deque()
         self.held.change(sender.id, size)
-        self._tasks.start_soon(self._read, session, request, sender, responder)
+        self._tasks.start_soon(self._read, key, request, sender, responder)
         return True
 
     def note_time(self, sender: Principal, size: int, seconds: float) -> None:
@@ -168,7 +175,7 @@ class LongRequests:
         if size >= MEDIUM_BYTES:
             self._gateway.pace.spend(sender.id, seconds)
 
-    async def _read(self, session: bytes, request: Request, sender: Principal, responder: Responder) -> None:
+    async def _read(self, key: _Key, request: Request, sender: Principal, responder: Responder) -> None:
         why = ""
         try:
             if request.pieces:
@@ -182,7 +189,7 @@ class LongRequests:
             responder.respond(500, [JSON_HEADER], failed_call(_NO_ID, f"hookproxy failed: {describe_error(defect)}"))
         finally:
             self.held.change(sender.id, -_size(request))
-            for waiting in self.waiting.pop(session, ()):  # a long one among them lets those after it wait again
+            for waiting in self.waiting.pop(key, ()):  # a long one among them lets those after it wait again
                 self._begin(*waiting)
 
 

@@ -232,12 +232,12 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     listener = Listener(
         agents.handle,
         listener_limits(config, longest),
-        lambda peer, status, why: agents.note_unread(peer, status, why),
+        lambda peer, status, why: agents.refusals.unread(peer, status, why),
         agents.admit,
     )
-    listener.is_proxy = agents.is_proxy
+    listener.is_proxy = agents.senders.is_proxy
     agents.long.held = listener.held
-    listener.on_stream = agents.watch
+    listener.on_stream = agents.senders.watch
     accepting = [
         await serve_sockets(listener, listening_socket, listening.tls if address.tls else None)
         for address, listening_socket in listening.http

@@ -22,8 +22,11 @@ ALGORITHM: Final = "ssh-ed25519"
 """The only type of key, as OpenSSH names it."""
 
 _KEY_BYTES: Final = 32  # of a public key: RFC 8032
-_EXTRA: Final = "gateway"
+EXTRA: Final = "gateway"
 """The extra of hookproxy that brings `cryptography`."""
+
+HAS_PASSPHRASE: Final = "has a passphrase"
+"""The beginning of what is wrong with such a key."""
 
 
 class PublicKey(Struct, frozen=True):
@@ -103,27 +106,39 @@ def parse_public_file(text: str) -> Iterator[PublicKey]:
                 raise ValueError(f"line {number} {problem}") from None
 
 
-def parse_private(data: bytes, where: str) -> PrivateKey:
-    """The private key of a file's content: OpenSSH's form, or PKCS #8 as PEM, without a passphrase. Raises UserError.
+def load_private(data: bytes) -> PrivateKey:
+    """The private key of a file's content: OpenSSH's form, or PKCS #8 as PEM, without a passphrase.
 
-    `where` names the file in errors.
+    Raises ValueError that says what is wrong, as the end of a sentence, and ModuleNotFoundError.
     """
-    try:
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    except ModuleNotFoundError:
-        raise not_installed("signing", "cryptography", _EXTRA) from None
-    is_openssh = b"OPENSSH PRIVATE KEY" in data
-    load = serialization.load_ssh_private_key if is_openssh else serialization.load_pem_private_key
-    make = "make one: ssh-keygen -t ed25519 -N '' -f FILE"
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    if b"PRIVATE KEY" not in data:
+        is_public = b"PUBLIC KEY" in data or data.startswith(b"ssh-")
+        what = "is a public key: name the private one"
+        raise ValueError(what if is_public else "is not a private key in PEM or OpenSSH's form")
+    load = serialization.load_ssh_private_key if b"BEGIN OPENSSH" in data else serialization.load_pem_private_key
     try:
         key: object = load(data, None)
-    except TypeError:
-        hint = "ssh-keygen -Y sign uses such a key, also through ssh-agent; or name one without a passphrase"
-        raise UserError(f"{where}: has a passphrase", hint) from None
+    except TypeError:  # of both, where a password is needed
+        raise ValueError(f"{HAS_PASSPHRASE}, and nobody is there to type it") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise UserError(f"{where}: is not a private key that can be read", make) from None
+        raise ValueError("is not a private key that can be read") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise UserError(f"{where}: is not an Ed25519 key", make)
+        raise ValueError("is a key of another type than Ed25519")
     return PrivateKey(key)
+
+
+def parse_private(data: bytes, where: str) -> PrivateKey:
+    """As `load_private`. Raises UserError; `where` names the file in it."""
+    try:
+        return load_private(data)
+    except ModuleNotFoundError:
+        raise not_installed("signing", "cryptography", EXTRA) from None
+    except ValueError as problem:
+        hint = "make one: ssh-keygen -t ed25519 -N '' -f FILE"
+        if str(problem).startswith(HAS_PASSPHRASE):
+            hint = "ssh-keygen -Y sign uses such a key, also through ssh-agent; or name one without a passphrase"
+        raise UserError(f"{where}: {problem}", hint) from None

@@ -102,7 +102,7 @@ def test_what_is_missing_is_named_with_a_hint(folder: Path, policy: Verb) -> Non
     for words, why in (
         (["pack", "nothing", "--key", "release", "-o", "x"], "nothing: cannot be read: No such file"),
         (["pack", "acme", "--key", "nothing", "-o", "x"], "nothing: cannot be read"),
-        (["pack", "acme", "--key", "release.pub", "-o", "x"], "release.pub: is not a private key"),
+        (["pack", "acme", "--key", "release.pub", "-o", "x"], "release.pub: is a public key: name the private one"),
         (["verify", "nothing", "--keys", "release.pub"], "nothing: cannot be read"),
         (["verify", "acme/policy.toml", "--keys", "release.pub"], "not a tar file"),
         (["verify", "acme", "--keys", "release"], "line 1"),

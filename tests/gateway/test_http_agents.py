@@ -239,7 +239,7 @@ class Rig:
                 self._gateway, Authenticator(tokens, None), [(address, listening)], tasks, log
             )
             listener = Listener(agents.handle, ListenerLimits(), lambda _peer, _status, _why: None)
-            listener.on_stream = agents.watch
+            listener.on_stream = agents.senders.watch
             accepting = await serve_sockets(listener, listening, None)
             try:
                 yield
@@ -389,13 +389,13 @@ async def test_a_stream_ends_and_its_session_is_no_more_there_when_the_groups_of
     writer.write(f"{head}Accept: text/event-stream\r\nMcp-Session-Id: {agent.session}\r\n\r\n".encode())
     with anyio.fail_after(20):
         assert b" 200 " in await reader.readline()
-        rig._http._open_streams.look()
+        rig._http.senders.open_streams.look()
         assert (await agent.ask(call(4), token))[0] == 200
-        assert len(rig._http._open_streams) == 1
+        assert len(rig._http.senders.open_streams) == 1
         tokens = rig.folder / "tokens"
         tokens.write_text(tokens.read_text().replace(" developers ", " trainees "))
         assert (await agent.ask(call(5), token))[0] == 404
-        rig._http._open_streams.look()
+        rig._http.senders.open_streams.look()
         await reader.readuntil(b"\r\n0\r\n\r\n")
     writer.close()
     await writer.wait_closed()

@@ -90,8 +90,8 @@ async def gateway_with(folder: Path, more: str = "", server: str = "") -> AsyncI
         authenticator = Authenticator(BearerTokens(str(folder / "tokens"), lines.append), None)
         address = HttpAddress("127.0.0.1", port, tls=False)
         agents = HttpAgents(gateway, authenticator, [(address, listening)], tasks, report)
-        listener = Listener(agents.handle, listener_limits(config, 1 << 26), agents.note_unread, agents.admit)
-        listener.is_proxy = agents.is_proxy
+        listener = Listener(agents.handle, listener_limits(config, 1 << 26), agents.refusals.unread, agents.admit)
+        listener.is_proxy = agents.senders.is_proxy
         accepting = await serve_sockets(listener, listening, None)
         yield Rig(folder, port, gateway, listener, token)
         await accepting.stop()

@@ -254,3 +254,15 @@ def test_the_id_of_a_cancelled_call_is_barred_if_the_server_has_the_call(phase: 
     assert requests.is_blocked(b"7") is has_it
     assert call.phase is Phase.CANCELLED
     assert calls == {}
+
+
+def test_requests_that_pass_the_fast_way_are_counted() -> None:
+    requests = InFlight()
+    assert requests.unjudged_calls == 0
+    assert requests.note_one(b"1")
+    assert requests.note_one(b"2")
+    assert not requests.note_one(b"2")
+    assert requests.unjudged_calls == 2
+    assert requests.note_all([b"3", b"4", b"5"])
+    assert not requests.note_all([b"5", b"6"])
+    assert requests.unjudged_calls == 5

@@ -135,7 +135,7 @@ def test_a_private_key_of_openssl_is_read() -> None:
 
 def test_a_private_key_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     for options, why in (
-        (["-t", "ecdsa", "-N", ""], "not an Ed25519 key"),
+        (["-t", "ecdsa", "-N", ""], "of another type than Ed25519"),
         (["-t", "ed25519", "-N", "word!"], "has a"),
     ):
         subprocess.run(["ssh-keygen", "-q", *options, "-f", tmp_path / options[1]], check=True)

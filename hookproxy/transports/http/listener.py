@@ -191,7 +191,10 @@ class Listener:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection: it reads one request after another, and has at most one response in progress."""
+    """One connection: it reads one request after another, and has at most one response in progress.
+
+    It has more than 300 lines because whatever it waits for shares one deadline, and excludes the rest.
+    """
 
     def __init__(self, listener: Listener, begun: Connected | None = None) -> None:
         """`begun` is what has been counted for it while TLS began."""

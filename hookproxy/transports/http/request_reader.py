@@ -29,7 +29,7 @@ _SLASH: Final = ord("/")
 _MAX_DIGITS: Final = 18  # of a length: leading zeros are allowed, and no number of so many digits takes long to read
 _VERSIONS: Final = frozenset({"1.1", "1.0"})
 _SMALL_PIECE: Final = 4096  # bytes of a body that come together: fewer are put together with those before
-_FEW_CHUNKS: Final = 1024  # which may have any size: a body that its sender writes as a stream of tokens has hundreds
+_FEW_CHUNKS: Final = 256  # which may have any size: a library that writes a message in pieces has a few dozen
 _SMALL_CHUNK: Final = 64  # bytes: to read the frame of a smaller chunk takes longer than to read its content
 
 _CHECKED: Final = frozenset(
