@@ -176,7 +176,7 @@ class _Whole:
                 for kind in ("deny", "ask", "allow"):
                     yield from ((kind, f"{rule} (for {', '.join(rules.users)})") for rule in getattr(rules, kind))
         for limit in settings.limits:
-            yield "limit", f"{limit.tool}: {counted(limit.calls, 'call')} of one user per {limit.per}"
+            yield "limit", f"{limit.tool}: {limit.amount} of one user per {limit.per}"
 
     def _not_for(self, server: GatewayServer) -> str:
         name = self._identity.principal.name if self._identity else ""

@@ -178,9 +178,13 @@ def _hook(hook: HookAbout, explanation: Explanation, cwd: str) -> str:
     return f"{spec.event}: {spec.target or spec.label} ({what}{only}{seen}{managed}), {_shown(spec.source, cwd)}"
 
 
+def _amount(limit: Limit) -> dict[str, int]:
+    return {"bytes": limit.size} if limit.size else {"calls": limit.calls}
+
+
 def _limit(limit: Limit, subject: Subject, cwd: str) -> str:
     whose = "" if subject.server is None else " of all users together" if limit.together else " of one user"
-    return f"{counted(limit.calls, 'call')} of {limit.tool}{whose} per {limit.per}, {_shown(limit.place, cwd)}"
+    return f"{limit.amount} of {limit.tool}{whose} per {limit.per}, {_shown(limit.place, cwd)}"
 
 
 def _changes(subject: Subject, row: Row, cwd: str) -> Iterator[str]:
@@ -236,7 +240,7 @@ def _cells(row: Row, cwd: str) -> Iterator[str]:
         labels = ", ".join(dict.fromkeys(hook.spec.label for hook in hooks[:_MOST_SHOWN]))
         yield f"{counted(len(hooks), 'hook')} may refuse: {labels}{' …' if len(hooks) > _MOST_SHOWN else ''}"
     for limit in explanation.limits:
-        yield f"{counted(limit.calls, 'call')} per {limit.per}"
+        yield f"{limit.amount} per {limit.per}"
 
 
 def _shown(place: str, cwd: str) -> str:
@@ -298,7 +302,7 @@ def _row_members(subject: Subject, row: Row) -> dict[str, object]:
             for hook in explanation.hooks
         ],
         "limits": [
-            {"tool": limit.tool, "calls": limit.calls, "per": limit.per, **_place_members(limit.place)}
+            {"tool": limit.tool, **_amount(limit), "per": limit.per, **_place_members(limit.place)}
             for limit in explanation.limits
         ],
         "known_as": explanation.known_as,

@@ -186,7 +186,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
-    layer = with_people(layer_of(file, tables, path, text, file_context), file.limits)
+    layer = with_people(layer_of(file, tables, path, text, file_context), file.limits, path, text)
     for_all = check_programs(layer, hook_environ, _ownership())
     rules_for_all = tuple(rules_for_users(file.permissions, path, text, ()))
     source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
@@ -195,7 +195,13 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     for name, table in file.servers.items():
         within = ("servers", name)
         people += _check_server(table, path, text, within)
-        layer = with_people(layer_of(table, _tables_of(tables, name), path, text, file_context, within), table.limits)
+        layer = with_people(
+            layer_of(table, _tables_of(tables, name), path, text, file_context, within),
+            table.limits,
+            path,
+            text,
+            within,
+        )
         layer = check_programs(layer, hook_environ, _ownership())
         rules = (*rules_for_all, *rules_for_users(table.permissions, path, text, within))
         signed = None if bundle is None else bundle.for_server(name)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..model.errors import ConfigError
+from ..model.settings import Limit, Per
 from ..model.sizes import size_in_bytes
 from ..policy.bounds import Bound
 from .errors import line_of
 from .people import check_people
+from .validate import dotted
 
 if TYPE_CHECKING:
     from ..trust.sources import Layer
@@ -42,14 +44,38 @@ def check_limits(file: GatewayFile, path: str, text: str) -> list[tuple[str, str
     return people
 
 
-def with_people(layer: Layer, tables: Sequence[GatewayLimit]) -> Layer:
-    """The layer whose rate limits know for whom they count. Those of calls stand in the order of their tables."""
-    of_calls = (table for table in tables if table.calls is not None)
-    limits = tuple(
-        replace(limit, users=tuple(table.users), servers=tuple(table.servers), together=table.together)
-        for limit, table in zip(layer.settings.limits, of_calls, strict=True)
-    )
-    return replace(layer, settings=replace(layer.settings, limits=limits))
+def with_people(
+    layer: Layer, tables: Sequence[GatewayLimit], path: str, text: str, within: tuple[str, ...] = ()
+) -> Layer:
+    """The layer whose rate limits know for whom they count, with those of bytes. `within` are the names on the way.
+
+    Those of calls stand in the order of their tables. Raises ConfigError.
+    """
+    of_calls = iter(layer.settings.limits)
+    limits: list[Limit] = []
+    for number, table in enumerate(tables):
+        found = [next(of_calls)] if table.calls is not None else []
+        if table.bytes is not None:
+            found.append(_limit_of_bytes(table, path, text, (*within, "limits", number)))
+        limits += (
+            replace(limit, users=tuple(table.users), servers=tuple(table.servers), together=table.together)
+            for limit in found
+        )
+    return replace(layer, settings=replace(layer.settings, limits=tuple(limits)))
+
+
+def _limit_of_bytes(table: GatewayLimit, path: str, text: str, within: tuple[str | int, ...]) -> Limit:
+    from ..policy.rate_limits import HINT, tool_rule
+
+    key, line = dotted(within), line_of(text, within)
+    try:
+        tool_rule(table.tool or "*")
+    except ValueError as problem:
+        raise ConfigError(f"{path}: {key}.tool", str(problem), HINT) from None
+    place = f"{path}:{line}: {key}" if line else f"{path}: {key}"
+    assert table.bytes is not None
+    assert table.per is not None  # as `check_limits` has found
+    return Limit(table.tool or "*", 0, Per(table.per), key, place, size=size_in_bytes(table.bytes))
 
 
 def bounds(file: GatewayFile, available_memory: Callable[[], int]) -> Iterator[Bound]:
@@ -90,15 +116,17 @@ def _all_limits(file: GatewayFile) -> Iterator[tuple[tuple[str | int, ...], Gate
 
 
 def _check_limit(table: GatewayLimit, where: str, key: str) -> None:
-    if table.calls is None and table.sessions is None and table.memory is None:
+    counts = table.calls is not None or table.bytes is not None
+    if not counts and table.sessions is None and table.memory is None:
         raise ConfigError(
             where, f"{key} limits nothing", 'add calls = 100 and per = "minute", sessions = 4 or memory = "1GiB"'
         )
-    if table.calls is None and (table.tool is not None or table.per is not None):
+    if not counts and (table.tool is not None or table.per is not None):
         name = "tool" if table.tool is not None else "per"
-        raise ConfigError(where, f"{key}.{name} is for limits of calls", "add calls = 100, or remove it")
-    if table.calls is not None and table.per is None:
-        raise ConfigError(where, f"{key}.calls needs a period", 'add per = "minute"')
+        raise ConfigError(where, f"{key}.{name} is for limits of calls and bytes", "add calls = 100, or remove it")
+    if counts and table.per is None:
+        name = "calls" if table.calls is not None else "bytes"
+        raise ConfigError(where, f"{key}.{name} needs a period", 'add per = "minute"')
     if table.together and table.per == "session":
         raise ConfigError(
             where, f"{key}.together has no meaning for each session alone", "remove it, or choose another per"

@@ -154,9 +154,13 @@ class GatewayLimit(Table, frozen=True):
     together: bool = False
     """true: all these users count together, and not each one alone."""
     tool: _Text | None = None
-    """For `calls`: a glob over tool names. The calls of all matching tools are counted together. Default: all tools."""
+    """For `calls` and `bytes`: a glob over tool names. All matching tools are counted together. Default: all tools."""
     calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)] | None = None
     """How many calls may be forwarded in the period `per`. Calls that hooks or rules refuse do not count."""
+    bytes: _Size | None = None
+    """How many bytes the arguments and results of calls may have in the period `per`, all of them together: the call
+    that passes it is the last one.
+    """
     per: Literal["second", "minute", "hour", "day", "session"] | None = None
     """The length of the period, which may start at any time."""
     sessions: Annotated[int, Meta(ge=1)] | None = None

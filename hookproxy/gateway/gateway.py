@@ -18,7 +18,7 @@ from ..model.hooks import Session
 from ..model.principal import GROUP_SIGN
 from ..model.settings import Limit, Per
 from ..network.spare_descriptors import SpareDescriptors
-from ..policy.rate_limits import SharedWindows, Window
+from ..policy.rate_limits import SharedWindows, Window, window_for
 from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
 from ..session.running_calls import OpenCalls
@@ -378,7 +378,7 @@ class Gateway:
     def _window(self, server: str, user: str, limit: Limit) -> Window:
         """The calls that this limit has counted: of one session, or of all those of one or all users at this server."""
         if limit.per is Per.SESSION:
-            return Window(limit)
+            return window_for(limit)
         return self._windows.of((server, "" if limit.together else user), limit)
 
     async def drain(self, *, stateless: bool) -> None:

@@ -123,6 +123,16 @@ class Hooks:
                 decision = await layer.apply_limits(decision, _context_for_layer(layer, context))
         return decision
 
+    def counts_bytes(self, tool: str) -> bool:
+        """True if a limit counts the bytes of calls of this tool: their responses are needed."""
+        return self.has_limits and any(layer.counts_bytes(tool) for layer in self._layers)
+
+    def note_response(self, context: EventContext, size: int) -> None:
+        """Count the bytes of the response to a call against limits of bytes."""
+        if self.has_limits:
+            for layer in self._layers:
+                layer.note_response(_context_for_layer(layer, context), size)
+
     async def may_repeat(self, context: EventContext) -> bool:
         """Count a repeat of a call: only against managed limits, because a hook of the user wants the repeat."""
         for layer in self._layers:

@@ -82,8 +82,8 @@ class Permissions:
                 where=ruling.place or self._where,
                 place=ruling.at or ruling.place,
             )
-        if self.limits is not None and self.shared_limits is None:
-            reached = self.limits.reached(_names(self.groups, context))
+        if self.limits is not None:
+            reached = self.limits.reached(_names(self.groups, context), of_bytes=self.shared_limits is not None)
             if reached is not None:
                 return _refuse_over_limit(reached, proceed, self._where)
         if ruling is None:
@@ -140,15 +140,18 @@ class Permissions:
         if self.limits is None:
             return proceed
         names = _names(self.groups, context)
+        size = len(context.arguments)
         if self.shared_limits is None:
-            reached = self.limits.count(names) if count else self.limits.reached(names)
+            reached = self.limits.count(names, size) if count else self.limits.reached(names)
         elif limits := self.limits.applicable(names):
             try:
                 reached = await (self.shared_limits.count if count else self.shared_limits.reached)(limits)
             except StoreUnavailable as problem:
                 return _refuse_without_store("the count of calls for a rate limit", problem, proceed)
         else:
-            return proceed
+            reached = None
+        if self.shared_limits is not None and count and reached is None:
+            self.limits.note_bytes(names, size)  # each process counts them alone
         return proceed if reached is None else _refuse_over_limit(reached, proceed, self._where)
 
     def allow(self, context: EventContext) -> bool:
@@ -187,6 +190,15 @@ class Permissions:
             return None
         wrong = argument_types.refusal(context.alias, listed, context.arguments, check_all=self._checks_types)
         return wrong if wrong is not None and self.concerns(context.tool) else None
+
+    def counts_bytes(self, tool: str) -> bool:
+        """True if a limit counts the bytes of calls of this tool."""
+        return self.limits is not None and self.limits.counts_bytes(self.groups.possible_names(tool))
+
+    def note_response(self, context: EventContext, size: int) -> None:
+        """Count the bytes of the response to a call."""
+        if self.limits is not None:
+            self.limits.note_bytes(_names(self.groups, context), size)
 
     def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is about calls of this tool."""
@@ -298,7 +310,7 @@ def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> R
     limit = reached.limit
     return Refuse(
         limit.by,
-        f"no more than {limit.calls} {'call' if limit.calls == 1 else 'calls'} of {limit.tool} per {limit.per}",
+        f"no more than {limit.amount} of {limit.tool} per {limit.per}",
         asked=proceed.asked,
         cause=RefusalCause.LIMIT,
         feedback=proceed.feedback,

@@ -9,7 +9,9 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from .aliases import Alias
+from .counts import counted
 from .policy_source import PolicyBundle
+from .sizes import shown_size
 
 FORMER_KEYS: Final = {"on_trouble": "on_failure"}
 """The present name of each key of hookproxy.toml that had another one before: both are read."""
@@ -105,6 +107,13 @@ class Limit(Struct, frozen=True):
     """At a gateway: the servers that it is about; empty: all."""
     together: bool = False
     """At a gateway: all its users count together, and not each one alone."""
+    size: int = 0
+    """At a gateway: how many bytes arguments and results may have, in place of a number of calls, which is 0 then."""
+
+    @property
+    def amount(self) -> str:
+        """How much it allows, for people."""
+        return f"{shown_size(self.size)} of arguments and results" if self.size else counted(self.calls, "call")
 
 
 class AgentRule(Struct, frozen=True):

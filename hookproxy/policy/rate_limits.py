@@ -22,6 +22,7 @@ HINT: Final = 'write a glob that matches names of tools, such as tool = "search_
 SECONDS: Final = {Per.SECOND: 1.0, Per.MINUTE: 60.0, Per.HOUR: 3600.0, Per.DAY: 86_400.0, Per.SESSION: math.inf}
 """The length of each period."""
 
+_PARTS: Final = 64  # of a period, in which bytes are counted: so exactly a limit of bytes is kept, in 2 KB
 _MANY_WINDOWS: Final = 1000  # shared windows of 1.3 KB, before it is looked for some that can be forgotten
 
 
@@ -43,7 +44,8 @@ class RateLimits:
 
         Raises ValueError for a limit that names no tool.
         """
-        self._windows = [(window_of or Window)(limit) for limit in limits]
+        self._windows = [(window_of or window_for)(limit) for limit in limits]
+        self._has_sizes = any(limit.size for limit in limits)
         self._clock = clock
 
     def concerns(self, names: Sequence[str]) -> bool:
@@ -51,23 +53,38 @@ class RateLimits:
         return any(True for _ in self._windows_for(names))
 
     def applicable(self, names: Sequence[str]) -> list[Limit]:
-        """The limits that apply to a tool with these names."""
-        return [window.limit for window in self._windows_for(names)]
+        """The limits of calls that apply to a tool with these names."""
+        return [window.limit for window in self._windows_for(names) if not window.limit.size]
 
-    def reached(self, names: Sequence[str]) -> LimitReached | None:
-        """Return the limit that a call of a tool with these names would exceed, with the longest wait; None: none."""
+    def counts_bytes(self, names: Sequence[str]) -> bool:
+        """True if some limit of bytes applies to a tool with these names."""
+        return self._has_sizes and any(window.limit.size for window in self._windows_for(names))
+
+    def note_bytes(self, names: Sequence[str], size: int) -> None:
+        """Count the response to a call."""
         now = self._clock()
-        waits = [(window.wait(now), window.limit) for window in self._windows_for(names)]
+        for window in self._windows_for(names):
+            if window.limit.size:
+                window.add(now, size)
+
+    def reached(self, names: Sequence[str], *, of_bytes: bool = False) -> LimitReached | None:
+        """Return the limit that a call of a tool with these names would exceed, with the longest wait; None: none.
+
+        `of_bytes`: the limits of calls are counted elsewhere.
+        """
+        now = self._clock()
+        windows = [window for window in self._windows_for(names) if window.limit.size or not of_bytes]
+        waits = [(window.wait(now), window.limit) for window in windows]
         longest, limit = max(waits, key=lambda waiting: waiting[0], default=(0.0, None))
         return None if limit is None or longest <= 0 else limit_reached(limit, longest)
 
-    def count(self, names: Sequence[str]) -> LimitReached | None:
-        """Count a call that is about to be forwarded. A call that exceeds a limit is not counted."""
+    def count(self, names: Sequence[str], size: int = 0) -> LimitReached | None:
+        """Count a call with so many bytes that is about to be forwarded. One that exceeds a limit is not counted."""
         reached = self.reached(names)
         if reached is None:
             now = self._clock()
             for window in self._windows_for(names):
-                window.times.append(now)
+                window.add(now, size)
         return reached
 
     def _windows_for(self, names: Sequence[str]) -> Iterator[Window]:
@@ -95,9 +112,60 @@ class Window:
         period = SECONDS[self.limit.per]
         return min(self.times[0] + period - now, period)
 
+    def add(self, now: float, _size: int) -> None:
+        """Count a call."""
+        self.times.append(now)
+
     def is_over(self, now: float) -> bool:
         """Whether none of its calls counts any more."""
         return not self.times or self.times[-1] + SECONDS[self.limit.per] <= now
+
+
+class ByteWindow(Window):
+    """The bytes of the last calls, in a bounded number of parts of the period: each counts until its last one is over.
+
+    A call is allowed as long as fewer bytes are counted than the limit allows: nobody knows before how long a response
+    will be.
+    """
+
+    def __init__(self, limit: Limit) -> None:
+        super().__init__(limit)
+        self.times = deque()  # when each part has ended, beside its bytes
+        self._sizes: deque[int] = deque()
+        self._total = 0
+
+    def wait(self, now: float) -> float:
+        """As in Window."""
+        period = SECONDS[self.limit.per]
+        while self.times and self.times[0] + period <= now:
+            self.times.popleft()
+            self._total -= self._sizes.popleft()
+        left = self._total
+        if left < self.limit.size:
+            return 0.0
+        for ended, size in zip(self.times, self._sizes, strict=True):
+            left -= size
+            if left < self.limit.size:
+                return min(ended + period - now, period)
+        return period
+
+    def add(self, now: float, size: int) -> None:
+        """As in Window."""
+        if self.times and now - self._begun < SECONDS[self.limit.per] / _PARTS:
+            self.times[-1] = now
+            self._sizes[-1] += size
+        else:
+            self._begun = now
+            self.times.append(now)
+            self._sizes.append(size)
+        self._total += size
+
+    _begun = 0.0
+
+
+def window_for(limit: Limit) -> Window:
+    """A new window of a limit."""
+    return ByteWindow(limit) if limit.size else Window(limit)
 
 
 WindowOf = Callable[[Limit], Window]
@@ -126,7 +194,7 @@ class SharedWindows:
         if window is None:
             if len(self._windows) >= self._many:
                 self._forget_unused()
-            self._windows[owner, limit] = window = Window(limit)
+            self._windows[owner, limit] = window = window_for(limit)
         return window
 
     def _forget_unused(self) -> None:

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -29,6 +30,13 @@ _RIGHTS: Final = {"CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
 """What root needs to start and to end processes of other accounts, with the numbers of capabilities(7)."""
 
 _PIPE_BYTES: Final = 262_144  # as under `run`: long results take a tenth less time
+
+
+_NICER: Final = 5
+"""Than the gateway: where processors are short, it gets three times as much as each server, and all users need it."""
+
+_ENDS_BEFORE_US: Final = "500"
+"""For the kernel's choice of a process to end (proc(5)): as if a server used half of the machine's memory more."""
 
 
 def socket_pair() -> tuple[int, int]:
@@ -164,6 +172,18 @@ def start(  # noqa: PLR0913  # what a process is made of
     finally:
         os.close(stdin)
         os.close(stdout)
+    _let_it_yield(process.pid)
     guardian.guard_hook(process.pid)
     process.returncode = 0  # the session waits for it; Popen must not, and must not warn
     return Server(process.pid, to_server, from_server)
+
+
+def _let_it_yield(pid: int) -> None:
+    """Let a server, and what it starts, wait for the gateway's work, and be the first to end where memory is short.
+
+    A server of another account stays as it is: that needs rights which the gateway does not have.
+    """
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PGRP, pid, min(os.getpriority(os.PRIO_PROCESS, 0) + _NICER, 19))
+    with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as score:
+        score.write(_ENDS_BEFORE_US)

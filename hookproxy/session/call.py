@@ -286,4 +286,5 @@ def _must_read_response(context: CallContext, decision: Proceed) -> bool:
     """Hooks or the audit need the response, feedback goes with it, or it may start a further round of the call."""
     policy, call = context.policy, context.call
     needed = policy.audit.needs_results or policy.hooks.observes_outcome(call.tool)
+    needed = needed or policy.hooks.counts_bytes(call.tool)
     return bool(decision.feedback or call.stateless or needed)

@@ -6,6 +6,7 @@ Quiet seconds are measured before each attack. `python attacks.py` measures them
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -22,7 +23,7 @@ from pathlib import Path
 from statistics import quantiles
 
 from agent import Fault, Placement, environment, move_to
-from contestants import address
+from contestants import HERE, address
 from gateway import Figures, free_port, hookproxy, resident_mb, started
 from http_agent import HttpAgent
 from report import TIMES, table
@@ -37,6 +38,8 @@ CONNECTIONS = 12_000
 """Of a flood of connections, or as many as this machine lets one process open."""
 BODY = 7_900_000
 QUIET, ATTACKED = "quiet", "attacked"
+_STORE, _ENDLESS = "ATTACKED_STORE", "ATTACKED_PORT"
+"""Variables of an attack: where the gateway looks for its store, and for the server without an end."""
 
 _CONFIG = """\
 [gateway]
@@ -46,9 +49,15 @@ probes = "http://127.0.0.1:{probes}"
 {table}
 [permissions]
 deny = ["forbidden"]
+[gateway.store]
+url = "unix://{folder}/store.sock"
 [servers.remote]
 url = "{url}"
 allow_http = true
+[servers.heavy]
+command = {heavy}
+[servers.endless]
+url = "http://127.0.0.1:{endless}/mcp"
 """
 _CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":%b}}'
 _CLIENT_HELLO = bytes.fromhex("1603010200010001fc0303")  # the head of a record whose rest never comes
@@ -159,6 +168,55 @@ def send_tiny_chunks(port: int, token: str) -> None:
             connection.sendall(head + b"1\r\nx\r\n" * 100_000)
 
 
+def open_sessions(port: int, token: str) -> None:
+    """Open sessions at a server that takes much memory, as many as there are."""
+
+    def open_one() -> None:
+        while True:
+            with suppress(OSError, Fault):
+                HttpAgent(port, "/mcp/heavy", token).close()
+
+    for _ in range(15):
+        threading.Thread(target=open_one, daemon=True).start()
+    open_one()
+
+
+def answer_without_end(port: int, token: str) -> None:
+    """Call a server at an address whose responses are one line that does not end."""
+    start = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: "
+    listener = socket.create_server(("127.0.0.1", int(os.environ[_ENDLESS])))
+    threading.Thread(target=_flood, args=(listener, start, b"x" * 65536, 1 << 40), daemon=True).start()
+    while True:
+        with suppress(OSError, Fault):
+            HttpAgent(port, "/mcp/endless", token).close()
+        time.sleep(0.01)
+
+
+def be_the_store(_port: int, _token: str) -> None:
+    """Answer each command of the gateway to its store with 200 MB."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.environ[_STORE])
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(os.environ[_STORE])
+    listener.listen()
+    _flood(listener, b"$209715200\r\n", b"x" * 65536, 209_715_200)
+
+
+def _flood(listener: socket.socket, start: bytes, piece: bytes, size: int) -> None:
+    """Answer whatever comes on each connection with so many bytes."""
+
+    def answer(connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            while connection.recv(65536):
+                connection.sendall(start)
+                for _ in range(size // len(piece)):
+                    connection.sendall(piece)
+
+    while True:
+        connection, _ = listener.accept()
+        threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+
 ATTACKS: dict[str, Callable[[int, str], None]] = {
     "long bodies of a user": send_bodies,
     "long bodies without a token": send_unknown,
@@ -166,6 +224,9 @@ ATTACKS: dict[str, Callable[[int, str], None]] = {
     "connections after a 401": stay_after_refusal,
     "half heads": begin_heads,
     "chunks of one byte": send_tiny_chunks,
+    "sessions of a heavy server": open_sessions,
+    "a line without an end": answer_without_end,
+    "a store that answers 200 MB": be_the_store,
 }
 
 
@@ -230,7 +291,14 @@ def measure_attacks(placement: Placement, folder: Path) -> tuple[Figures, list[l
     secure = f', "https://127.0.0.1:{tls_port}"' if tls else ""
     config = own / "gateway.toml"
     url = address(placement, None)
-    config.write_text(_CONFIG.format(port=port, probes=probes, tls=secure, table=tls, url=url))
+    endless = free_port()
+    os.environ |= {_STORE: str(own / "store.sock"), _ENDLESS: str(endless)}
+    heavy = json.dumps([sys.executable, "-S", "-E", str(HERE / "heavy_server.py")])
+    config.write_text(
+        _CONFIG.format(
+            port=port, probes=probes, tls=secure, table=tls, url=url, folder=own, heavy=heavy, endless=endless
+        )
+    )
     figures: Figures = defaultdict(lambda: defaultdict(list))
     limits: list[list[str]] = []
     remarks: list[str] = []

@@ -75,7 +75,8 @@ _GATEWAY = """\
 [gateway]
 listen = ["unix:{folder}/gateway/mcp.sock", "http://127.0.0.1:{port}"]
 tokens = "tokens"
-max_sessions_per_user = 100000
+per_user = {{ sessions = 100000, memory = "1TiB" }}
+total = {{ sessions = 100000, memory = "1TiB" }}
 max_requests = 4096
 
 [servers.remote]

@@ -37,7 +37,8 @@ _CONFIG = """\
 listen = ["http://127.0.0.1:{port}"]
 tokens = "tokens"
 probes = "http://127.0.0.1:{probes}"
-max_sessions_per_user = 1000
+per_user = {{ sessions = 1000, memory = "1TiB" }}
+total = {{ sessions = 1024, memory = "1TiB" }}
 [audit]
 file = "audit.jsonl"
 calls = "all"

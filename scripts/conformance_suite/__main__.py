@@ -39,7 +39,8 @@ _GATEWAY = """\
 listen = ["http://127.0.0.1:{port}"]
 tokens = "tokens"
 public_url = "http://127.0.0.1:{relay}"
-max_sessions_per_user = 1000  # the suite leaves its sessions open
+per_user = {{ sessions = 1000, memory = "1TiB" }}  # the suite leaves its sessions open
+total = {{ sessions = 1024, memory = "1TiB" }}
 [servers.url]
 url = "{url}"
 allow_http = true
@@ -173,13 +174,21 @@ def main() -> int:
         here, port, relay_port, server_port = Path(folder), free_port(), free_port(), free_port()
         url = f"http://127.0.0.1:{server_port}/mcp"
         os.environ["PYTHONPATH"] = str(options.reference.resolve())  # of the reference server alone
-        reference = [PYTHON, "-m", "mcp_everything_server", "--port", str(server_port), "--log-level", "ERROR"]
+        reference: list[str | Path] = [
+            PYTHON,
+            "-m",
+            "mcp_everything_server",
+            "--port",
+            str(server_port),
+            "--log-level",
+            "ERROR",
+        ]
         processes.enter_context(started(reference, server_port, here / "server.log"))
         del os.environ["PYTHONPATH"]
         command = json.dumps([str(PYTHON), "-c", _ON_PIPES.format(str(options.reference.resolve()))])
         config = _GATEWAY.format(port=port, relay=relay_port, url=url, command=command)
         (here / "gateway.toml").write_text(config)
-        new_token = [HOOKPROXY, "token", "new", "suite", "--file", here / "tokens"]
+        new_token: list[str | Path] = [HOOKPROXY, "token", "new", "suite", "--file", here / "tokens"]
         token = subprocess.run(new_token, check=True, capture_output=True, text=True).stdout.strip()
         serve: list[str | Path] = [HOOKPROXY, "serve", "--config", here / "gateway.toml"]
         processes.enter_context(started(serve, port, here / "gateway.log"))

@@ -57,6 +57,7 @@ servers = ["a"]
 [[servers.a.limits]]
 users = ["bob"]
 calls = 1
+bytes = "2KiB"
 per = "day"
 sessions = 1
 """
@@ -70,7 +71,8 @@ sessions = 1
     ]
     limits = {
         (name, user.name): [
-            (limit.tool, limit.calls, limit.by) for limit in config.servers[name].settings_for(user).limits
+            (limit.tool, limit.size or limit.calls, limit.by)
+            for limit in config.servers[name].settings_for(user).limits
         ]
         for name in ("a", "b")
         for user in (ALICE, BOB)
@@ -78,7 +80,7 @@ sessions = 1
     leads, reads, bobs = ("*", 5, "limits[0]"), ("read", 9, "limits[2]"), ("*", 1, "servers.a.limits[0]")
     assert limits == {
         ("a", "alice"): [leads, reads],
-        ("a", "bob"): [reads, bobs],
+        ("a", "bob"): [reads, bobs, ("*", 2048, "servers.a.limits[0]")],
         ("b", "alice"): [leads],
         ("b", "bob"): [],
     }
@@ -91,6 +93,8 @@ sessions = 1
         ("[[limits]]\n", "limits[0] limits nothing", "memory = "),
         ('[[limits]]\nusers = ["a"]\n', "limits[0] limits nothing", "sessions = 4"),
         ("[[limits]]\ncalls = 5\n", "limits[0].calls needs a period", "per ="),
+        ('[[limits]]\nbytes = "5MiB"\n', "limits[0].bytes needs a period", "per ="),
+        ('[[limits]]\nbytes = "5MiB"\nper = "hour"\ntool = "x("\n', "limits[0].tool", "glob"),
         ('[[limits]]\nsessions = 5\nper = "hour"\n', "limits[0].per is for limits of calls", "calls = 100"),
         ('[[limits]]\nsessions = 5\ntool = "x"\n', "limits[0].tool is for limits of calls", "calls = 100"),
         (

@@ -149,6 +149,17 @@ def test_no_server_is_started_where_too_much_memory_is_used(tmp_path: Path) -> N
         assert initialize(gateway, "bob")[0] == 200
 
 
+def test_a_user_has_so_many_bytes_of_calls_and_others_have_theirs(tmp_path: Path) -> None:
+    limit = '[[limits]]\nusers = ["alice", "carol"]\nbytes = "2KiB"\nper = "hour"\n'
+    with gateway_of(tmp_path, limit) as gateway:
+        for user in ("alice", "bob"):
+            session = gateway.opened(user)
+            assert "echo" in text_of(gateway.ask(user, call(1, "echo", text="x" * 1500), session)[2])
+            assert "echo" in text_of(gateway.ask(user, call(2, "echo", text="x" * 1500), session)[2])
+            third = text_of(gateway.ask(user, call(3, "echo"), session)[2])
+            assert ("no more than 2 KiB of arguments and results of * per hour" in third) is (user == "alice")
+
+
 class NonsenseStore:
     """A store that is healthy, and then answers each command with 200 MB, or without an end."""
 

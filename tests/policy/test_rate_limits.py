@@ -161,3 +161,40 @@ def test_a_window_is_kept_while_a_run_uses_it_or_a_call_counts() -> None:
     clock.now += 1
     many_others_come()
     assert opened("anna").count(["search_web"]) is None
+
+
+def test_a_limit_of_bytes_counts_arguments_and_responses_of_the_period() -> None:
+    now = 0.0
+    limit = Limit("read", 0, Per.MINUTE, "limits[0]", size=100)
+    limits = RateLimits([limit, Limit("*", 9, Per.MINUTE, "limits[1]")], lambda: now)
+    assert limits.counts_bytes(("read",))
+    assert not limits.counts_bytes(("write",))
+    assert limits.count(("read",), 40) is None
+    assert limits.count(("write",), 1000) is None
+    limits.note_bytes(("read",), 59)
+    assert limits.reached(("read",)) is None
+    now = 30.0
+    assert limits.count(("read",), 500) is None, "nobody knows before how long a response will be"
+    assert limits.count(("read",), 0) == LimitReached(limit, 60)
+    assert limits.reached(("read",), of_bytes=True) == LimitReached(limit, 60)
+    assert limits.reached(("write",)) is None
+    now = 89.5
+    assert limits.count(("read",), 0) == LimitReached(limit, 1)
+    now = 90.0
+    assert limits.count(("read",), 0) is None
+
+
+def test_a_limit_of_bytes_keeps_a_bounded_number_of_parts() -> None:
+    now = 0.0
+    limits = RateLimits([Limit("*", 0, Per.HOUR, "limits[0]", size=10_000)], lambda: now)
+    for _ in range(5000):
+        now += 1
+        limits.count(("read",), 1)
+    [window] = limits._windows
+    assert len(window.times) <= 65
+    assert limits.reached(("read",)) is None
+    for _ in range(7000):
+        limits.count(("read",), 1)
+    reached = limits.reached(("read",))
+    assert reached is not None
+    assert 0 < reached.retry_after <= 3600
