@@ -59,7 +59,7 @@ def test_the_caller_reads_what_will_not_work_under_the_new_policy(gateway: Gatew
     gateway.write('socket_mode = "0666"\n[servers.a]\ncommand = ["/no/such-program"]')
     ended = reload(gateway)
     assert ended.returncode == 0
-    assert "servers.a.command: there is no program /no/such-program\n" in ended.stdout
+    assert "servers.a.command: there is no program /no/such-program (" in ended.stdout
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can try it as another account")

@@ -1242,3 +1242,43 @@ def test_who_comes_later_does_not_make_one_person_of_several() -> None:
     strangers.mux.detach(two)
     strangers.client()
     assert strangers.notify("message") == []
+
+
+def test_messages_reach_their_client_as_the_server_wrote_them(strangers: Shared) -> None:
+    one = strangers.client('{"elicitation":{"url":{}}}')
+    strangers.answer(strangers.request(one, params='{"task":{}}'), '{"task":{"taskId":"T"}}')
+    strangers.ask("elicitation/create", '{"mode":"url","elicitationId":"E"}')
+    for line in (
+        '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error", "data":1}}',
+        '{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"T", "status":"working"}}',
+        '{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"E"}}',
+        '{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"nobodys"}}',
+    ):
+        assert strangers.server(line) == [Send(one, line.encode() + b"\n")]
+
+
+def test_a_client_that_is_alone_hears_of_the_server_before_its_handshake(shared: Shared) -> None:
+    one = shared.mux.attach()
+    assert receivers(shared.notify("vendor")) == [one]
+    shared.mux.attach()
+    assert shared.notify("vendor") == []
+
+
+def test_each_report_says_what_was_dropped(strangers: Shared) -> None:
+    one, two = strangers.client(), strangers.client()
+    strangers.answer(strangers.request(one, params='{"task":{}}'), '{"task":{"taskId":"T"}}')
+    listener = strangers.request(two, "subscriptions/listen", "9", f"{{{META}}}")
+    strangers.notify("message")
+    strangers.ask("vendor/x")
+    strangers.answer(7777)
+    strangers.notify("progress", '{"progressToken":7777}')
+    strangers.notify("tasks", f'{{"taskId":"T","_meta":{{"{SUBSCRIPTION}":{listener}}}}}')
+    strangers.notify("tasks", '{"taskId":"other"}')
+    assert strangers.reports == [
+        "the message 'notifications/message' of the server is dropped, because it names no client",
+        "the request 'vendor/x' of the server got an error, because it names no client",
+        "the server responded to a request that nobody has sent, and the response is dropped",
+        "the server reported progress of a request that is not in flight",
+        "the server sent the status of a task to the subscription of another client",
+        "the server sent the status of a task that no client has",
+    ]
