@@ -99,7 +99,7 @@ class Collector:
             {
                 "service.name": os.environ.get("OTEL_SERVICE_NAME") or "hookproxy",
                 "service.version": __version__,
-                "service.instance.id": instance or str(uuid4()),
+                **_instance(instance),
                 "host.name": str(writer["host"]),
                 "process.pid": os.getpid(),
                 "user.name": str(writer["user"]),
@@ -201,6 +201,13 @@ class Span:
         }
         self._collector.hooks.record(run.result.ms / 1000, attributes)
         self._span.add_event("hook", {**attributes, "hookproxy.ms": run.result.ms})
+
+
+def _instance(name: str) -> dict[str, str]:
+    """The id of this service: a gateway's name, else what OpenTelemetry's own variable says, else a new one."""
+    if not name and "service.instance.id=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""):
+        return {}
+    return {"service.instance.id": name or str(uuid4())}
 
 
 # --- one for each collector ---

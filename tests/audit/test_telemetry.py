@@ -140,6 +140,15 @@ def test_a_span_says_who_calls_and_over_which_transport(
     assert "enduser.id" not in measured, "users are many"
 
 
+def test_the_variable_of_opentelemetry_names_a_run(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=mine,team=x")
+    with collected(receiver.endpoint) as audit:
+        one = record()
+        audit.begin(one, call())
+        audit.write(one)
+    assert (receiver.resource["service.instance.id"], receiver.resource["team"]) == ("mine", "x")
+
+
 def test_all_audits_of_a_process_count_together(receiver: Receiver) -> None:
     with collected(receiver.endpoint) as first:
         settings = Settings(otel=True, otel_endpoint=receiver.endpoint)
