@@ -20,7 +20,7 @@ from ..model.errors import ConfigError, UserError
 from ..network.spare_descriptors import SPARE
 from ..processes import service
 from ..transports.http.listener_limits import ListenerLimits
-from ..transports.long_messages import LONG_BYTES
+from ..transports.lines import LONG_BYTES
 from . import certificates
 
 if TYPE_CHECKING:

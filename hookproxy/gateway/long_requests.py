@@ -9,7 +9,7 @@ one user that are not short take a small part of the event loop's time: beyond i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -26,8 +26,9 @@ from ..transports.http.agent_requests import STATELESS_VERSIONS, Rejected, unrea
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.listener import Admission, Admitted, HeadRefused
 from ..transports.http.peers import HeldBytes
-from ..transports.long_messages import LONG_BYTES
+from ..transports.lines import LONG_BYTES
 from . import probes
+from .pace import MEDIUM_BYTES
 
 if TYPE_CHECKING:
     from ..authorization.resource_metadata import ProtectedResource
@@ -39,10 +40,6 @@ if TYPE_CHECKING:
 
 _NO_ID: Final = b"null"
 _STATELESS: Final = tuple((b"mcp-protocol-version", version.encode()) for version in STATELESS_VERSIONS)
-
-MEDIUM_BYTES: Final = 16 * 1024
-"""Of a request whose time is counted: what nobody judges passes faster, and what is shorter takes less than a
-millisecond."""
 
 _MOST_WAITING: Final = 64  # requests of a session that wait for a long one before them: agents send a few at once
 
@@ -100,30 +97,6 @@ class Admissions:
             self._refusals.write(rejected, request, sender)
             return HeadRefused(rejected.status, rejected.headers, rejected.body)
         return Admitted(sender.id)
-
-
-class LongLook:
-    """As `Look`, for the lines of a user's agents over a Unix socket."""
-
-    def __init__(self, gateway: Gateway, user: str) -> None:
-        self._gateway = gateway
-        self._user = user
-
-    @property
-    def limit(self) -> int:
-        """As `Look`."""
-        return self._gateway.config.gateway.max_request_bytes
-
-    async def why_refused(self, pieces: Sequence[bytes]) -> str:
-        """As `Look`."""
-        why = await self._gateway.long_messages.why_refused(self._user, pieces, MAX_DEPTH)
-        await anyio.sleep(self._gateway.delay(self._user))
-        return why
-
-    def note_time(self, size: int, seconds: float) -> None:
-        """As `Look`."""
-        if size >= MEDIUM_BYTES:
-            self._gateway.pace.spend(self._user, seconds)
 
 
 _Key = tuple[str, str]

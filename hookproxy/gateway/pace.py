@@ -6,6 +6,10 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
+MEDIUM_BYTES: Final = 16 * 1024
+"""Of a request whose time is counted: what nobody judges passes faster, and what is shorter takes less than a
+millisecond."""
+
 _CREDIT_SECONDS: Final = 0.25
 """Of the event loop that a user's longer requests may take at once: some files of megabytes, or hundreds of pages."""
 

@@ -21,7 +21,7 @@ from ..session.server_end import ForeignServer
 from ..transports import unix_socket
 from ..transports.pipe import open_channel
 from . import preamble
-from .long_requests import LongLook
+from .long_lines import LongLook
 
 if TYPE_CHECKING:
     from ..model.principal import Principal

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..protocol.actions import Refused
 from ..protocol.fast_scan import END_BYTES, request_id
-from ..transports.long_messages import LONG_BYTES
+from ..transports.lines import LONG_BYTES
 
 if TYPE_CHECKING:
     from ..transports.lines import Lines

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
 from ..protocol import feedback
@@ -23,8 +23,10 @@ from ..protocol.fast_scan import END_BYTES, ReadCall, request_id, response_id
 from ..protocol.router import Router
 from ..transports.channel import Channel, OffersCalls, TakesCalls
 from ..transports.lines import Lines, TooLong
-from .long_agent_lines import LongAgentLines, Look
 from .long_line import LongLine, Mode, Perform
+
+if TYPE_CHECKING:
+    from .long_agent_lines import LongAgentLines, Look
 
 STREAM_FROM_BYTES: Final = 65536  # an unfinished line of this size passes in pieces, if nobody needs all of it
 
@@ -109,6 +111,8 @@ class Relay:
     ) -> None:
         """Let long lines of the agent be looked at before they are read. Call it before the start."""
         assert self._strict, "else lines are sent on before they are read"
+        from .long_agent_lines import LongAgentLines  # for gateways only
+
         lines = self._agent_lines
         if look.limit < self._limit:
             self._agent_limit = look.limit, "max_request_bytes"

@@ -9,6 +9,10 @@ from msgspec import Struct
 
 from ..protocol.fast_scan import END_BYTES, Envelope, response_id
 
+LONG_BYTES: Final = 64 * 1024
+"""Of a message that is looked at elsewhere first where several sessions share a process (`long_messages`): in a shorter
+one the worst that can be written takes five milliseconds."""
+
 SMALL_PIECE: Final = 4096  # bytes: a piece is appended to a smaller one, because many small pieces cost much memory
 
 

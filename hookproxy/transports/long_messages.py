@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Sequence
 
-LONG_BYTES: Final = 64 * 1024
-"""Of a message that is looked at first: in a shorter one the worst that can be written takes five milliseconds."""
-
 _SECONDS: Final = 20.0
 """That a message may take: the worst of 64 MB takes ten where two processes want each processor."""
 

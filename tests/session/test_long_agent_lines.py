@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hookproxy.protocol.actions import AgentAction, Refused, ServerAction
 from hookproxy.protocol.router import Router
 from hookproxy.session.relay import Relay
-from hookproxy.transports.long_messages import LONG_BYTES
+from hookproxy.transports.lines import LONG_BYTES
 from tests.support.recording_channel import RecordingChannel
 
 pytestmark = pytest.mark.anyio
