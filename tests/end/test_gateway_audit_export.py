@@ -70,7 +70,7 @@ def collector() -> Iterator[Collector]:
 
 
 def config_of(folder: Path, collector: Collector) -> str:
-    (folder / "token").write_text("sekret-of-the-collector\n")
+    (folder / "token").write_text("sekret-4711-0815-2342\n")
     (folder / "token").chmod(0o600)
     return f"""
 [gateway.audit_export]
@@ -133,7 +133,7 @@ def test_nothing_is_lost_while_the_collector_is_away_or_the_gateway_is_killed(
         assert sorted(str(line["call"]) for line in collector.lines) == in_files(tmp_path)
         assert len(list(tmp_path.glob("audit.jsonl.[0-9]*"))) > 1, "the file was rotated meanwhile"
         assert gateway.log.count("cannot be sent") <= 1, "it is said once"
-        assert collector.tokens == {"Bearer sekret-of-the-collector"}
+        assert collector.tokens == {"Bearer sekret-4711-0815-2342"}
         assert "sekret" not in gateway.log + str(collector.lines)
     finally:
         gateway.kill()

@@ -123,6 +123,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpGateway]:
     log = json.dumps(str(folder / "shared" / "calls"))
     config = f"""
 max_sessions_per_user = 20
+queue_seconds = 0.1
 [audit]
 file = "audit.jsonl"
 calls = "all"
