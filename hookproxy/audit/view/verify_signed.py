@@ -183,7 +183,10 @@ class _Check:
         if before is None and checkpoint.number == 1:
             leaves = leaves[-checkpoint.lines :] if checkpoint.lines else ()  # it begins the log: older lines are not
         elif before is None and len(leaves) < checkpoint.lines and self._has_earlier:
-            return  # its first lines are in a file that was removed as too old
+            # its first lines are in a file that was removed as too old: the others hang on the last one by the chain
+            if leaves and segment.head != checkpoint.head:
+                yield f"the {counted(len(leaves), 'line')} before it are not those that were signed"
+            return
         elif before is None or (before.log, before.number + 1) != (checkpoint.log, checkpoint.number):
             yield "it is not the next one after the checkpoint before it: lines between them were removed or replaced"
             return
