@@ -99,6 +99,13 @@ def test_a_link_is_refused_and_named(folder: Path, policy: Verb) -> None:
     assert "acme/more: is not a plain file" in pack(policy, status=2)
 
 
+def test_a_private_key_in_the_folder_is_not_published(folder: Path, policy: Verb) -> None:
+    os.rename("release", "acme/release")
+    printed = policy("pack", "acme", "--key", "acme/release", "-o", "b.tar.gz", status=2)
+    assert "acme/release: is a private key" in printed
+    assert not (folder / "b.tar.gz").exists()
+
+
 def test_what_is_missing_is_named_with_a_hint(folder: Path, policy: Verb) -> None:
     for words, why in (
         (["pack", "nothing", "--key", "release", "-o", "x"], "nothing: cannot be read: No such file"),
