@@ -7,8 +7,8 @@ One `Sealer` of each file and key serves all audits of the process (`shared`). I
 
 The checkpoint itself is a line like any other: it takes the file's lock, so other processes may write and sign too. It
 is on the disk before its copy is: a crash of the machine never looks like a cut. What the copies say is compared with
-the audit before the first checkpoint of a process: an audit that was cut meanwhile is not signed as if it were whole,
-the new checkpoint says what is `lost`.
+the audit before the first checkpoint of a process, and its own last one before each later one: an audit that was cut
+meanwhile is not signed as if it were whole, the new checkpoint says what is `lost`.
 
 A checkpoint that cannot be written is reported, and tried again.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from threading import Condition, Thread
@@ -78,6 +78,7 @@ class Sealer:
         self._copies: list[Signed] = []  # elsewhere, of earlier processes
         self._compare: list[Signed] = []  # they, and the one beside the audit
         self._there: list[Signed] = []  # the last ones of the audit
+        self._made: Signed | None = None  # the one that is being written
         self._compared = False
         self._changed = Condition()
         self._unsigned = 0  # lines
@@ -173,9 +174,14 @@ class Sealer:
             signer = self._signer = self._signer or read_signer(self._settings.audit_sign_key)
             if not self._compared:
                 self._read_copies()
-            self._file.append_after(
+            elif self.newest is not None:  # what other processes have written since can be long: without the lock
+                self._there = list(self._back_to(self.newest))
+            self._made = None
+            written = self._file.append_after(
                 _is_checkpoint, lambda segment: self._line_of(segment, signer, closed=closed), self._most_bytes()
             )
+            if written:  # what could not be written is no checkpoint, and the next one compares again
+                self._compared, self.newest = True, self._made
             if self.newest is not None:
                 self._file.sync()
                 self._keep_copy(self.newest)
@@ -193,7 +199,7 @@ class Sealer:
     def _line_of(self, segment: Segment, signer: Signer, *, closed: bool) -> bytes:
         """The line of the checkpoint for these lines; nothing if there is nothing to be signed."""
         before = checkpoints.read(segment.lines[0]) if segment.begins else None
-        lost = None if self._compared else self._lost(before)
+        lost = self._lost_meanwhile(before) if self._compared else self._lost(before)
         is_closed = before is not None and before.checkpoint.closed and before.checkpoint.run == self._run
         is_new = len(segment.lines) > 1 or before is None or (closed and not is_closed)
         if not is_new and lost is None:
@@ -216,7 +222,7 @@ class Sealer:
             lost,
         )
         signed = Signed(checkpoint, base64.b64encode(signer.sign(checkpoint.signed_text)).decode())
-        self._compared, self.newest = True, signed
+        self._made = signed
         note = f"signed checkpoint {checkpoint.number}: {counted(checkpoint.lines, 'line')}"
         if lost is not None:
             note = f"the audit was cut or replaced before this line; {note}"
@@ -259,6 +265,30 @@ class Sealer:
             return Lost(latest.number, latest.total, latest.head)
         # whoever can write to a store must not be able to say that something is lost
         return Lost(0) if any(copy not in self._copies for copy in foreign) else None
+
+    def _lost_meanwhile(self, last: Signed | None) -> Lost | None:
+        """The last checkpoint of this process, if it is not in the audit any more; `last` is the one that is there."""
+        own = self.newest
+        if own is None or last == own:
+            return None
+        checkpoint = own.checkpoint
+        if last is None and not os.path.lexists(self.path + SIGNED):  # both were moved away: a new log begins
+            self.report(f"{self.path} and its copy are not there any more: a new log of checkpoints begins")
+            return None
+        there = self._there if last in self._there else list(self._back_to(own))
+        if own in there:
+            return None
+        if self._keeps > 0 and there and there[-1].follows(own):  # its file was removed as too old
+            return None
+        return Lost(checkpoint.number, checkpoint.total, checkpoint.head)
+
+    def _back_to(self, own: Signed) -> Iterator[Signed]:
+        """The checkpoints of the audit from the last one back to this one, or to the first that is not later."""
+        for line in self._file.lines_back():
+            if (signed := checkpoints.read(line)) is not None:
+                yield signed
+                if not signed.follows(own):
+                    return
 
     def _is_ours(self, copy: Signed) -> bool:
         """We have signed it."""

@@ -31,6 +31,10 @@ _MANIFESTS: Final = (
     "application/vnd.docker.distribution.manifest.v2+json",
 )
 _MOST_REDIRECTS: Final = 3  # a registry's storage is one away; a moved page one or two
+_ETAG: Final = re.compile(rb'(?:W/)?"[!#-~]{0,200}"')
+"""One entity tag (RFC 9110). Whoever delivers once could else have each later version of another server skipped: by `*`
+or a list, to which that server responds with 304, or by what cannot be sent."""
+
 _CHALLENGE: Final = re.compile(r'(realm|service|scope)="([^"\\]*)"')
 
 
@@ -63,9 +67,9 @@ async def fetch(source: Source, get: Get, credential: str, mark: str) -> Fetched
     if document.status == 304 and mark:
         return Fetched(None, mark)
     _check_status(document, source.url)
-    return Fetched(
-        await to_thread.run_sync(_unpacked, document.body), document.headers.get(b"etag", b"").decode("latin-1")
-    )
+    tag = document.headers.get(b"etag", b"")
+    files = await to_thread.run_sync(_unpacked, document.body)
+    return Fetched(files, tag.decode("ascii") if _ETAG.fullmatch(tag) else "")
 
 
 def authorization(credential: str) -> str:

@@ -40,7 +40,7 @@ async def refresh(policy: PolicySource, try_bundle: Try, environ: Mapping[str, s
     source = sources.parse(policy.source, policy.ring)
     state = store.state()
     try:
-        mark = state.mark if state.mark_of == _mark_of(policy, source) and state.current is not None else ""
+        mark = await anyio.to_thread.run_sync(_mark, policy, store, source, state)
         fetched = await _fetch(policy, source, mark, environ)
         return await anyio.to_thread.run_sync(partial(_take, policy, store, source, fetched, try_bundle))
     except sources.NotFetched as problem:
@@ -56,6 +56,14 @@ async def refresh(policy: PolicySource, try_bundle: Try, environ: Mapping[str, s
         failed = UserError(f"{source.shown}: {why}", f"{hint}; the last good policy stays in force")
     await anyio.to_thread.run_sync(partial(_note_failure, store, failed.message))
     raise failed
+
+
+def _mark(policy: PolicySource, store: Store, source: sources.Source, state: State) -> str:
+    """The mark of what was fetched last; none if that could not be used as it is, and must come again."""
+    current = state.current
+    if not state.mark or state.mark_of != _mark_of(policy, source) or current is None or current.ring != policy.ring:
+        return ""
+    return state.mark if _is_whole(store, current.digest, keys_of(policy)) else ""
 
 
 def _mark_of(policy: PolicySource, source: sources.Source) -> str:
@@ -144,7 +152,7 @@ def _take(
             hint = "the last good policy stays in force; ask whoever publishes the policy"
             raise UserError(f"{source.shown}: refused: {problem}", hint) from None
         checked = replace(checked, mark=fetched.mark, mark_of=_mark_of(policy, source))
-        stays = state.is_pinned_in(policy.ring) or _is_in_force(store, state, verified, keys)
+        stays = state.is_pinned_in(policy.ring) or _is_in_force(store, state, verified, policy.ring, keys)
         if not is_newer and stays:
             store.write(checked)
             return None
@@ -174,12 +182,17 @@ def without_cryptography(missing: ModuleNotFoundError) -> Exception:
     return not_installed("[policy]", "cryptography", "gateway") if is_ours else missing
 
 
-def _is_in_force(store: Store, state: State, verified: Verified, keys: Sequence[PublicKey]) -> bool:
-    """Whether this very bundle is in force, and is still as it was taken."""
-    if state.current is None or state.current.digest != verified.digest:
-        return False
+def _is_in_force(store: Store, state: State, verified: Verified, ring: str, keys: Sequence[PublicKey]) -> bool:
+    """Whether this very bundle is in force in this ring, and is still as it was taken."""
+    current = state.current
+    is_named = current is not None and (current.digest, current.ring) == (verified.digest, ring)
+    return is_named and _is_whole(store, verified.digest, keys)
+
+
+def _is_whole(store: Store, digest: str, keys: Sequence[PublicKey]) -> bool:
+    """Whether a bundle is still there as it was taken."""
     try:
-        verified_bundle(store.path_of(verified.digest), read_file, keys)
+        verified_bundle(store.path_of(digest), read_file, keys)
     except (OSError, UserError, Refused):
         return False
     return True

@@ -226,8 +226,8 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
-    own = own_files(path, file.gateway, servers, environ)
-    check_sandboxes(path, text, servers, own)
+    own = own_files(path, file.gateway, servers, source, environ)
+    check_sandboxes(path, text, servers, own, file_context.files_read)
     around = surroundings(servers, own)
     servers = {name: replace(server, surroundings=around) for name, server in servers.items()}
     loaded = [server.loaded for server in servers.values()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
@@ -28,6 +28,7 @@ from .gateway_models import DEFAULT_SOCKET, SandboxTable
 from .load import MANAGED_FOLDER, Loaded
 
 if TYPE_CHECKING:
+    from ..model.policy_source import PolicySource
     from .gateway_models import GatewayTable, ServerTable
 
 _KERNEL: Final = ("/proc", "/sys", "/dev")
@@ -111,11 +112,15 @@ def binds_cwd(server: ServedProcess) -> bool:
 
 
 def own_files(
-    path: str, gateway: GatewayTable, servers: Mapping[str, ServedProcess], environ: Mapping[str, str]
+    path: str,
+    gateway: GatewayTable,
+    servers: Mapping[str, ServedProcess],
+    policy: PolicySource | None,
+    environ: Mapping[str, str],
 ) -> dict[str, str]:
     """The gateway's own files and folders, by their real paths, each with what it is."""
     folder = os.path.dirname(path)
-    named = (*_places(path, environ), *_of_gateway(gateway), *_of_servers(servers))
+    named = (*_places(path, environ), *_of_gateway(gateway), *_of_servers(servers), *_of_policy(policy))
     return {os.path.realpath(os.path.join(folder, file)): what for what, file in named}
 
 
@@ -132,9 +137,14 @@ def hook_files(servers: Mapping[str, ServedProcess]) -> dict[str, str]:
     return {os.path.realpath(name): what for name, what in found.items()}
 
 
-def check_sandboxes(path: str, text: str, servers: Mapping[str, ServedProcess], own: Mapping[str, str]) -> None:
-    """Raise ConfigError for the first folder of a sandbox that contains what no server may reach."""
-    hooks = hook_files(servers)
+def check_sandboxes(
+    path: str, text: str, servers: Mapping[str, ServedProcess], own: Mapping[str, str], files_read: Iterable[str]
+) -> None:
+    """Raise ConfigError for the first folder of a sandbox that contains what no server may reach.
+
+    `files_read` are those with rules and hooks: servers may read them.
+    """
+    hooks = dict.fromkeys(map(os.path.realpath, files_read), "a file with rules or hooks") | hook_files(servers)
     for server in servers.values():
         if server.sandbox is None:
             continue
@@ -168,7 +178,7 @@ def _why_not(real: str, writes: bool, own: Mapping[str, str], hooks: Mapping[str
         return ""
     for file, what in hooks.items():
         if overlaps(real, file):
-            return f"{_relation(real, file)} {what}, which the gateway runs: {file}"
+            return f"{_relation(real, file)} {what}, which the gateway uses: {file}"
     return "belongs to the system" if within_any(real, _NOT_WRITABLE) else ""
 
 
@@ -200,6 +210,8 @@ def _places(path: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield "the configuration of the gateway's account", os.path.join(home, ".config", "hookproxy")
     if os.path.isabs(credentials := environ.get("CREDENTIALS_DIRECTORY", "")):
         yield "the gateway's credentials", credentials
+    for runtime in filter(os.path.isabs, environ.get("RUNTIME_DIRECTORY", "").split(":")):
+        yield "the folder of the gateway's sockets", runtime
 
 
 def _of_gateway(gateway: GatewayTable) -> Iterator[tuple[str, str]]:
@@ -207,6 +219,8 @@ def _of_gateway(gateway: GatewayTable) -> Iterator[tuple[str, str]]:
     for address in gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]:
         if address.startswith(_UNIX):
             yield "a socket of the gateway", address.removeprefix(_UNIX)
+    if gateway.admin_socket:
+        yield "the administration socket", gateway.admin_socket
     for key in gateway.seal_keys:
         yield "a key of approvals", key.removeprefix("file:")
     store, export = gateway.store, gateway.audit_export
@@ -233,9 +247,18 @@ def _of_servers(servers: Mapping[str, ServedProcess]) -> Iterator[tuple[str, str
             (f"the key of {server.name}", server.table.key or ""),
             ("the gateway's audit", audit_path(settings.audit_file) if settings.audit_file else ""),
             ("the key of the gateway's audit", settings.audit_chain_key_file),
+            ("the key that signs the gateway's audit", settings.audit_sign_key),
         ):
             if file:
                 yield what, file
+
+
+def _of_policy(policy: PolicySource | None) -> Iterator[tuple[str, str]]:
+    """What belongs to a signed policy, each with its path."""
+    if policy is not None:
+        yield "the folder of signed policies", policy.folder
+        if policy.credential:
+            yield "the credential of the signed policy", policy.credential
 
 
 def _account_of(table: ServerTable) -> service.Account | None:

@@ -105,6 +105,7 @@ class BlockedUsers:
 
     async def decide(self, user: str, blocked: bool, by: str, ids: Iterable[str] = ()) -> list[str]:
         """Block a user, or allow one again, here in any case. Returns sentences about what was not possible."""
+        self._read_again()
         before = self._decisions.get(user)
         at = max(time(), before.at + _LATER) if before is not None else time()
         self._learn([Decision(user, blocked, at, by, tuple(sorted(set(ids))) if blocked else ())])
@@ -127,12 +128,7 @@ class BlockedUsers:
 
     async def look(self) -> None:
         """Learn what others have decided, and publish what they do not know. What is known stays in force."""
-        if self._path and self._signature_now() != self._signature:
-            try:
-                self._learn(self._read())
-                self._failure = ""
-            except ConfigError as problem:
-                self._tell(f"{problem.message}; who is blocked stays so ({problem.hint})")
+        self._read_again()
         if self._store is None or self._store.failure:
             return
         try:
@@ -232,12 +228,30 @@ class BlockedUsers:
             raise ConfigError(self._path, "is of another version of hookproxy", hint)
         return file.users
 
+    def _read_again(self) -> None:
+        """Learn what another gateway has written, and write again what it has overwritten: it did not know of it."""
+        if not self._path or self._signature_now() == self._signature:
+            return
+        try:
+            there = {one.user: one for one in self._read()}
+        except ConfigError as problem:
+            self._tell(f"{problem.message}; who is blocked stays so ({problem.hint})")
+            return
+        self._failure = ""
+        self._learn(there.values())
+        if there and any(one.replaces(there.get(one.user)) for one in self._kept()):
+            self._tell(self._write())
+
+    def _kept(self) -> list[Decision]:
+        """The decisions that belong into the file."""
+        oldest = time() - _FORGET_SECONDS
+        return [one for one in self._decisions.values() if one.blocked or one.at > oldest]
+
     def _write(self) -> str:
         """Write all decisions into the file. Returns why that is not possible, without a full stop."""
         if not self._path:
             return "there is no safe state folder to remember it in (HOME, XDG_STATE_HOME)"
-        oldest = time() - _FORGET_SECONDS
-        users = [one for one in self._decisions.values() if one.blocked or one.at > oldest]
+        users = self._kept()
         try:
             os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
             replace_file(self._path, msgspec.json.encode(_File(_VERSION, users)) + b"\n")

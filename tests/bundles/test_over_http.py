@@ -54,6 +54,12 @@ async def test_a_web_servers_bundle_is_fetched_with_its_mark() -> None:
     assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
+@pytest.mark.parametrize("tag", ["*", '"1", "2"', "1", '"a b"', f'"{"1" * 201}"', '"\xe4"'])
+async def test_freeze_a_mark_that_would_match_other_versions_or_could_not_be_sent_is_none(tag: str) -> None:
+    found, _ = await fetched(answer({"/p": ("200 OK", f"ETag: {tag}\r\n", DATA)}), WEB)
+    assert found == Fetched(FILES, "")
+
+
 async def test_what_has_not_changed_is_not_sent_again() -> None:
     found, server = await fetched(answer({"/p": ("304 Not Modified", "", b"")}), WEB, "u:p", '"1"')
     assert found == Fetched(None, '"1"')

@@ -35,6 +35,7 @@ class Publisher:
         self.store = Store(str(folder))
         self.tried: list[str] = []
         self.problem = ""
+        self.etag = ""
 
     @property
     def state(self) -> State:
@@ -72,7 +73,10 @@ class Publisher:
 @pytest.fixture
 async def publisher(tmp_path: Path) -> AsyncIterator[Publisher]:
     async def respond(request: Request) -> None:
-        await request.json(packed(made.files))
+        if made.etag and request.headers.get("if-none-match") == made.etag:
+            await request.json(b"", "304 Not Modified")
+        else:
+            await request.json(packed(made.files), extra=f"ETag: {made.etag}\r\n" if made.etag else "")
 
     async with serving(respond) as server:
         made = Publisher(server.port, tmp_path / "state")
@@ -141,6 +145,33 @@ async def test_what_was_changed_on_the_disk_is_repaired(publisher: Publisher) ->
     path.write_text("# nothing is denied\n")
     assert await publisher.take() == 4
     assert publisher.version == 4
+
+
+@pytest.mark.parametrize("etag", ["", '"1"'])
+async def test_what_is_gone_from_the_disk_comes_again_also_if_the_source_says_that_nothing_is_new(
+    publisher: Publisher, etag: str
+) -> None:
+    publisher.etag = etag
+    await publisher.take(bundle(KEY, 4))
+    assert await publisher.take() is None
+    folder = Path(publisher.tried[0])
+    folder.rename(folder.with_name("gone"))
+    assert await publisher.take() == 4
+    assert publisher.version == 4
+
+
+@pytest.mark.parametrize("etag", ["", '"1"'])
+async def test_one_policy_for_two_rings_at_one_address_is_taken_when_the_ring_changes(
+    publisher: Publisher, etag: str
+) -> None:
+    publisher.etag = etag
+    await publisher.take(
+        bundle(KEY, 4, rings=["stable", "canary"]), source=publisher.policy.source.removesuffix("{ring}")
+    )
+    assert await publisher.take(ring="canary") == 4
+    assert publisher.state.current is not None
+    assert publisher.state.current.ring == "canary"
+    assert await publisher.take(ring="stable") == 4
 
 
 async def test_rollback_is_the_administrators_act_and_stays_until_a_newer_version_or_resume(

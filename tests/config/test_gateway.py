@@ -13,6 +13,7 @@ from hookproxy.config.gateway_models import DEFAULT_SOCKET, GatewayTable
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.principal import Principal
 from tests.support.managed_folder import NOBODY, ROOT_ONLY
+from tests.support.signed_audit import make_audit_keys
 
 ALICE = Principal("uid:1000", "alice", ("developers",))
 BOB = Principal("uid:1001", "bob")
@@ -570,3 +571,43 @@ def test_what_is_shared_only_in_part_is_reported(folder: Path, text: str, said: 
     notes = load(folder, f"[gateway]\n{text}\n{SERVER}").notes
     assert len(notes) == len(said)
     assert all(note.startswith(start) for note, start in zip(notes, said, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "what"),
+    [
+        ("read", "admin", "the administration socket"),
+        ("read", "admin/admin.sock", "the administration socket"),
+        ("read", "run", "the folder of the gateway's sockets"),
+        ("write", "run/more", "the folder of the gateway's sockets"),
+        ("read", "keys", "the key that signs the gateway's audit"),
+        ("write", "hooks", "a file with rules or hooks"),
+        ("write", "hooks/team.json", "a file with rules or hooks"),
+    ],
+)
+def test_no_sandbox_shows_what_is_the_gateways(folder: Path, key: str, entry: str, what: str) -> None:
+    for name in ("admin", "run", "keys", "hooks"):
+        (folder / name).mkdir()
+    make_audit_keys(folder / "keys")
+    (folder / "hooks" / "team.json").write_text('{"hooks": {}}')
+    text = f"""
+[gateway]
+admin_socket = "{folder}/admin/admin.sock"
+[audit]
+file = "audit.jsonl"
+sign_key = "keys/audit-sign.key"
+[[use]]
+file = "hooks/team.json"
+[servers.git]
+command = ["mcp-server-git"]
+sandbox = {{ {key} = ["{entry}"] }}
+"""
+    assert what in refusal(folder, text, {"RUNTIME_DIRECTORY": f"{folder}/run"})
+
+
+def test_a_sandbox_may_read_files_with_rules(folder: Path) -> None:
+    (folder / "hooks").mkdir()
+    (folder / "hooks" / "team.json").write_text('{"hooks": {}}')
+    use = '[[use]]\nfile = "hooks/team.json"\n'
+    config = load(folder, f'{use}[servers.git]\ncommand = ["mcp-server-git"]\nsandbox = {{ read = ["hooks"] }}\n')
+    assert config.servers["git"].sandbox is not None

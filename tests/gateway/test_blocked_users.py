@@ -130,6 +130,17 @@ async def test_gateways_with_one_folder_learn_from_the_file_and_keep_what_they_k
     assert other.blocks(ANNA)
 
 
+async def test_gateways_with_one_folder_that_block_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "users.json"
+    here, there = blocked_users(path), blocked_users(path)
+    await here.decide("bob", True, "olga")
+    await there.decide("carol", True, "olga")  # it has not looked at the file since
+    assert {one.user for one in there.blocked} == {"bob", "carol"}
+    path.write_text(json.dumps({"v": 1, "users": [{"user": "x", "blocked": True, "at": 1.0, "by": "y"}]}))  # a race
+    await there.look()
+    assert {one.user for one in blocked_users(path).blocked} == {"bob", "carol", "x"}
+
+
 @pytest.mark.parametrize("keys", [(), (KEY,)], ids=["plain", "sealed"])
 async def test_gateways_with_one_store_block_and_allow_together(keys: tuple[SealKey, ...]) -> None:
     store = Memory()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -244,6 +246,69 @@ def test_an_audit_that_was_removed_as_a_whole_is_told_at_the_next_start(audit: S
     audit.write(1)
     audit.seal()
     assert "checkpoint 2, after 10 lines, was not in it" in only(audit.check().problems)
+
+
+def test_an_audit_that_was_cut_under_a_running_writer_is_told_although_its_copy_was_cut_too(audit: SignedAudit) -> None:
+    cut = audit.lines()[:6]
+    signed = read(cut[-1])
+    assert signed is not None
+    audit.put(cut)
+    audit.copy.write_bytes(signed.text)
+    for _ in range(3):
+        audit.write(2)
+        audit.seal()
+    assert "checkpoint 2, which was signed after 10 lines, is not in it" in only(audit.reports)
+    assert audit.is_chained()
+    assert "checkpoint 2, after 10 lines, was not in it" in only(audit.check().problems)
+
+
+def test_what_another_process_has_signed_over_a_cut_is_told_by_the_one_that_ran_before(audit: SignedAudit) -> None:
+    cut = audit.lines()[:6]
+    signed = read(cut[-1])
+    assert signed is not None
+    audit.put(cut)
+    audit.copy.write_bytes(signed.text)
+    running = audit.sealer
+    audit.start()
+    for _ in range(2):
+        audit.write(2)
+        audit.seal()
+    audit.write(1)
+    assert running.seal() == ""
+    assert "checkpoint 2, after 10 lines, was not in it" in only(audit.check().problems)
+
+
+def test_a_full_disk_does_not_make_a_cut_forgotten_nor_keeps_what_was_not_written(
+    audit: SignedAudit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object, **_options: object) -> bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    audit.kill()
+    audit.put(audit.lines()[:8])
+    audit.start()
+    audit.write(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(audit.sealer._file, "_write", full)
+        assert "No space left" in audit.sealer.seal()
+    assert audit.sealer.newest is None
+    audit.seal()
+    assert "checkpoint 2, after 10 lines, was not in it" in only(audit.check().problems)
+    audit.write(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(audit.sealer._file, "_write", full)
+        assert "No space left" in audit.sealer.seal()
+    audit.seal()
+    assert len(audit.check().problems) == 1
+
+
+def test_an_audit_that_is_moved_away_with_its_copy_is_no_cut(audit: SignedAudit) -> None:
+    for path in (audit.file, audit.copy):
+        path.rename(path.with_name(f"old-{path.name}"))
+    audit.write(2)
+    audit.seal()
+    assert "a new log of checkpoints begins" in only(audit.reports)
+    assert audit.check().problems == []
 
 
 def test_a_copy_of_a_store_is_compared_at_the_start(audit: SignedAudit) -> None:
