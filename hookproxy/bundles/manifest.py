@@ -123,6 +123,8 @@ def _parsed(text: bytes) -> Manifest:
         raise Refused(f"{MANIFEST} names no {POLICY}")
     if own := [name for name in manifest.files if is_of_signer(name) or name.startswith("keys/")]:
         raise Refused(f"{MANIFEST} names {own[0]}, which is not a file of the policy")
+    if compiled := [name for name in manifest.files if "__pycache__" in name.split("/")]:
+        raise Refused(f"{MANIFEST} names {compiled[0]}, which Python writes where the policy is used: leave it out")
     return manifest
 
 

@@ -29,6 +29,10 @@ _SECONDS: Final = 60.0  # for each command of git: a bundle has some kilobytes
 _FILE_BLOCKS: Final = 4 * archive.MOST_BYTES // 512
 """The most that git may write into one file, in blocks as `ulimit -f` counts them: objects, or what it prints."""
 
+_MEMORY_KIB: Final = 512 * 1024
+"""The most memory of a process of git, as `ulimit -v` counts it: git reads some objects whole, and one of gigabytes may
+take a few kilobytes on its way here. Some systems (macOS) have no such limit."""
+
 _SHOWN: Final = 500  # bytes of what git says when it fails; the first line says why
 _NO_BRANCH: Final = "there is no such branch"  # it says nothing then
 _PLAIN: Final = {"100644": False, "100755": True}
@@ -46,6 +50,7 @@ _OPTIONS: Final = (
     "gc.auto=0",
     "maintenance.auto=false",
     "protocol.version=2",
+    "pack.threads=1",  # each of them reserves memory
     "core.bigFileThreshold=1m",
 )
 
@@ -134,7 +139,8 @@ class _Git:
         """What git prints. Raises NotFetched, OSError."""
         options = [*_OPTIONS, "protocol.allow=never", f"protocol.{self._protocol}.allow=always"]
         argv = ["git", *(word for option in options for word in ("-c", option)), *words]
-        script = f'ulimit -f {_FILE_BLOCKS}; exec "$@" >.printed 2>.failed'
+        limits = f"ulimit -v {_MEMORY_KIB} 2>/dev/null; ulimit -f {_FILE_BLOCKS}"
+        script = f'{limits}; exec "$@" >.printed 2>.failed'
         ended = output_of(["/bin/sh", "-c", script, "sh", *argv], stdin, self._folder, self._env, _SECONDS, self._check)
         if ended is None:
             raise NotFetched(f"git {words[0]} has taken more than {_SECONDS:g} s")

@@ -121,7 +121,10 @@ def in_force(policy: PolicySource, reading: Reading, candidate: str = "") -> InF
             if current is None or current.ring != policy.ring:
                 return _missing(policy, "no policy was fetched yet")
             folder = store.path_of(current.digest)
-        return _read(policy, folder, reading)
+        found = _read(policy, folder, reading)
+        if candidate and found.bundle is None:  # whatever holds without a policy: this one is not to be taken
+            raise ConfigError(folder, found.closed or " ".join(found.notes), "repair it, and publish the policy anew")
+        return found
     except FileNotFoundError:
         return _missing(policy, "the policy that was taken last is not there any more")
     except OSError as error:

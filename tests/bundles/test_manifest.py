@@ -125,6 +125,10 @@ def test_a_bundle_of_another_ring_is_refused() -> None:
         ({"files": {"../a": {"sha256": "0" * 64, "size": 1}}}, "leads out"),
         ({"files": {"policy.toml": {"sha256": "0" * 63, "size": 1}}}, "sha256"),
         ({"files": {"a": {"sha256": "0" * 64, "size": 1}}}, r"names no policy\.toml"),
+        (
+            {"files": {name: {"sha256": "0" * 64, "size": 1} for name in ("policy.toml", "a/__pycache__/b")}},
+            "leave it out",
+        ),
         ({"extra": 1}, "extra"),
     ],
 )

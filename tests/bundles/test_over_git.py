@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,18 @@ def test_a_tree_that_grows_without_end_is_not_listed(repository: Path, monkeypat
     git(repository, "update-ref", "refs/heads/bomb", bomb)
     with pytest.raises(NotFetched, match="git ls-tree has failed"):
         fetched(repository, branch="bomb")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no limit of memory elsewhere")
+def test_an_object_that_unpacks_to_much_memory_is_refused(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(over_git, "_MEMORY_KIB", 64 * 1024)
+    message = repository.parent / "message"
+    message.write_bytes(b"x" * 80_000_000)  # 80 kB on its way
+    bomb = git(repository, "commit-tree", "-F", str(message), "HEAD^{tree}")
+    git(repository, "update-ref", "refs/heads/bomb", bomb)
+    with pytest.raises(NotFetched, match="git fetch has failed: "):
+        fetched(repository, branch="bomb")
+    assert fetched(repository).files
 
 
 def test_attributes_change_nothing_and_nothing_of_the_repository_runs(repository: Path, tmp_path: Path) -> None:

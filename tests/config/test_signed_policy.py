@@ -208,6 +208,17 @@ def test_a_policy_that_was_changed_on_the_disk_is_none(
     assert why in machine.load().closed
 
 
+@pytest.mark.parametrize("on_missing", ['"deny"', '"allow"'])
+def test_a_policy_that_is_tried_and_could_not_be_in_force_does_not_work(machine: Machine, on_missing: str) -> None:
+    folder = machine.take(bundle(KEY, 3))
+    folder.chmod(0o755)
+    (folder / "policy.toml").chmod(0o644)
+    (folder / "policy.toml").write_text("# nothing\n")
+    machine.load(on_missing=on_missing)
+    with pytest.raises(ConfigError, match=r"policy\.toml is not the file that"):
+        load_gateway("gateway.toml", {}, str(machine.folder), str(folder))
+
+
 def test_a_policy_that_others_can_change_stops_the_start(machine: Machine) -> None:
     folder = machine.take(bundle(KEY, 3))
     (folder / "policy.toml").chmod(0o666)
