@@ -84,6 +84,41 @@ EXAMPLES: Final = {
         "source <(hookproxy completion bash)",
         "hookproxy completion fish > ~/.config/fish/completions/hookproxy.fish",
     ),
+    "policy": ("hookproxy policy status", "hookproxy policy update --quiet"),
+    "policy status": ("hookproxy policy status", "hookproxy policy status --config /etc/hookproxy/gateway.toml"),
+    "policy update": ("hookproxy policy update", "hookproxy policy update --quiet"),
+    "policy rollback": (
+        "hookproxy policy rollback",
+        "hookproxy policy rollback --config /etc/hookproxy/gateway.toml",
+    ),
+    "policy resume": ("hookproxy policy resume", "hookproxy policy resume --config /etc/hookproxy/gateway.toml"),
+    "policy sign": (
+        "hookproxy policy sign policy --key signing-key",
+        "hookproxy policy sign policy --key signing-key --ring canary --days 7",
+    ),
+    "policy pack": (
+        "hookproxy policy pack policy --key signing-key --output stable.tar.gz",
+        "hookproxy policy pack policy --output stable.tar.gz",
+    ),
+    "policy keys": (
+        "hookproxy policy keys policy --key old-key new-key.pub",
+        "hookproxy policy keys policy --key signing-key signing-key.pub second-key.pub",
+    ),
+    "policy verify": (
+        "hookproxy policy verify stable.tar.gz --keys signing-key.pub",
+        "hookproxy policy verify policy --keys signing-key.pub --ring canary",
+    ),
+    "sessions": ("hookproxy sessions", "hookproxy sessions --user anna --server git --json"),
+    "sessions end": ("hookproxy sessions end 7f3a", "hookproxy sessions end --user anna"),
+    "users": ("hookproxy users", "hookproxy users --socket /run/hookproxy/mcp-admin.sock"),
+    "users block": (
+        "hookproxy users block anna",
+        "hookproxy users block anna --socket /run/hookproxy/mcp-admin.sock",
+    ),
+    "users allow": (
+        "hookproxy users allow anna",
+        "hookproxy users allow anna --socket /run/hookproxy/mcp-admin.sock",
+    ),
 }
 """Two command lines for each verb; each is one that the verb's parser accepts."""
 

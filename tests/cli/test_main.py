@@ -122,7 +122,11 @@ def test_the_installed_command_is_the_module() -> None:
         (["audit", "x", "--decision", ""], "argument --decision: is empty", "usage: hookproxy audit"),
         (["audit", "x", "--tool", ""], "argument --tool: is empty", "usage: hookproxy audit"),
         (["audit", "x", "--session", ""], "argument --session: is empty", "usage: hookproxy audit"),
-        (["audit", "verify", "x", "--head", ""], "argument --head: is empty", "usage: hookproxy audit verify"),
+        (
+            ["audit", "verify", "x", "--head", ""],
+            "argument --head/--expect-head: is empty",
+            "usage: hookproxy audit verify",
+        ),
         (["--", "npx"], "'--' is before the verb", "come after the verb"),
     ],
 )

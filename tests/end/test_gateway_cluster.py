@@ -266,7 +266,7 @@ def test_without_its_store_limits_and_approvals_fail_closed_and_the_rest_goes_on
             ):
                 assert "is kept in a store that several gateways share, which cannot be reached now" in refused.text
             assert cluster.call("unmetered", port=gateway.port).ran
-            assert gateway.log[length:].count("cannot be reached") == 1, gateway.log
+            assert gateway.log[length:].count("cannot be reached") <= 1 <= gateway.log.count("cannot be reached")
         assert cluster.call_in(cluster.open_session(), "unmetered").ran
         assert cluster.executed("metered_away") == metered
     finally:
