@@ -56,9 +56,9 @@ class Prepared(Struct, frozen=True):
 def prepared(task: Task, wanted: str) -> Iterator[Prepared]:
     """The command, ready to be started within the context. Raises UserError."""
     tools = mechanism(wanted)
-    ready = _for_landlock(task, tools) if isinstance(tools, Landlock) else _for_bubblewrap(task, tools)
-    with ready as one:
-        yield one
+    way = _for_landlock(task, tools) if isinstance(tools, Landlock) else _for_bubblewrap(task, tools)
+    with way as ready:
+        yield ready
 
 
 @cache
