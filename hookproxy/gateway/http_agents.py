@@ -361,11 +361,7 @@ class HttpAgents:
             self.refusals.rejected(sender, barred.reason)
             self._refuse(barred, request, sender, responder)
         elif request.target in _PAGES:
-            from . import landing
-
-            html = landing.wants_html(_header(request, b"accept"))
-            address = self._servers.address
-            responder.respond(200, *landing.respond(self._gateway.config, address, sender, html=html))
+            responder.respond(200, *self._servers.page_for(sender, _header(request, b"accept")))
         elif is_looked_at or not self.long.takes(request, sender, responder):
             begun = perf_counter()
             self._handle_of(sender, request, responder)

@@ -16,6 +16,7 @@ from msgspec import structs
 
 from hookproxy.gateway import landing
 from hookproxy.model.principal import Principal
+from hookproxy.transports.http.responder import Headers
 from tests.gateway.test_http_agents import Rig
 
 pytestmark = pytest.mark.anyio
@@ -148,6 +149,22 @@ async def test_the_page_is_that_of_the_policy_in_force_and_of_the_groups_of_the_
         assert json.loads((await ask(rig, "/servers"))[2])["servers"] == []
         rig.token = rig.new_token("trainees")
         assert [one["name"] for one in json.loads((await ask(rig, "/servers"))[2])["servers"]] == ["s"]
+
+
+async def test_who_asks_again_and_again_costs_one_page(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bool] = []
+
+    def respond(*arguments: Any, html: bool) -> tuple[Headers, bytes]:  # noqa: ANN401  # as they come
+        made.append(html)
+        return original(*arguments, html=html)
+
+    original = landing.respond
+    monkeypatch.setattr(landing, "respond", respond)
+    bodies = {(await ask(rig, path))[2] for path in ("/servers", "/", "/servers")}
+    assert (len(bodies), made) == (1, [False])
+    for _ in range(2):
+        await ask(rig, "/servers", "Accept: text/html")
+    assert made == [False, True]
 
 
 async def test_a_user_without_servers_is_told_so(tmp_path: Path) -> None:
