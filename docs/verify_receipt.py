@@ -87,6 +87,7 @@ def ssh_blob(public):
 def public_keys(text):
     """The public keys in a file, by the names that ssh-keygen -l shows."""
     keys = []
+    text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))  # one that was taken out
     for found in re.findall(r"-----BEGIN PUBLIC KEY-----([^-]+)-----END PUBLIC KEY-----", text):
         der = base64.b64decode("".join(found.split()), validate=True)
         if len(der) == 44 and der.startswith(bytes.fromhex("302a300506032b6570032100")):

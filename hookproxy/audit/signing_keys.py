@@ -82,6 +82,8 @@ def read_public_keys(path: str) -> Mapping[str, bytes]:
 def _public_keys(data: bytes) -> Iterator[bytes]:
     if b"PRIVATE KEY" in data:
         return
+    # a key in a comment is one that somebody has taken out
+    data = b"\n".join(line for line in data.splitlines() if not line.lstrip().startswith(b"#"))
     for found in _PEM.finditer(data):
         der = _decoded(found[1])
         if der.startswith(_DER_BEGIN) and len(der) == len(_DER_BEGIN) + _KEY_BYTES:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -26,6 +28,8 @@ from .manifest import (
     Manifest,
     is_of_signer,
 )
+
+_PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
 def files_of(folder: str) -> tuple[dict[str, bytes], frozenset[str]]:
@@ -45,6 +49,9 @@ def files_of(folder: str) -> tuple[dict[str, bytes], frozenset[str]]:
             raise UserError(f"{folder}: {problem}", "rename it") from None
         except OSError as error:
             raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
+        if _PRIVATE_KEY.match(files[name]):
+            hint = "move it elsewhere: everybody who can fetch the policy would have it"
+            raise ConfigError(path, "is a private key", hint)
         if state.st_mode & stat.S_IXUSR:
             executable.add(name)
     return files, frozenset(executable)

@@ -198,13 +198,19 @@ def _update(options: Namespace) -> int:
 def _as_owner(folder: str) -> str:
     """As root, become the account that fetches a gateway's policy: among its files root could be led elsewhere.
 
-    Returns the name of who has started this. Raises UserError.
+    Returns the name of who has started this. Raises UserError; also if a third account could choose the folder, and so
+    as whom this goes on.
     """
     import pwd
+
+    from ..trust.managed_files import Ownership, resolved
 
     started_by = _name_of(os.getuid())
     try:
         owner = os.stat(folder).st_uid
+        if os.geteuid() == 0:
+            with resolved(folder, Ownership(frozenset({0, owner}), _name_of(owner), "signed policies", True)):
+                pass
     except OSError as error:
         hint = "the gateway makes it when it starts"
         raise ConfigError(folder, f"cannot be used: {error.strerror}", hint) from None

@@ -143,6 +143,12 @@ def test_public_keys_are_read_in_both_forms_several_in_one_file(tmp_path: Path) 
     assert read_public_keys(str(path)) == {name_of(key): key for key in (PUBLIC, other.public_bytes_raw())}
 
 
+def test_a_key_in_a_comment_does_not_count(tmp_path: Path) -> None:
+    lines = [ssh_line(KEY.public_key().public_bytes_raw()), ssh_line(bytes(32))]
+    (tmp_path / "keys").write_text(f"# signers\n{lines[0]}\n #{lines[1]} until 2026\n")
+    assert list(read_public_keys(str(tmp_path / "keys")).values()) == [KEY.public_key().public_bytes_raw()]
+
+
 @pytest.mark.parametrize("text", [b"", b"ssh-ed25519 AAAA\n", b"ssh-ed25519 ?\n", b"ssh-rsa AAAAB3NzaC1yc2E=\n"])
 def test_a_file_without_a_public_key_is_told(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "keys"

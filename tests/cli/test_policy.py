@@ -12,6 +12,7 @@ import pytest
 from hookproxy.bundles import archive, manifest
 from hookproxy.cli.main import main
 from hookproxy.signing.keys import parse_public
+from tests.support.managed_folder import NOBODY, ROOT_ONLY
 
 
 @pytest.fixture
@@ -96,6 +97,13 @@ def test_a_link_is_refused_and_named(folder: Path, policy: Verb) -> None:
     (folder / "acme" / "guards" / "link").unlink()
     (folder / "acme" / "more").symlink_to("/etc")
     assert "acme/more: is not a plain file" in pack(policy, status=2)
+
+
+def test_a_private_key_in_the_folder_is_not_published(folder: Path, policy: Verb) -> None:
+    os.rename("release", "acme/release")
+    printed = policy("pack", "acme", "--key", "acme/release", "-o", "b.tar.gz", status=2)
+    assert "acme/release: is a private key" in printed
+    assert not (folder / "b.tar.gz").exists()
 
 
 def test_what_is_missing_is_named_with_a_hint(folder: Path, policy: Verb) -> None:
@@ -209,3 +217,20 @@ def test_a_file_without_a_policy_is_named(folder: Path, policy: Verb) -> None:
 def test_a_folder_that_nobody_has_made_is_named(gateway: Path, policy: Verb) -> None:
     os.rename("kept", "away")
     assert "the gateway makes it when it starts" in policy("status", "--config", "gateway.toml", status=2)
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("owner", [0, NOBODY])
+def test_root_acts_as_nobody_whom_the_account_of_the_gateway_chooses(gateway: Path, policy: Verb, owner: int) -> None:
+    victims = gateway / "victims"
+    (victims / "bundles" / "work").mkdir(parents=True)
+    os.chown(victims, owner, owner)
+    (gateway / "var").mkdir()
+    (gateway / "var" / "kept").symlink_to(victims)
+    for path in ("var", "var/kept"):
+        os.chown(path, 4242, 4242, follow_symlinks=False)
+    text = (gateway / "gateway.toml").read_text()
+    (gateway / "gateway.toml").write_text(text.replace('folder = "kept"', 'folder = "var/kept"'))
+    assert "belongs to user 4242" in policy("update", "--config", "gateway.toml", status=2)
+    assert os.listdir(victims) == ["bundles"]
+    assert os.listdir(victims / "bundles") == ["work"]

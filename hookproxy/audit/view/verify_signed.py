@@ -183,7 +183,8 @@ class _Check:
         if before is None and checkpoint.number == 1:
             leaves = leaves[-checkpoint.lines :] if checkpoint.lines else ()  # it begins the log: older lines are not
         elif before is None and len(leaves) < checkpoint.lines and self._has_earlier:
-            return  # its first lines are in a file that was removed as too old
+            yield from _rest_problems(segment)
+            return
         elif before is None or (before.log, before.number + 1) != (checkpoint.log, checkpoint.number):
             yield "it is not the next one after the checkpoint before it: lines between them were removed or replaced"
             return
@@ -218,6 +219,15 @@ class _Check:
         """It belongs to files that were removed as too old."""
         first = min((number for log, number in self.seen if log == checkpoint.log), default=0)
         return self._has_earlier and checkpoint.number < first
+
+
+def _rest_problems(segment: Segment) -> Iterator[str]:
+    """Why the lines before a checkpoint are not the last ones of those that were signed: older ones were removed.
+
+    All of them hang on the last one, by the chain.
+    """
+    if segment.leaves and segment.head != segment.signed.checkpoint.head:
+        yield f"the {counted(len(segment.leaves), 'line')} before it are not those that were signed"
 
 
 def _lost(checkpoint: Checkpoint) -> str:

@@ -7,10 +7,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hookproxy.audit.checkpoints import read
+from hookproxy.audit.hash_chain import line_hash
 from hookproxy.audit.signing_keys import name_of
 from tests.support.signed_audit import KEY, KEYS, SignedAudit, forged, rechained
 
@@ -336,6 +338,22 @@ def test_rotated_files_are_signed_across_their_ends(tmp_path: Path) -> None:
     lines = (tmp_path / "audit.jsonl.1").read_bytes().splitlines()
     (tmp_path / "audit.jsonl.1").write_bytes(b"".join(line + b"\n" for line in lines[:-3]))
     assert audit.check().problems
+
+
+def test_other_lines_in_the_place_of_those_whose_beginning_was_removed_as_too_old_are_found(audit: SignedAudit) -> None:
+    line = audit.lines()[-1]  # the last checkpoint, number 2 of 5 lines
+    made = [
+        b'{"previous":"%b","continues":"audit.jsonl.7","v":1,"call":"x"}' % (b"0" * 64),
+        b'{"v":1,"call":"y"}',
+        line,
+    ]
+    for number in (1, 2):
+        members = msgspec.json.decode(made[number], type=dict[str, msgspec.Raw])
+        members["previous"] = msgspec.Raw(msgspec.json.encode(line_hash(made[number - 1])))
+        made[number] = msgspec.json.encode(members)
+    audit.put(made)
+    assert audit.is_chained()
+    assert "the 2 lines before it are not those that were signed" in only(audit.check().problems)
 
 
 def test_the_oldest_files_may_be_removed_and_no_others(tmp_path: Path) -> None:
