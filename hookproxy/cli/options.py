@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, _AppendAction
+from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace, _AppendAction
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NoReturn
@@ -140,3 +140,33 @@ _COMMON: Final[Mapping[str, Callable[[Parser], object]]] = {
         "--json", action="store_true", help="print one JSON document, for programs"
     ),
 }
+
+
+def add_sandbox_options(parser: ArgumentParser) -> None:
+    """Add the options for a server in a sandbox."""
+    group = parser.add_argument_group("a sandbox for the server")
+    group.add_argument(
+        "--sandbox",
+        action="store_true",
+        help="the server reaches only programs, its own files, the working folder and what is named here",
+    )
+    for name, what in (("read", "a folder or file that it may read"), ("write", "one that it may write, too")):
+        group.add_argument(f"--sandbox-{name}", metavar="PATH", action="append", default=[], help=what)
+    group.add_argument(
+        "--sandbox-env", metavar="NAME", action="append", default=[], help="a variable of the environment that it gets"
+    )
+    group.add_argument(
+        "--sandbox-network", choices=("all", "none"), default="all", help="none: it reaches no network (default: all)"
+    )
+
+
+def sandbox_words(options: Namespace) -> tuple[str, ...]:
+    """The words that say the same on another command line. Raises UserError for options of no sandbox."""
+    words: list[str] = []
+    for name in ("read", "write", "env"):
+        words += (word for value in getattr(options, f"sandbox_{name}") for word in (f"--sandbox-{name}", value))
+    if options.sandbox_network != "all":
+        words += ("--sandbox-network", options.sandbox_network)
+    if words and not options.sandbox:
+        raise UserError(f"{words[0]} is for a server in a sandbox", f"add --sandbox: --sandbox {' '.join(words)}")
+    return ("--sandbox", *words) if options.sandbox else ()

@@ -37,13 +37,26 @@ def main(arguments: "Sequence[str]") -> int:
     if not command or any(word.partition("=")[0] in _URL_OPTIONS for word in option_words):
         return _without_server_process(option_words, command)
     agent_in, agent_out = move_agent_pipes()
-    server = process.start_server(command, _end_server_on_signal)
+    confined = any(word.startswith("--sandbox") for word in option_words)
+    server = (
+        _start_confined(option_words, command) if confined else process.start_server(command, _end_server_on_signal)
+    )
     try:  # from here on, the server starts up while we import modules and read the configuration
         process.widen_pipe(server.from_server, _PIPE_BYTES)
-        return _run(_parse(option_words), command, (agent_in, agent_out), _process_opener(server))
+        return _run(_parse(option_words), command, (agent_in, agent_out), _process_opener(server, confined))
     except BaseException:
         _discard_server(server)
         raise
+
+
+def _start_confined(option_words: "Sequence[str]", command: "Sequence[str]") -> process.Server:
+    """Start the server in its sandbox. Raises UserError."""
+    from . import run_sandbox
+    from .options import sandbox_words
+
+    options = _parse(option_words)
+    sandbox_words(options)  # it may refuse them
+    return run_sandbox.start(options, list(command), _end_server_on_signal)
 
 
 _FORM = "hookproxy run [OPTION...] -- COMMAND [ARG...]"
@@ -137,7 +150,7 @@ def _kill_server(server: int) -> None:
         pass
 
 
-def _process_opener(server: process.Server) -> "OpenServer":
+def _process_opener(server: process.Server, leads_group: bool) -> "OpenServer":
     """A function that opens the channel to a server that we have started."""
 
     def open_server(
@@ -146,7 +159,7 @@ def _process_opener(server: process.Server) -> "OpenServer":
         from ..session.server_end import ServerProcess
         from ..transports.pipe import open_channel
 
-        return open_channel(server.from_server, server.to_server), ServerProcess(server)
+        return open_channel(server.from_server, server.to_server), ServerProcess(server, leads_group=leads_group)
 
     return open_server
 
@@ -309,7 +322,7 @@ def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":
 
 def build_parser() -> "Parser":
     """The parser of the options before the two dashes."""
-    from .options import HOOK_OPTIONS, Parser  # argparse, which the server does not wait for
+    from .options import HOOK_OPTIONS, Parser, add_sandbox_options  # argparse, which the server does not wait for
 
     parser = Parser(
         "run",
@@ -326,6 +339,7 @@ def build_parser() -> "Parser":
     parser.add_argument(
         "--verbose", action="store_true", help="write a line on standard error for each call that hooks or rules judge"
     )
+    add_sandbox_options(parser)
     remote = parser.add_argument_group("a server at an address, instead of COMMAND")
     remote.add_argument("--url", help="the address of the server (Streamable HTTP, or else HTTP+SSE)")
     remote.add_argument(

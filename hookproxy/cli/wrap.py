@@ -40,7 +40,7 @@ from ..wrapping.written import Written
 from . import findings
 from .common import load_named, show, tell, working_directory
 from .layout import new_page
-from .options import HOOK_OPTIONS, Parser
+from .options import HOOK_OPTIONS, Parser, add_sandbox_options, sandbox_words
 
 _GATEWAY_FORM: Final = "write https://HOST[:PORT]"
 _MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     # raises if wrapped servers would not start
     loaded = load_named(options, cwd)
     findings.stop_if_strict(loaded, False, os.environ)
-    run_options = wrap_options(options, loaded, cwd, options.fail_closed)
+    run_options = wrap_options(options, loaded, cwd, options.fail_closed, sandbox_words(options))
     program = own_program()
     found = named_files(options)
     shared = shared_files(found)
@@ -87,6 +87,8 @@ def _wrap_for_gateway(options: Namespace) -> int:
     if options.config or options.hooks or options.project or options.replace_mcp_remote or options.fail_closed:
         hint = "leave out --config, --hooks, --project, --fail-closed and --replace-mcp-remote"
         raise UserError("behind a gateway, its own configuration says which hooks run", hint)
+    if options.sandbox:
+        raise UserError("behind a gateway, its own configuration says what servers reach", "leave out --sandbox")
     gateway = _gateway(options.gateway, options.from_caller)
     program = own_program()
     found = named_files(options)
@@ -167,6 +169,7 @@ def build_parser() -> Parser:
     add_target_options(parser)
     add_mcp_remote_option(parser)
     parser.add_common(*HOOK_OPTIONS, "--fail-closed")
+    add_sandbox_options(parser)
     parser.add_argument(
         "--gateway",
         metavar="SOCKET|URL",
@@ -321,7 +324,9 @@ def plan_wrap(
     )
 
 
-def wrap_options(options: Namespace, loaded: Loaded, cwd: str, fails_closed: bool) -> RunOptions:
+def wrap_options(
+    options: Namespace, loaded: Loaded, cwd: str, fails_closed: bool, sandbox: Sequence[str] = ()
+) -> RunOptions:
     """The options of the wrapped servers. Paths are absolute: an agent may start servers in any folder."""
     return RunOptions(
         config=None if options.config is None else _absolute(options.config, cwd),
@@ -329,6 +334,7 @@ def wrap_options(options: Namespace, loaded: Loaded, cwd: str, fails_closed: boo
         others=(
             *(("--project", _absolute(options.project, cwd)) if options.project else ()),
             *((FAIL_CLOSED,) if fails_closed else ()),
+            *sandbox,
         ),
         fallback=loaded.path or None,
     )

@@ -25,6 +25,11 @@ DEFAULT_SOCKET: Final = "/run/hookproxy/mcp.sock"
 """Where agents look for the gateway on its own machine: in the folder that systemd makes for a service of this name."""
 
 
+def admin_socket_beside(agents: str) -> str:
+    """The administration socket that belongs to a socket for agents, by default."""
+    return f"{agents.removesuffix('.sock')}-admin.sock"
+
+
 class UserRules(Table, frozen=True):
     """Permission rules for some people only. They count like those for all: deny beats ask, and ask beats allow."""
 

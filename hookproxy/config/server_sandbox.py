@@ -24,7 +24,7 @@ from ..sandbox.table import Sandbox
 from ..trust.scripts import files_of_hook
 from ..trust.sources import state_folder
 from .errors import line_of
-from .gateway_models import DEFAULT_SOCKET, SandboxTable
+from .gateway_models import DEFAULT_SOCKET, SandboxTable, admin_socket_beside
 from .load import MANAGED_FOLDER, Loaded
 
 if TYPE_CHECKING:
@@ -218,7 +218,9 @@ def _of_gateway(gateway: GatewayTable) -> Iterator[tuple[str, str]]:
     """What the table `[gateway]` names, each with its path."""
     for address in gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]:
         if address.startswith(_UNIX):
-            yield "a socket of the gateway", address.removeprefix(_UNIX)
+            agents = address.removeprefix(_UNIX)
+            yield "a socket of the gateway", agents
+            yield "the administration socket", admin_socket_beside(agents)
     if gateway.admin_socket:
         yield "the administration socket", gateway.admin_socket
     for key in gateway.seal_keys:

@@ -8,25 +8,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache, partial
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from ..config.server_sandbox import binds_cwd
 from ..model.errors import UserError
 from ..processes import service
-from ..processes.confined import Confinement, Starter, landlock_abi, start_once
-from ..sandbox.available import Landlock, find_sandbox
-from ..sandbox.bubblewrap import TEMPORARY, Tools, arguments
+from ..sandbox.available import Landlock
+from ..sandbox.bubblewrap import TEMPORARY
 from ..sandbox.folders import SYSTEM, is_within
 from ..sandbox.installation import find_installation
-from ..sandbox.landlock import HANDLED, OLDEST_ABI, SCOPES, without
-from ..sandbox.landlock import rights as layout_rights
-from ..sandbox.limits import limited
-from ..sandbox.places import close_all, open_all, open_rules, own_folder, rule
-from ..sandbox.system_calls import namespaced
+from ..sandbox.places import own_folder
+from ..sandbox.prepare import Task, mechanism, prepared
 from ..sandbox.table import Layout, Sandbox
 from ..trust.sources import state_folder
 
@@ -34,22 +26,6 @@ if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig, GatewayServer
     from ..processes.process import Server
     from ..processes.service import Account
-
-
-@cache
-def mechanism(wanted: str) -> Tools | Landlock:
-    """What confines servers. It is looked for once. Raises UserError that says why there is none."""
-    return find_sandbox(wanted)
-
-
-@cache
-def _starter() -> Starter:
-    """The thread that starts bubblewrap. What that keeps apart by names is kept apart by rules, too, where there are.
-
-    A process that dies with its parent dies with the thread that has started it, so there is one for all.
-    """
-    scopes = SCOPES if landlock_abi() >= OLDEST_ABI else 0
-    return Starter(Confinement(scoped=scopes, filter=namespaced(os.uname().machine), drops_capabilities=False))
 
 
 def check(config: GatewayConfig) -> None:
@@ -98,22 +74,9 @@ def start(server: GatewayServer, user: str, account: Account, values: Mapping[st
         raise UserError(start_of_text + problem.message.removeprefix(start_of_text), problem.hint) from None
 
 
-class _Plan(Struct, frozen=True):
-    """What is to be started confined, and where."""
-
-    server: GatewayServer
-    sandbox: Sandbox
-    account: Account
-    layout: Layout
-    command: tuple[str, ...]
-    env: Mapping[str, str]
-    stderr: int
-
-
 def _start_confined(
     server: GatewayServer, sandbox: Sandbox, user: str, account: Account, values: Mapping[str, str], stderr: int
 ) -> Server:
-    tools = mechanism(server.mechanism)
     home = _home(server, user, account)
     passed = {name: os.environ[name] for name in sandbox.env if name in os.environ}
     env = {**passed, **service.environment(account, {"HOME": home, **values})}
@@ -125,54 +88,11 @@ def _start_confined(
         {path: os.path.isdir(path) for path in _hidden(server, installed.paths) if os.path.exists(path)},
         installed.links,
     )
-    plan = _Plan(server, sandbox, account, layout, installed.command, env, stderr)
-    return _start_by_landlock(plan, tools) if isinstance(tools, Landlock) else _start_by_bubblewrap(plan, tools)
-
-
-def _start_by_bubblewrap(plan: _Plan, tools: Tools) -> Server:
-    account, layout = plan.account, plan.layout
-    # Another account opens what it sees by itself: through a link it would reach nothing that it may not read anyway.
-    descriptors = {} if service.is_other(account) else open_all((*layout.readable, *layout.writable))
-    try:
-        for path, real in tools.system_files.items():
-            if os.path.isfile(real):
-                descriptors[path] = os.open(real, os.O_RDONLY | os.O_CLOEXEC)
-        if account.uid == 0:
-            tools = replace(tools, read_only_proc=True)
-        words = arguments(tools, layout, plan.sandbox, descriptors, plan.command)
-        inherited = tuple(descriptors.values())
-        return service.start(words, plan.env, "/", account, plan.stderr, inherited, _starter().start)
-    finally:
-        close_all(descriptors.values())
-
-
-def _start_by_landlock(plan: _Plan, landlock: Landlock) -> Server:
-    layout, env = plan.layout, dict(plan.env)
-    if layout.cwd == TEMPORARY:
-        problem = "there is no folder in which it could work, and Landlock gives it no /tmp of its own"
-        raise UserError(problem, "its administrator must name one that it may write: cwd")
-    if env["HOME"] == TEMPORARY:
-        env["HOME"] = layout.cwd
-    temporary = os.path.join(env["HOME"], ".tmp")
-    with suppress(OSError):  # what it may not write is said by what it writes
-        os.makedirs(temporary, 0o700, exist_ok=True)
-    env.setdefault("TMPDIR", temporary)
-    hidden = plan.server.surroundings.protected
-    own = set(layout.writable)
-    rights = layout_rights(layout)
-    descriptors = {} if service.is_other(plan.account) else open_all({*layout.readable, *own})
-    shown = {path: allowed for path, allowed in rights.items() if path not in descriptors}
-    rules = [rule(descriptor, rights[path]) for path, descriptor in descriptors.items()]
-    try:
-        rules += open_rules(without(shown, hidden))
-        confinement = Confinement(HANDLED, SCOPES, rules, landlock.filters[plan.sandbox.network])
-        words = limited(plan.sandbox, plan.command)
-        starts = partial(start_once, confinement)
-        return service.start(words, env, layout.cwd, plan.account, plan.stderr, (), starts)
-    except OSError as error:
-        raise UserError(f"its sandbox cannot be made: {error.strerror}", "the gateway's log may say more") from None
-    finally:
-        close_all(descriptor for descriptor, _ in rules)
+    protected = server.surroundings.protected
+    is_other = service.is_other(account)
+    task = Task(sandbox, layout, installed.command, env, protected, account.uid, is_other)
+    with prepared(task, server.mechanism) as ready:
+        return service.start(ready.command, ready.env, ready.cwd, account, stderr, ready.inherited, ready.start)
 
 
 def _home(server: GatewayServer, user: str, account: Account) -> str:

@@ -16,6 +16,7 @@ from ..authorization.token_file import read_tokens
 from ..checks import commands
 from ..checks.people import unknown_people
 from ..checks.report import ConfiguredHook
+from ..jsonrpc.known_secrets import PART
 from ..model.errors import ConfigError, UserError
 from ..network.address import parse
 from ..processes import service
@@ -177,9 +178,13 @@ def _why_no_program(program: str, path: str, cwd: str) -> str:
 
 def _of_credential(key: str, name: str, path: str) -> Iterator[str]:
     try:
-        read_secrets({name: path})
+        (secret,) = read_secrets({name: path}).values()
     except UserError as problem:
         yield f"{key}: {problem.message} ({repair(path)})"
+        return
+    if len(secret) < PART:
+        effect = "so it stays in the audit, the log and errors, if the server repeats it"
+        yield f"{key}: {path} has fewer than {PART} characters, {effect} (make a longer one)"
 
 
 def _of_certificates(key: str, name: str, path: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from ..config.gateway import about_key, check_folder
-from ..config.gateway_models import DEFAULT_SOCKET
+from ..config.gateway_models import DEFAULT_SOCKET, admin_socket_beside
 from ..live.registry import prepare_folder
 from ..model.errors import ConfigError, UserError
 from ..processes import service
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
 
 _UNIX: Final = "unix:"
-_SUFFIX: Final = ".sock"
-_ADMIN: Final = "-admin.sock"  # in place of the suffix of the agents' socket
 _OWN_FOLDER: Final = "admin"  # in the state folder
 _LONGEST_PATH: Final = 103 if sys.platform == "darwin" else 107  # bytes: sun_path of sys/un.h without its zero byte
 
@@ -100,11 +98,11 @@ def listen_at_all(config: GatewayConfig) -> Iterator[socket.socket]:
 def admin_path(agents: Sequence[str], environ: Mapping[str, str], state_folder: str) -> str:
     """Where the administration socket is by default; `agents` are the paths of those for agents. Empty: nowhere."""
     if agents:
-        return f"{agents[0].removesuffix(_SUFFIX)}{_ADMIN}"
+        return admin_socket_beside(agents[0])
     folder = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]  # systemd's, for RuntimeDirectory=
     if not os.path.isabs(folder):
         folder = os.path.join(state_folder, _OWN_FOLDER) if state_folder else ""
-    return os.path.join(folder, f"{os.path.basename(DEFAULT_SOCKET).removesuffix(_SUFFIX)}{_ADMIN}") if folder else ""
+    return admin_socket_beside(os.path.join(folder, os.path.basename(DEFAULT_SOCKET))) if folder else ""
 
 
 def listen_for_administrators(

@@ -19,12 +19,21 @@ import struct
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Final
+from functools import cache, partial
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
-Start = Callable[[], "subprocess.Popen[bytes]"]
+Started = TypeVar("Started")
+
+
+class Starts(Protocol):
+    """Calls a function that starts a process."""
+
+    def __call__(self, start: Callable[[], Started], /) -> Started:
+        """Return what the function returns."""
+        ...
+
 
 _NONE: Final = subprocess.DEVNULL
 _CREATE_RULESET: Final = 444  # the numbers of these three system calls are the same on all machines
@@ -62,19 +71,24 @@ def landlock_abi() -> int:
         return 0
 
 
-def start_once(confinement: Confinement, start: Start) -> subprocess.Popen[bytes]:
+def start_once(confinement: Confinement, start: Callable[[], Started], /) -> Started:
     """Start a process from a thread of its own. Raises what `start` raises, and OSError."""
-    results: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException] = queue.SimpleQueue()
+    results: queue.SimpleQueue[Started] = queue.SimpleQueue()
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
             _confine(confinement)
             results.put(start())
-        except BaseException as error:
-            results.put(error)
+        except BaseException as error:  # it is raised where the start was asked for
+            errors.append(error)
 
-    threading.Thread(target=run, name="starts a server", daemon=True).start()
-    return _result(results.get())
+    thread = threading.Thread(target=run, name="starts a server", daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results.get()
 
 
 def status_of(confinement: Confinement, command: Sequence[str], env: Mapping[str, str], seconds: float) -> int:
@@ -96,38 +110,29 @@ class Starter:
     def __init__(self, confinement: Confinement) -> None:
         """Raises OSError if it cannot be confined."""
         self._confinement = confinement
-        self._starts: queue.SimpleQueue[Start] = queue.SimpleQueue()
-        self._results: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="starts servers", daemon=True).start()
-        if (error := self._results.get()) is not None:
-            _result(error)
+        if (error := self._done.get()) is not None:
+            raise error
 
-    def start(self, start: Start) -> subprocess.Popen[bytes]:
+    def start(self, start: Callable[[], Started], /) -> Started:
         """Start a process. Raises what `start` raises. Only one thread may call this."""
-        self._starts.put(start)
-        result = self._results.get()
-        assert result is not None
-        return _result(result)
+        results: list[Started] = []
+        self._work.put(lambda: results.append(start()))
+        if (error := self._done.get()) is not None:
+            raise error
+        return results[0]
 
     def _run(self) -> None:
-        try:
-            _confine(self._confinement)
-        except BaseException as error:
-            self._results.put(error)
-            return
-        self._results.put(None)
+        work: Callable[[], object] = partial(_confine, self._confinement)
         while True:
-            start = self._starts.get()
             try:
-                self._results.put(start())
-            except BaseException as error:
-                self._results.put(error)
-
-
-def _result(result: subprocess.Popen[bytes] | BaseException) -> subprocess.Popen[bytes]:
-    if isinstance(result, BaseException):
-        raise result
-    return result
+                work()
+                self._done.put(None)
+            except BaseException as error:  # it is raised where the work was asked for
+                self._done.put(error)
+            work = self._work.get()
 
 
 def _confine(confinement: Confinement) -> None:

@@ -15,8 +15,10 @@ from . import guardian, platforms
 TYPE_CHECKING = False  # `typing` itself takes 9 ms to import
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Final
+
+    from .confined import Starts
 else:
     import _signal as signal  # `signal` makes enumerations of it, which takes 1 ms
 
@@ -47,10 +49,16 @@ class Server:
         self.from_server = from_server
 
 
-def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _pid: None) -> Server:
+def start_server(
+    argv: Sequence[str],
+    started: Callable[[int], None] = lambda _pid: None,
+    *,
+    confined: tuple[Mapping[str, str], Starts] | None = None,
+) -> Server:
     """Start the server as the agent would: our environment, folder, process group and standard error.
 
-    `started` is called with its process id before any termination signal is handled.
+    `started` is called with its process id before any termination signal is handled. `confined` is for a server in a
+    sandbox: its environment, and what calls the function that starts it; it has a session of its own then.
     Raises UserError with the exit status that a shell would give.
     """
     if not argv[0]:
@@ -63,7 +71,7 @@ def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _p
     from_server, stdout = os.pipe()
     try:
         pid = _spawn_with_signals_blocked(
-            tuple(argv), ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)), started
+            tuple(argv), ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)), started, confined
         )
     except (OSError, ValueError) as error:
         close_all((stdin, to_server, from_server, stdout))
@@ -76,11 +84,22 @@ def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _p
 
 
 def _spawn_with_signals_blocked(
-    argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]], started: Callable[[int], None]
+    argv: tuple[str, ...],
+    actions: Sequence[tuple[int, int, int]],
+    started: Callable[[int], None],
+    confined: tuple[Mapping[str, str], Starts] | None,
 ) -> int:
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINATION_SIGNALS)
     try:
-        pid = _spawn_server(argv, actions, mask)
+        if confined is None:
+            pid = _spawn_server(argv, actions, mask)
+        else:
+            env, starts = confined
+            pid = starts(
+                lambda: os.posix_spawn(
+                    argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=RESET_SIGNALS, setsigmask=mask
+                )
+            )
         started(pid)
         return pid
     finally:

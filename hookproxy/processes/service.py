@@ -11,7 +11,7 @@ import pwd
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ..model.errors import UserError
 from . import guardian
-from .confined import Start
+from .confined import Starts
 from .platforms import SYSTEM_PATH, UTF_8
 from .process import Server, close_all, find_program, prepare_for_children, why_not_started, widen_pipe
 
@@ -124,7 +124,7 @@ def start(  # noqa: PLR0913  # what a process is made of
     account: Account,
     stderr: int,
     inherited: Sequence[int] = (),
-    start_process: Callable[[Start], subprocess.Popen[bytes]] = lambda start: start(),
+    start_process: Starts | None = None,
 ) -> Server:
     """Start the server. Its standard error goes to the descriptor `stderr`, and it inherits those of `inherited`.
 
@@ -147,8 +147,9 @@ def start(  # noqa: PLR0913  # what a process is made of
         widen_pipe(from_server, _PIPE_BYTES)
     try:
         guardian.prepare_for_hook()
-        process = start_process(
-            lambda: subprocess.Popen(
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
                 list(argv),
                 executable=os.path.join(cwd, program),
                 env=dict(env),
@@ -162,7 +163,8 @@ def start(  # noqa: PLR0913  # what a process is made of
                 extra_groups=account.groups if other else None,
                 pass_fds=inherited,
             )
-        )
+
+        process = start() if start_process is None else start_process(start)
     except (OSError, ValueError) as error:
         os.close(to_server)
         os.close(from_server)

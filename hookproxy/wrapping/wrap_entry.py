@@ -32,9 +32,12 @@ RUN: Final = "run"
 CONNECT: Final = "connect"
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*t?")
-_OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--project", "--name", "--audit", "--url", "--header", "--ca")
+_OPTIONS_WITH_VALUE: Final = (
+    *("--config", "--hooks", "--project", "--name", "--audit", "--url", "--header", "--ca"),
+    *("--sandbox-read", "--sandbox-write", "--sandbox-env", "--sandbox-network"),
+)
 FAIL_CLOSED: Final = "--fail-closed"
-_FLAGS: Final = ("--strict", "--verbose", "--allow-http", FAIL_CLOSED)
+_FLAGS: Final = ("--strict", "--verbose", "--allow-http", "--sandbox", FAIL_CLOSED)
 _REMOTE_OPTIONS: Final = ("--url", "--header", "--allow-http")
 """Options that `wrap` writes for a server at an address."""
 

@@ -605,6 +605,19 @@ sandbox = {{ {key} = ["{entry}"] }}
     assert what in refusal(folder, text, {"RUNTIME_DIRECTORY": f"{folder}/run"})
 
 
+@pytest.mark.parametrize("key", ["read", "write"])
+def test_no_sandbox_shows_the_administration_socket_beside_that_of_agents(folder: Path, key: str) -> None:
+    (folder / "run").mkdir()
+    text = f"""
+[gateway]
+listen = ["unix:{folder}/run/mcp.sock"]
+[servers.git]
+command = ["mcp-server-git"]
+sandbox = {{ {key} = ["run/mcp-admin.sock"] }}
+"""
+    assert "is the administration socket" in refusal(folder, text)
+
+
 def test_a_sandbox_may_read_files_with_rules(folder: Path) -> None:
     (folder / "hooks").mkdir()
     (folder / "hooks" / "team.json").write_text('{"hooks": {}}')

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from hookproxy.processes.confined import landlock_abi
 from hookproxy.sandbox.available import find_sandbox
 from hookproxy.sandbox.landlock import OLDEST_ABI
 from tests.end.sandbox_tries import COMMANDS, HARMLESS, TRIES
-from tests.support.gateway_process import GatewayProcess
+from tests.support.gateway_process import HOOKPROXY, GatewayProcess
 
 pytestmark = pytest.mark.slow
 
@@ -228,3 +229,49 @@ def test_each_server_has_a_folder_of_its_own_that_stays(box: Box) -> None:
     other = Session(box.gateway, "other")
     assert "No such file" in other.call("shell", "cat note")
     other.close()
+
+
+def run_with(folder: Path, *options: str) -> list[dict[str, Any]]:
+    """What a server answers under `run --sandbox` that is asked for its files and variables."""
+    shutil.copy(PROBE, folder / "probe.py")
+    call = {"name": "shell", "arguments": {"text": "echo $KEPT $LOST; cat ~/../private; cat /etc/shadow; touch made"}}
+    messages = [{"method": "initialize", "params": {}}, {"method": "tools/call", "params": call}]
+    lines = [json.dumps({"jsonrpc": "2.0", "id": number, **message}) for number, message in enumerate(messages)]
+    command = [HOOKPROXY, "run", *options, "--", sys.executable, "-S", "-E", "probe.py"]
+    home = folder.parent / "home"
+    home.mkdir(exist_ok=True)
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "KEPT": "kept", "LOST": "lost"}
+    ended = subprocess.run(
+        command, cwd=folder, env=env, input="\n".join([*lines, ""]), capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 0, ended.stderr
+    return [json.loads(line) for line in ended.stdout.splitlines()]
+
+
+def test_run_offers_the_same_sandbox(kind: str, tmp_path: Path) -> None:
+    assert kind
+    (folder := tmp_path / "project").mkdir()
+    answers = run_with(folder, "--sandbox", "--sandbox-network", "none", "--sandbox-env", "KEPT")
+    text = answers[1]["result"]["content"][0]["text"]
+    assert text.startswith("kept\n")
+    assert "lost" not in text
+    assert "root:" not in text
+    assert (folder / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--sandbox-read", "/srv"], "--sandbox-read is for a server in a sandbox"),
+        (["--sandbox", "--sandbox-write", "~"], "hookproxy's own files are in"),
+        (["--sandbox"], "would show the server the whole of"),
+    ],
+)
+def test_run_refuses_a_sandbox_that_shows_too_much(tmp_path: Path, options: list[str], problem: str) -> None:
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    folder = tmp_path if options == ["--sandbox"] else tmp_path / "project"
+    folder.mkdir(exist_ok=True)
+    command = [HOOKPROXY, "run", *options, "--", "cat"]
+    ended = subprocess.run(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert problem in ended.stderr

@@ -49,6 +49,16 @@ def test_what_cannot_start_or_be_read_is_named_once_with_its_key(tmp_path: Path,
     assert problem.startswith(f"{tmp_path}/gateway.toml: {said}")
 
 
+def test_a_credential_that_is_too_short_to_be_removed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter7\n")
+    (tmp_path / "secret").chmod(0o600)
+    config = config_of(tmp_path, '[servers.a]\ncommand = ["cat"]\ncredentials = { TOKEN = "file:secret" }\n')
+    (problem,) = start_problems(config)
+    assert "servers.a.credentials.TOKEN" in problem
+    assert "has fewer than 8 characters" in problem
+    assert "hunter7" not in problem
+
+
 def test_what_is_there_is_not_mentioned(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("0123456789")
     (tmp_path / "secret").chmod(0o640)

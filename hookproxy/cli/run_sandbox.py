@@ -1,0 +1,82 @@
+"""`hookproxy run --sandbox`: starts the server in a sandbox, as a gateway does. Imported only for that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from ..config.load import MANAGED_FOLDER
+from ..live.registry import folder_of_runs
+from ..model.errors import EXIT_NOT_FOUND, UserError
+from ..processes import process
+from ..sandbox.bubblewrap import TEMPORARY
+from ..sandbox.folders import SYSTEM, is_common, overlaps, within_any
+from ..sandbox.installation import Surroundings, find_installation
+from ..sandbox.places import own_folder
+from ..sandbox.prepare import Task, prepared
+from ..sandbox.table import Layout, Sandbox
+from ..trust.sources import state_folder
+from .common import working_directory
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ..processes.process import Server
+
+_PASSES: Final = ("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "NO_COLOR")
+"""Variables that no secret is in; those whose names begin with LC_ pass, too."""
+
+
+def start(options: argparse.Namespace, command: list[str], started: Callable[[int], None]) -> Server:
+    """Start the server. `started` is called as by `start_server`. Raises UserError."""
+    cwd, home = os.path.realpath(working_directory()), os.path.realpath(os.path.expanduser("~"))
+    protected = sorted(set(map(os.path.realpath, _own_files())))
+    read = tuple(os.path.realpath(os.path.expanduser(path)) for path in options.sandbox_read)
+    write = tuple(os.path.realpath(os.path.expanduser(path)) for path in options.sandbox_write)
+    own = TEMPORARY
+    with suppress(OSError):
+        own = own_folder(state_folder(os.environ, home), "run", cwd)
+    writable = [*write, *([own] if own != TEMPORARY else []), *_working_folder(cwd, home)]
+    _check((*read, *write, *_working_folder(cwd, home)), protected)
+    env = {name: value for name, value in os.environ.items() if name in _PASSES or name.startswith("LC_")}
+    env |= {name: os.environ[name] for name in options.sandbox_env if name in os.environ} | {"HOME": own}
+    try:
+        installed = find_installation(command, env.get("PATH"), cwd, Surroundings((home,), protected, write))
+    except UserError as problem:
+        raise UserError(f"cannot start the server: {problem.message}", problem.hint, EXIT_NOT_FOUND) from None
+    layout = Layout(cwd, (*installed.paths, *read), tuple(writable), {}, installed.links)
+    sandbox = Sandbox(read, write, options.sandbox_network == "all")
+    task = Task(sandbox, layout, installed.command, env, protected, os.geteuid())
+    with prepared(task, "auto") as ready:
+        for descriptor in ready.inherited:
+            os.set_inheritable(descriptor, True)
+        return process.start_server(ready.command, started, confined=(ready.env, ready.start))
+
+
+def _own_files() -> Iterator[str]:
+    """What is hookproxy's own: whoever can write it is rid of its hooks."""
+    home = os.path.expanduser("~")
+    state = state_folder(os.environ, home)
+    yield MANAGED_FOLDER
+    yield os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "hookproxy")
+    yield from (folder for folder in (state, folder_of_runs(os.environ, state)) if folder)
+
+
+def _working_folder(cwd: str, home: str) -> Iterator[str]:
+    """The working folder, if the server may write it. Raises UserError if it would show too much."""
+    if cwd in ("/", TEMPORARY) or within_any(cwd, SYSTEM):
+        return
+    if is_common(cwd, [home]):
+        problem = f"--sandbox would show the server the whole of {cwd}, the working folder"
+        raise UserError(problem, "start it in the folder of a project")
+    yield cwd
+
+
+def _check(paths: tuple[str, ...], protected: list[str]) -> None:
+    for path in paths:
+        for own in protected:
+            if overlaps(path, own):
+                problem = f"the sandbox of the server would contain {path}, and hookproxy's own files are in {own}"
+                raise UserError(problem, "name another folder")
