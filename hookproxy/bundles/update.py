@@ -247,8 +247,7 @@ def roll_back(policy: PolicySource, version: int | None, by: str, try_bundle: Tr
         older = _older(state, state.current, policy.ring, version)
         highest = state.highest.get(policy.ring, (state.current.version, ""))[0]
         _try_kept(policy, store, older, try_bundle)
-        store.write(replace(state, current=older, pinned=Pin(highest, by, time.time())))
-        store.record("rolled back", older, by)
+        _put(store, replace(state, current=older, pinned=Pin(highest, by, time.time())), "rolled back", older, by)
         return state.current, older
 
 
@@ -275,9 +274,18 @@ def resume(policy: PolicySource, by: str, try_bundle: Try) -> Taken | None:
             raise UserError(f"no version of {policy.ring} is there", "hookproxy policy update fetches it")
         newest = max(of_ring, key=lambda taken: taken.version)
         _try_kept(policy, store, newest, try_bundle)
-        store.write(replace(state, current=newest, pinned=None))
-        store.record("resumed", newest, by)
+        _put(store, replace(state, current=newest, pinned=None), "resumed", newest, by)
         return newest
+
+
+def _put(store: Store, state: State, what: str, taken: Taken, by: str) -> None:
+    """Put what an administrator wants into force, once it is in the history. Raises UserError: nothing has changed."""
+    try:
+        store.record(what, taken, by)
+        store.write(state)
+    except OSError as error:
+        path = error.filename or store.folder
+        raise ConfigError(path, f"cannot be written: {error.strerror}", file_hint(path, error)) from None
 
 
 def _try_kept(policy: PolicySource, store: Store, taken: Taken, try_bundle: Try) -> None:

@@ -205,6 +205,25 @@ async def test_rollback_is_the_administrators_act_and_stays_until_a_newer_versio
     ]
 
 
+async def test_what_cannot_be_put_into_the_history_does_not_happen(publisher: Publisher) -> None:
+    for version in (1, 2):
+        await publisher.take(bundle(KEY, version))
+    history = Path(publisher.store.folder, "history.jsonl")
+    history.rename(history.with_name("away"))
+    history.mkdir()
+    with pytest.raises(UserError, match=r"history\.jsonl: cannot be written: Is a directory"):
+        roll_back(publisher.policy, None, "anna", publisher.try_bundle)
+    assert publisher.version == 2
+    history.rmdir()
+    roll_back(publisher.policy, None, "anna", publisher.try_bundle)
+    assert publisher.version == 1
+    history.unlink()
+    history.mkdir()
+    with pytest.raises(UserError, match="cannot be written"):
+        resume(publisher.policy, "anna", publisher.try_bundle)
+    assert publisher.version == 1
+
+
 async def test_rollback_does_not_open_the_way_for_an_older_version_of_the_source(publisher: Publisher) -> None:
     for version in (1, 2, 3):
         await publisher.take(bundle(KEY, version))
