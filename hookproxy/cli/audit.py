@@ -268,7 +268,7 @@ def _verify(arguments: Sequence[str]) -> int:
         if head_missing:
             show("head: not found: lines were removed from the end, or the whole file was rewritten\n")
         if signed is not None:
-            show("".join(f"{screen.visible(line)}\n" for line in _signed_lines(signed)))
+            show("".join(f"{screen.visible(line)}\n" for line in _signed_lines(signed, path)))
     unchained = any(file.lines and not file.chained for file in checked) or not any(file.lines for file in checked)
     problems = head_missing or unchained or any(file.broken for file in checked)
     return EXIT_FINDINGS if problems or (signed is not None and signed.problems) else 0
@@ -333,13 +333,15 @@ def _copy_of_store(config: str, path: str) -> Copy:
     return Copy("the store", copy)
 
 
-def _signed_lines(signed: SignedCheck) -> Iterator[str]:
+def _signed_lines(signed: SignedCheck, path: str) -> Iterator[str]:
     yield from signed.problems
     if not signed.checkpoints:
         return
     by = f" by {', '.join(signed.keys)}"
     names = f"{counted(signed.checkpoints, 'checkpoint')}, the last one number {signed.number} of {signed.time}"
     yield f"signed{by}: {counted(signed.signed, 'line')}, {names}"
+    if os.path.realpath(signed.path) != os.path.realpath(path):
+        yield f"  it was written as {signed.host}:{signed.path}: is that the audit that you mean?"
     if not signed.verified:
         yield "  the signatures were not verified: --public-key FILE names the key"
     if signed.unsigned:

@@ -57,19 +57,30 @@ class PolicyUpdates:
         self._reported = ""
         self._counts = gateway.metrics.policy_updates = PolicyUpdateCounts()
         self._seen: object = None
+        self._asked = anyio.Event()
 
     async def keep_current(self) -> None:
         """Ask the source again and again, at once if nothing is in force. Returns when there is none any more."""
         self._seen = self._signature()
         self._note("policy in force at the start")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._keep_asking)
+            while (policy := self._gateway.config.source) is not None:
+                await self._follow()  # whatever the source does: it may take minutes to say nothing
+                with anyio.move_on_after(min(_LOOK_SECONDS, policy.refresh_seconds)):
+                    await self._asked.wait()
+                self._asked = anyio.Event()
+            tasks.cancel_scope.cancel()
+        self._gateway.metrics.policy_updates = None
+
+    async def _keep_asking(self) -> None:
         next_question = 0.0 if self._gateway.config.bundle is None else self._later()
         while (policy := self._gateway.config.source) is not None:
             if time.monotonic() >= next_question:
                 await self._ask(policy)
+                self._asked.set()
                 next_question = self._later()
-            await self._follow()
             await anyio.sleep(min(_LOOK_SECONDS, policy.refresh_seconds))
-        self._gateway.metrics.policy_updates = None
 
     def _later(self) -> float:
         policy = self._gateway.config.source

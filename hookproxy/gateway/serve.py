@@ -33,7 +33,7 @@ from .revocations import Revocations
 from .servers import Servers
 from .shared_approvals import SharedApprovals
 from .unix_connections import Reloaded, accept_connections
-from .unix_listeners import admin_mode
+from .unix_listeners import change_admin_mode
 from .user_watch import UserWatch
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ async def _reload(
         gateway.servers.look_at_sharing(config.servers, gateway.config.servers)
         gateway.change_policy(config)
         if admin is not None:
-            os.chmod(admin.getsockname(), admin_mode(config))
+            change_admin_mode(admin, config, report)
         gateway.metrics.reloads["ok"] += 1
     for text in says:
         report(text)

@@ -132,6 +132,15 @@ def listen_for_administrators(
         return None
 
 
+def change_admin_mode(admin: socket.socket, config: GatewayConfig, report: Callable[[str], None]) -> None:
+    """Let those connect to the administration socket who may have a role now. If its file is gone, it is reported."""
+    path = admin.getsockname()
+    try:
+        os.chmod(path, admin_mode(config))
+    except OSError as error:
+        report(f"nobody reaches the administration socket {path} before the next start: {error.strerror}")
+
+
 def admin_mode(config: GatewayConfig) -> int:
     """Who may connect to the administration socket: anybody may have a role, if there are roles."""
     roles = config.roles

@@ -71,6 +71,18 @@ def test_verify_finds_a_cut_end_and_says_so_in_json(audit: SignedAudit, capsys: 
     assert "lines are missing" in capsys.readouterr().out
 
 
+def test_an_audit_in_the_place_of_another_one_says_where_it_was_written(
+    audit: SignedAudit, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify(audit) == 0
+    assert "was written as" not in capsys.readouterr().out
+    other = audit.folder / "other.jsonl"
+    for end in ("", ".signed"):
+        other.with_name(f"other.jsonl{end}").write_bytes(audit.file.with_name(f"audit.jsonl{end}").read_bytes())
+    assert main(["verify", str(other), "--public-key", str(audit.public_key)]) == 0
+    assert f":{audit.file}: is that the audit that you mean?" in capsys.readouterr().out
+
+
 def test_a_head_that_is_there_shows_the_end_where_the_copy_is_missing(
     audit: SignedAudit, capsys: pytest.CaptureFixture[str]
 ) -> None:

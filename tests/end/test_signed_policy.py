@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -202,6 +204,23 @@ def test_a_gateway_whose_policy_expires_lets_nothing_pass_until_a_newer_one_come
     publish(box.repository, signed(version + 1, "third"))
     box.gateway.logged(f"with version {version + 1} of stable")
     assert "third" in box.call()
+
+
+def test_a_gateway_follows_its_administrator_while_the_source_says_nothing(box: Box) -> None:
+    box.start()
+    publish(box.repository, signed(2, "second"))
+    box.gateway.logged("with version 2 of stable")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(PATIENCE)
+        text = box.gateway.path.read_text()
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/x"
+        box.gateway.path.write_text(text.replace(f"git+file://{box.repository}", address))
+        box.gateway.process.send_signal(signal.SIGHUP)
+        connection, _ = silent.accept()
+        with connection:
+            assert "version 1 of stable is in force" in box.verb("rollback").stdout
+            box.gateway.logged("stays until a newer one than 2")
+            assert "first" in box.call()
 
 
 def test_a_gateway_that_never_had_a_policy_lets_nothing_pass_unless_told_so(box: Box) -> None:

@@ -23,6 +23,7 @@ from hookproxy.gateway.gateway import Gateway, NotAdmitted
 from hookproxy.gateway.log import GatewayLog
 from hookproxy.gateway.servers import Servers
 from hookproxy.gateway.unix_connections import Reloaded
+from hookproxy.gateway.unix_listeners import change_admin_mode
 from hookproxy.model.errors import UserError
 from hookproxy.model.principal import Principal
 from hookproxy.session.live_feed import Viewer
@@ -254,3 +255,15 @@ async def test_a_link_in_the_place_of_an_audit_file_is_not_followed(box: Box) ->
     (box.folder / "audit.jsonl").symlink_to(box.folder / "secret")
     with pytest.raises(UserError, match="cannot be opened"):
         await box.ask("audit")
+
+
+def test_a_reload_survives_that_somebody_has_removed_the_socket(tmp_path: Path) -> None:
+    (tmp_path / "gateway.toml").write_text('[roles]\noperator = ["olga"]\n[servers.s]\ncommand = ["cat"]\n')
+    config, path, told = load_gateway("gateway.toml", {}, str(tmp_path)), tmp_path / "admin.sock", list[str]()
+    with unix_socket.listen(str(path), 0o600, None) as listener:
+        change_admin_mode(listener, config, told.append)
+        assert (path.stat().st_mode & 0o777, told) == (0o666, [])
+        path.unlink()
+        change_admin_mode(listener, config, told.append)
+    assert len(told) == 1
+    assert str(path) in told[0]

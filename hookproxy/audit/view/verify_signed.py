@@ -44,6 +44,9 @@ class SignedCheck(msgspec.Struct):
     number: int = 0
     """Of the last checkpoint."""
     time: str = ""
+    host: str = ""
+    """Where the last one was written, and in `path` as what: it may be another audit with the same key."""
+    path: str = ""
     closed: bool = False
     """The last writer has ended in order, and nothing is after its last checkpoint."""
     killed: int = 0
@@ -159,6 +162,7 @@ class _Check:
         result.checkpoints += 1
         result.signed += min(checkpoint.lines, len(segment.leaves))
         result.number, result.time, result.closed = checkpoint.number, checkpoint.time, checkpoint.closed
+        result.host, result.path = checkpoint.host, checkpoint.path
         result.keys = tuple(dict.fromkeys((*result.keys, checkpoint.key)))
         self._closed[checkpoint.run] = checkpoint.closed
         others = (closed for run, closed in self._closed.items() if run != checkpoint.run)
