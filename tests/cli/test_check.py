@@ -517,7 +517,8 @@ def test_aliases_and_limits_are_shown_with_both_names(tmp_path: Path) -> None:
     ]
     (limit,) = settings["limits"]
     assert limit.pop("place").endswith("hookproxy.toml:6: limits[0]")
-    assert limit == {"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"}
+    everybody: dict[str, object] = {"users": [], "servers": [], "together": False, "size": 0}
+    assert limit == {"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"} | everybody
 
 
 def test_it_says_which_hooks_let_a_call_pass_if_they_fail_and_how_to_change_that(tmp_path: Path) -> None:

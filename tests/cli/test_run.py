@@ -198,7 +198,7 @@ def test_a_file_of_which_every_hook_is_dropped_stops_the_start(tmp_path: Path, t
         ("on_ask = ask", "1: not TOML: invalid value\nhint: put strings in quotes"),
         (
             "[[use]]\nfile = 'gone.json'",
-            " FOLDER/gone.json: there is no such file\nhint: FOLDER/own.toml: use[0] names it",
+            " FOLDER/gone.json: there is no such file\nhint: FOLDER/own.toml:1: use[0] names it",
         ),
     ],
 )

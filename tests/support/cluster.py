@@ -151,6 +151,8 @@ tokens = "{folder}/tokens"
 seal_keys = ["{folder}/seal.key"]
 public_url = "http://127.0.0.1:{self.port}"
 {extra}
+[gateway.per_user]
+sessions = 256  # tests leave theirs open
 [gateway.store]
 url = "{self.store.url}"
 [servers.tools]
