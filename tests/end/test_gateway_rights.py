@@ -169,8 +169,9 @@ async def test_other_groups_reach_open_sessions_without_a_reload(box: Box, scene
         with anyio.fail_after(10):
             while lena.state.runs:  # noqa: ASYNC110  # as above
                 await anyio.sleep(0.02)
+            while not any("has no role" in text for text in reports):  # noqa: ASYNC110  # it connects again
+                await anyio.sleep(0.02)
         tasks.cancel_scope.cancel()
-    assert any("may not see the console" in text or "has no role" in text for text in reports)
     box.set_groups(interns="anna")
     await asks_until(agent, "forbidden", is_refused=True)
 
