@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.jsonrpc import redact
-from hookproxy.jsonrpc.redact import MARK, Redaction
+from hookproxy.jsonrpc import known_secrets, redact
+from hookproxy.jsonrpc.known_secrets import MARK
+from hookproxy.jsonrpc.redact import Redaction
 
 
 def secrets(*patterns: str, keys: tuple[str, ...] = ()) -> Redaction:
@@ -65,7 +66,7 @@ def test_a_value_that_cannot_be_read_is_removed() -> None:
 
 
 def test_a_text_too_long_to_be_searched_is_removed() -> None:
-    text = "y" * (redact.MAX_SEARCHED + 1)
+    text = "y" * (known_secrets.MAX_SEARCHED + 1)
     assert secrets("x").text(text) == "[redacted: 65537 characters, too many to be searched]"
     assert secrets("x").text(text[1:]) == text[1:]
     assert secrets(keys=("x",)).text(text) == text, "names are not searched for in it"
