@@ -47,7 +47,7 @@ class Session:
         self.router = Router(lambda tool: tool == "danger")
         assert isinstance(self.router.from_agent(HELD + b"\n"), StartCall)
         assert self.router.from_agent(OTHER + b"\n") is PASS
-        self.client = Client(self, 10_000, 20.0)
+        self.client = Client(self, 100_000, 20.0)  # each event fits: a longer one ends its call
         self.connection = Connection(self, loop)
         self.connection.connection_made(Socket())
         self.client.send_line(OTHER + b"\n")
