@@ -125,6 +125,7 @@ class _Search(Struct):
             folder = self._real_folder(os.path.dirname(path))
             path = os.path.join(folder, os.path.basename(path))
             root = root_of(folder, path)
+            self._check_protected(root)
             if not within_any(root, SYSTEM) and root not in self.installation.paths:
                 self.installation.paths.append(root)
             if not os.path.islink(path):
@@ -149,6 +150,12 @@ class _Search(Struct):
                     self.installation.links[at] = target
                 return self._real_folder(os.path.normpath(target + folder[len(at) :]))
         return real
+
+    def _check_protected(self, path: str) -> None:
+        """Raise UserError for a file that no server may see: a script could name it as its interpreter."""
+        if within_any(path, self.surroundings.protected) and not within_any(path, self.surroundings.writable):
+            problem = f"the server's program leads to {path}, which no server may see"
+            raise UserError(problem, "look at the program: its links and its first line name that file")
 
     def _check_link(self, link: str, target: str) -> None:
         for folder in self.surroundings.writable:

@@ -132,3 +132,16 @@ def test_each_user_has_a_folder_that_others_cannot_enter(tmp_path: Path) -> None
     assert {os.path.dirname(folder) for folder in folders} == {str(tmp_path / "servers" / "git")}
     assert all(os.stat(folder).st_mode & 0o077 == 0 for folder in folders)
     assert os.stat(tmp_path / "servers").st_mode & 0o077 == 0
+
+
+def test_the_first_line_of_a_script_shows_nothing_that_no_server_may_see(tmp_path: Path) -> None:
+    state, own = tmp_path / "state", tmp_path / "state" / "own"
+    own.mkdir(parents=True)
+    (state / "seal.key").write_text("secret")
+    script = own / "server.py"
+    script.write_text(f"#!{state}/seal.key\n")
+    around = Surroundings((), (str(state),), (str(own),))
+    with pytest.raises(UserError, match="no server may see"):
+        find_installation(("/bin/sh", str(script)), None, str(own), around)
+    script.write_text("exit 0\n")
+    assert find_installation(("/bin/sh", str(script)), None, str(own), around).paths == [str(script)]
