@@ -28,6 +28,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ..files.open_flags import READ_FILE
 from ..files.replace import replace_file
 from ..jsonrpc import raw_json
 from ..model.counts import counted
@@ -180,7 +181,7 @@ class Sealer:
             written = self._file.append_after(
                 _is_checkpoint, lambda segment: self._line_of(segment, signer, closed=closed), self._most_bytes()
             )
-            if written:  # what could not be written is no checkpoint, and the next one compares again
+            if written:  # what could not be written is not a checkpoint, and the next one compares again
                 self._compared, self.newest = True, self._made
             if self.newest is not None:
                 self._file.sync()
@@ -325,7 +326,7 @@ def _is_checkpoint(line: bytes) -> bool:
 
 def _read_copy(path: str) -> Sequence[Signed]:
     """The checkpoint in a file; nothing if it has none. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    fd = os.open(path, READ_FILE)
     try:
         signed = checkpoints.read(os.read(fd, checkpoints.LONGEST).rstrip(b"\n"))
     finally:

@@ -17,6 +17,7 @@ from typing import Final
 import anyio
 import msgspec
 
+from ..files.open_flags import READ_FILE
 from ..files.replace import replace_file
 from ..model.errors import ConfigError, UserError, file_hint
 from .stored_login import Secrets, StoredLogin
@@ -30,7 +31,6 @@ Signature = tuple[int, int, int, int]
 
 _LOCK_POLL: Final = 0.02  # seconds between two tries to take the lock: a renewal takes 50 to 500 ms
 _FOLDER_MODE: Final = 0o700
-_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAX_SIZE: Final = 1_000_000  # bytes of a login's file: far more than all tokens together may have
 _ENDING: Final = ".json"
@@ -172,7 +172,7 @@ class LoginStore:
 
     def _read_file(self, path: str) -> StoredLogin | None:
         try:
-            opened = os.open(path, _OPEN)
+            opened = os.open(path, READ_FILE)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:

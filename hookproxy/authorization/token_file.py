@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..files.open_flags import READ_FILE
 from ..files.replace import PRIVATE, replace_in_folder
 from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, file_hint, printable
@@ -55,7 +56,6 @@ _MAX_NOTE: Final = 200  # characters: it is one line of a list
 _MAX_DAYS: Final = 36_500  # a hundred years: more is a mistake
 _MAX_SIZE: Final = 16 * 1024 * 1024  # bytes: 100,000 tokens
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KEPT_MODE: Final = 0o640  # what stays of an existing file's mode: its group may be that of the gateway's account
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _SYNTAX: Final = "each line is: ID USER GROUPS CREATED EXPIRES sha256:DIGEST # NOTE"
@@ -311,7 +311,7 @@ def _unreadable_hint(path: str, error: OSError) -> str:
 def _read(path: str, folder: int, name: str) -> TokenFile | None:
     """The file in the open folder; None if there is none. Raises ConfigError."""
     try:
-        fd = os.open(name, _OPEN, dir_fd=folder)
+        fd = os.open(name, READ_FILE, dir_fd=folder)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -21,7 +21,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..files.folder_lock import lock_folder
-from ..files.replace import NEW_FILE, replace_file
+from ..files.open_flags import NEW_FILE
+from ..files.replace import replace_file, sync_folder
 from ..model.errors import ConfigError, UserError, file_hint
 from ..signing.keys import PublicKey
 from . import archive, manifest, names
@@ -164,7 +165,7 @@ class Store:
                 _remove(final)
             os.rename(new, final)
             os.chmod(final, _EXECUTABLE)
-            _sync_folder(os.path.dirname(final))
+            sync_folder(os.path.dirname(final))
         except BaseException:
             with suppress(OSError):
                 _remove(new)
@@ -255,17 +256,9 @@ def _write_all(folder: str, of: Manifest, files: Mapping[str, bytes]) -> None:
             os.fchmod(descriptor, _EXECUTABLE if file is not None and file.executable else _READABLE)
             os.fsync(descriptor)
     for here, _, _ in os.walk(folder, topdown=False):
-        _sync_folder(here)
+        sync_folder(here)
         os.chmod(here, _EXECUTABLE)
     os.chmod(folder, _FOLDER)  # a folder that is to be renamed must be writable on some systems
-
-
-def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _remove(folder: str) -> None:

@@ -50,6 +50,13 @@ def show_line(text: str) -> None:
     show(f"{visible(text, encoding)}\n")
 
 
+def show_table(rows: "Sequence[Sequence[str]]") -> None:
+    """Print rows with their cells below each other; the first row is the header."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        show_line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
 def tell(*texts: str, prefix: str = "hookproxy: ") -> None:
     """Write each text that is not empty to standard error, as a line that a terminal can show."""
     for text in filter(None, texts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace, _AppendAction
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NoReturn
 
@@ -46,6 +46,14 @@ class Parser(ArgumentParser):
     def wrong(self, message: str) -> UserError:
         """The error for a command line of another form."""
         return UserError(message, f"usage: {self.usage}")
+
+    def check_subverb(self, arguments: Sequence[str], subverbs: Iterable[str]) -> None:
+        """Raise UserError for a first word that is none of these subverbs; options may stand there."""
+        if arguments and not arguments[0].startswith("-") and arguments[0] not in subverbs:
+            from ..dialects.shared.hook_file import suggestion
+
+            hint = suggestion(arguments[0], subverbs) or f"usage: {self.usage}"
+            raise UserError(f"there is no `{self.prog} {arguments[0]}`", hint)
 
     def error(self, message: str) -> NoReturn:
         """Raise a UserError; for a misspelled option, its hint suggests the right one."""

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError, UserError, file_hint
 from .common import show, show_line, working_directory
 from .options import Parser
@@ -47,9 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     }
     if arguments and arguments[0] in subverbs:
         return subverbs[arguments[0]](subverb_parsers()[arguments[0]].parse_args(list(arguments[1:])))
-    if arguments and not arguments[0].startswith("-"):
-        hint = suggestion(arguments[0], subverbs) or f"usage: {build_parser().usage}"
-        raise UserError(f"there is no `hookproxy policy {arguments[0]}`", hint)
+    build_parser().check_subverb(arguments, subverbs)
     build_parser().parse_args(list(arguments))
     raise build_parser().wrong(f"{', '.join(list(subverbs)[:-1])} or verify must follow policy")
 
@@ -361,7 +358,7 @@ def _pack(options: Namespace) -> int:
     try:
         data = archive.write(files, executable)
     except ValueError as problem:
-        raise UserError(f"{options.folder}: {problem}", "leave out what is no part of the policy") from None
+        raise UserError(f"{options.folder}: {problem}", "leave out what is not part of the policy") from None
     try:
         replace_file(options.output, data, mode=0o644)
     except OSError as error:

@@ -14,7 +14,7 @@ from typing import Final
 from ..gateway.admin_messages import SHOWN_OF_ID, VERSION, OpenSession, Request
 from ..model.errors import printable
 from .administration import add_socket, ask
-from .common import show, show_line, tell
+from .common import show, show_line, show_table, tell
 from .options import Parser
 
 _HEADER: Final = ("id", "user", "server", "over", "since", "calls", "last")
@@ -45,10 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     now = time.time()
     names = {session.gateway for session in sessions}
     header = (*_HEADER, "gateway") if len(names) > 1 else _HEADER
-    rows = [header, *(_row(session, now)[: len(header)] for session in sessions)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        show_line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    show_table([header, *(_row(session, now)[: len(header)] for session in sessions)])
     return 0
 
 

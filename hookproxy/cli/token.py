@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ..authorization.token_file import REVOKED, TokenRecord, create_token, read_tokens, revoke_tokens, shown_time
-from ..dialects.shared.hook_file import suggestion
-from ..model.errors import UserError, printable
-from .common import show, show_line, tell
+from ..model.errors import printable
+from .common import show, show_line, show_table, tell
 from .options import Parser
 
 _HEADER: Final = ("id", "user", "groups", "created", "expires", "note")
@@ -27,9 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in subverbs:
         subverbs[arguments[0]](subverb_parsers()[arguments[0]].parse_args(list(arguments[1:])))
         return 0
-    if arguments and not arguments[0].startswith("-"):
-        hint = suggestion(arguments[0], subverbs) or f"usage: {build_parser().usage}"
-        raise UserError(f"there is no `hookproxy token {arguments[0]}`", hint)
+    build_parser().check_subverb(arguments, subverbs)
     build_parser().parse_args(list(arguments))
     raise build_parser().wrong("new, list or revoke must follow token")
 
@@ -82,9 +79,7 @@ def _list(options: Namespace) -> None:
     if not rows:
         tell(f"{options.file} has no tokens")
         return
-    widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
-    for row in (_HEADER, *rows):
-        show_line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    show_table((_HEADER, *rows))
 
 
 def _row(record: TokenRecord, now: float) -> tuple[str, ...]:

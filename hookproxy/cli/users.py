@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..authorization.token_file import shown_time
-from ..dialects.shared.hook_file import suggestion
 from ..gateway.admin_messages import VERSION, Act, Request
-from ..model.errors import UserError, printable
+from ..model.errors import printable
 from .administration import add_socket, ask
 from .common import show_line, tell
 from .options import Parser
@@ -24,9 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     """Do what the subverb says, or list who is blocked. Returns the exit status."""
     if arguments and (act := _ACTS.get(arguments[0])) is not None:
         return _change(act, subverb_parsers()[arguments[0]].parse_args(list(arguments[1:])))
-    if arguments and not arguments[0].startswith("-"):
-        hint = suggestion(arguments[0], _ACTS) or f"usage: {build_parser().usage}"
-        raise UserError(f"there is no `hookproxy users {arguments[0]}`", hint)
+    build_parser().check_subverb(arguments, _ACTS)
     options = build_parser().parse_args(list(arguments))
     users = ask(Request(VERSION, "users"), options.socket).users
     if not users:

@@ -346,7 +346,7 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
 
 
 def policy_for_runs(path: str, file_context: FileContext) -> PolicyContent:
-    """Read the policy.toml of a signed policy for a run, which is no server of a gateway. Raises ConfigError."""
+    """Read the policy.toml of a signed policy for a run, which is not a server of a gateway. Raises ConfigError."""
     from .gateway_models import PolicyFile
     from .parse import read_tables, validated
     from .policy_in_force import PolicyContent

@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from .open_flags import NEW_FILE
+
 PRIVATE: Final = 0o600
 """The mode of a file for its owner alone."""
-
-NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a file is opened that must not exist yet, under any kind of name."""
 
 _PREFIX: Final = ".hookproxy-"  # of new files: what a killed process leaves behind can be recognised
 
@@ -34,11 +33,16 @@ def replace_file(path: str, data: bytes, *, mode: int = PRIVATE, durable: bool =
     with written_beside(path, data, set_mode, durable=durable) as new:
         os.replace(new, path)
     if durable:
-        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(os.path.dirname(path) or ".")
+
+
+def sync_folder(folder: str) -> None:
+    """Wait until the names in the folder are on the disk. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def replace_in_folder(folder: int, name: str, data: bytes, set_access: Callable[[int], None] | None = None) -> None:

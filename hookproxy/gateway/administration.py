@@ -22,6 +22,7 @@ import anyio.to_thread
 
 from ..audit.checkpoints import SIGNED
 from ..audit.hash_chain import rotations
+from ..files.open_flags import READ_FILE
 from ..model.errors import UserError, describe_error
 from ..model.principal import GROUP_SIGN, Principal
 from ..processes import spawn
@@ -278,7 +279,7 @@ class Administration:
             for suffix in (*(f".{number}" for number in sorted(rotations(path))), "", SIGNED):
                 name = path + suffix
                 try:
-                    files.append(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
+                    files.append(os.open(name, READ_FILE))
                 except FileNotFoundError:
                     continue
                 except OSError as error:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _report_nothing(_text: str) -> None:
-    """What is no error is reported when the gateway runs."""
+    """What is not an error is reported when the gateway runs."""
 
 
 def _check_users(config: GatewayConfig) -> None:

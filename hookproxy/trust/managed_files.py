@@ -18,6 +18,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..files.open_flags import READ_FILE
 from ..model.errors import ConfigError, file_hint
 from ..processes.platforms import SYSTEM_PATH, UTF_8
 from .scripts import files_of_hook, program_path
@@ -33,7 +34,6 @@ _NO_HOME: Final = "/nonexistent"  # Debian's name for it; only root could create
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _MAX_LINKS: Final = 40  # on the way to a file, as in the kernel
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # does not wait for a pipe
 
 _SERVER_NAME: Final = re.compile(r"mcp__[^*.\[(]")  # not a pattern that matches any server
 
@@ -171,7 +171,7 @@ def read_owned(path: str, ownership: Ownership) -> FileSnapshot:
     """Read a file that nobody else can change. Raises OSError, ConfigError."""
     with resolved(path, ownership) as (folder, name):
         try:
-            opened = os.open(name, _FILE, dir_fd=folder)
+            opened = os.open(name, READ_FILE, dir_fd=folder)
         except PermissionError as error:
             if ownership is ROOT_ONLY:
                 raise _unreadable(path, error) from None

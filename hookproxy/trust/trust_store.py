@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct, convert
 
 from ..files.folder_lock import lock_folder
+from ..files.open_flags import READ_FILE
 from ..files.replace import replace_file
 from ..model.errors import ConfigError, UserError, file_hint
 
@@ -21,7 +22,6 @@ MAX_TEXT_LENGTH: Final = 128 * 1024
 """Characters. A longer text is not stored; texts are stored to show later what has changed, and guards are shorter."""
 
 _MAX_TOTAL_TEXT: Final = 8 * 1024 * 1024  # characters of all texts together: the store is read at each start
-_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class TrustEntry(Struct, frozen=True):
@@ -39,7 +39,7 @@ class TrustEntry(Struct, frozen=True):
 def read_store(path: str) -> dict[str, TrustEntry]:
     """The trusted files by path; empty if there is no store. Raises ConfigError for a store that others may write."""
     try:
-        opened = os.open(path, _OPEN)
+        opened = os.open(path, READ_FILE)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ..files.open_flags import READ_FILE
 from ..files.replace import written_beside
 from ..model.errors import ConfigError, UserError, file_hint
 
@@ -45,8 +46,7 @@ def read(path: str) -> Snapshot:
         raise ConfigError(repr(path), "is not a path: it contains a NUL character", "remove it")
     try:
         real = os.path.realpath(path)
-        # Without these flags, opening a pipe could wait for a writer, and a terminal could become our own.
-        fd = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        fd = os.open(real, READ_FILE)
         try:
             raw, stat_result = _content(path, fd)
         finally:
@@ -132,7 +132,7 @@ def _check_unchanged(folder_fd: int, name: str, snapshot: Snapshot) -> None:
     """Raise ConfigError if the file is not the one that was read."""
     error = ConfigError(snapshot.path, "has changed since it was read", "nothing was changed; try again")
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder_fd)
+        fd = os.open(name, READ_FILE, dir_fd=folder_fd)
     except OSError:
         raise error from None
     with open(fd, "rb") as file:

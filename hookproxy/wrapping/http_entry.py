@@ -23,8 +23,8 @@ from ..model.env_references import TOKEN_VARIABLE
 from .find_servers import Entry, Kind
 from .known_agents import HEADER_KEYS, REMOTE_KEYS, REMOTE_ONLY_KEYS, HttpForm
 from .remote_entry import NotTranslatable
-from .rewrite_entry import carried_over, changed_error, removals
-from .syntax_tree import Edit, Layout, Syntax, apply_edits
+from .rewrite_entry import changed_error, layout_of, removals, with_changes
+from .syntax_tree import Edit, Syntax, apply_edits
 from .toml_file import TOML
 from .yaml_file import YAML
 
@@ -64,7 +64,7 @@ def reaches_gateway(entry: Entry) -> str:
 
 def wrap(text: str, syntax: Syntax, entry: Entry, form: HttpForm, url: str) -> list[Edit]:
     """The edits that make the entry one of this address. Raises NotTranslatable if its layout allows none."""
-    layout = _layout(text, syntax, entry)
+    layout = layout_of(text, syntax, entry)
     keys = [key for key in (*REMOTE_KEYS, entry.shape.command) if entry.values.get(key)]
     replaced = layout.part(keys[-1]) if layout is not None and keys else None
     if layout is None or replaced is None or replaced.is_table:
@@ -112,13 +112,13 @@ def _pairs(syntax: Syntax, form: HttpForm, url: str) -> list[str]:
 
 def region(text: str, syntax: Syntax, entry: Entry) -> str:
     """The text of an entry, from its first key to its last value; empty: its layout is not understood."""
-    layout = _layout(text, syntax, entry)
+    layout = layout_of(text, syntax, entry)
     return "" if layout is None else text[layout.start : layout.end]
 
 
 def with_region(text: str, syntax: Syntax, entry: Entry, new: str) -> str:
     """The whole text with another one in the place of the entry's; the same if its layout is not understood."""
-    layout = _layout(text, syntax, entry)
+    layout = layout_of(text, syntax, entry)
     return text if layout is None else apply_edits(text, [Edit(layout.start, layout.end, new)])
 
 
@@ -130,20 +130,11 @@ def unwrap(  # noqa: PLR0913  # the entry in three texts
     What somebody changed since in keys that `wrap` left alone stays so. Raises ConfigError if something else would be
     lost, or the layout allows that no longer.
     """
-    present, layout = _layout(text, syntax, entry), _layout(restored, syntax, before)
+    present, layout = layout_of(text, syntax, entry), layout_of(restored, syntax, before)
     if present is None or layout is None:
         raise changed_error(path, text, entry, "its layout")
     keys = dict.fromkeys((*entry.values, *made.values))
     changed = [key for key in keys if entry.values.get(key) != made.values.get(key)]
     if lost := [key for key in changed if key in _OWN_KEYS]:
         raise changed_error(path, text, entry, f"its {', '.join(lost)}")
-    try:
-        edits = [carried_over(text, key, present, layout) for key in changed]
-        whole = apply_edits(restored[: layout.end], edits)
-    except ValueError:
-        raise changed_error(path, text, entry, f"its {', '.join(changed)}") from None
-    return Edit(present.start, present.end, whole[layout.start :])
-
-
-def _layout(text: str, syntax: Syntax, entry: Entry) -> Layout | None:
-    return syntax.layout(text, entry.name, entry.body) if entry.body is not None else None
+    return with_changes(path, text, entry, restored, changed, present, layout)

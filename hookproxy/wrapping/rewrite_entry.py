@@ -37,7 +37,7 @@ def kept_text(entry: Entry) -> str | None:
 
 def wrap(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...], remote: Remote) -> list[Edit]:
     """The edits that make the entry start these words. Raises NotTranslatable if its layout allows none."""
-    layout = _layout(text, syntax, entry)
+    layout = layout_of(text, syntax, entry)
     replaced = layout.part(remote.replaced) if layout is not None else None
     if layout is None or replaced is None or replaced.is_table:
         raise NotTranslatable("is laid out in a way that cannot be edited: write its keys below each other")
@@ -62,7 +62,8 @@ def wrap(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...], remote
     return [*edits, Edit(replaced.start, replaced.end, layout.separator.join(new))]
 
 
-def _layout(text: str, syntax: Syntax, entry: Entry) -> Layout | None:
+def layout_of(text: str, syntax: Syntax, entry: Entry) -> Layout | None:
+    """Where the parts of an entry are; None: it cannot be edited in its text."""
     return syntax.layout(text, entry.name, entry.body) if entry.body is not None else None
 
 
@@ -123,12 +124,18 @@ def unwrap(path: str, text: str, syntax: Syntax, entry: Entry, restored: str, be
     What somebody changed, added or removed since in keys that `wrap` left alone stays so. Raises ConfigError if the
     layout allows that no longer.
     """
-    present, layout = _layout(text, syntax, entry), _layout(restored, syntax, before)
+    present, layout = layout_of(text, syntax, entry), layout_of(restored, syntax, before)
     if present is None or layout is None:
         raise changed_error(path, text, entry, "its layout")
     if restored[layout.start : layout.end] != restored_text(entry):
         raise changed_error(path, text, entry, f"its {ENTRY_VARIABLE}")
-    changed = _changed_keys(entry, before)
+    return with_changes(path, text, entry, restored, _changed_keys(entry, before), present, layout)
+
+
+def with_changes(  # noqa: PLR0913  # the entry in both texts
+    path: str, text: str, entry: Entry, restored: str, changed: Sequence[str], present: Layout, layout: Layout
+) -> Edit:
+    """The edit that restores an entry with what somebody changed in these keys since. Raises ConfigError."""
     try:
         edits = [carried_over(text, key, present, layout) for key in changed]
         whole = apply_edits(restored[: layout.end], edits)
@@ -170,7 +177,7 @@ def restored_text(entry: Entry) -> str:
 
 def with_restored(text: str, syntax: Syntax, entries: Sequence[Entry]) -> str:
     """The whole text with these kept entries in their places; an entry whose layout is not understood stays."""
-    layouts = [(entry, _layout(text, syntax, entry)) for entry in entries]
+    layouts = [(entry, layout_of(text, syntax, entry)) for entry in entries]
     edits = [Edit(one.start, one.end, restored_text(entry)) for entry, one in layouts if one is not None]
     return apply_edits(text, edits)
 

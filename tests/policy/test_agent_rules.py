@@ -18,7 +18,7 @@ EDITS: Final = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 
 def rule(decision: Literal["deny", "ask", "allow"], path: str, names: tuple[str, ...] = READS) -> AgentRule:
     text = f"{names[0]}({path})"
-    return AgentRule(decision, text, "settings.json:3", names, path, ("/work",), ("/work",), "/home/kim")
+    return AgentRule(decision, text, "settings.json:3", names, path, ("/project",), ("/project",), "/home/kim")
 
 
 def judge(agent_rule: AgentRule, tool: str, arguments: object) -> RuleDecision | None:
@@ -29,28 +29,28 @@ def judge(agent_rule: AgentRule, tool: str, arguments: object) -> RuleDecision |
 @pytest.mark.parametrize(
     ("tool", "arguments", "applies"),
     [
-        ("Read", {"file_path": "/work/.env"}, True),
+        ("Read", {"file_path": "/project/.env"}, True),
         ("Read", {"file_path": "src/.env"}, True),
-        ("Read", {"file_path": "/work/SRC/.ENV"}, True),
-        ("read", {"file_path": "/work/.env"}, True),
-        ("Read", {"file_path": "/work/readme"}, False),
+        ("Read", {"file_path": "/project/SRC/.ENV"}, True),
+        ("read", {"file_path": "/project/.env"}, True),
+        ("Read", {"file_path": "/project/readme"}, False),
         ("Read", {"file_path": "/other/.env"}, False),
         ("Read", {"file_path": ["/other"]}, True),
         ("Read", {"file_path": 7}, True),
-        ("Read", {"file_path": "/other", "extra": "/work/.env"}, False),
-        ("Read", {"File_Path": {"deep": ["/work/.env"]}}, True),
+        ("Read", {"file_path": "/other", "extra": "/project/.env"}, False),
+        ("Read", {"File_Path": {"deep": ["/project/.env"]}}, True),
         ("Read", {"File_Path": {"deep": ["/other"]}}, False),
         ("Read", {}, True),
         ("Read", {"file_path": "$HOME/.env"}, True),
-        ("Read", {"file_path": "/work/a\0"}, True),
+        ("Read", {"file_path": "/project/a\0"}, True),
         ("Read", b'{"file_path":"\\ud800"}', True),
-        ("Read", b'{"file_path":"/other","file_path":"/work/.env"}', True),
+        ("Read", b'{"file_path":"/other","file_path":"/project/.env"}', True),
         ("Read", b"[]", True),
-        ("Write", {"file_path": "/work/.env"}, False),
-        ("Grep", {"path": "/work/.env", "pattern": "x"}, True),
-        ("Grep", {"path": "/work/src", "pattern": "x"}, False),
-        ("Grep", {"PATH": "/work/src", "pattern": "x"}, False),
-        ("Read", {"file_path": "/" + "x" * NO_PATH + "/../work/.env"}, True),
+        ("Write", {"file_path": "/project/.env"}, False),
+        ("Grep", {"path": "/project/.env", "pattern": "x"}, True),
+        ("Grep", {"path": "/project/src", "pattern": "x"}, False),
+        ("Grep", {"PATH": "/project/src", "pattern": "x"}, False),
+        ("Read", {"file_path": "/" + "x" * NO_PATH + "/../project/.env"}, True),
         ("Read", {"file_path": "/other", "text": "x" * (NO_PATH + 1)}, False),
         ("Read", {"File_Path": ["x"] * 100}, False),
         ("Read", {"File_Path": ["x"] * (MOST_TEXTS + 1)}, True),
@@ -75,7 +75,7 @@ def test_a_rule_about_paths_applies_to_what_may_be_such_a_path(
 
 def test_a_search_without_a_path_is_one_in_the_folder_itself() -> None:
     assert judge(rule("deny", "**"), "Grep", {"pattern": "x"}) is not None
-    assert judge(rule("deny", "/work/**"), "Grep", {"pattern": "x"}) is None, "it starts from another folder"
+    assert judge(rule("deny", "/project/**"), "Grep", {"pattern": "x"}) is None, "it starts from another folder"
     assert judge(rule("deny", "src/**"), "Grep", {"pattern": "x"}) is None
 
 
@@ -85,35 +85,35 @@ def test_a_search_without_a_path_is_one_in_the_folder_itself() -> None:
 )
 def test_the_argument_with_the_path_is_that_of_the_tool(tool: str, argument: str) -> None:
     denied = rule("deny", "a", EDITS)
-    assert judge(denied, tool, {argument: "/work/a"}) is not None
-    assert judge(denied, tool, {argument: "/work/b"}) is None
+    assert judge(denied, tool, {argument: "/project/a"}) is not None
+    assert judge(denied, tool, {argument: "/project/b"}) is None
     allowed = rule("allow", "a", EDITS)
-    assert judge(allowed, tool, {argument: "/work/a"}) is not None
-    assert judge(allowed, tool, {"path": "/work/a"}) is None
+    assert judge(allowed, tool, {argument: "/project/a"}) is not None
+    assert judge(allowed, tool, {"path": "/project/a"}) is None
 
 
 def test_one_tool_with_two_names_is_judged_by_both() -> None:
     rules = Rules.of(Settings(agent_rules=(rule("deny", "a"),)))
     for name in ("read_file", "mcp__files__read"):
-        assert rules.judge((name, "Read"), b'{"file_path":"/work/a"}') is not None
-        assert rules.judge((name, "Read"), b'{"file_path":"/work/b"}') is None
-        assert rules.judge((name,), b'{"file_path":"/work/a"}') is None
+        assert rules.judge((name, "Read"), b'{"file_path":"/project/a"}') is not None
+        assert rules.judge((name, "Read"), b'{"file_path":"/project/b"}') is None
+        assert rules.judge((name,), b'{"file_path":"/project/a"}') is None
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "covered"),
     [
-        ("Read", {"file_path": "/work/src/a.py"}, True),
+        ("Read", {"file_path": "/project/src/a.py"}, True),
         ("Read", {"file_path": "src/a.py", "limit": 3}, True),
-        ("Grep", {"path": "/work/src", "pattern": 3}, True),
-        ("Read", {"file_path": "/work/SRC/a.py"}, False),
-        ("read", {"file_path": "/work/src/a.py"}, False),
-        ("Read", {"file_path": "/work/src/../a.py"}, False),
-        ("Read", {"file_path": "/work/src/a.py", "other": "/etc"}, False),
-        ("Read", {"file_path": "/work/a.py"}, False),
+        ("Grep", {"path": "/project/src", "pattern": 3}, True),
+        ("Read", {"file_path": "/project/SRC/a.py"}, False),
+        ("read", {"file_path": "/project/src/a.py"}, False),
+        ("Read", {"file_path": "/project/src/../a.py"}, False),
+        ("Read", {"file_path": "/project/src/a.py", "other": "/etc"}, False),
+        ("Read", {"file_path": "/project/a.py"}, False),
         ("Read", {"file_path": 3}, False),
         ("Read", {}, False),
-        ("Write", {"file_path": "/work/src/a.py"}, False),
+        ("Write", {"file_path": "/project/src/a.py"}, False),
         ("Read", b"[]", False),
     ],
 )
@@ -136,6 +136,6 @@ def test_a_rule_of_an_agent_without_a_path_is_like_ours_and_names_its_place() ->
 
 def test_an_agents_rules_come_after_our_own() -> None:
     both = Settings(deny=("Read",), agent_rules=(rule("deny", ".env"),))
-    ruling = Rules.of(both).judge(("Read",), b'{"file_path":"/work/.env"}')
+    ruling = Rules.of(both).judge(("Read",), b'{"file_path":"/project/.env"}')
     assert ruling is not None
     assert (ruling.rule, ruling.place) == ("Read", "")

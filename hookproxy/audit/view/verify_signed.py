@@ -81,7 +81,7 @@ class SegmentReader:
         self._last = b""
 
     def add(self, line: bytes, place: _Place) -> Segment | None:
-        """The segment that ends with this line, which is whole; None if it is no checkpoint."""
+        """The segment that ends with this line, which is whole; None if it is not a checkpoint."""
         signed = read(line)
         segment = None
         if signed is not None:
