@@ -40,27 +40,6 @@ def path(leaves: Sequence[bytes], index: int) -> list[bytes]:
     return [*path(leaves[split:], index - split), root(leaves[:split])]
 
 
-def root_by_path(leaf_hash: bytes, index: int, size: int, hashes: Sequence[bytes]) -> bytes | None:
-    """The root of a tree of this size that has the leaf at this index; None: the path does not fit such a tree.
-
-    As in RFC 9162, section 2.1.3.2.
-    """
-    if not 0 <= index < size:
-        return None
-    number, last, found = index, size - 1, leaf_hash
-    for other in hashes:
-        if last == 0:
-            return None
-        if number & 1 or number == last:
-            found = _node(other, found)
-            while not number & 1 and number:
-                number, last = number >> 1, last >> 1
-        else:
-            found = _node(found, other)
-        number, last = number >> 1, last >> 1
-    return found if last == 0 else None
-
-
 def _split(size: int) -> int:
     """The largest power of two that is smaller than the size."""
     return 1 << (size - 1).bit_length() - 1

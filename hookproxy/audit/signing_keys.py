@@ -48,11 +48,6 @@ def name_of(public: bytes) -> str:
     return PublicKey(public).fingerprint
 
 
-def ssh_line(public: bytes) -> str:
-    """The public key as a line of OpenSSH, without a comment."""
-    return PublicKey(public).line
-
-
 def read_signer(path: str) -> Signer:
     """The private key in a file. Raises OSError, also if others can read it; UserError without the package."""
     data = read_private(path)

@@ -7,6 +7,7 @@ from hashlib import sha256
 import pytest
 
 from hookproxy.audit import merkle
+from tests.support.receipt_verifier import VERIFIER
 
 LEAVES = [merkle.leaf(b"line %d" % number) for number in range(13)]
 
@@ -36,18 +37,18 @@ def test_each_leaf_has_a_path_to_the_root_and_to_no_other_place(size: int) -> No
     root = merkle.root(leaves)
     for index, leaf in enumerate(leaves):
         path = merkle.path(leaves, index)
-        assert merkle.root_by_path(leaf, index, size, path) == root
+        assert VERIFIER.root_by_path(leaf, index, size, path) == root
         for other in range(size):
             if other != index:
-                assert merkle.root_by_path(leaf, other, size, path) != root
-        assert merkle.root_by_path(LEAVES[(index + 1) % 13], index, size, path) != root or size == 13
+                assert VERIFIER.root_by_path(leaf, other, size, path) != root
+        assert VERIFIER.root_by_path(LEAVES[(index + 1) % 13], index, size, path) != root or size == 13
 
 
 def test_a_path_of_another_length_proves_nothing() -> None:
     path = merkle.path(LEAVES, 4)
-    assert merkle.root_by_path(LEAVES[4], 4, 13, path[:-1]) is None
-    assert merkle.root_by_path(LEAVES[4], 4, 13, [*path, LEAVES[0]]) is None
-    assert merkle.root_by_path(LEAVES[0], 0, 1, [LEAVES[1]]) is None
-    assert merkle.root_by_path(LEAVES[0], 0, 0, []) is None
-    assert merkle.root_by_path(LEAVES[0], 1, 1, []) is None
-    assert merkle.root_by_path(LEAVES[0], -1, 1, []) is None
+    assert VERIFIER.root_by_path(LEAVES[4], 4, 13, path[:-1]) is None
+    assert VERIFIER.root_by_path(LEAVES[4], 4, 13, [*path, LEAVES[0]]) is None
+    assert VERIFIER.root_by_path(LEAVES[0], 0, 1, [LEAVES[1]]) is None
+    assert VERIFIER.root_by_path(LEAVES[0], 0, 0, []) is None
+    assert VERIFIER.root_by_path(LEAVES[0], 1, 1, []) is None
+    assert VERIFIER.root_by_path(LEAVES[0], -1, 1, []) is None

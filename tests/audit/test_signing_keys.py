@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from hookproxy.audit.signing_keys import name_of, read_public_keys, read_signer, ssh_line, verifies
+from hookproxy.audit.signing_keys import name_of, read_public_keys, read_signer, verifies
 from hookproxy.model.errors import UserError
+from hookproxy.signing.keys import PublicKey
 from tests.support.managed_folder import NOBODY, ROOT_ONLY
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -71,7 +72,7 @@ def test_a_private_key_signs_what_its_public_key_verifies(tmp_path: Path, form: 
 
 def test_a_key_has_the_name_that_ssh_keygen_shows() -> None:
     blob = KEY.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-    assert ssh_line(PUBLIC).encode() == blob
+    assert PublicKey(PUBLIC).line.encode() == blob
     assert name_of(PUBLIC) == "SHA256:lbmsoA0yIEcEiVDRnMWuzm+nV+3ZEEpVIURqFoeSspg"
 
 
@@ -121,7 +122,7 @@ def test_roots_key_may_be_readable_for_its_group_as_secrets_of_systemd_and_kuber
 def test_what_is_no_such_key_is_refused_with_the_reason(tmp_path: Path) -> None:
     public = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     assert "is a public key" in refusal(written(tmp_path, public))
-    assert "is a public key" in refusal(written(tmp_path, ssh_line(PUBLIC).encode()))
+    assert "is a public key" in refusal(written(tmp_path, PublicKey(PUBLIC).line.encode()))
     assert "is not a private key" in refusal(written(tmp_path, b"x" * 32))
     broken = private(KEY, PrivateFormat.PKCS8).replace(b"MC4C", b"AAAA")
     assert "that can be read" in refusal(written(tmp_path, broken))
@@ -139,12 +140,12 @@ def test_public_keys_are_read_in_both_forms_several_in_one_file(tmp_path: Path) 
     other = Ed25519PrivateKey.generate().public_key()
     pem = other.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     path = tmp_path / "keys"
-    path.write_bytes(b"# ours\n" + ssh_line(PUBLIC).encode() + b" gateway@host\n" + pem)
+    path.write_bytes(b"# ours\n" + PublicKey(PUBLIC).line.encode() + b" gateway@host\n" + pem)
     assert read_public_keys(str(path)) == {name_of(key): key for key in (PUBLIC, other.public_bytes_raw())}
 
 
 def test_a_key_in_a_comment_does_not_count(tmp_path: Path) -> None:
-    lines = [ssh_line(KEY.public_key().public_bytes_raw()), ssh_line(bytes(32))]
+    lines = [PublicKey(KEY.public_key().public_bytes_raw()).line, PublicKey(bytes(32)).line]
     (tmp_path / "keys").write_text(f"# signers\n{lines[0]}\n #{lines[1]} until 2026\n")
     assert list(read_public_keys(str(tmp_path / "keys")).values()) == [KEY.public_key().public_bytes_raw()]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -15,21 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from hookproxy.cli.audit import main
 from hookproxy.model.errors import UserError
+from tests.support.receipt_verifier import PROGRAM, VERIFIER
 from tests.support.signed_audit import KEY, SignedAudit, rechained
-
-PROGRAM: Final = Path(__file__).resolve().parents[2] / "docs" / "verify_receipt.py"
-
-
-def loaded_program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("verify_receipt", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-VERIFIER: Final = loaded_program()
 
 
 @pytest.fixture

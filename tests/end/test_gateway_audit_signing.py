@@ -47,10 +47,10 @@ class Scene:
         self.folder, self.store = folder, StoreProcess(folder)
         self.audit, self.copy = folder / "audit.jsonl", folder / "audit.jsonl.signed"
         make_audit_keys(folder / "keys")
-        from hookproxy.audit.signing_keys import ssh_line
+        from hookproxy.signing.keys import PublicKey
 
         self.public = folder / "audit.pub"
-        self.public.write_text(ssh_line(KEY.public_key().public_bytes_raw()))
+        self.public.write_text(PublicKey(KEY.public_key().public_bytes_raw()).line)
         self.start()
 
     def start(self) -> None:

@@ -15,10 +15,11 @@ from hookproxy.audit.checkpoints import Checkpoint, Signed, read
 from hookproxy.audit.hash_chain import line_hash
 from hookproxy.audit.opened_file import FileOptions
 from hookproxy.audit.sealer import Sealer
-from hookproxy.audit.signing_keys import name_of, ssh_line
+from hookproxy.audit.signing_keys import name_of
 from hookproxy.audit.view.verify import verify
 from hookproxy.audit.view.verify_signed import Copy, SignedCheck, check_signed
 from hookproxy.model.settings import Settings
+from hookproxy.signing.keys import PublicKey
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()
@@ -44,7 +45,7 @@ class SignedAudit:
         private.touch(0o600)
         private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         self.public_key = folder / "key.pub"
-        self.public_key.write_text(ssh_line(key.public_key().public_bytes_raw()) + "\n")
+        self.public_key.write_text(PublicKey(key.public_key().public_bytes_raw()).line + "\n")
         self.options = FileOptions(chain=True, limit=limit, keep=keep)
         self.settings = Settings(audit_file=str(self.file), audit_sign_key=str(private))
         self.reports: list[str] = []
