@@ -239,7 +239,12 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     agents.long.held = listener.held
     listener.on_stream = agents.senders.watch
     accepting = [
-        await serve_sockets(listener, listening_socket, listening.tls if address.tls else None)
+        await serve_sockets(
+            listener,
+            listening_socket,
+            listening.tls if address.tls else None,
+            is_busy=gateway.spare.are_needed,  # by an administrator
+        )
         for address, listening_socket in listening.http
     ]
     tasks.start_soon(agents.end_unused)

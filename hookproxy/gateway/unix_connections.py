@@ -116,11 +116,7 @@ class _Connection(Struct, eq=False):
         """Serve it to its end. What goes wrong concerns nothing else."""
         with self._peer:
             try:
-                if self._is_short and unix_socket.uid_of_peer(self._peer) in (0, os.geteuid()):
-                    with self._gateway.spare.lent(_LENT):
-                        await self._handle()
-                else:
-                    await self._handle()
+                await self._handle()
             finally:
                 self._gateway.spare.refill()
                 if self._end_reason is not None:
@@ -174,7 +170,9 @@ class _Connection(Struct, eq=False):
         try:
             with anyio.fail_after(_PREAMBLE_SECONDS):
                 wanted = await _read_preamble(self._peer)
-            return await self._gateway.accounts.principal(uid), wanted
+            lent = _LENT if uid in (0, os.geteuid()) else 0
+            with self._gateway.spare.lent(lent):
+                return await self._gateway.accounts.principal(uid), wanted
         finally:
             self._without_preamble[uid] -= 1
             if not self._without_preamble[uid]:
@@ -184,7 +182,8 @@ class _Connection(Struct, eq=False):
         """Read the configuration again, and say what has changed, or why it stays. Raises UserError."""
         if not self._gateway.rights_of(principal).operates:
             raise UserError("only root, the account of the gateway and its operators may reload it", "ask one of them")
-        reloaded = await self._reload()
+        with self._gateway.spare.lent(_LENT):
+            reloaded = await self._reload()
         if not reloaded.done:  # which the log has already
             self._peer.send(preamble.error(f"{reloaded.says[0]}\tcorrect it, and reload again"))
             return

@@ -16,13 +16,29 @@ class SpareDescriptors:
 
     def __init__(self, count: int = SPARE) -> None:
         self._count = count
+        self._lent = 0
         self._fds: list[int] = []
         self.refill()
 
     @property
     def is_short(self) -> bool:
         """Some are given away: no others were left."""
-        return len(self._fds) < self._count
+        return len(self._fds) < self._count - self._lent
+
+    def are_needed(self) -> bool:
+        """Whoever takes one more now takes one that is lent."""
+        if not self._lent:
+            return False
+        left = list[int]()
+        try:
+            for _ in range(self._lent + 1):
+                left.append(_open())
+        except OSError:
+            return True
+        finally:
+            for fd in left:
+                os.close(fd)
+        return False
 
     def give(self, count: int = 1) -> bool:
         """Close so many, so that others can be opened. False: there are none."""
@@ -32,20 +48,26 @@ class SpareDescriptors:
         return bool(given)
 
     def refill(self) -> None:
-        """Take back what there is by now."""
+        """Take back what there is by now, apart from what is lent."""
         with suppress(OSError):
-            while len(self._fds) < self._count:
-                self._fds.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+            while len(self._fds) < self._count - self._lent:
+                self._fds.append(_open())
 
     @contextmanager
     def lent(self, count: int) -> Iterator[None]:
         """While the block runs, so many more can be opened."""
         self.give(count)
+        self._lent += count
         try:
             yield
         finally:
+            self._lent -= count
             self.refill()
 
     def close(self) -> None:
         """Keep none any more."""
         self.give(len(self._fds))
+
+
+def _open() -> int:
+    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

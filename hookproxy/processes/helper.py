@@ -6,19 +6,26 @@ import os
 import socket
 import subprocess
 import sys
+from typing import Final
 
 from .platforms import SYSTEM_PATH
 from .process import prepare_for_children
+
+_ROOT: Final = __file__.rsplit(os.sep, 3)[0]  # the folder of this package
+_STANDARD: Final = 3  # entries of an isolated Python's path are its own modules': an archive, a folder, and `lib-dynload`
 
 
 def start_helper(module: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start `main` of a module of this package with a socket as its standard input. Raises OSError.
 
-    It has no other descriptor of ours, no variable, and its own session. It ends when the socket is closed.
+    It has no other descriptor of ours, no variable, and its own session. It ends when the socket is closed. It finds
+    this package where it lies, whatever hooks in Python have made of our own `sys.path`: after Python's own modules,
+    before all others.
     """
     prepare_for_children()
     ours, theirs = socket.socketpair()
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
+    path = f"sys.path[{_STANDARD}:{_STANDARD}] = [{_ROOT!r}]; sys.path += {sys.path!r}"
+    code = f"import sys; {path}; from {module} import main; main()"
     try:
         with theirs:
             process = subprocess.Popen(

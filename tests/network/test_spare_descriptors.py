@@ -51,6 +51,24 @@ def test_what_is_lent_comes_back(exhausted: SpareDescriptors) -> None:
     assert not exhausted.is_short
 
 
+def test_nobody_else_takes_what_is_lent_and_none_of_it_is_taken_back(exhausted: SpareDescriptors) -> None:
+    assert not exhausted.are_needed()  # nothing is lent
+    with exhausted.lent(2):
+        assert exhausted.are_needed()
+        exhausted.refill()
+        assert not exhausted.is_short  # of those that are not lent
+        for fd in [os.dup(0) for _ in range(2)]:
+            os.close(fd)
+    assert not exhausted.are_needed()
+
+
+def test_what_is_lent_keeps_nobody_out_where_there_are_others() -> None:
+    spare = SpareDescriptors(4)
+    with spare.lent(2):
+        assert not spare.are_needed()
+    spare.close()
+
+
 def test_there_is_nothing_to_give_when_all_is_given(exhausted: SpareDescriptors) -> None:
     assert exhausted.give(10)
     assert not exhausted.give()

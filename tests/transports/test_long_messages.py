@@ -6,11 +6,13 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import pytest
 
+import hookproxy
 from hookproxy.transports.long_messages import LongMessages
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +23,7 @@ CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arg
 @pytest.fixture
 async def messages() -> AsyncIterator[LongMessages]:
     """They have their process."""
-    made = LongMessages(lambda _line: None)
+    made = LongMessages(print)
     yield made
     made.close()
 
@@ -84,3 +86,14 @@ async def test_the_process_has_nothing_of_ours(messages: LongMessages) -> None:
     assert b"HOME" not in await anyio.Path(f"/proc/{pid}/environ").read_bytes()
     messages.close()
     assert not await anyio.Path(f"/proc/{pid}").exists()
+
+
+
+async def test_it_is_found_whatever_hooks_in_python_have_made_of_the_path(
+    messages: LongMessages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hookproxy").mkdir()
+    (tmp_path / "hookproxy" / "__init__.py").write_text("raise SystemExit")
+    root = str(Path(hookproxy.__file__).parents[1])
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *(entry for entry in sys.path if entry != root)])
+    assert await messages.why_refused("alice", [CALL % b"x"], 128) == ""

@@ -78,16 +78,19 @@ async def serve_sockets(
     listening: socket.socket,
     tls: ssl.SSLContext | None,
     make_room: Callable[[], bool] | None = None,
+    is_busy: Callable[[], bool] = lambda: False,
 ) -> Accepting:
     """Accept connections at a socket that listens, until the loop ends or it is stopped.
 
     Each is counted from now on, also while TLS begins. `make_room` is asked when descriptors are short; default: idle
-    connections of the listener are closed.
+    connections of the listener are closed. While `is_busy`, connections wait in the kernel.
     """
     loop = asyncio.get_running_loop()
     starts = _Starts(listener, tls, loop)
     take = tcp.direct(listener, loop) if tls is None and isinstance(loop, DirectLoop) else starts.take
-    acceptor = tcp.Acceptor(listening, take, loop, make_room or listener.make_room, listener.is_crowded)
+    acceptor = tcp.Acceptor(
+        listening, take, loop, make_room or listener.make_room, lambda: is_busy() or listener.is_crowded()
+    )
 
     async def accept_last() -> None:
         acceptor.close()
