@@ -12,7 +12,7 @@ from .platforms import SYSTEM_PATH
 from .process import prepare_for_children
 
 _ROOT: Final = __file__.rsplit(os.sep, 3)[0]  # the folder of this package
-_STANDARD: Final = 3  # entries of an isolated Python's path are its own modules': an archive, a folder, and `lib-dynload`
+_STANDARD: Final = 3  # entries of an isolated Python's path that are its own: an archive, a folder, and `lib-dynload`
 
 
 def start_helper(module: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
