@@ -19,7 +19,6 @@ _LIMITS: Final = (
     resource.RLIMIT_STACK,
 )
 _SIGNALS: Final = (
-    signal.SIGALRM,
     signal.SIGCHLD,
     signal.SIGHUP,
     signal.SIGINT,
