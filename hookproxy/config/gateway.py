@@ -65,6 +65,8 @@ class GatewayServer(Struct, frozen=True):
     table: ServerTable
     cwd: str
     """The absolute path of the folder in which it runs."""
+    real_cwd: str
+    """The same, as its links led when the file was read: another server may write the folder that it lies in."""
     credentials: Mapping[str, str]
     """The absolute path of the file of each secret, by its name."""
     loaded: Loaded
@@ -208,7 +210,8 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         servers[name] = GatewayServer(
             name,
             _with_absolute_paths(table, os.path.dirname(path)),
-            file_context.find(table.cwd or ".", os.path.dirname(path)),
+            cwd := file_context.find(table.cwd or ".", os.path.dirname(path)),
+            os.path.realpath(cwd),
             {
                 key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
                 for key, text in table.credentials.items()

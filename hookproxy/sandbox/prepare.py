@@ -17,6 +17,7 @@ from ..model.errors import UserError
 from ..processes.confined import Confinement, Starter, Starts, landlock_abi, start_once
 from .available import Landlock, find_sandbox
 from .bubblewrap import TEMPORARY, Tools, arguments
+from .installation import check_layout
 from .landlock import HANDLED, OLDEST_ABI, SCOPES, rights, without
 from .limits import limited
 from .places import close_all, open_all, open_rules, rule
@@ -37,6 +38,8 @@ class Task(Struct, frozen=True):
     protected: Sequence[str]
     """Real paths that it must not see, whatever lies around them."""
     uid: int
+    own: Sequence[str] = ()
+    """Real paths of folders of its own, which may lie in what is protected."""
     is_other: bool = False
     """It runs as an account that is not ours."""
 
@@ -55,6 +58,8 @@ class Prepared(Struct, frozen=True):
 @contextmanager
 def prepared(task: Task, wanted: str) -> Iterator[Prepared]:
     """The command, ready to be started within the context. Raises UserError."""
+    layout = task.layout
+    check_layout((*layout.readable, *layout.writable), task.protected, task.own)
     tools = mechanism(wanted)
     way = _for_landlock(task, tools) if isinstance(tools, Landlock) else _for_bubblewrap(task, tools)
     with way as ready:
