@@ -5,8 +5,8 @@ these the folder is found that belongs to it alone: a Python environment, a Node
 with `bin` and `lib`. Where there is no such folder, or others' files lie in it, the file alone is readable.
 
 Law: nothing that a server can write decides what it, or another one, reads. A link in a folder that servers write, the
-first line of a script there, and all that these lead to, may only name what is shown anyway: the system's programs, what
-lies in that folder, and what the server's own table names. The rest is refused.
+first line of a script there, and all that these lead to, may only name what is shown anyway: the system's programs,
+what lies in that folder, and what the server's own table names. The rest is refused.
 """
 
 from __future__ import annotations

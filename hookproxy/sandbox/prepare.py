@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, partial
 
 from msgspec import Struct
@@ -101,10 +101,7 @@ def _for_landlock(task: Task, landlock: Landlock) -> Iterator[Prepared]:
         raise UserError(problem, "its administrator must name one that it may write: cwd")
     if env["HOME"] == TEMPORARY:
         env["HOME"] = layout.cwd
-    temporary = os.path.join(env["HOME"], ".tmp")
-    with suppress(OSError):  # where it may not write, a program says so
-        os.makedirs(temporary, 0o700, exist_ok=True)
-    env.setdefault("TMPDIR", temporary)
+    env.setdefault("TMPDIR", os.path.join(env["HOME"], ".tmp"))
     allowed = rights(layout)
     descriptors = {} if task.is_other else open_all({*layout.readable, *layout.writable})
     rules = [rule(descriptor, allowed[path]) for path, descriptor in descriptors.items()]
@@ -112,7 +109,7 @@ def _for_landlock(task: Task, landlock: Landlock) -> Iterator[Prepared]:
         shown = {path: bits for path, bits in allowed.items() if path not in descriptors}
         rules += open_rules(without(shown, task.protected))
         confinement = Confinement(HANDLED, SCOPES, rules, landlock.filters[task.sandbox.network])
-        words = limited(task.sandbox, task.command)
+        words = limited(task.sandbox, task.command, makes_temporary=True)
         yield Prepared(words, env, layout.cwd, (), partial(start_once, confinement))
     except OSError as error:
         raise UserError(f"its sandbox cannot be made: {error.strerror}", "the log may say more") from None
