@@ -26,9 +26,9 @@ def schema(table: type[Table] = ConfigFile, title: str = "hookproxy.toml") -> st
             table.pop("description", None)  # of an enum, which is for readers of the code
         for key in table.get("properties", {}).values():
             if "null" in [one.get("type") for one in key.get("anyOf", ())]:
-                (only,) = [one for one in key.pop("anyOf") if one.get("type") != "null"]
+                kinds = [one for one in key.pop("anyOf") if one.get("type") != "null"]
                 del key["default"]
-                key.update(only | key)
+                key.update(kinds[0] | key if len(kinds) == 1 else {"anyOf": kinds})
         properties = table.get("properties", {})
         for former, name in FORMER_KEYS.items():
             if name in properties:
