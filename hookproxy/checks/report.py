@@ -225,6 +225,7 @@ def _settings(settings: Settings) -> dict[str, object]:
         }
         for alias in settings.aliases
     ]
+    members["shown_tools"] = [asdict(shown) for shown in settings.shown_tools]
     members["limits"] = [asdict(limit) for limit in settings.limits]
     members["managed"] = settings.managed and _settings(settings.managed)
     return _with_former_keys(members)

@@ -16,6 +16,7 @@ import msgspec.json
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..model import shown_tools
 from ..model.env_references import REFERENCE
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
@@ -368,6 +369,7 @@ def _overlaid(base: Layer, over: Layer) -> Layer:
         else getattr(over.settings, name)
         for name in over.set_by
     }
+    values["shown_tools"] = shown_tools.merged(base.settings.shown_tools, over.settings.shown_tools)
     places = {**base.settings.rule_places, **over.settings.rule_places}
     return replace(
         base,

@@ -74,6 +74,7 @@ KEYS_OF_SETTINGS: Final = {
     "unreadable": "permissions.unreadable",
     "check_types": "calls.check_types",
     "aliases": "tools",
+    "shown_tools": "tools",
     "auto_aliases": "aliases",
     "limits": "limits",
 }
@@ -171,6 +172,7 @@ def complete(
         loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source, project=project)
         set_by = dict(user.set_by)
     loaded = replace(loaded, set_by=set_by, by_option=user.by_option)
+    check_shown_tools(loaded.settings)
     if bundle is not None:
         settings = replace(loaded.settings, bundle=bundle.bundle)
         loaded = replace(loaded, settings=settings, notes=(*loaded.notes, *bundle.notes))
@@ -186,6 +188,18 @@ def complete(
 
         loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))
     return loaded
+
+
+def check_shown_tools(settings: Settings) -> None:
+    """Raise ConfigError if two tools have one name for the agent."""
+    if not settings.shown_tools:
+        return
+    from ..model.shown_tools import collision
+
+    if found := collision(settings.shown_tools):
+        shown, other = found
+        why = f"{shown.name!r} is the name of the tool {other!r} for the agent, too"
+        raise ConfigError(f"{shown.place}.rename", why, f"choose another name, or hide or rename {other!r}")
 
 
 def failing_closed(loaded: Loaded) -> Loaded:
@@ -439,6 +453,7 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         "agent_rules": (),  # those of the hook files are added where these are read
         "rule_places": validate.rule_places(file.permissions, path, text, (*within, "permissions")),
         "aliases": validate.aliases(file, path, within),
+        "shown_tools": validate.shown_tools(file, path, within) if file.tools else (),
         "limits": validate.limits(file, path, text, within),
     }
     return replace(Settings(), **{**dict(_plain_values(file)), **converted})

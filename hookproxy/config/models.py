@@ -213,7 +213,9 @@ class Calls(Table, frozen=True):
 
 
 class ToolTable(Table, frozen=True):
-    """`[tools.X]`: the name and the argument names by which hooks of all dialects know the server's tool X."""
+    """`[tools.X]`: the name and the argument names by which hooks of all dialects know the server's tool X, and how the
+    agent sees it.
+    """
 
     known_as: Annotated[str, _NAME_OF_TOOL] | None = field(default=None, name="as")
     """The name that hooks see, so that guards written for that name work unchanged. Rules may use it, too. The tool's
@@ -223,6 +225,14 @@ class ToolTable(Table, frozen=True):
     """Names of arguments: `name that hooks see = name that the server uses`. Other arguments keep their names.
     Rewritten arguments are mapped back.
     """
+    hide: bool | None = None
+    """true leaves the tool out of tools/list, and answers calls of it as those of an unknown tool."""
+    rename: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.\-]{1,128}\Z")] | None = None
+    """The name by which the agent sees and calls the tool, in place of its own. Hooks, rules, the audit and the server
+    know it by its own name.
+    """
+    description: _Text | None = None
+    """The description that the agent sees, in place of the server's. All else of the tool stays as it is."""
 
 
 class LimitTable(Table, frozen=True):
@@ -462,7 +472,7 @@ class ConfigFile(Table, frozen=True):
     the names of Claude Code's tools. `[tools.X]` takes precedence.
     """
     tools: dict[_Text, ToolTable] = {}
-    """The names by which hooks know single tools: one table for each tool."""
+    """The names by which hooks know single tools, and how the agent sees them: one table for each tool."""
     remote: Remote = field(default_factory=Remote)
     """Deadlines for a server at an address."""
     limits: list[LimitTable] = []

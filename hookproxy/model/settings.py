@@ -11,6 +11,7 @@ from msgspec import Struct
 from .aliases import Alias
 from .counts import counted
 from .policy_source import PolicyBundle
+from .shown_tools import ShownTool
 from .sizes import shown_size
 
 FORMER_KEYS: Final = {"on_trouble": "on_failure"}
@@ -217,6 +218,8 @@ class Settings(Struct, frozen=True):
     """Notifications that may repeat the output of a call wait until its post hooks have judged the output."""
     aliases: tuple[Alias, ...] = ()
     """The configured names of tools and arguments for hooks; at most one alias for each tool."""
+    shown_tools: tuple[ShownTool, ...] = ()
+    """How the agent sees tools, where it is not as the server lists them; at most one entry for each tool."""
     auto_aliases: bool = True
     """All other tools get the names of Claude Code's tools that do the same, beside their own."""
     limits: tuple[Limit, ...] = ()

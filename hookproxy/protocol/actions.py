@@ -61,6 +61,8 @@ class Refused(Struct, frozen=True):
     why: str
     id: bytes = b"null"
     unreadable: bool = False
+    code: int = 0
+    """The code of the error, whose message is `why` alone; 0: as `unreadable` says."""
 
 
 class SessionOpened(Struct, frozen=True):
