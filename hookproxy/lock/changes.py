@@ -37,7 +37,7 @@ class Change(Struct, frozen=True):
     name: str
     """The name of what is listed, as it came; a server has none."""
     member: str = ""
-    """The member of it, from a list of known ones; "other member" for one that the server invented; empty: all of it."""
+    """The member of it, from a list of known ones; "other member" for one that MCP does not have; empty: all of it."""
     path: str = ""
     """The place within the tool, as `inputSchema.properties.bcc`: the server has named its parts."""
     before: str = ""
