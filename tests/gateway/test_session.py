@@ -11,6 +11,7 @@ from weakref import ref
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 
 from hookproxy.config.gateway import load_gateway
 from hookproxy.gateway.gateway import Gateway
@@ -51,7 +52,8 @@ class Rig:
         text = f'[audit]\nfile = "{folder}/audit.jsonl"\ncalls = "all"\n[servers.s]\ncommand = ["cat"]\n'
         (folder / "gateway.toml").write_text(f'{text}[[hooks.PreToolUse]]\nname = "guard"\nargv = ["/bin/true"]\n')
         self.config = load_gateway("gateway.toml", {}, str(folder))
-        self.gateway = Gateway(self.config, cast("Servers", None), GatewayLog(as_json=False))
+        report = GatewayLog(as_json=False)
+        self.gateway = Gateway(self.config, Servers(cast("TaskGroup", None), report), report)
         self.session = self.gateway.admit(ALICE, "s", is_stateless=True)
         self.agents, self.server = StatelessChannel(1_000_000, lambda _text: None), Peer()
         self.to_server = open_channel(self.server.theirs_in, self.server.theirs_out)
