@@ -37,8 +37,9 @@ _STARTS: Final = max(2, (os.cpu_count() or 1) // 2)
 """Of one user's servers at a time: the other processors are for everybody else. The servers of an agent are all there
 about as soon as if they started together."""
 
-_START_SECONDS: Final = 3.0
-"""After which a server counts as started that has said nothing: nobody may have asked it yet, and then it is idle."""
+_START_SECONDS: Final = 1.5
+"""After which the next server may start, if one has said nothing: perhaps nobody has asked it yet, and it is idle. With
+as many sessions as a user usually may have, the last one starts within half a minute, in which agents wait."""
 
 _Count = tuple["Bound", str]
 """A bound, and the id of the user for whom it counts; empty: for all together."""

@@ -128,7 +128,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         self._proxy.use_secrets(secrets_of(server))
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         _connect(self._proxy, agent, channel, server_end, self.look)
-        self._proxy.relay.on_passed = self._note_started
+        self._proxy.calls.on_first_passed = self.on_started
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add_session(self._proxy, principal.name)
@@ -150,11 +150,6 @@ class GatewaySession(Struct, eq=False, weakref=True):
             self._load.keepers.discard(waiting)
             self._has_ended = True
             self._end.notify()
-
-    def _note_started(self) -> None:
-        self.on_started()
-        if self._proxy is not None:
-            self._proxy.relay.on_passed = _nothing
 
     def note_refusal(self, refused: RefusedMessage) -> bool:
         """Write the audit line of a message that was refused before it came to the proxy. False: there is no proxy."""
@@ -249,10 +244,6 @@ class GatewaySession(Struct, eq=False, weakref=True):
             self.end_reason = ENDING
             self._lifecycle.end_by_signal(signal.SIGTERM)
             await self._end.until(lambda: self._has_ended)
-
-
-def _nothing() -> None:
-    pass
 
 
 def _connect(proxy: Proxy, agent: Channel, server: Channel, server_end: ServerEnd, look: Look | None) -> None:

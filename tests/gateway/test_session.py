@@ -127,3 +127,15 @@ async def test_nothing_is_left_of_a_session_that_has_ended(tmp_path: Path) -> No
     del rig, agent, post
     gc.collect()
     assert (session(), relay()) == (None, None)
+
+
+async def test_a_server_has_started_when_it_has_said_something(tmp_path: Path) -> None:
+    async with session_of(tmp_path) as (rig, agent):
+        rig.gateway.starts._seconds = 1000.0
+        post = await agent.post(call(0))
+        message = await rig.server.message()
+        starting = rig.gateway.starts._of_user[ALICE.id]
+        assert len(starting.starts) == 1
+        await rig.respond(message["id"])
+        await post.head()
+        assert not starting.starts
