@@ -18,6 +18,7 @@ from ..network.address import parse
 from ..processes import service
 from ..processes.ending import end_server
 from ..protocol.multiplex import Multiplexer
+from ..session.allowed_folders import roots_of
 from ..session.remote_server import RemoteOptions, headers, open_remote_server
 from ..session.server_end import RemoteServer, ServerProcess
 from ..transports.line_log import relay_lines
@@ -25,7 +26,6 @@ from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
 from . import server_process
 from .secrets import read_secrets, report_without_secrets, secrets_of
-from .session import roots_of
 from .sharing import untold
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ class Servers:
         report = report_without_secrets(server, lambda text: self._report(f"{name}: {text}"))
         channel, started = _start(server, user, report)
         self.on_start(started, server.name, session.identity.principal if user else None)
-        multiplexer = Multiplexer(bool(user), report, lambda: self.on_dropped(server.name), roots_of(server))
+        roots = roots_of(server.loaded.settings.roots)
+        multiplexer = Multiplexer(bool(user), report, lambda: self.on_dropped(server.name), roots)
         shared = SharedServer(channel, multiplexer, settings.max_message_bytes, report)
         self._shared[key] = process = _SharedProcess(server, shared, started)
         self._tasks.start_soon(self._watch, key, process)

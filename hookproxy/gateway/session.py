@@ -18,7 +18,6 @@ from ..audit.log import Audit
 from ..hooks.evaluate import Hooks
 from ..model.errors import UserError
 from ..processes import service
-from ..protocol.roots import Roots
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
@@ -118,7 +117,6 @@ class GatewaySession(Struct, eq=False, weakref=True):
             may_change=True,
             request_states=request_states,
         )
-        self._proxy.router.roots = roots_of(server)
         self._agent = agent
         del hooks, settings, audit  # they are kept by the proxy until another policy replaces them
         # Of stateless requests, the agent's channel makes the ids: their session may last for months.
@@ -314,11 +312,6 @@ class SessionIdentity(Struct, frozen=True):
     """The folder in which the agent runs, as it says itself."""
     is_stateless: bool = False
     """It is of requests that stand alone (2026-07-28)."""
-
-
-def roots_of(server: GatewayServer) -> Roots | None:
-    """What the server gets in place of the roots of agents; None: these."""
-    return None if server.roots is None else Roots(server.roots)
 
 
 def note_parameters(parameters: ParameterTable, line: bytes) -> None:
