@@ -80,6 +80,13 @@ class Servers:
         channel = shared.server.open_channel(session.identity.principal.id)
         return channel, RemoteServer(channel, shared.why_we_ended_it)
 
+    def starts_process(self, session: GatewaySession) -> bool:
+        """Whether `open` would start a process for this session now."""
+        table = session.server.table
+        if table.command is None or table.from_caller:
+            return False
+        return table.share == "session" or self._joined(session.server, session) is None
+
     def _own(self, server: GatewayServer, session: GatewaySession) -> tuple[Channel, ServerEnd]:
         """Start a process for one session. Where requests stand alone, each would start one that dies: they wait."""
         report = report_without_secrets(server, session.report)
@@ -94,11 +101,10 @@ class Servers:
         return channel, _NotedProcess(process, partial(self._note_end, key, anyio.current_time()))
 
     def _shared_by(self, server: GatewayServer, session: GatewaySession, settings: Settings) -> _SharedProcess:
-        user = session.identity.principal.id if server.table.share == "user" else ""
-        key = server.name, user, session.identity.is_stateless
-        process = self._shared.get(key)
-        if process is not None and process.is_in_use and not process.definition.starts_differently(server):
-            return process
+        if (running := self._joined(server, session)) is not None:
+            return running
+        key = _key(server, session)
+        user = key[1]
         self._check_pause(key)
         name = f"{server.name}, {session.identity.principal.name}" if user else server.name
 
@@ -110,6 +116,13 @@ class Servers:
         shared = SharedServer(channel, multiplexer, settings.max_message_bytes, report)
         self._shared[key] = process = _SharedProcess(server, shared, started)
         self._tasks.start_soon(self._watch, key, process)
+        return process
+
+    def _joined(self, server: GatewayServer, session: GatewaySession) -> _SharedProcess | None:
+        """The running process that a session joins; None: it needs one."""
+        process = self._shared.get(_key(server, session))
+        if process is None or not process.is_in_use or process.definition.starts_differently(server):
+            return None
         return process
 
     def look_at_sharing(self, servers: Mapping[str, GatewayServer], before: Mapping[str, GatewayServer]) -> None:
@@ -257,6 +270,12 @@ class _SharedProcess(Struct, eq=False):
                 await self._process.kill()
         finally:
             self.server.close()
+
+
+def _key(server: GatewayServer, session: GatewaySession) -> _Key:
+    """Which shared process a session uses."""
+    user = session.identity.principal.id if server.table.share == "user" else ""
+    return server.name, user, session.identity.is_stateless
 
 
 def _start(server: GatewayServer, user: str, report: Report) -> tuple[Channel, ServerProcess]:

@@ -47,8 +47,8 @@ OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]
 """Starts or reaches the server of a session that has these settings. Raises UserError."""
 
 _MILLISECONDS: Final = 0.001
-_ENDING: Final = "the session ends"
-_DRAINING: Final = "the gateway is ending"
+_STOPPING: Final = "the session ends"
+ENDING: Final = "the gateway is ending"
 _NO_LONGER_THERE: Final = "the session ends, because the new policy has another server in its place, or none"
 NO_LONGER_ALLOWED: Final = "the session ends, because the user may not use the server any more"
 
@@ -73,6 +73,8 @@ class GatewaySession(Struct, eq=False, weakref=True):
     _end: ChangeEvent = field(default_factory=ChangeEvent)
     on_end: Callable[[], None] = lambda: None
     """Called when it has ended, or was never run."""
+    on_started: Callable[[], None] = lambda: None
+    """Called when its server has said something, and when it has ended; it may be called several times."""
     _withdrawn: str = ""  # why it must not begin
     _agent: Channel | None = None
     is_ending: bool = False
@@ -124,6 +126,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         self._proxy.use_secrets(secrets_of(server))
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         _connect(self._proxy, agent, channel, server_end, self.look)
+        self._proxy.calls.on_first_passed = self.on_started
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add_session(self._proxy, principal.name)
@@ -216,7 +219,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         if self._proxy is None or self._lifecycle is None:  # it has just been admitted
             self._withdrawn = why
             return
-        self._proxy.relay.pause_agent(_ENDING, True)
+        self._proxy.relay.pause_agent(_STOPPING, True)
         if note:
             self._proxy.session_events.note_in_audit(note, by)
         sentence = f"{why[0].upper()}{why[1:]}"
@@ -231,12 +234,12 @@ class GatewaySession(Struct, eq=False, weakref=True):
         if self._proxy is None or self._lifecycle is None:
             return
         proxy = self._proxy
-        proxy.relay.pause_agent(_DRAINING, True)
+        proxy.relay.pause_agent(ENDING, True)
         proxy.relay.on_passed = proxy.changes.notify
         with anyio.move_on_after(seconds):
             await proxy.changes.until(lambda: self._has_ended or not (proxy.router.pending or proxy.has_open_calls))
         if not self._has_ended:
-            self.end_reason = _DRAINING
+            self.end_reason = ENDING
             self._lifecycle.end_by_signal(signal.SIGTERM)
             await self._end.until(lambda: self._has_ended)
 
