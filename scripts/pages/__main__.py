@@ -62,8 +62,8 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Each file with generated parts, and its text as it should be."""
     for name, make in WHOLE.items():
         yield ROOT / name, make()
-    for path, text in dialects.new_pages():
-        yield ROOT / path, text
+    for place, text in dialects.new_pages():
+        yield ROOT / place, text
     yield ROOT / "mkdocs.yml", dialects.navigation((ROOT / "mkdocs.yml").read_text("utf-8"))
     yield PRE_COMMIT, pre_commit.with_pattern(PRE_COMMIT.read_text("utf-8"))
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
