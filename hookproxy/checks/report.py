@@ -225,7 +225,9 @@ def _settings(settings: Settings) -> dict[str, object]:
         }
         for alias in settings.aliases
     ]
+    members["shown_tools"] = [asdict(shown) for shown in settings.shown_tools]
     members["limits"] = [asdict(limit) for limit in settings.limits]
+    members["roots"] = {"give": settings.roots.given, "allow": settings.roots.allowed}
     members["managed"] = settings.managed and _settings(settings.managed)
     return _with_former_keys(members)
 

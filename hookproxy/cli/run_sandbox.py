@@ -38,17 +38,19 @@ def start(options: argparse.Namespace, command: list[str], started: Callable[[in
     own = TEMPORARY
     with suppress(OSError):
         own = own_folder(state_folder(os.environ, home), "run", cwd)
-    writable = [*write, *([own] if own != TEMPORARY else []), *_working_folder(cwd, home)]
+    of_its_own = [own] if own != TEMPORARY else []
+    writable = (*write, *of_its_own, *_working_folder(cwd, home))
     _check((*read, *write, *_working_folder(cwd, home)), protected)
     env = {name: value for name, value in os.environ.items() if name in PASSES or name.startswith("LC_")}
     env |= {name: os.environ[name] for name in options.sandbox_env if name in os.environ} | {"HOME": own}
     try:
-        installed = find_installation(command, env.get("PATH"), cwd, Surroundings((home,), protected, write))
+        around = Surroundings((home,), protected, writable, (*read, *writable))
+        installed = find_installation(command, env.get("PATH"), cwd, around)
     except UserError as problem:
         raise UserError(f"cannot start the server: {problem.message}", problem.hint, EXIT_NOT_FOUND) from None
-    layout = Layout(cwd, (*installed.paths, *read), tuple(writable), {}, installed.links)
+    layout = Layout(cwd, (*installed.paths, *read), writable, {}, installed.links)
     sandbox = Sandbox(read, write, options.sandbox_network == "all")
-    task = Task(sandbox, layout, installed.command, env, protected, os.geteuid())
+    task = Task(sandbox, layout, installed.command, env, protected, os.geteuid(), of_its_own)
     with prepared(task, "auto") as ready:
         for descriptor in ready.inherited:
             os.set_inheritable(descriptor, True)

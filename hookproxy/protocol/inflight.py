@@ -36,6 +36,10 @@ REQUEST_KINDS: Final = {
 }
 
 
+SESSION_DATA: Final = frozenset({RequestKind.INITIALIZE, RequestKind.TOOLS_LIST})
+"""The kinds whose responses say what the server is and has."""
+
+
 class InFlight(dict[bytes, RequestKind]):
     """Requests by the key of their id, until they are answered or cancelled. Late responses are remembered as well."""
 
@@ -70,7 +74,7 @@ class InFlight(dict[bytes, RequestKind]):
     @property
     def awaits_session_data(self) -> bool:
         """True if the response to `initialize` or `tools/list` may come."""
-        return not {RequestKind.INITIALIZE, RequestKind.TOOLS_LIST}.isdisjoint(self.values())
+        return not SESSION_DATA.isdisjoint(self.values())
 
     @property
     def awaits_response(self) -> bool:

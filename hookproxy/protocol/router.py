@@ -19,15 +19,16 @@ from collections.abc import Callable
 from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
 from ..model.settings import MAX_DEPTH
-from . import actions, calls, fast_scan, responses, tool_list
+from . import actions, calls, fast_scan, feedback, responses, tool_list
 from .actions import PASS, AgentAction, ServerAction, pass_as
 from .calls import id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
 from .held_notifications import HeldNotifications
-from .inflight import REQUEST_KINDS, InFlight, JudgedCalls, RequestKind
+from .inflight import REQUEST_KINDS, SESSION_DATA, InFlight, JudgedCalls, RequestKind
 from .responses import Members, Response
 from .roots import Roots, may_name_roots
+from .shown_tools import ShownTools, UnknownTool
 from .tasks import Tasks
 
 FindAlias = Callable[[str, bytes], Alias | None]
@@ -73,12 +74,23 @@ class Router:
         """The tasks of judged calls."""
         self.handshake = Handshake()
         self.roots: Roots | None = None
-        """What the server gets in place of the agent's roots; None: the agent's own."""
+        """What the server gets of the agent's roots; None: all of them."""
+        self.shown: ShownTools | None = None
+        """The tools as the agent sees them; None: as the server lists them."""
+        self.guards_lists = False
+        """Something of what the server says of itself must not reach the agent."""
         self.judged_tools = tool_list.JudgedTools(judged, self.tools)
 
     def change_policy(self, find_alias: FindAlias, elicitations: Elicitations | None, max_depth: int) -> None:
         """Decide anew which tools are judged; calls in flight stay as they are. The arguments are as for a router."""
         self._find_alias, self.elicitations, self._max_depth = find_alias, elicitations, max_depth
+        self.judged_tools.forget_all()
+
+    def show_tools(self, shown: ShownTools | None) -> None:
+        """Show tools so to the agent, from the next list and the next call on. None: as the server lists them."""
+        self.shown = shown
+        self.guards_lists = shown is not None
+        self.judged_tools.special = frozenset() if shown is None else shown.special
         self.judged_tools.forget_all()
 
     # --- lines from the agent ---
@@ -117,22 +129,26 @@ class Router:
         return action
 
     def _without_roots(self, roots: Roots, line: bytes, members: Members) -> AgentAction:
-        """The action for a message, of which the server gets nothing that the agent says of its roots."""
+        """The action for a message, of which the server gets no roots but those that it may have."""
         try:
-            edited = roots.from_agent(line, members)
-            if edited is line:
-                return self._clean_message(line, members)
+            of_roots = roots.from_agent(line, members)
+            edited = of_roots.line
             if not edited:
-                return actions.Dropped("the agent's notification about its roots: the gateway says what they are")
-            members = raw_json.fields(edited)
+                return actions.Dropped("the agent's notification about its roots: the configuration says what they are")
+            if edited is not line:
+                members = raw_json.fields(edited)
         except raw_json.AMBIGUOUS as problem:
             return actions.Refused(f"What it says of roots cannot be read: {problem}.", calls.response_id(members))
+        if edited is line and not of_roots.note:
+            return self._clean_message(line, members)
         action = self._message_from_agent(edited, members)
-        return actions.Send(self.as_line(edited)) if action is PASS else actions.Edited(action, edited)
+        if isinstance(action, actions.Send) and not of_roots.note:
+            return action
+        return actions.Edited(actions.Send(self.as_line(edited)) if action is PASS else action, edited, of_roots.note)
 
     def _may_name_roots(self, meta: fast_scan.Raw) -> bool:
         """True for a `_meta` that must be read closely, because the server might find the agent's roots in it."""
-        return self.roots is not None and len(meta) > 0 and may_name_roots(bytes(meta))
+        return self.roots is not None and self.roots.are_fixed and len(meta) > 0 and may_name_roots(bytes(meta))
 
     def scan_from_agent(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and are noted. False: they must be read one by one."""
@@ -177,8 +193,8 @@ class Router:
         return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
 
     def _other_from_server(self, body: bytes) -> ServerAction:
-        if self.roots is not None and (raw_id := self.roots.is_request(body)):
-            return actions.SendBack(self.roots.response(raw_id))
+        if self.roots is not None and self.roots.are_fixed and (raw_id := self.roots.is_request(body)):
+            return actions.SendBack(self.roots.response(raw_id), self.roots.note)
         if (self.calls or self.tasks) and self.held.take(body, self.calls.values(), self.tasks):
             return actions.NotificationHeld()
         return PASS
@@ -227,7 +243,7 @@ class Router:
     @property
     def _reads_responses(self) -> bool:
         """True while some line from the server may concern more than a request in flight."""
-        return bool(self.calls or self.elicitations or self.tasks)
+        return bool(self.calls or self.elicitations or self.tasks or self._awaits_guarded)
 
     @property
     def pending(self) -> bool:
@@ -237,7 +253,12 @@ class Router:
     @property
     def withholds_responses(self) -> bool:
         """True if a response may come that must not reach the agent (yet), so responses must be read closely."""
-        return bool(self.calls or self.tasks or self.requests.blocks_any)
+        return bool(self.calls or self.tasks or self.requests.blocks_any or self._awaits_guarded)
+
+    @property
+    def _awaits_guarded(self) -> bool:
+        """True if a list may come of which the agent must not get all: no reader may take another line for it."""
+        return self.guards_lists and self.requests.awaits_session_data
 
     def is_taken(self, key: bytes) -> bool:
         """True if no other request may have this id: a judged call or a hook's tool call may be answered under it."""
@@ -263,14 +284,22 @@ class Router:
             if method == calls.INITIALIZED:
                 self.handshake.note_initialized()
             return self._cancel(members) if method == calls.CANCELLED else PASS
-        if self.is_reserved(id_key(bytes(members["id"]))):
-            return actions.Refused(
-                "Its id is the id of a tool call that may still be answered.", calls.response_id(members)
-            )
+        if why := self._why_id_is_refused(id_key(bytes(members["id"])), method):
+            return actions.Refused(why, calls.response_id(members))
         if self.tasks and method.startswith(calls.TASKS_PREFIX):
             return self.tasks.request(self.as_line(line), members, self.calls, self.requests)
         self._note(members, method)
         return PASS
+
+    def _why_id_is_refused(self, key: bytes, method: bytes) -> str:
+        """Why a request must not have this id: its response could not be told from another; empty: it may."""
+        if self.is_reserved(key):
+            return "Its id is the id of a tool call that may still be answered."
+        if self.guards_lists and key in self.requests:
+            kinds = REQUEST_KINDS.get(method, RequestKind.OTHER), self.requests[key]
+            if not SESSION_DATA.isdisjoint(kinds):
+                return "Its id is the id of a request that is in flight."
+        return ""
 
     def _tool_call(self, line: bytes, members: Members) -> AgentAction:
         try:
@@ -282,28 +311,37 @@ class Router:
         key = request.key
         if key in self.requests or key in self.calls or self.requests.is_blocked(key):
             return actions.Refused("Its id is the id of a request that is in flight or cancelled.", request.id)
+        came = line
         try:
             if not self.handshake.opened:
                 self.handshake.note_call(calls.meta(request.meta))
+            if self.shown is not None:
+                request, line = self.shown.request(request, line)
             if not (self.judged_tools.find_out(request.tool) or self._continues_judged_call(request)):
                 self.requests.note(key, RequestKind.OTHER, request.id)
                 self.requests.unjudged_calls += 1
-                return PASS
-            if self.requests.was_cancelled(key):
-                return actions.Refused("A cancelled request with its id may still be answered.", request.id)
-            if not self.requests.can_bar_more:
-                return actions.Refused(
-                    "Too many calls of this session were cancelled. Start a new session.", request.id
-                )
+                return PASS if line is came else actions.Send(self.as_line(line))
+            if why := self._why_call_is_refused(key):
+                return actions.Refused(why, request.id)
             listed = self.tools.get(request.tool)
             clean = self.as_line(line)
             call = calls.judged_call(request, clean, listed, self._find_alias, self._max_depth, self.is_own_state)
+        except UnknownTool as unknown:
+            return actions.Refused(str(unknown), request.id, code=feedback.BAD_PARAMS)
         except raw_json.AMBIGUOUS as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
         self.judged_tools.note_judged_call()
         self.handshake.note_judged_call(call.meta)
         return actions.StartCall(call)
+
+    def _why_call_is_refused(self, key: bytes) -> str:
+        """Why no judged call may begin with this id; empty: it may."""
+        if self.requests.was_cancelled(key):
+            return "A cancelled request with its id may still be answered."
+        return (
+            "" if self.requests.can_bar_more else "Too many calls of this session were cancelled. Start a new session."
+        )
 
     def _continues_judged_call(self, request: calls.Request) -> bool:
         return self._judges_calls and bool(state := request.state) and self.is_own_state(state)
@@ -322,7 +360,9 @@ class Router:
         call = self.calls.get(key)
         if call is None:
             judged = key in self.requests.released
-            if self.requests.settle(key) is not None:
+            kind = self.requests.settle(key)
+            if kind is not None:
+                judged = judged or (self.guards_lists and kind in SESSION_DATA)
                 (self.requests.bar if judged else self.requests.cancel)(key)
             return PASS
         return actions.CancelCall(call, forward=self.calls.cancel(call))
@@ -415,6 +455,8 @@ class Router:
         answering = [members for members, method in batch if not method]
         if self.roots is not None and may_name_roots(line):
             return "A message in a batch may be about roots: send it as a separate message."
+        if self.guards_lists and any(REQUEST_KINDS.get(calls.method(members)) in SESSION_DATA for members in requests):
+            return "A request in a batch is about what the server has: send it as a separate message."
         if any(self.is_reserved(id_key(bytes(members["id"]))) for members in requests):
             return "A request in a batch has the id of a tool call that may still be answered."
         if any(id_key(bytes(members.get("id", b""))).startswith(calls.OWN_ID_PREFIX) for members in answering):
@@ -439,6 +481,8 @@ class Router:
         may_have_elicitation = self.elicitations is not None and self.elicitations.may_be_in_batch(line)
         keys = [id_key(frame.id) for frame in frames if frame is not None]
         uncertain = any(frame is not None and not frame.certain for frame in frames)
+        if self.guards_lists and any(self.requests.get(key) in SESSION_DATA for key in keys):
+            return actions.Dropped("a batch with a list that must be read alone")
         if uncertain or any(map(self.is_reserved, keys)) or may_have_elicitation:
             return actions.Dropped("a batch with the response to a judged call, or an elicitation that hooks judge")
         expected = [self.requests.settle(key) is not None or self.requests.take_late_response(key) for key in keys]

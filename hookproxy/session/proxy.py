@@ -18,10 +18,11 @@ from ..audit.log import DEFERRED_SECONDS, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents
+from ..jsonrpc import raw_json
 from ..jsonrpc.known_secrets import KnownSecrets
 from ..model.hooks import Session, Tool
-from ..model.settings import Delivery, Settings
-from ..protocol import actions, feedback, tool_list
+from ..model.settings import Delivery, RootsRule, Settings
+from ..protocol import actions, feedback, response_edits, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Progress, id_key
 from ..protocol.elicitations import Elicitations
@@ -68,11 +69,14 @@ class Proxy:
         self.session = session
         self.report = report
         self._passages = 0  # responses that are sent on in pieces
-        strict = may_change or policy.judges_calls  # lines must be read
+        strict = may_change or policy.judges_calls or bool(settings.shown_tools)  # lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
+        if not settings.roots.passes_all:
+            self._use_roots(settings.roots)
         request_states = request_states or StateSealer()
         self.router.is_own_state = request_states.is_own
+        self._show_tools(settings)
         for channel in (agent, server):
             if isinstance(channel, Refuses):
                 channel.on_refused = self.note_refusal
@@ -82,7 +86,7 @@ class Proxy:
         self.answers_lost_requests = False
         """Whoever reads for the agent does not see that the server has ended: each open request gets an error then."""
         self.on_tools_listed: OnToolsListed = lambda _line, _tools, _server_name: None
-        """Called with each tools/list response and the server's own name, after the agent has got the response."""
+        """Called with each tools/list response, as the agent has got it, and the server's own name."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         to_agent, notify = self.relay.to_agent, self.changes.notify
@@ -160,6 +164,7 @@ class Proxy:
         What was allowed for this session, by a person or a hook, must be allowed anew.
         """
         hooks.keep_variables(self.policy.hooks)
+        self._use_roots(settings.roots)
         self._context.policy = Policy.of(hooks, settings, audit)
         self.calls.use_policy()
         if self._passages:
@@ -170,8 +175,14 @@ class Proxy:
             elicitations = elicitations or Elicitations()
             elicitations.guarded = hooks.groups.answers_elicitations
         self.router.change_policy(hooks.groups.alias, elicitations, settings.max_depth)
+        self._show_tools(settings)
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
+
+    def _use_roots(self, rule: RootsRule) -> None:
+        from .allowed_folders import roots_of  # only for such a rule
+
+        self.router.roots = roots_of(rule)
 
     def change_session(self, session: Session) -> None:
         """Something else is known of the session from now on, such as the groups of its user."""
@@ -196,10 +207,16 @@ class Proxy:
                 self.calls.cancel(call, line if forward else b"")
             case actions.Refused():
                 self._refuse(action, line)
-            case actions.Edited(edited_action, edited):
+            case actions.Edited(edited_action, edited, note):
+                if note:
+                    self.session_events.note_in_audit(note)
                 self._perform(edited_action, edited)
-            case actions.SendBack(response):
+            case actions.Send(edited):
+                self.relay.to_server(edited)
+            case actions.SendBack(response, note):
                 self.relay.to_server(response)
+                if note:
+                    self.session_events.note_in_audit(note)
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered():
@@ -214,8 +231,9 @@ class Proxy:
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
             case actions.ToolsListed(tools):
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
-                self.relay.to_agent(self._edit_tool_list(line, tools, server_name))
-                self.on_tools_listed(line, tools, server_name)
+                edited = self._edit_tool_list(line, tools, server_name)
+                self.relay.to_agent(edited)
+                self.on_tools_listed(edited, tools, server_name)
             case actions.NotificationHeld():
                 pass
             case actions.NotJson():
@@ -234,7 +252,9 @@ class Proxy:
         """The only place where a message of the agent is refused: no refusal leaves without its audit line (law 3)."""
         self.report(f"refused a message of the agent: {refused.why}")
         self.note_refusal(refused.why, refused.id, line)
-        self.relay.to_agent(feedback.refused_message(refused.id, refused.why, unreadable=refused.unreadable))
+        self.relay.to_agent(
+            feedback.refused_message(refused.id, refused.why, unreadable=refused.unreadable, code=refused.code)
+        )
 
     def note_refusal(self, why: str, raw_id: bytes, line: bytes) -> None:
         """Write the audit line of a refused message; a channel that refuses one itself calls this (`Refuses`)."""
@@ -263,7 +283,24 @@ class Proxy:
         self.router.judged_tools.forget(list(self.router.tools) if renamed else [tool.name for tool in tools])
         if self.policy.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
-        return feedback.without_tools(line, hooks.hides) if hooks.has_rules else line
+        line = feedback.without_tools(line, hooks.hides) if hooks.has_rules else line
+        shown = self.router.shown
+        if shown is None:
+            return line
+        try:
+            return shown.edited_list(line, self.session_events.report_once)
+        except raw_json.AMBIGUOUS as problem:
+            self.report(f"a list of tools is withheld, because it cannot be read: {problem}")
+            return feedback.unreadable_list(response_edits.member_or_empty(line, "id") or b"null", str(problem))
+
+    def _show_tools(self, settings: Settings) -> None:
+        """Show tools to the agent as the settings say."""
+        if settings.shown_tools:
+            from ..protocol.shown_tools import ShownTools  # for configurations that have it only
+
+            self.router.show_tools(ShownTools(settings.shown_tools))
+        elif self.router.shown is not None:
+            self.router.show_tools(None)
 
     def handle_server_exit(self, why: str) -> None:
         """End all calls, because the server no longer answers; `why` is a sentence without a full stop."""
