@@ -19,7 +19,7 @@ from ..dialects.own import OWN, own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
 from ..model.lock_settings import LockSettings
-from ..model.settings import ConsoleUse, OnFailure, Results, SeenNames, Settings
+from ..model.settings import ROOTS_OF_AGENT, ConsoleUse, OnFailure, Results, SeenNames, Settings
 from ..trust.sources import FileContext, Layer, ManagedSummary, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
 from .secret_files import with_credentials_folder
@@ -79,6 +79,7 @@ KEYS_OF_SETTINGS: Final = {
     "lock": "lock",
     "auto_aliases": "aliases",
     "limits": "limits",
+    "roots": "roots",
 }
 """The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
 
@@ -443,7 +444,13 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
     from . import validate
 
     folder, fallback = os.path.dirname(path), file.on_ask_fallback
+    roots = ROOTS_OF_AGENT
+    if file.roots is not None:
+        from .roots_table import roots_rule
+
+        roots = roots_rule(file.roots, path, text, file_context, within)
     converted: dict[str, object] = {
+        "roots": roots,
         "on_ask_fallback": OnFailure.ALLOW if fallback == "allow" else OnFailure.DENY,
         "prompter": () if isinstance(fallback, str) else resolve_program(tuple(fallback.command), folder),
         "console": ConsoleUse(fallback) if fallback in ("auto", "console") else ConsoleUse.NEVER,

@@ -37,6 +37,28 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     """A table of the file. It accepts only the keys that it defines, and only values of their types."""
 
 
+# --- what servers learn of the agent's folders ---
+
+
+class Roots(Table, frozen=True):
+    """Which folders a server learns of when it asks its agent for *roots*: many servers work in any folder that they
+    are given so.
+    """
+
+    passes: bool | None = field(default=None, name="pass")
+    """true: the server gets the roots that the agent says, as by default with `run`. false: it gets none, and learns
+    that the agent has none.
+    """
+    give: list[_Text] | None = None
+    """The folders that the server gets in place of the agent's, as paths or as file:// addresses. A relative path
+    starts from the folder of the file. The agent is not asked.
+    """
+    allow: list[_Text] | None = None
+    """The server gets only those roots of the agent that are one of these folders, or lie below one. Links are
+    followed.
+    """
+
+
 # --- hooks ---
 
 
@@ -497,6 +519,8 @@ class ConfigFile(Table, frozen=True):
     """Deadlines for a server at an address."""
     limits: list[LimitTable] = []
     """Rate limits. The refusal of a call says when to try again."""
+    roots: Roots | None = None
+    """Which folders the server learns of when it asks its agent for roots."""
     require_trust: bool = False
     """true uses hook files, and the scripts that they start, only in the version that `hookproxy trust FILE` has
     recorded. When the user's own file or the administrator's file says true, nothing can turn it off.

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from ..config.server_sandbox import binds_cwd
 from ..model.errors import UserError
 from ..processes import service
@@ -80,17 +82,20 @@ def _start_confined(
     home = _home(server, user, account)
     passed = {name: os.environ[name] for name in sandbox.env if name in os.environ}
     env = {**passed, **service.environment(account, {"HOME": home, **values})}
-    installed = find_installation(server.table.command or (), env.get("PATH"), server.cwd, server.surroundings)
+    writable = (*sandbox.write, *_of_its_own(server, home))
+    around = server.surroundings
+    around = replace(around, writable=(*around.writable, *writable), shown=(*sandbox.read, *writable))
+    installed = find_installation(server.table.command or (), env.get("PATH"), server.cwd, around)
     layout = Layout(
-        os.path.realpath(server.cwd) if server.table.cwd is not None else home,
+        server.real_cwd if server.table.cwd is not None else home,
         (*installed.paths, *sandbox.read),
-        (*sandbox.write, *_of_its_own(server, home)),
+        writable,
         {path: os.path.isdir(path) for path in _hidden(server, installed.paths) if os.path.exists(path)},
         installed.links,
     )
-    protected = server.surroundings.protected
+    own = [home] if home != TEMPORARY else []
     is_other = service.is_other(account)
-    task = Task(sandbox, layout, installed.command, env, protected, account.uid, is_other)
+    task = Task(sandbox, layout, installed.command, env, around.protected, account.uid, own, is_other)
     with prepared(task, server.mechanism) as ready:
         return service.start(ready.command, ready.env, ready.cwd, account, stderr, ready.inherited, ready.start)
 
@@ -112,7 +117,7 @@ def _of_its_own(server: GatewayServer, home: str) -> Iterator[str]:
     if home != TEMPORARY:
         yield home
     if binds_cwd(server):
-        yield os.path.realpath(server.cwd)
+        yield server.real_cwd
 
 
 def _hidden(server: GatewayServer, shown: list[str]) -> list[str]:

@@ -33,6 +33,8 @@ class SendBack(Struct, frozen=True):
     """Send this line back to the side that the other line came from, which goes no further."""
 
     line: bytes
+    note: str = ""
+    """What the audit says of it."""
 
 
 class StartCall(Struct, frozen=True):
@@ -53,6 +55,8 @@ class Edited(Struct, frozen=True):
 
     action: AgentAction
     line: bytes
+    note: str = ""
+    """What the audit says of it."""
 
 
 class Refused(Struct, frozen=True):

@@ -76,7 +76,7 @@ class Router:
         """The tasks of judged calls."""
         self.handshake = Handshake()
         self.roots: Roots | None = None
-        """What the server gets in place of the agent's roots; None: the agent's own."""
+        """What the server gets of the agent's roots; None: all of them."""
         self.shown: ShownTools | None = None
         """The tools as the agent sees them; None: as the server lists them."""
         self._kinds = REQUEST_KINDS
@@ -139,24 +139,26 @@ class Router:
         return action
 
     def _without_roots(self, roots: Roots, line: bytes, members: Members) -> AgentAction:
-        """The action for a message, of which the server gets nothing that the agent says of its roots."""
+        """The action for a message, of which the server gets no roots but those that it may have."""
         try:
-            edited = roots.from_agent(line, members)
-            if edited is line:
-                return self._clean_message(line, members)
+            of_roots = roots.from_agent(line, members)
+            edited = of_roots.line
             if not edited:
-                return actions.Dropped("the agent's notification about its roots: the gateway says what they are")
-            members = raw_json.fields(edited)
+                return actions.Dropped("the agent's notification about its roots: the configuration says what they are")
+            if edited is not line:
+                members = raw_json.fields(edited)
         except raw_json.AMBIGUOUS as problem:
             return actions.Refused(f"What it says of roots cannot be read: {problem}.", calls.response_id(members))
+        if edited is line and not of_roots.note:
+            return self._clean_message(line, members)
         action = self._message_from_agent(edited, members)
-        if isinstance(action, actions.Send):
+        if isinstance(action, actions.Send) and not of_roots.note:
             return action
-        return actions.Send(self.as_line(edited)) if action is PASS else actions.Edited(action, edited)
+        return actions.Edited(actions.Send(self.as_line(edited)) if action is PASS else action, edited, of_roots.note)
 
     def _may_name_roots(self, meta: fast_scan.Raw) -> bool:
         """True for a `_meta` that must be read closely, because the server might find the agent's roots in it."""
-        return self.roots is not None and len(meta) > 0 and may_name_roots(bytes(meta))
+        return self.roots is not None and self.roots.are_fixed and len(meta) > 0 and may_name_roots(bytes(meta))
 
     def scan_from_agent(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and are noted. False: they must be read one by one."""
@@ -201,8 +203,8 @@ class Router:
         return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
 
     def _other_from_server(self, body: bytes) -> ServerAction:
-        if self.roots is not None and (raw_id := self.roots.is_request(body)):
-            return actions.SendBack(self.roots.response(raw_id))
+        if self.roots is not None and self.roots.are_fixed and (raw_id := self.roots.is_request(body)):
+            return actions.SendBack(self.roots.response(raw_id), self.roots.note)
         if (self.calls or self.tasks) and self.held.take(body, self.calls.values(), self.tasks):
             return actions.NotificationHeld()
         return PASS

@@ -10,8 +10,14 @@ from .table import DESCRIPTORS, Sandbox
 SHELL: Final = "/bin/sh"
 
 
-def limited(sandbox: Sandbox, command: Sequence[str]) -> tuple[str, ...]:
+_MAKES_TEMPORARY: Final = '[ -d "$TMPDIR" ] || mkdir -m 700 "$TMPDIR"; '
+"""By the server itself: what we made in a folder of another account would be ours, and links there lead anywhere."""
+
+
+def limited(sandbox: Sandbox, command: Sequence[str], *, makes_temporary: bool = False) -> tuple[str, ...]:
     """The command with its limits. Where one cannot be set, it does not start.
+
+    `makes_temporary` is for a server without a /tmp of its own, which has TMPDIR.
 
     `data` counts what a process has written or may write of its own memory: unlike the size of its addresses, of which
     Node and Go reserve many times what they use. Shells call the number of processes u or p. In a user namespace of its
@@ -21,6 +27,7 @@ def limited(sandbox: Sandbox, command: Sequence[str]) -> tuple[str, ...]:
     script = (
         f"ulimit -c 0; ulimit -d {data} || exit 126; ulimit -n {DESCRIPTORS} 2>/dev/null; "
         f"ulimit -u {sandbox.processes} 2>/dev/null || ulimit -p {sandbox.processes} || exit 126; "
+        f"{_MAKES_TEMPORARY if makes_temporary else ''}"
         'exec "$@"'
     )
     return (SHELL, "-c", script, SHELL, *command)

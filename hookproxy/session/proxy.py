@@ -21,7 +21,7 @@ from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc import raw_json
 from ..jsonrpc.known_secrets import KnownSecrets
 from ..model.hooks import Session, Tool
-from ..model.settings import Delivery, Settings
+from ..model.settings import Delivery, RootsRule, Settings
 from ..protocol import actions, feedback, response_edits, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Progress, id_key
@@ -77,6 +77,8 @@ class Proxy:
         strict = may_change or policy.judges_calls or bool(settings.shown_tools or settings.lock)  # lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
+        if not settings.roots.passes_all:
+            self._use_roots(settings.roots)
         request_states = request_states or StateSealer()
         self.router.is_own_state = request_states.is_own
         for channel in (agent, server):
@@ -170,6 +172,7 @@ class Proxy:
         What was allowed for this session, by a person or a hook, must be allowed anew.
         """
         hooks.keep_variables(self.policy.hooks)
+        self._use_roots(settings.roots)
         self._context.policy = Policy.of(hooks, settings, audit)
         self.calls.use_policy()
         if self._passages:
@@ -183,6 +186,11 @@ class Proxy:
         self._guard_lists(settings)
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
+
+    def _use_roots(self, rule: RootsRule) -> None:
+        from .allowed_folders import roots_of  # only for such a rule
+
+        self.router.roots = roots_of(rule)
 
     def change_session(self, session: Session) -> None:
         """Something else is known of the session from now on, such as the groups of its user."""
@@ -209,10 +217,16 @@ class Proxy:
                 self.calls.cancel(call, line if forward else b"")
             case actions.Refused():
                 self._refuse(action, line)
-            case actions.Edited(edited_action, edited):
+            case actions.Edited(edited_action, edited, note):
+                if note:
+                    self.session_events.note_in_audit(note)
                 self._perform(edited_action, edited)
-            case actions.SendBack(response):
+            case actions.Send(edited):
+                self.relay.to_server(edited)
+            case actions.SendBack(response, note):
                 self.relay.to_server(response)
+                if note:
+                    self.session_events.note_in_audit(note)
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered():

@@ -82,6 +82,8 @@ class RunningCalls:
         self.changes = changes
         self.passed = ChangeEvent()
         """Lines from the server have passed: separate, because they are many."""
+        self.on_first_passed: Callable[[], None] = lambda: None
+        """Called once, when the first of them have."""
         self.session, self.request_states, self.report = session_context.session, request_states, session_context.report
         self.approvals = Approvals(session_context, router.handshake)
         self.start_hooks, self.report_unwritten = session_events.start_hooks, session_events.report_unwritten
@@ -94,7 +96,12 @@ class RunningCalls:
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run calls in `tasks` from now on."""
         self._pool = CoroutinePool(tasks, self._handle, self._running)
+        self._relay.on_passed = self._first_passed
+
+    def _first_passed(self) -> None:
         self._relay.on_passed = self.passed.notify
+        self.on_first_passed()
+        self.passed.notify()
 
     # --- policies ---
 
