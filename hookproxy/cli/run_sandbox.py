@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from ..processes.process import Server
 
-_PASSES: Final = ("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "NO_COLOR")
+PASSES: Final = ("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "NO_COLOR")
 """Variables that no secret is in; those whose names begin with LC_ pass, too."""
 
 
 def start(options: argparse.Namespace, command: list[str], started: Callable[[int], None]) -> Server:
     """Start the server. `started` is called as by `start_server`. Raises UserError."""
     cwd, home = os.path.realpath(working_directory()), os.path.realpath(os.path.expanduser("~"))
-    protected = sorted(set(map(os.path.realpath, _own_files())))
+    protected = sorted(set(map(os.path.realpath, own_files())))
     read = tuple(os.path.realpath(os.path.expanduser(path)) for path in options.sandbox_read)
     write = tuple(os.path.realpath(os.path.expanduser(path)) for path in options.sandbox_write)
     own = TEMPORARY
@@ -41,7 +41,7 @@ def start(options: argparse.Namespace, command: list[str], started: Callable[[in
     of_its_own = [own] if own != TEMPORARY else []
     writable = (*write, *of_its_own, *_working_folder(cwd, home))
     _check((*read, *write, *_working_folder(cwd, home)), protected)
-    env = {name: value for name, value in os.environ.items() if name in _PASSES or name.startswith("LC_")}
+    env = {name: value for name, value in os.environ.items() if name in PASSES or name.startswith("LC_")}
     env |= {name: os.environ[name] for name in options.sandbox_env if name in os.environ} | {"HOME": own}
     try:
         around = Surroundings((home,), protected, writable, (*read, *writable))
@@ -57,7 +57,7 @@ def start(options: argparse.Namespace, command: list[str], started: Callable[[in
         return process.start_server(ready.command, started, confined=(ready.env, ready.start))
 
 
-def _own_files() -> Iterator[str]:
+def own_files() -> Iterator[str]:
     """What is hookproxy's own: whoever can write it is rid of its hooks."""
     home = os.path.expanduser("~")
     state = state_folder(os.environ, home)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..config.sandbox_profiles import own_value
 from ..config.server_sandbox import binds_cwd
 from ..model.errors import UserError
 from ..model.sizes import shown_size
@@ -51,11 +52,16 @@ def check(config: GatewayConfig) -> None:
 
 
 def notes(config: GatewayConfig) -> Iterator[str]:
-    """A sentence on each server that runs without a sandbox, without a full stop."""
+    """A sentence on each server that runs without a sandbox, or with a profile of one, without a full stop."""
     for server in config.servers.values():
         if server.table.command is not None and server.sandbox is None:
             account = f"the account {server.table.user}" if server.table.user else "the gateway's account"
             yield f"{config.path}: servers.{server.name} runs without a sandbox: it can do whatever {account} can"
+        if (profile := server.profile) is not None:
+            opened = profile.opened or "nothing is here that it opens"
+            yield f"{config.path}: servers.{server.name}: its sandbox has the profile {profile.name}: {opened}"
+            for path in profile.left_out:
+                yield f"{config.path}: servers.{server.name}: the profile {profile.name} does not open {path}"
 
 
 limit_groups = cache(find_groups)
@@ -107,7 +113,8 @@ def _start_confined(
     server: GatewayServer, sandbox: Sandbox, user: str, account: Account, values: Mapping[str, str], stderr: int
 ) -> Started:
     home = _home(server, user, account)
-    passed = {name: os.environ[name] for name in sandbox.env if name in os.environ}
+    passed = {name: own_value(value, home) for name, value in sandbox.variables.items()}
+    passed |= {name: os.environ[name] for name in sandbox.env if name in os.environ}
     env = {**passed, **service.environment(account, {"HOME": home, **values})}
     writable = (*sandbox.write, *_of_its_own(server, home))
     around = server.surroundings

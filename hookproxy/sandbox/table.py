@@ -32,6 +32,8 @@ class Sandbox(Struct, frozen=True):
     memory: int = 4 * 1024**3
     """Bytes."""
     processes: int = PROCESSES
+    variables: Mapping[str, str] = {}
+    """Variables that it gets unless something else sets them; see `config/sandbox_profiles`."""
 
 
 class Layout(Struct, frozen=True):
