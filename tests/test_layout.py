@@ -37,6 +37,7 @@ FLOORS: Final = {
     "authorization": 5,
     "network": 4,
     "protocol": 4,
+    "lock": 4,
     "sandbox": 4,
     "dialects": 4,
     "policy": 3,

@@ -13,7 +13,7 @@ from ..dialects.dialect import Group, claude_tool_name
 from ..model.aliases import Alias, ToolSpellings, spelled, with_command_line
 from ..model.hooks import Event, EventContext, HookSpec
 from ..model.settings import SeenNames, ToolNames
-from ..policy import matchers
+from ..policy import matchers, methods
 from ..policy.decide import BEFORE_CALL
 from . import bounded_cache
 from .familiar_tools import FamiliarTools
@@ -256,15 +256,16 @@ class HookGroups:
         for table in (self._selected, self._outcome_observed, self._concerned):
             table.clear()
 
-    def own_names(self, tool: str) -> tuple[str, str]:
-        """The tool's names without any alias."""
-        return (tool, claude_tool_name(self._server, tool))
+    def own_names(self, tool: str) -> tuple[str, ...]:
+        """The tool's names without any alias; a method has only its own."""
+        return (tool,) if methods.is_method(tool) else (tool, claude_tool_name(self._server, tool))
 
     def possible_names(self, tool: str) -> tuple[str, ...]:
         """All names that a call of this tool may have: its own names, and those of its aliases."""
         aliases = [alias for alias in self.possible_aliases(tool) if alias is not None]
         aliases += [spelled(alias, spellings) for alias in aliases for spellings in self._spellings]
-        own = [group.dialect.mcp_tool_name(self._server, tool) for group in self._groups]
+        is_method = methods.is_method(tool)
+        own = [group.dialect.mcp_tool_name(self._server, tool) for group in self._groups if not is_method]
         names = (*self.own_names(tool), *own, *(name for alias in aliases for name in alias.names))
         return tuple(dict.fromkeys(names))
 
@@ -345,7 +346,7 @@ class HookGroups:
 
     def _tool_names(self, group: Group, tool: str) -> tuple[str, ...]:
         """The tool's own names that a group's matchers are tried on; the first is the one that its hooks see."""
-        if group.match_all_names:
+        if group.match_all_names or methods.is_method(tool):
             return self.own_names(tool)
         return (group.dialect.mcp_tool_name(self._server, tool) if group.tool_names is ToolNames.MCP else tool,)
 
@@ -399,14 +400,19 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None, group: G
     A configured alias is what every hook of the tool sees. A recognised one only adds names: a hook whose matcher
     matches it as well as the server's own name may look for either, so both count before a call (`Group.names`).
     """
-    own = MatchedHook(spec, names[0]) if any(map(spec.matches, names)) else None
+    is_method = bool(names) and methods.is_method(names[0])
+    if is_method:
+        own = MatchedHook(spec, names[0]) if methods.pattern_names_method(spec.matcher, names[0]) else None
+    else:
+        own = MatchedHook(spec, names[0]) if any(map(spec.matches, names)) else None
     if alias is None:
         return (own,) if own else ()
     spellings = group.dialect.spellings(spec)
     before = decides_call(spec)
     own_name = "" if before else names[0]
     familiar = tuple(
-        MatchedHook(spec, name, True, spellings, own_name=own_name) for name in _matched_names(spec, alias, spellings)
+        MatchedHook(spec, name, True, spellings, own_name=own_name)
+        for name in _matched_names(spec, alias, spellings, is_method)
     )
     if not alias.automatic:
         if own and not familiar:
@@ -456,12 +462,15 @@ def _has_other_arguments(alias: Alias) -> bool:
     return bool(alias.arguments or alias.edits or alias.parts)
 
 
-def _matched_names(spec: HookSpec, alias: Alias, spellings: ToolSpellings) -> Iterator[str]:
+def _matched_names(spec: HookSpec, alias: Alias, spellings: ToolSpellings, is_method: bool) -> Iterator[str]:
     """For each familiar name of the tool, how the hook's system spells it: the first spelling that the hook matches."""
     matched: dict[str, None] = {}
     for familiar in (alias, *alias.alternatives):
         names = _as_spelled(replace(familiar, alternatives=()), spellings).names
-        matched.update((name, None) for name in [*filter(spec.matches, names)][:1])
+        fitting = [*filter(spec.matches, names)][:1]
+        matched.update(
+            (name, None) for name in fitting if not is_method or methods.matches_familiar(spec.matches, name)
+        )
     return iter(matched)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
+from . import methods
 from .globs import COMMAND_SEPARATORS, PREFIX_ENDINGS, WorkBudget, command_pattern, glob, path_spellings
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_\- ,|]*")
@@ -38,8 +39,13 @@ _IN_PYTHON: Final = {"any": r"[\s\S]", "none": r"(?!)", "group": "(?P<", "end": 
 def claude_matcher(pattern: str) -> Callable[[str], bool]:
     """Return Claude Code's matcher: all, a name, a list of names, or an unanchored JavaScript regular expression.
 
+    It is for the names of tools: globs that name methods, such as `prompts/*`, are left out (`methods`).
     Raises re.error or OverflowError for a regular expression that cannot be used.
     """
+    tools = methods.without_methods(pattern)
+    if tools is None:
+        return lambda _name: False
+    pattern = tools
     if pattern in ("", "*"):
         return lambda _name: True
     if _PLAIN.fullmatch(pattern):
@@ -148,15 +154,26 @@ class Rule(Struct, frozen=True):
     """The part in parentheses, as written; empty: the rule is about all calls."""
     folded: re.Pattern[str]
     """The same as `name`, for case-folded names."""
+    names_methods: bool = False
+    """Its glob names methods: the others are about tools only."""
 
     def names_tool(self, tool: str) -> bool:
-        """True if the rule names this tool."""
-        return self.name.fullmatch(tool) is not None
+        """True if the rule names this tool, or this method."""
+        return self.name.fullmatch(tool) is not None and (self.names_methods or not methods.is_method(tool))
 
     def may_name_tool(self, tool: str) -> bool:
-        """True if the rule names this tool, or a tool whose name a server may treat as the same."""
+        """True if the rule names this tool, or a tool whose name a server may treat as the same; or this method."""
+        if methods.is_method(tool) and not self.names_methods:
+            return False
         bare = tool.strip()
         return self.names_tool(tool) or self.names_tool(bare) or self.folded.fullmatch(bare.casefold()) is not None
+
+    def named(self, names: Sequence[str]) -> list[str]:
+        """Those of the names of one tool, or of one method with its familiar names, that the rule may name."""
+        if names and methods.is_method(names[0]):
+            familiar = [name for name in names[1:] if methods.matches_familiar(self.may_name_tool, name)]
+            return [*filter(self.may_name_tool, names[:1]), *familiar]
+        return [*filter(self.may_name_tool, names)]
 
 
 def rule(text: str) -> Rule:
@@ -168,7 +185,8 @@ def rule(text: str) -> Rule:
         raise ValueError(f"{text!r} is not a permission rule but several: write each rule separately")
     specifier = "" if parts["specifier"] in (None, "*") else parts["specifier"]
     name = _SERVER.sub(lambda server: _REPLACED.sub("_", server[0]), parts["name"], count=1)
-    return Rule(text.strip(), _name_pattern(name), specifier, _name_pattern(name.casefold()))
+    names_methods = methods.glob_names_method(name)
+    return Rule(text.strip(), _name_pattern(name), specifier, _name_pattern(name.casefold()), names_methods)
 
 
 def permission_rule(text: str, *, fold: bool = _MAC) -> Callable[[str, bytes], bool]:

@@ -88,7 +88,7 @@ class RateLimits:
         return reached
 
     def _windows_for(self, names: Sequence[str]) -> Iterator[Window]:
-        return (window for window in self._windows if any(map(window.rule.may_name_tool, names)))
+        return (window for window in self._windows if window.rule.named(names))
 
 
 def limit_reached(limit: Limit, wait: float) -> LimitReached:

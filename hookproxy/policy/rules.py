@@ -108,7 +108,7 @@ class _DenyOrAskRule(Struct, frozen=True):
 
     def judged(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the argument that it is about, for each of a tool's names that it names; empty: about all of them."""
-        return tuple(dict.fromkeys(JUDGED_ARGUMENT.get(name, "") for name in names if self.parts.may_name_tool(name)))
+        return tuple(dict.fromkeys(JUDGED_ARGUMENT.get(name, "") for name in self.parts.named(names)))
 
     def reason_for(self, judged: Sequence[str], call: CallArguments) -> _Reason:
         """Why the rule applies to a call of a tool that it names, or may apply; empty if it does not.
@@ -139,9 +139,7 @@ class _PathRule(Struct, frozen=True):
 
     def judged(self, names: Sequence[str]) -> tuple[str, ...]:
         """As `_DenyOrAskRule.judged`: the argument with the path."""
-        return tuple(
-            dict.fromkeys(_PATH_ARGUMENT.get(name, "path") for name in names if self.parts.may_name_tool(name))
-        )
+        return tuple(dict.fromkeys(_PATH_ARGUMENT.get(name, "path") for name in self.parts.named(names)))
 
     def reason_for(self, judged: Sequence[str], call: CallArguments) -> _Reason:
         """As `_DenyOrAskRule.reason_for`."""
@@ -320,8 +318,8 @@ class Rules(Struct, frozen=True):
         return bool(self.deny or self.ask or self.allow)
 
     def concerns(self, names: Sequence[str]) -> bool:
-        """True if some deny or ask rule may apply to a tool with these names."""
-        return any(rule.parts.may_name_tool(name) for rule in (*self.deny, *self.ask) for name in names)
+        """True if some deny or ask rule may apply to a tool, or a method, with these names."""
+        return any(rule.parts.named(names) for rule in (*self.deny, *self.ask))
 
     def about(self, names: Sequence[str]) -> ToolRules:
         """Return the rules that decide about calls of a tool, by all its names."""
@@ -336,7 +334,7 @@ class Rules(Struct, frozen=True):
     def hides(self, names: Sequence[str]) -> bool:
         """True if a tool with these names must not be listed, because every call of it would be denied."""
         whole = (rule for rule in self.deny if not rule.parts.specifier)
-        return self.hide_denied and any(rule.parts.may_name_tool(name) for rule in whole for name in names)
+        return self.hide_denied and any(rule.parts.named(names) for rule in whole)
 
     def judge(self, names: Sequence[str], arguments: bytes) -> RuleDecision | None:
         """As `ToolRules.judge`, for a call of a tool with these names."""
