@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +18,9 @@ from ..jsonrpc.raw_json import AMBIGUOUS
 from .changes import Change, What, member_changes
 from .description import Description, Entry, Identity, Kind, canonical, entry
 from .names import fold, is_unseen, skeleton
+
+
+_SPELLINGS: Final = 2  # per entry: a server spells it in one way, and in another one after an update of its library
 
 
 class Compared(Struct, frozen=True):
@@ -48,6 +52,7 @@ class Pinned:
     def __init__(self, description: Description) -> None:
         self.description = description
         self._texts: dict[Kind, dict[str, bytes]] = {kind: {} for kind in Kind}
+        self._spellings: dict[Kind, dict[bytes, str]] = {kind: {} for kind in Kind}  # of pinned entries, as they came
         for (kind, name), pinned in description.entries.items():
             self._texts[kind][name] = pinned.text
 
@@ -64,13 +69,20 @@ class Pinned:
 
     def compare_entry(self, kind: Kind, raw: bytes | msgspec.Raw, names: Names) -> Compared:
         """Compare one entry of a list. `names` are those before it."""
+        data = bytes(raw)
+        spellings = self._spellings[kind]
+        if (known := spellings.get(data)) is not None and names.note(known) != known:
+            return Compared(known, ())
         try:
-            came = entry(kind, raw)
+            came = entry(kind, data)
         except AMBIGUOUS as error:
             return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(error)),))
         first = names.note(came.name)
         same = self._texts[kind].get(came.name) == came.text
         if same and first != came.name:  # it is pinned as it is, so the other one is pinned so, too, or is new
+            if len(spellings) >= _SPELLINGS * len(self._texts[kind]):
+                spellings.clear()
+            spellings[data] = came.name
             return Compared(came.name, ())
         twice = () if first is None else (Change(What.TWICE, kind.value, came.name, like=first),)
         return Compared(came.name, (*twice, *self._changes(came)))
