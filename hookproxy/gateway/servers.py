@@ -258,6 +258,13 @@ class _SharedProcess(Struct, eq=False):
             self.server.close()
 
 
+def open_alone(server: GatewayServer, report: Report) -> tuple[Channel, ServerEnd]:
+    """Start or reach a server for a question to it, and for no session. Raises UserError."""
+    if server.table.url is not None:
+        return _open_remote(server, server.loaded.settings, report)
+    return _start(server, "", report)
+
+
 def _start(server: GatewayServer, user: str, report: Report) -> tuple[Channel, ServerProcess]:
     """Start a process of the server for this user (empty: for all), whose standard error goes to `report`.
 

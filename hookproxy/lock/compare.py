@@ -7,18 +7,18 @@ might take for the first is told wherever it stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
 import msgspec
+import msgspec.structs
 from msgspec import Struct
 
 from ..jsonrpc.raw_json import AMBIGUOUS
 from .changes import Change, What, member_changes
 from .description import Description, Entry, Identity, Kind, canonical, entry
 from .names import fold, is_unseen, skeleton
-
 
 _SPELLINGS: Final = 2  # per entry: a server spells it in one way, and in another one after an update of its library
 
@@ -135,6 +135,21 @@ class Pinned:
 def compare(pinned: Description, came: Description) -> tuple[Change, ...]:
     """All differences between what is pinned of a server and what it says now."""
     return Pinned(pinned).compare(came)
+
+
+IDENTITY: Final = ("name", "version", "title", "instructions", "capabilities")
+"""What is pinned of a server beside its lists."""
+
+
+def accept(pinned: Description, came: Description, names: Collection[str]) -> Description:
+    """What is pinned, with what came instead for these tools, prompts, templates and members of the server.
+
+    An entry of this name that came no longer is left out.
+    """
+    members = {member: getattr(came.identity, member) for member in IDENTITY if member in names}
+    kept = {key: item for key, item in pinned.entries.items() if key[1] not in names}
+    new = {key: item for key, item in came.entries.items() if key[1] in names}
+    return Description(msgspec.structs.replace(pinned.identity, **members), {**kept, **new})
 
 
 def _body(item: Entry) -> bytes:

@@ -131,7 +131,8 @@ async def test_a_server_that_declares_no_tools_and_lists_none_has_none() -> None
             "the server answered tools/list with an error: broken \\x1b[31mxxx",
         ),
         ([BEGIN, READ, message(id=2, result={}), WAIT], "the server answered tools/list without a list of tools"),
-        ([BEGIN, SAME_PAGE], "the server lists its tools on more than 1000 pages"),
+        ([BEGIN, SAME_PAGE], "the server answers tools/list with the same page again and again"),
+        ([BEGIN, NEW_PAGES], "the server lists its tools on more than 1000 pages"),
     ],
 )  # fmt: skip
 async def test_a_server_that_does_not_list_its_tools_is_an_error(script: Sequence[str], message: str) -> None:
