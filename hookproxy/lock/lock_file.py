@@ -168,7 +168,7 @@ class _Place(Struct, frozen=True):
 
 
 def _description(server: _Server, place: _Place) -> Description:
-    text = _checked(server.server, place, "what the server says of itself")
+    text = _checked(server.server, place, f"what the server {printable(place.server)} says of itself")
     try:
         identity = msgspec.json.decode(text, type=Identity)
     except msgspec.MsgspecError as error:
@@ -177,7 +177,7 @@ def _description(server: _Server, place: _Place) -> Description:
     for kind, member in _MEMBERS.items():
         pins: Mapping[str, _Pin] = getattr(server, member)
         for name, pin in pins.items():
-            what = f"the {kind.value} {printable(name)}"
+            what = f"the {kind.value} {printable(name)} of the server {printable(place.server)}"
             text = _checked(pin, place, what)
             try:
                 item = entry(kind, text)
@@ -193,7 +193,7 @@ def _checked(pin: _Pin, place: _Place, what: str) -> bytes:
     """The canonical text of a pin. Raises ConfigError unless its digest is right."""
     text = canonical(pin.text)
     if digest(text) != pin.digest:
-        problem = f"{what} of the server {printable(place.server)} was edited: its text does not have this digest"
+        problem = f"{what} was edited: the text does not have this digest"
         raise _error(place.data, place.path, pin.digest, problem)
     return text
 
@@ -226,9 +226,9 @@ def _error(data: bytes, path: str, near: str, problem: str) -> ConfigError:
 
 
 def _place(problem: str) -> str:
-    """What the decoder names in its message: the last member of a path as `$.servers[...].tools`, or an unknown one."""
-    found = re.findall(r"`(?:\$[^`]*\.)?([\w-]+)`", problem)
-    return found[0] if found else ""
+    """What the decoder names in its message: an unknown member, or the last one of a path as `$.servers[...].tools`."""
+    found = re.search(r"field `([^`]+)`", problem) or re.search(r"at `\$[^`]*\.(\w+)`", problem)
+    return found[1] if found else ""
 
 
 def _line(data: bytes, near: str) -> int:

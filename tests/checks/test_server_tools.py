@@ -48,6 +48,10 @@ SAME_PAGE: Final = (
     f"while {READ}; do n=$((n+1)); "
     """printf '{"id":%d,"result":{"tools":[],"nextCursor":"x"}}\\n' $((n+1)); done"""
 )
+NEW_PAGES: Final = (
+    f"while {READ}; do n=$((n+1)); "
+    """printf '{"id":%d,"result":{"tools":[],"nextCursor":"%d"}}\\n' $((n+1)) $n; done"""
+)
 
 
 async def listed(*script: str, seconds: float = LIMIT) -> ServerTools:
