@@ -150,6 +150,8 @@ def _text(report: Report, cwd: str, verbose: bool) -> str:
     page.section("managed: cannot be switched off or weakened", _managed_settings(report))
     page.section("trust: required; these files are used only while they are unchanged", _trust(report))
     page.section("tools", _tools(settings))
+    if not settings.roots.passes_all:
+        page.section("roots", iter([("roots", str(settings.roots))]))
     if managed:
         page.section("managed tools", _tools(replace(managed, aliases=(), shown_tools=())))  # they are shown above
     if passing := [entry for entry in report.entries if entry.lets_pass]:

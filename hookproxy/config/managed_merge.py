@@ -15,7 +15,7 @@ from ..dialects.dialect import Group
 from ..model import shown_tools
 from ..model.aliases import Alias
 from ..model.errors import ConfigError
-from ..model.settings import ConsoleUse, OnAsk, OnFailure, Results, Settings
+from ..model.settings import ConsoleUse, OnAsk, OnFailure, Results, RootsRule, Settings
 from ..trust.sources import Layer, ManagedSummary
 
 _RULES: Final = ("deny", "ask", "allow", "agent_rules", "limits")
@@ -148,7 +148,10 @@ def _merge_settings(user: Layer, admin: Layer) -> tuple[Settings, list[str]]:
         if name not in user.set_by:
             values[name] = managed
             continue
-        values[name] = _merge_fallback(user, admin, name) if name in _FALLBACK else _stricter(name, managed, wanted)
+        if name == "roots":
+            values[name] = _merge_roots(wanted, managed)
+        else:
+            values[name] = _merge_fallback(user, admin, name) if name in _FALLBACK else _stricter(name, managed, wanted)
         if values[name] != wanted:
             notes.append(_not_used(user.set_by[name], admin.set_by[name]))
     notes += [
@@ -175,6 +178,12 @@ def _merge_fallback(user: Layer, admin: Layer, name: str) -> object:
     refuses = own.on_ask_fallback is OnFailure.DENY and not own.prompter and not own.console
     uses_own = refuses or admin.settings.on_ask_fallback is OnFailure.ALLOW
     return getattr(user.settings if uses_own else admin.settings, name)
+
+
+def _merge_roots(wanted: RootsRule, managed: RootsRule) -> RootsRule:
+    """The managed list, or else the user's, and only what both allow."""
+    given = wanted.given if managed.given is None else managed.given
+    return RootsRule(given, (*wanted.allowed, *managed.allowed))
 
 
 def _stricter(name: str, managed: T, wanted: T) -> T:

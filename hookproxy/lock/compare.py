@@ -31,6 +31,11 @@ class Compared(Struct, frozen=True):
     changes: tuple[Change, ...]
 
 
+def unreadable(kind: Kind, error: ValueError) -> Compared:
+    """An entry that cannot be read."""
+    return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(error)),))
+
+
 class Names:
     """The names in a list so far, over all of its pages. A list that is read anew has new ones."""
 
@@ -52,7 +57,7 @@ class Pinned:
     def __init__(self, description: Description) -> None:
         self.description = description
         self._texts: dict[Kind, dict[str, bytes]] = {kind: {} for kind in Kind}
-        self._spellings: dict[Kind, dict[bytes, str]] = {kind: {} for kind in Kind}  # of pinned entries, as they came
+        self._spellings: dict[Kind, dict[bytes, Entry]] = {kind: {} for kind in Kind}  # of pinned entries, as they came
         for (kind, name), pinned in description.entries.items():
             self._texts[kind][name] = pinned.text
 
@@ -69,20 +74,30 @@ class Pinned:
 
     def compare_entry(self, kind: Kind, raw: bytes | msgspec.Raw, names: Names) -> Compared:
         """Compare one entry of a list. `names` are those before it."""
+        try:
+            return self.compare_read(self.read(kind, raw), names)
+        except AMBIGUOUS as error:
+            return unreadable(kind, error)
+
+    def read(self, kind: Kind, raw: bytes | msgspec.Raw) -> Entry:
+        """Read an entry, at once if it has come in this spelling before. Raises Unreadable, DuplicateKeys."""
         data = bytes(raw)
         spellings = self._spellings[kind]
-        if (known := spellings.get(data)) is not None and names.note(known) != known:
-            return Compared(known, ())
-        try:
-            came = entry(kind, data)
-        except AMBIGUOUS as error:
-            return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(error)),))
+        if (known := spellings.get(data)) is not None:
+            return known
+        came = entry(kind, data)
+        if self._texts[kind].get(came.name) == came.text:  # what is pinned is of a bounded size, what comes is not
+            if len(spellings) >= _SPELLINGS * len(self._texts[kind]):
+                spellings.clear()
+            spellings[data] = came
+        return came
+
+    def compare_read(self, came: Entry, names: Names) -> Compared:
+        """As `compare_entry` for an entry that was read already."""
+        kind = came.kind
         first = names.note(came.name)
         same = self._texts[kind].get(came.name) == came.text
         if same and first != came.name:  # it is pinned as it is, so the other one is pinned so, too, or is new
-            if len(spellings) >= _SPELLINGS * len(self._texts[kind]):
-                spellings.clear()
-            spellings[data] = came.name
             return Compared(came.name, ())
         twice = () if first is None else (Change(What.TWICE, kind.value, came.name, like=first),)
         return Compared(came.name, (*twice, *self._changes(came)))

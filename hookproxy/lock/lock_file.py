@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from errno import EACCES, EINVAL, ELOOP
+from errno import EACCES, EINVAL, ELOOP, ENOENT
 from functools import partial
 from typing import Final
 
@@ -90,19 +90,25 @@ def _seen(character: str) -> str:
     return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
-def update(path: str, change: Callable[[Lock], Lock]) -> None:
+def update(path: str, change: Callable[[Lock], Lock]) -> Lock:
     """Replace the file as a whole by what `change` makes of it, or create it; nobody else changes it meanwhile.
 
-    Raises ConfigError for a file that cannot be read, and UserError for one that cannot be written.
+    Returns what it has now. Raises ConfigError for a file that cannot be read, and UserError for one that cannot be
+    written.
     """
     folder, name = os.path.split(os.path.abspath(path))
     try:
+        if not os.path.isdir(folder):  # a lock file is made where something is, and not in a misspelled folder
+            raise FileNotFoundError(ENOENT, "its folder does not exist")
         locked = lock_folder(folder)
         try:
-            before = _status_of(path)
-            lock = change(read(path) if before is not None else {})
-            mode = _MODE if before is None else stat.S_IMODE(before.st_mode) & 0o666
-            replace_in_folder(locked, name, text_of(lock).encode(), partial(_set_access, mode, before))
+            status = _status_of(path)
+            before = read(path) if status is not None else {}
+            after = change(before)
+            if status is None or after != before:
+                mode = _MODE if status is None else stat.S_IMODE(status.st_mode) & 0o666
+                replace_in_folder(locked, name, text_of(after).encode(), partial(_set_access, mode, status))
+            return after
         finally:
             os.close(locked)
     except OSError as error:

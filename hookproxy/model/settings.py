@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from .aliases import Alias
 from .counts import counted
+from .lock_settings import LockSettings
 from .policy_source import PolicyBundle
 from .shown_tools import ShownTool
 from .sizes import shown_size
@@ -136,6 +137,33 @@ class AgentRule(Struct, frozen=True):
     home: str = ""
 
 
+class RootsRule(Struct, frozen=True):
+    """Which folders a server learns of when it asks its agent for roots."""
+
+    given: tuple[tuple[str, str], ...] | None = None
+    """Address and name of each folder that it gets in place of the agent's own; None: those of the agent."""
+    allowed: tuple[tuple[str, ...], ...] = ()
+    """Lists of folders: a root must be one of each list, or lie below it. None: all roots are allowed."""
+
+    @property
+    def passes_all(self) -> bool:
+        """The server gets what the agent says."""
+        return self.given is None and not self.allowed
+
+    def __str__(self) -> str:
+        """What holds, for people."""
+        if self.given is None:
+            text = "those of the agent"
+        else:
+            text = ", ".join(address for address, _name in self.given) or "none"
+        for folders in self.allowed:
+            text += f", only below {', '.join(folders) or 'no folder'}"
+        return text
+
+
+ROOTS_OF_AGENT: Final = RootsRule()
+
+
 class Settings(Struct, frozen=True):
     """The configuration's choices that concern every call."""
 
@@ -223,6 +251,10 @@ class Settings(Struct, frozen=True):
     auto_aliases: bool = True
     """All other tools get the names of Claude Code's tools that do the same, beside their own."""
     limits: tuple[Limit, ...] = ()
+    lock: LockSettings | None = None
+    """What pins what servers say of themselves; None: nothing does."""
+    roots: RootsRule = ROOTS_OF_AGENT
+    """What the server learns of the agent's folders."""
     remote_connect_seconds: float = 10.0
     """How long a connection to a remote server may take."""
     remote_silence_seconds: float = 600.0
