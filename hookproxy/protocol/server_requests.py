@@ -1,4 +1,4 @@
-"""What differs between the server's requests that can be judged: how they are read, refused, rewritten and answered.
+"""What differs between the server's requests that can be judged: how they are read, rewritten and refused.
 
 A refused request has an answer in the method's own form: an elicitation is declined, or cancelled if nobody was there
 to answer; sampling gets the error of the specification; the server learns of no roots. It is never told why: the reason
@@ -12,8 +12,7 @@ from typing import Final
 
 from ..jsonrpc import nesting, normalize, raw_json
 from ..model.decision import RefusalCause
-from ..model.hooks import Outcome
-from . import calls, tool_results
+from . import calls
 from .response_edits import error_response
 from .responses import Members
 
@@ -43,7 +42,6 @@ _NOBODY: Final = frozenset({RefusalCause.NOT_ANSWERED, RefusalCause.ASK_UNAVAILA
 _REJECTED: Final = (-1, "User rejected sampling request")  # as in the specification
 _REJECTED_TASK: Final = (-1, "User rejected the request")
 _SAMPLE: Final = b'{"role":"assistant","content":{"type":"text","text":%b},"model":"none","stopReason":"refusal"}'
-_ACTIONS: Final = ("accept", "decline", "cancel")
 
 
 def arguments_of(method: str, members: Members, max_depth: int) -> bytes:
@@ -76,7 +74,7 @@ def with_arguments(request: bytes, before: bytes, after: bytes) -> bytes:
         params = raw_json.without_member(params, name)
     for name, value in new.items():
         if name not in old or bytes(old[name]) != bytes(value):
-            params = raw_json.with_member(params, name, _on_one_line(bytes(value)))
+            params = raw_json.with_member(params, name, on_one_line(bytes(value)))
     return raw_json.with_member(request, "params", params)
 
 
@@ -102,45 +100,6 @@ def unreadable(raw_id: bytes, problem: str) -> bytes:
     return error_response(raw_json.one_line(raw_id), -32602, f"This request cannot be judged: {problem}.")
 
 
-def outcome_of(members: Members, max_depth: int) -> Outcome:
-    """What hooks get of the agent's answer. Raises Unreadable, DuplicateKeys: the server might read it differently."""
-    if ("result" in members) == ("error" in members):
-        raise raw_json.Unreadable("it has not either a result or an error")
-    raw = bytes(members.get("result", members.get("error", b"")))
-    if nesting.is_deeper(raw, max_depth):
-        raise raw_json.Unreadable(f"it is nested deeper than {max_depth} levels (max_depth)")
-    if "error" in members:
-        return Outcome(error=tool_results.error_text(members["error"]))
-    return outcome_of_result(raw)
-
-
-def outcome_of_result(result: bytes) -> Outcome:
-    """As `outcome_of` for a result alone."""
-    whole = normalize.normalize(result)
-    if whole[:1] == b"{":
-        raw_json.fields(whole)
-    return Outcome(has_result=True, more=whole, whole=whole)
-
-
-def replaced(method: str, replacement: bytes, result: bytes) -> bytes:
-    """The result that a hook wants in place of the agent's. Raises ValueError if it is not one of this method."""
-    new = normalize.normalize(replacement, lenient=True)
-    text = raw_json.text(new)
-    if method == SAMPLING and text is not None:
-        content = b'{"type":"text","text":%b}' % raw_json.encode(text)
-        return raw_json.with_member(result, "content", content)
-    members = raw_json.fields(new) if new[:1] == b"{" else {}
-    if method == SAMPLING:
-        fits = {"role", "content", "model"} <= members.keys()
-    elif method == ROOTS:
-        fits = bytes(members.get("roots", b""))[:1] == b"["
-    else:
-        fits = raw_json.text(bytes(members.get("action", b""))) in _ACTIONS
-    if not fits:
-        raise ValueError(f"what it gives is not a result of {method}")
-    return _on_one_line(new)
-
-
-def _on_one_line(raw: bytes) -> bytes:
-    """Replace line ends by blanks: in JSON they only stand between tokens."""
+def on_one_line(raw: bytes) -> bytes:
+    """The JSON text with blanks for line ends: in JSON they only stand between tokens."""
     return raw_json.one_line(raw.replace(b"\n", b" "))

@@ -22,7 +22,7 @@ from ..jsonrpc import normalize, raw_json
 from ..model.call_end import CallEnd, Cancelled, Failed, Refused, Responded
 from ..model.decision import RefusalCause, Refuse
 from ..model.hooks import Elicitation, Event
-from ..protocol import elicitation_messages, feedback, response_edits, server_requests
+from ..protocol import elicitation_messages, feedback, request_answers, response_edits, server_requests
 from ..protocol.actions import ElicitationAnswered, ElicitationCompleted, ElicitationRequested, ElicitationWithdrawn
 from ..protocol.elicitation_messages import ElicitationResponse, ElicitationStage, PendingElicitation
 from ..protocol.elicitations import MAX_PENDING
@@ -253,7 +253,7 @@ class ServerRequests:
             return Responded(line, "error" if failed else "ok")
         try:
             members = raw_json.fields(line)
-            outcome = server_requests.outcome_of(members, request.policy.settings.max_depth)
+            outcome = request_answers.outcome_of(members, request.policy.settings.max_depth)
             comments = await request.judge_answer(outcome)
             if not (comments.takes_output or comments.failed):
                 return Responded(line, "error" if outcome.error else "ok")
@@ -263,7 +263,7 @@ class ServerRequests:
                 and "result" in members
                 and not (comments.withheld or comments.hidden_by or comments.failed)
             ):
-                result = server_requests.replaced(pending.method, comments.replacement, bytes(members["result"]))
+                result = request_answers.replaced(pending.method, comments.replacement, bytes(members["result"]))
                 edited = raw_json.with_member(line, "result", result)
         except ValueError as problem:  # readers may find different answers, or a hook has given none
             self._context.report(f"the answer to a {pending.method} is withheld: {problem}")
