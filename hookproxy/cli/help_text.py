@@ -108,6 +108,14 @@ EXAMPLES: Final = {
         "hookproxy policy verify stable.tar.gz --keys signing-key.pub",
         "hookproxy policy verify policy --keys signing-key.pub --ring canary",
     ),
+    "sandbox": (
+        "hookproxy sandbox learn --probe -- uvx mcp-server-git",
+        "hookproxy sandbox learn --name files -- mcp-server-filesystem /srv/projects",
+    ),
+    "sandbox learn": (
+        "hookproxy sandbox learn --probe -- uvx mcp-server-git",
+        "hookproxy sandbox learn --seconds 600 --output git.toml -- mcp-server-git",
+    ),
     "sessions": ("hookproxy sessions", "hookproxy sessions --user anna --server git --json"),
     "sessions end": ("hookproxy sessions end 7f3a", "hookproxy sessions end --user anna"),
     "users": ("hookproxy users", "hookproxy users --socket /run/hookproxy/mcp-admin.sock"),

@@ -47,6 +47,7 @@ VERBS = {
     "sessions": "hookproxy.cli.sessions",
     "users": "hookproxy.cli.users",
     "policy": "hookproxy.cli.policy",
+    "sandbox": "hookproxy.cli.sandbox",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -80,6 +81,7 @@ _MEANT = {
     "import": "convert",
     "install": "setup",
     "kick": "sessions end",
+    "learn": "sandbox learn",
     "lint": "check",
     "log": "audit",
     "logs": "audit",
@@ -105,7 +107,8 @@ _STARTERS = ("bunx", "deno", "docker", "node", "npx", "python", "python3", "uv",
 """Programs with which servers are started, whether they are on this machine or not."""
 
 _TAKE_HELP = (
-    *("audit", "check", "convert", "login", "policy", "sessions", "setup", "token", "trust", "unwrap", "users", "wrap"),
+    *("audit", "check", "convert", "login", "policy", "sandbox", "sessions", "setup", "token", "trust", "unwrap"),
+    *("users", "wrap"),
 )
 """Verbs after which `help` alone is taken for the option: their words are other words, files and addresses."""
 
@@ -139,6 +142,7 @@ hookproxy puts hooks in front of any MCP server.
   sessions    list the open sessions of a gateway, or end some
   users       block users of a gateway, and allow them again
   policy      show, fetch or make a signed policy for many machines
+  sandbox     watch a server, and propose what its sandbox should allow
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish

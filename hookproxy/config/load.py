@@ -18,6 +18,7 @@ from ..dialects.dialect import Dialect, Group
 from ..dialects.own import OWN, own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
+from ..model.lock_settings import LockSettings
 from ..model.settings import ROOTS_OF_AGENT, ConsoleUse, OnFailure, Results, SeenNames, Settings
 from ..trust.sources import FileContext, Layer, ManagedSummary, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
@@ -75,6 +76,7 @@ KEYS_OF_SETTINGS: Final = {
     "check_types": "calls.check_types",
     "aliases": "tools",
     "shown_tools": "tools",
+    "lock": "lock",
     "auto_aliases": "aliases",
     "limits": "limits",
     "roots": "roots",
@@ -462,8 +464,19 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         "aliases": validate.aliases(file, path, within),
         "shown_tools": validate.shown_tools(file, path, within) if file.tools else (),
         "limits": validate.limits(file, path, text, within),
+        "lock": _lock(file, path, within, file_context),
     }
     return replace(Settings(), **{**dict(_plain_values(file)), **converted})
+
+
+def _lock(file: ConfigFile, path: str, within: tuple[str, ...], file_context: FileContext) -> LockSettings | None:
+    """What pins the servers: the table `[lock]`, or the file of that name beside a file that has no such table."""
+    folder = os.path.dirname(path)
+    if file.lock is None and (within or not os.path.lexists(os.path.join(folder, "hookproxy.lock"))):
+        return None
+    from .lock_table import lock_settings
+
+    return lock_settings(file.lock, f"{path}: {''.join(f'{name}.' for name in within)}lock", folder, file_context)
 
 
 def _plain_values(file: ConfigFile) -> Iterator[tuple[str, object]]:

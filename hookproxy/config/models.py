@@ -384,6 +384,24 @@ class Remote(Table, frozen=True):
     """
 
 
+class LockTable(Table, frozen=True):
+    """What servers say of themselves is compared with what `hookproxy lock` has recorded of them."""
+
+    file: _Text | None = None
+    """The file. Default: hookproxy.lock beside this file, once it exists. A relative path starts from the folder of
+    this file.
+    """
+    on_change: Literal["withhold", "ask", "deny", "warn"] = "withhold"
+    """What happens to a tool, a prompt or a resource template that is new or differs from the record, and to changed
+    instructions. "withhold": they do not reach the agent, and calls of them are refused. "ask": the same, until a
+    person accepts them on a console. "deny": the whole server is refused. "warn": they pass, and people are told.
+    """
+    create: bool = False
+    """true records a server that is not in the file as it is at its first use."""
+    hidden_text: Literal["warn", "withhold"] = "warn"
+    """What happens to a text that hides something, such as invisible characters: "withhold" treats it as changed."""
+
+
 # --- a policy from elsewhere ---
 
 
@@ -495,6 +513,8 @@ class ConfigFile(Table, frozen=True):
     """
     tools: dict[_Text, ToolTable] = {}
     """The names by which hooks know single tools, and how the agent sees them: one table for each tool."""
+    lock: LockTable | None = None
+    """What servers say of themselves, pinned."""
     remote: Remote = field(default_factory=Remote)
     """Deadlines for a server at an address."""
     limits: list[LimitTable] = []

@@ -61,6 +61,10 @@ class ServedProcess(Protocol):
         """The folder that its relative words start from."""
 
     @property
+    def real_cwd(self) -> str:
+        """The same without links."""
+
+    @property
     def credentials(self) -> Mapping[str, str]:
         """The file of each secret."""
 
@@ -78,7 +82,7 @@ def surroundings(servers: Mapping[str, ServedProcess], own: Mapping[str, str]) -
     accounts = [service.own_account(), *map(_account_of, (server.table for server in servers.values()))]
     homes = {os.path.realpath(account.home) for account in accounts if account is not None}
     writable = {folder for server in servers.values() if server.sandbox for folder in server.sandbox.write}
-    writable |= {os.path.realpath(server.cwd) for server in servers.values() if binds_cwd(server)}
+    writable |= {server.real_cwd for server in servers.values() if binds_cwd(server)}
     return Surroundings(sorted(homes - {"/"}), sorted(own), sorted(writable))
 
 
@@ -107,7 +111,7 @@ def sandbox_of(table: ServerTable, path: str, text: str, within: tuple[str, ...]
 
 def binds_cwd(server: ServedProcess) -> bool:
     """Whether the working folder that a server names is one that it writes, and not one of every sandbox."""
-    cwd = os.path.realpath(server.cwd)
+    cwd = server.real_cwd
     return server.table.cwd is not None and cwd not in _WITHOUT_A_FOLDER and not within_any(cwd, SYSTEM)
 
 
@@ -137,6 +141,11 @@ def hook_files(servers: Mapping[str, ServedProcess]) -> dict[str, str]:
     return {os.path.realpath(name): what for name, what in found.items()}
 
 
+def hooks_of_all(servers: Mapping[str, ServedProcess], files_read: Iterable[str]) -> dict[str, str]:
+    """What a server may read and never write: the files with rules and hooks, and what hooks run."""
+    return dict.fromkeys(map(os.path.realpath, files_read), "a file with rules or hooks") | hook_files(servers)
+
+
 def check_sandboxes(
     path: str, text: str, servers: Mapping[str, ServedProcess], own: Mapping[str, str], files_read: Iterable[str]
 ) -> None:
@@ -144,7 +153,7 @@ def check_sandboxes(
 
     `files_read` are those with rules and hooks: servers may read them.
     """
-    hooks = dict.fromkeys(map(os.path.realpath, files_read), "a file with rules or hooks") | hook_files(servers)
+    hooks = hooks_of_all(servers, files_read)
     for server in servers.values():
         if server.sandbox is None:
             continue
@@ -158,16 +167,16 @@ def check_sandboxes(
             for entry, real in zip(entries, paths, strict=True)
         ]
         if binds_cwd(server):
-            given.append(("cwd", server.table.cwd or "", os.path.realpath(server.cwd), True))
+            given.append(("cwd", server.table.cwd or "", server.real_cwd, True))
         for key, entry, real, writes in given:
-            if why := _why_not(real, writes, own, hooks):
+            if why := why_not(real, writes, own, hooks):
                 where = f"{path}:{line}" if (line := line_of(text, (*within, *key.split(".")))) else path
                 shown = entry if real == entry else f"{entry} ({real})"
                 raise ConfigError(where, f"{'.'.join(within)}.{key}: {shown} {why}", "name a folder of its own")
         _check_names(server, path)
 
 
-def _why_not(real: str, writes: bool, own: Mapping[str, str], hooks: Mapping[str, str]) -> str:
+def why_not(real: str, writes: bool, own: Mapping[str, str], hooks: Mapping[str, str]) -> str:
     """Why a server may not have this; empty: it may."""
     for file, what in own.items():
         if overlaps(real, file):

@@ -296,7 +296,8 @@ def _start(server: GatewayServer, user: str, report: Report) -> tuple[Channel, S
         os.close(stderr)
     removed = known_secrets(secrets.values()).removed_from_bytes
     relay_lines(output, lambda line: report(f"the server says: {line}"), removed, PART)
-    return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
+    channel = open_channel(started.server.from_server, started.server.to_server)
+    return channel, ServerProcess(started.server, leads_group=True, ended=started.ended, watched=started.watched)
 
 
 def _open_remote(server: GatewayServer, settings: Settings, report: Report) -> tuple[Channel, ServerEnd]:

@@ -27,6 +27,11 @@ class Compared(Struct, frozen=True):
     changes: tuple[Change, ...]
 
 
+def unreadable(kind: Kind, error: ValueError) -> Compared:
+    """An entry that cannot be read."""
+    return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(error)),))
+
+
 class Names:
     """The names in a list so far, over all of its pages. A list that is read anew has new ones."""
 
@@ -65,9 +70,13 @@ class Pinned:
     def compare_entry(self, kind: Kind, raw: bytes | msgspec.Raw, names: Names) -> Compared:
         """Compare one entry of a list. `names` are those before it."""
         try:
-            came = entry(kind, raw)
+            return self.compare_read(entry(kind, raw), names)
         except AMBIGUOUS as error:
-            return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(error)),))
+            return unreadable(kind, error)
+
+    def compare_read(self, came: Entry, names: Names) -> Compared:
+        """As `compare_entry` for an entry that was read already."""
+        kind = came.kind
         first = names.note(came.name)
         same = self._texts[kind].get(came.name) == came.text
         if same and first != came.name:  # it is pinned as it is, so the other one is pinned so, too, or is new

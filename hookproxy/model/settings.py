@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from .aliases import Alias
 from .counts import counted
+from .lock_settings import LockSettings
 from .policy_source import PolicyBundle
 from .shown_tools import ShownTool
 from .sizes import shown_size
@@ -252,6 +253,8 @@ class Settings(Struct, frozen=True):
     auto_aliases: bool = True
     """All other tools get the names of Claude Code's tools that do the same, beside their own."""
     limits: tuple[Limit, ...] = ()
+    lock: LockSettings | None = None
+    """What pins what servers say of themselves; None: nothing does."""
     roots: RootsRule = ROOTS_OF_AGENT
     """What the server learns of the agent's folders."""
     remote_connect_seconds: float = 10.0

@@ -140,6 +140,17 @@ class ToolsListed(Struct, frozen=True):
 
     tools: Sequence[Tool]
     """The tools on this page that can be read."""
+    cursor: bytes = b""
+    """As in `Announced`."""
+
+
+class Announced(Struct, frozen=True):
+    """The response to another request about what the server is or has, where lists are guarded."""
+
+    method: bytes
+    """The method of the request, as compact JSON."""
+    cursor: bytes = b""
+    """The cursor with which the page was asked for, as spelled; empty: it is the first page."""
 
 
 class NotificationHeld(Struct, frozen=True):
@@ -178,6 +189,7 @@ ServerAction = (
     | CallAnswered
     | InitializeAnswered
     | ToolsListed
+    | Announced
     | ElicitationRequested
     | ElicitationWithdrawn
     | ElicitationCompleted

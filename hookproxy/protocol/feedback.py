@@ -160,6 +160,17 @@ def _list_edited(line: bytes, edit: list_edits.EditItem) -> bytes:
         return line
 
 
+def changed(why: str, accept: str) -> str:
+    """Say why something that a server has is withheld. Neither text has words that the server chose after the record.
+
+    `why` has no full stop; `accept` is the command of the user.
+    """
+    return (
+        f"Blocked: {why}, so it is withheld until the user has looked at it. Do not try it again. Tell the user: "
+        f"`{accept} --diff` shows what has changed, and `{accept} --accept` accepts it."
+    )
+
+
 def unreadable_list(raw_id: bytes, why: str) -> bytes:
     """Return the response to a request for a list that cannot be read in one way only; `why` has no full stop."""
     return error_response(raw_id, INTERNAL_ERROR, f"The server's list is withheld, because it cannot be read: {why}.")
@@ -409,6 +420,8 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
                 f"Blocked: the argument {refuse.by!r} {reason}, so hooks cannot judge the call. The tool was not run. "
                 "Send the arguments as the tool's inputSchema says."
             )
+        case RefusalCause.CHANGED:
+            return f"{changed(reason, refuse.remedy)} The tool was not run."
         case RefusalCause.STORE_AWAY:
             away = "is kept in a store that several gateways share, which cannot be reached now"
             return f"Blocked: {refuse.by} {away}. The tool was not run. Try again in a minute, or tell the user."

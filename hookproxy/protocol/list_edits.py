@@ -36,6 +36,23 @@ def edited(line: bytes, member: str, edit: EditItem) -> bytes:
     return raw_json.splice(line, [(span, result)])
 
 
+def items_of(line: bytes, member: str) -> tuple[list[bytes] | None, bytes]:
+    """The items of the list `member` of a response (None: it has none), and its `nextCursor` as spelled (empty: none).
+
+    Raises Unreadable, DuplicateKeys.
+    """
+    span = raw_json.members(line).get("result")
+    if span is None:
+        return None, b""
+    result = line[slice(*span)]
+    spans = raw_json.members(result)
+    check_lookalikes(spans, member)
+    if member not in spans:
+        return None, b""
+    cursor = result[slice(*spans.get("nextCursor", (0, 0)))]
+    return raw_json.all_items(result[slice(*spans[member])]), b"" if cursor in (b"null", b'""') else cursor
+
+
 def edited_items(items: bytes, edit: EditItem) -> bytes:
     """The array with the items as `edit` has them, without the commas of those that go; `items` itself if all stay.
 

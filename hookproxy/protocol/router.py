@@ -25,13 +25,15 @@ from .calls import id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
 from .held_notifications import HeldNotifications
-from .inflight import REQUEST_KINDS, SESSION_DATA, InFlight, JudgedCalls, RequestKind
+from .inflight import ANNOUNCED, GUARDED_KINDS, REQUEST_KINDS, SESSION_DATA, InFlight, JudgedCalls, RequestKind
 from .responses import Members, Response
 from .roots import Roots, may_name_roots
 from .shown_tools import ShownTools, UnknownTool
 from .tasks import Tasks
+from .tool_list import cursor_of
 
 FindAlias = Callable[[str, bytes], Alias | None]
+WhyWithheld = Callable[[bytes, bytes], str]
 
 
 class Router:
@@ -77,6 +79,9 @@ class Router:
         """What the server gets of the agent's roots; None: all of them."""
         self.shown: ShownTools | None = None
         """The tools as the agent sees them; None: as the server lists them."""
+        self._kinds = REQUEST_KINDS
+        self.why_withheld: WhyWithheld = lambda _method, _params: ""
+        """Says of a request, by its method and its params as spelled, why it is refused; empty: it is not."""
         self.guards_lists = False
         """Something of what the server says of itself must not reach the agent."""
         self.judged_tools = tool_list.JudgedTools(judged, self.tools)
@@ -86,10 +91,15 @@ class Router:
         self._find_alias, self.elicitations, self._max_depth = find_alias, elicitations, max_depth
         self.judged_tools.forget_all()
 
-    def show_tools(self, shown: ShownTools | None) -> None:
-        """Show tools so to the agent, from the next list and the next call on. None: as the server lists them."""
+    def show_tools(self, shown: ShownTools | None, why_withheld: WhyWithheld | None = None) -> None:
+        """Show tools so to the agent, from the next list and the next call on. None: as the server lists them.
+
+        With `why_withheld`, each response that says what the server is or has is an action.
+        """
         self.shown = shown
-        self.guards_lists = shown is not None
+        self.guards_lists = shown is not None or why_withheld is not None
+        self._kinds = GUARDED_KINDS if why_withheld is not None else REQUEST_KINDS
+        self.why_withheld = why_withheld or (lambda _method, _params: "")
         self.judged_tools.special = frozenset() if shown is None else shown.special
         self.judged_tools.forget_all()
 
@@ -284,22 +294,28 @@ class Router:
             if method == calls.INITIALIZED:
                 self.handshake.note_initialized()
             return self._cancel(members) if method == calls.CANCELLED else PASS
-        if why := self._why_id_is_refused(id_key(bytes(members["id"])), method):
-            return actions.Refused(why, calls.response_id(members))
+        if refused := self._refused_request(members, method):
+            return refused
         if self.tasks and method.startswith(calls.TASKS_PREFIX):
             return self.tasks.request(self.as_line(line), members, self.calls, self.requests)
         self._note(members, method)
         return PASS
 
-    def _why_id_is_refused(self, key: bytes, method: bytes) -> str:
-        """Why a request must not have this id: its response could not be told from another; empty: it may."""
+    def _refused_request(self, members: Members, method: bytes) -> actions.Refused | None:
+        """A request must not go on: its response could not be told from another, or what it is about is withheld."""
+        key, raw_id = id_key(bytes(members["id"])), calls.response_id(members)
         if self.is_reserved(key):
-            return "Its id is the id of a tool call that may still be answered."
-        if self.guards_lists and key in self.requests:
-            kinds = REQUEST_KINDS.get(method, RequestKind.OTHER), self.requests[key]
-            if not SESSION_DATA.isdisjoint(kinds):
-                return "Its id is the id of a request that is in flight."
-        return ""
+            return actions.Refused("Its id is the id of a tool call that may still be answered.", raw_id)
+        if not self.guards_lists:
+            return None
+        if key in self.requests and not SESSION_DATA.isdisjoint((self._kind(method), self.requests[key])):
+            return actions.Refused("Its id is the id of a request that is in flight.", raw_id)
+        if why := self.why_withheld(method, bytes(members.get("params", b""))):
+            return actions.Refused(why, raw_id, code=feedback.REFUSED)
+        return None
+
+    def _kind(self, method: bytes) -> RequestKind:
+        return self._kinds.get(method, RequestKind.OTHER)
 
     def _tool_call(self, line: bytes, members: Members) -> AgentAction:
         try:
@@ -369,9 +385,11 @@ class Router:
 
     def _note(self, members: Members, method: bytes) -> None:
         """Note a request of the agent that goes to the server: its response may pass."""
-        kind = REQUEST_KINDS.get(method, RequestKind.OTHER)
+        kind = self._kind(method)
         raw_id = bytes(members["id"])
         self.requests.note(id_key(raw_id), kind, raw_id)
+        if self.guards_lists and kind in SESSION_DATA and (cursor := cursor_of(members)):
+            self.requests.cursors[id_key(raw_id)] = cursor
         if not self.handshake.opened:
             self.handshake.note_request(members, method, kind is RequestKind.INITIALIZE)
 
@@ -409,12 +427,19 @@ class Router:
             if not self._judges_calls or self.requests.take_late_response(key):
                 return PASS
             return actions.Dropped(f"a response to no request in flight: {key.decode(errors='replace')}")
+        return self._announcement(kind, key, line)
+
+    def _announcement(self, kind: RequestKind, key: bytes, line: bytes) -> ServerAction:
+        """The action for a response that may say what the server is or has."""
+        cursor = self.requests.cursors.pop(key, b"") if self.requests.cursors else b""
         if kind is RequestKind.INITIALIZE:
             return actions.InitializeAnswered()
         if kind is RequestKind.TOOLS_LIST and self._judges_calls:
             listed = tool_list.listed_tools(line)
             self.tools.note(listed)
-            return actions.ToolsListed(listed)
+            return actions.ToolsListed(listed, cursor)
+        if kind in ANNOUNCED:
+            return actions.Announced(ANNOUNCED[kind], cursor)
         return PASS
 
     def _blocked_response(self, key: bytes, response: Response | None) -> ServerAction:
@@ -455,7 +480,11 @@ class Router:
         answering = [members for members, method in batch if not method]
         if self.roots is not None and may_name_roots(line):
             return "A message in a batch may be about roots: send it as a separate message."
-        if self.guards_lists and any(REQUEST_KINDS.get(calls.method(members)) in SESSION_DATA for members in requests):
+        if self.guards_lists and any(
+            self._kind(method) in SESSION_DATA or self.why_withheld(method, bytes(members.get("params", b"")))
+            for members, method in batch
+            if "id" in members
+        ):
             return "A request in a batch is about what the server has: send it as a separate message."
         if any(self.is_reserved(id_key(bytes(members["id"]))) for members in requests):
             return "A request in a batch has the id of a tool call that may still be answered."

@@ -105,6 +105,13 @@ def next_cursor(line: bytes) -> str | None:
     return None
 
 
+def cursor_of(members: Members) -> bytes:
+    """Return the cursor, as spelled, of a request for a further page of a list; empty: it has none."""
+    with contextlib.suppress(ValueError):
+        return bytes(raw_json.fields(members.get("params", b"{}")).get("cursor", b""))
+    return b""
+
+
 def server_name(line: bytes) -> str:
     """Return the server's name in a response of the stateless era; empty: it has none."""
     with contextlib.suppress(ValueError, KeyError):

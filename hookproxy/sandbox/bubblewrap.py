@@ -55,10 +55,16 @@ class Tools(Struct, frozen=True):
 
 
 def arguments(
-    tools: Tools, layout: Layout, sandbox: Sandbox, descriptors: Mapping[str, int], command: Sequence[str]
+    tools: Tools,
+    layout: Layout,
+    sandbox: Sandbox,
+    descriptors: Mapping[str, int],
+    command: Sequence[str],
+    *,
+    in_group: bool = False,
 ) -> tuple[str, ...]:
     """The words that start a command confined. `descriptors` are of the folders that it reads and writes."""
-    inside = limited(sandbox, command)
+    inside = limited(sandbox, command, in_group=in_group)
     words = [tools.bwrap, *_NAMESPACES, *(() if sandbox.network else ("--unshare-net",)), *_ALWAYS]
     words += _mounts(tools, layout, sandbox, descriptors)
     words += ("--remount-ro", "/", "--chdir", layout.cwd, "--")

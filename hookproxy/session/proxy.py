@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -36,7 +36,12 @@ from .relay import Relay
 from .running_calls import RunningCalls
 
 _MAX_NOISE_SHOWN: Final = 2000  # characters of a line that is not JSON: enough to recognise it
+_INITIALIZE: Final = b'"initialize"'
+_TOOLS_LIST: Final = b'"tools/list"'
 _PASSAGES: Final = "responses that no hook sees are on their way under a former policy"
+
+if TYPE_CHECKING:
+    from .lock_guard import LockGuard
 
 OnToolsListed = Callable[[bytes, Sequence[Tool], str], None]
 """Gets each tools/list response, its tools, and the name that the server gives itself (empty: none)."""
@@ -69,14 +74,13 @@ class Proxy:
         self.session = session
         self.report = report
         self._passages = 0  # responses that are sent on in pieces
-        strict = may_change or policy.judges_calls or bool(settings.shown_tools)  # lines must be read
+        strict = may_change or policy.judges_calls or bool(settings.shown_tools or settings.lock)  # lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         if not settings.roots.passes_all:
             self._use_roots(settings.roots)
         request_states = request_states or StateSealer()
         self.router.is_own_state = request_states.is_own
-        self._show_tools(settings)
         for channel in (agent, server):
             if isinstance(channel, Refuses):
                 channel.on_refused = self.note_refusal
@@ -105,6 +109,10 @@ class Proxy:
             self.relay,
             self.changes,
         )
+
+        self.guard: LockGuard | None = None
+        """Compares what the server says of itself with what is pinned; None: nothing is."""
+        self._guard_lists(settings)
 
     @property
     def policy(self) -> Policy:
@@ -175,7 +183,7 @@ class Proxy:
             elicitations = elicitations or Elicitations()
             elicitations.guarded = hooks.groups.answers_elicitations
         self.router.change_policy(hooks.groups.alias, elicitations, settings.max_depth)
-        self._show_tools(settings)
+        self._guard_lists(settings)
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
 
@@ -191,6 +199,8 @@ class Proxy:
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
         policy = self._context.policy
+        if self.guard is not None and self.guard.withholds(tool):
+            return True
         if policy.settings.audit_all_calls or (
             self.session_events.feedback_pending and not self.router.handshake.uses_initialize
         ):
@@ -228,8 +238,12 @@ class Proxy:
             case actions.HookToolCallAnswered():
                 self.hook_tool_calls.resolve(action)
             case actions.InitializeAnswered():
+                line = self._as_pinned(_INITIALIZE, line)
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
-            case actions.ToolsListed(tools):
+            case actions.Announced(method, cursor):
+                self.relay.to_agent(self._as_pinned(method, line, cursor))
+            case actions.ToolsListed(tools, cursor):
+                line = self._as_pinned(_TOOLS_LIST, line, cursor)
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
                 edited = self._edit_tool_list(line, tools, server_name)
                 self.relay.to_agent(edited)
@@ -290,17 +304,36 @@ class Proxy:
         try:
             return shown.edited_list(line, self.session_events.report_once)
         except raw_json.AMBIGUOUS as problem:
-            self.report(f"a list of tools is withheld, because it cannot be read: {problem}")
-            return feedback.unreadable_list(response_edits.member_or_empty(line, "id") or b"null", str(problem))
+            return self._unreadable_list(line, problem)
 
-    def _show_tools(self, settings: Settings) -> None:
-        """Show tools to the agent as the settings say."""
+    def _as_pinned(self, method: bytes, line: bytes, cursor: bytes = b"") -> bytes:
+        """The response to a request of this method, without what is not as it is pinned."""
+        if self.guard is None:
+            return line
+        try:
+            return self.guard.edited(method, line, cursor)
+        except raw_json.AMBIGUOUS as problem:
+            return self._unreadable_list(line, problem)
+
+    def _unreadable_list(self, line: bytes, problem: ValueError) -> bytes:
+        self.report(f"what the server says of itself is withheld, because it cannot be read: {problem}")
+        return feedback.unreadable_list(response_edits.member_or_empty(line, "id") or b"null", str(problem))
+
+    def _guard_lists(self, settings: Settings) -> None:
+        """Show the agent what it may see of what the server has; what was withheld stays so until it is listed."""
+        shown, former = None, self.guard
         if settings.shown_tools:
             from ..protocol.shown_tools import ShownTools  # for configurations that have it only
 
-            self.router.show_tools(ShownTools(settings.shown_tools))
-        elif self.router.shown is not None:
-            self.router.show_tools(None)
+            shown = ShownTools(settings.shown_tools)
+        self.guard = None
+        if settings.lock is not None:
+            from .lock_guard import guard_of  # likewise
+
+            self.guard = guard_of(settings.lock, self._context, self.session_events, former)
+        self.calls.refuse = None if self.guard is None else self.guard.refuse
+        if shown or self.guard or former or self.router.shown:
+            self.router.show_tools(shown, None if self.guard is None else self.guard.why_withheld)
 
     def handle_server_exit(self, why: str) -> None:
         """End all calls, because the server no longer answers; `why` is a sentence without a full stop."""

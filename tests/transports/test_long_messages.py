@@ -88,7 +88,6 @@ async def test_the_process_has_nothing_of_ours(messages: LongMessages) -> None:
     assert not await anyio.Path(f"/proc/{pid}").exists()
 
 
-
 async def test_it_is_found_whatever_hooks_in_python_have_made_of_the_path(
     messages: LongMessages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
