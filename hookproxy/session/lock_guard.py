@@ -286,7 +286,7 @@ class LockGuard:
         read = []
         for raw in items:
             try:
-                came = entry(kind, raw)
+                came = entry(kind, raw) if pinned is None else pinned.read(kind, raw)
             except raw_json.AMBIGUOUS as problem:
                 read.append(_Read(raw, unreadable(kind, problem), ()))
                 continue
