@@ -225,7 +225,11 @@ def _settings(settings: Settings) -> dict[str, object]:
         }
         for alias in settings.aliases
     ]
+    members["shown_tools"] = [asdict(shown) for shown in settings.shown_tools]
     members["limits"] = [asdict(limit) for limit in settings.limits]
+    lock = settings.lock
+    members["lock"] = lock and {name: value for name, value in asdict(lock).items() if name != "data"}
+    members["roots"] = {"give": settings.roots.given, "allow": settings.roots.allowed}
     members["managed"] = settings.managed and _settings(settings.managed)
     return _with_former_keys(members)
 

@@ -150,8 +150,10 @@ def _text(report: Report, cwd: str, verbose: bool) -> str:
     page.section("managed: cannot be switched off or weakened", _managed_settings(report))
     page.section("trust: required; these files are used only while they are unchanged", _trust(report))
     page.section("tools", _tools(settings))
+    if not settings.roots.passes_all:
+        page.section("roots", iter([("roots", str(settings.roots))]))
     if managed:
-        page.section("managed tools", _tools(replace(managed, aliases=())))  # aliases are shown above
+        page.section("managed tools", _tools(replace(managed, aliases=(), shown_tools=())))  # they are shown above
     if passing := [entry for entry in report.entries if entry.lets_pass]:
         deciding = sum(entry.decides for entry in report.entries)
         rows = _passing(passing if verbose else (), cwd)
@@ -173,7 +175,7 @@ def _managed_settings(report: Report) -> Rows:
     lines = [
         f"{setting_line(report.settings, name)} ({place})"
         for name, place in report.managed.set_by.items()
-        if name not in ("allow", "ask", "deny", "agent_rules", "aliases", "limits")
+        if name not in ("allow", "ask", "deny", "agent_rules", "aliases", "shown_tools", "limits")
     ]
     for line in dict.fromkeys(lines):  # the fallback and its program are one key
         yield "setting", line
@@ -207,8 +209,12 @@ def _passing(shown: Sequence[HookEntry], cwd: str) -> Rows:
 
 
 def _tools(settings: Settings) -> Rows:
-    """The aliases of tools, and the rate limits."""
+    """The aliases of tools, how the agent sees tools, and the rate limits."""
     yield from (("alias", f"{alias.tool} {alias_text(alias)}") for alias in settings.aliases)
+    for shown in settings.shown_tools:
+        how = "hidden from the agent" if shown.hidden else f"the agent calls it {shown.name}" if shown.name else ""
+        described = "" if shown.description is None else "the agent gets another description"
+        yield "shown", f"{shown.tool}: {', '.join(filter(None, (how, described)))}"
     for limit in settings.limits:
         yield "limit", f"{limit.tool}: {counted(limit.calls, 'call')} per {limit.per}"
 

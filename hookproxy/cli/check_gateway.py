@@ -175,6 +175,8 @@ class _Whole:
             for rules, _ in one.server.rules_for_users:
                 for kind in ("deny", "ask", "allow"):
                     yield from ((kind, f"{rule} (for {', '.join(rules.users)})") for rule in getattr(rules, kind))
+        if settings.roots.given != ():  # else as by default: none
+            yield "roots", str(settings.roots)
         for limit in settings.limits:
             yield "limit", f"{limit.tool}: {limit.amount} of one user per {limit.per}"
 

@@ -49,6 +49,7 @@ EXAMPLES: Final = {
     ),
     "console": ("hookproxy console --open", "hookproxy console --compare new.toml -- uvx mcp-server-git"),
     "trust": ("hookproxy trust hookproxy.toml", "hookproxy trust --dry-run claude=.claude/settings.json"),
+    "lock": ("hookproxy lock --agent cursor", "hookproxy lock --check --name git -- uvx mcp-server-git"),
     "convert": (
         "hookproxy convert .claude/settings.json --to cursor",
         "hookproxy convert hooks.json --to gemini --user --fail-closed --write",
@@ -107,6 +108,14 @@ EXAMPLES: Final = {
     "policy verify": (
         "hookproxy policy verify stable.tar.gz --keys signing-key.pub",
         "hookproxy policy verify policy --keys signing-key.pub --ring canary",
+    ),
+    "sandbox": (
+        "hookproxy sandbox learn --probe -- uvx mcp-server-git",
+        "hookproxy sandbox learn --name files -- mcp-server-filesystem /srv/projects",
+    ),
+    "sandbox learn": (
+        "hookproxy sandbox learn --probe -- uvx mcp-server-git",
+        "hookproxy sandbox learn --seconds 600 --output git.toml -- mcp-server-git",
     ),
     "sessions": ("hookproxy sessions", "hookproxy sessions --user anna --server git --json"),
     "sessions end": ("hookproxy sessions end 7f3a", "hookproxy sessions end --user anna"),

@@ -36,6 +36,7 @@ VERBS = {
     "console": "hookproxy.cli.console",
     "top": "hookproxy.cli.top",
     "trust": "hookproxy.cli.trust",
+    "lock": "hookproxy.cli.lock",
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
     "login": "hookproxy.cli.login",
@@ -47,6 +48,7 @@ VERBS = {
     "sessions": "hookproxy.cli.sessions",
     "users": "hookproxy.cli.users",
     "policy": "hookproxy.cli.policy",
+    "sandbox": "hookproxy.cli.sandbox",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -80,7 +82,9 @@ _MEANT = {
     "import": "convert",
     "install": "setup",
     "kick": "sessions end",
+    "learn": "sandbox learn",
     "lint": "check",
+    "pin": "lock",
     "log": "audit",
     "logs": "audit",
     "monitor": "top",
@@ -105,7 +109,8 @@ _STARTERS = ("bunx", "deno", "docker", "node", "npx", "python", "python3", "uv",
 """Programs with which servers are started, whether they are on this machine or not."""
 
 _TAKE_HELP = (
-    *("audit", "check", "convert", "login", "policy", "sessions", "setup", "token", "trust", "unwrap", "users", "wrap"),
+    *("audit", "check", "convert", "login", "policy", "sandbox", "sessions", "setup", "token", "trust", "unwrap"),
+    *("users", "wrap"),
 )
 """Verbs after which `help` alone is taken for the option: their words are other words, files and addresses."""
 
@@ -128,6 +133,7 @@ hookproxy puts hooks in front of any MCP server.
   console     show a web page of all runs: calls, approvals, the audit
   top         show the calls of all runs in the terminal, and answer what waits
   trust       show what changed in a hook file, and record it as trusted
+  lock        pin what servers say of themselves, and show what changed
   convert     write a hook file of one system as another's
   hook        run a hook of one system inside of another system's agent
   login       log in at a remote server, or list the logins
@@ -139,6 +145,7 @@ hookproxy puts hooks in front of any MCP server.
   sessions    list the open sessions of a gateway, or end some
   users       block users of a gateway, and allow them again
   policy      show, fetch or make a signed policy for many machines
+  sandbox     watch a server, and propose what its sandbox should allow
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish

@@ -25,37 +25,39 @@ if TYPE_CHECKING:
 
     from ..processes.process import Server
 
-_PASSES: Final = ("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "NO_COLOR")
+PASSES: Final = ("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "NO_COLOR")
 """Variables that no secret is in; those whose names begin with LC_ pass, too."""
 
 
 def start(options: argparse.Namespace, command: list[str], started: Callable[[int], None]) -> Server:
     """Start the server. `started` is called as by `start_server`. Raises UserError."""
     cwd, home = os.path.realpath(working_directory()), os.path.realpath(os.path.expanduser("~"))
-    protected = sorted(set(map(os.path.realpath, _own_files())))
+    protected = sorted(set(map(os.path.realpath, own_files())))
     read = tuple(os.path.realpath(os.path.expanduser(path)) for path in options.sandbox_read)
     write = tuple(os.path.realpath(os.path.expanduser(path)) for path in options.sandbox_write)
     own = TEMPORARY
     with suppress(OSError):
         own = own_folder(state_folder(os.environ, home), "run", cwd)
-    writable = [*write, *([own] if own != TEMPORARY else []), *_working_folder(cwd, home)]
+    of_its_own = [own] if own != TEMPORARY else []
+    writable = (*write, *of_its_own, *_working_folder(cwd, home))
     _check((*read, *write, *_working_folder(cwd, home)), protected)
-    env = {name: value for name, value in os.environ.items() if name in _PASSES or name.startswith("LC_")}
+    env = {name: value for name, value in os.environ.items() if name in PASSES or name.startswith("LC_")}
     env |= {name: os.environ[name] for name in options.sandbox_env if name in os.environ} | {"HOME": own}
     try:
-        installed = find_installation(command, env.get("PATH"), cwd, Surroundings((home,), protected, write))
+        around = Surroundings((home,), protected, writable, (*read, *writable))
+        installed = find_installation(command, env.get("PATH"), cwd, around)
     except UserError as problem:
         raise UserError(f"cannot start the server: {problem.message}", problem.hint, EXIT_NOT_FOUND) from None
-    layout = Layout(cwd, (*installed.paths, *read), tuple(writable), {}, installed.links)
+    layout = Layout(cwd, (*installed.paths, *read), writable, {}, installed.links)
     sandbox = Sandbox(read, write, options.sandbox_network == "all")
-    task = Task(sandbox, layout, installed.command, env, protected, os.geteuid())
+    task = Task(sandbox, layout, installed.command, env, protected, os.geteuid(), of_its_own)
     with prepared(task, "auto") as ready:
         for descriptor in ready.inherited:
             os.set_inheritable(descriptor, True)
         return process.start_server(ready.command, started, confined=(ready.env, ready.start))
 
 
-def _own_files() -> Iterator[str]:
+def own_files() -> Iterator[str]:
     """What is hookproxy's own: whoever can write it is rid of its hooks."""
     home = os.path.expanduser("~")
     state = state_folder(os.environ, home)

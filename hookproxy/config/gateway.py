@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec.json
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..model import shown_tools
 from ..model.env_references import REFERENCE
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
 from ..model.principal import Principal
-from ..model.settings import OnAsk, OnFailure, Settings
+from ..model.settings import OnAsk, OnFailure, RootsRule, Settings
 from ..policy.bounds import Bound
 from ..processes import service
 from ..processes.process_tree import available_memory
@@ -37,8 +39,18 @@ from .models import ConfigFile
 from .parse import read_tables, validated
 from .people import check_people, check_permission_rules_for_users, rules_for_users
 from .policy_digest import PolicyParts, contents_of, parts_of, version_of
+from .sandbox_profiles import Launch, Profiled, profiled
 from .secret_files import with_credentials_folder
-from .server_sandbox import NOWHERE, check_sandboxes, own_files, sandbox_of, surroundings
+from .server_sandbox import (
+    NOWHERE,
+    check_sandboxes,
+    hooks_of_all,
+    own_files,
+    sandbox_of,
+    surroundings,
+    trusted_files,
+    why_not,
+)
 
 if TYPE_CHECKING:
     from ..model.policy_source import PolicyBundle, PolicySource
@@ -54,9 +66,6 @@ _FEWEST_BYTES: Final = 8  # different ones: 32 random bytes have more, a placeho
 POLICY_FOLDER: Final = "/var/lib/hookproxy/policy"
 """Where a gateway keeps the signed policies that it has taken: in the folder that systemd makes for its state."""
 
-_ROOTS_OF_AGENTS: Final = "*"
-"""The only entry of `roots` where the agents' own reach the server."""
-
 
 class GatewayServer(Struct, frozen=True):
     """A server behind the gateway, and what holds for it."""
@@ -65,6 +74,8 @@ class GatewayServer(Struct, frozen=True):
     table: ServerTable
     cwd: str
     """The absolute path of the folder in which it runs."""
+    real_cwd: str
+    """The same, as its links led when the file was read: another server may write the folder that it lies in."""
     credentials: Mapping[str, str]
     """The absolute path of the file of each secret, by its name."""
     loaded: Loaded
@@ -76,8 +87,8 @@ class GatewayServer(Struct, frozen=True):
     """What no server may reach, for the search for what its program needs."""
     mechanism: str
     """What confines it, as `gateway.sandbox`."""
-    roots: tuple[tuple[str, str], ...] | None = ()
-    """Address and name of each folder that the server gets as a root; None: those that agents name themselves."""
+    profile: Profiled | None = None
+    """What its sandbox has from a profile; None: it has none, or the configuration says what its sandbox shows."""
 
     def allows(self, principal: Principal) -> bool:
         """Whether this user may use the server."""
@@ -91,7 +102,7 @@ class GatewayServer(Struct, frozen=True):
             or self.cwd != other.cwd
             or self.sandbox != other.sandbox
             or self.credentials != other.credentials
-            or self.roots != other.roots
+            or self.loaded.settings.roots != other.loaded.settings.roots
         )
 
     @property
@@ -170,10 +181,13 @@ class GatewayConfig(Struct, frozen=True):
     """What stands in the file, before validation."""
 
 
-def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str = "") -> GatewayConfig:
+def load_gateway(
+    path: str, environ: Mapping[str, str], cwd: str, candidate: str = "", sockets: Iterable[str] = ()
+) -> GatewayConfig:
     """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError.
 
-    With the signed policy in the folder `candidate`, in place of the one that was taken last.
+    With the signed policy in the folder `candidate`, in place of the one that was taken last. `sockets` are the paths
+    of systemd's sockets, at which the gateway listens whatever the file says.
     """
     file_context = FileContext(environ, cwd, _read)
     path = file_context.find(path, cwd)
@@ -208,26 +222,30 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         servers[name] = GatewayServer(
             name,
             _with_absolute_paths(table, os.path.dirname(path)),
-            file_context.find(table.cwd or ".", os.path.dirname(path)),
+            cwd := file_context.find(table.cwd or ".", os.path.dirname(path)),
+            os.path.realpath(cwd),
             {
                 key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
                 for key, text in table.credentials.items()
             },
             _of_gateway(
-                complete(_overlaid(for_all, layer), file_context, bundle=signed), file.roles, f"{path}: servers.{name}"
+                complete(_with_default_roots(_overlaid(for_all, layer), table), file_context, bundle=signed),
+                file.roles,
+                f"{path}: servers.{name}",
             ),
             (*rules, *(signed.rules if signed is not None else ())),
             sandbox_of(table, path, text, within),
             NOWHERE,
             file.gateway.sandbox,
-            _roots(table, path, text, within),
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
-    own = own_files(path, file.gateway, servers, source, environ)
-    check_sandboxes(path, text, servers, own, file_context.files_read)
+    own = own_files(path, file.gateway, servers, source, environ, sockets)
+    read = (*file_context.files_read, *trusted_files(path, file.gateway, servers, source))
+    check_sandboxes(path, text, servers, own, read)
+    servers = _with_profiles(servers, tables, own, read)
     around = surroundings(servers, own)
     servers = {name: replace(server, surroundings=around) for name, server in servers.items()}
     loaded = [server.loaded for server in servers.values()]
@@ -360,6 +378,28 @@ def _tables_of(tables: Mapping[str, object], name: str) -> Mapping[str, object]:
     return table if isinstance(table, Mapping) else {}
 
 
+def _with_profiles(
+    servers: Mapping[str, GatewayServer],
+    tables: Mapping[str, object],
+    own: Mapping[str, str],
+    files_read: Iterable[str],
+) -> dict[str, GatewayServer]:
+    """The servers, each with what a profile opens unless its table says what its sandbox shows."""
+    hooks = cache(lambda: hooks_of_all(servers, files_read))
+    changed = dict(servers)
+    for name, server in servers.items():
+        if server.sandbox is None or "sandbox" in _tables_of(tables, name):
+            continue
+        with suppress(UserError):  # there is no such account: said where it is needed
+            user = server.table.user
+            home = (service.account_named(user) if user else service.own_account()).home
+            launch = Launch(server.command, server.cwd, home, server.table.env)
+            profile = profiled(launch, server.sandbox, lambda path, writes: why_not(path, writes, own, hooks()))
+            if profile is not None:
+                changed[name] = replace(server, sandbox=profile.sandbox, profile=profile)
+    return changed
+
+
 def _overlaid(base: Layer, over: Layer) -> Layer:
     """The layer for all servers with that of one server over it. Hooks for all run first."""
     values = {
@@ -368,6 +408,7 @@ def _overlaid(base: Layer, over: Layer) -> Layer:
         else getattr(over.settings, name)
         for name in over.set_by
     }
+    values["shown_tools"] = shown_tools.merged(base.settings.shown_tools, over.settings.shown_tools)
     places = {**base.settings.rule_places, **over.settings.rule_places}
     return replace(
         base,
@@ -377,6 +418,13 @@ def _overlaid(base: Layer, over: Layer) -> Layer:
         notes=base.notes + over.notes,
         remarks=base.remarks + over.remarks,
     )
+
+
+def _with_default_roots(layer: Layer, table: ServerTable) -> Layer:
+    """Without a word of the configuration, no root of an agent reaches a server, unless it has the agent's rights."""
+    if "roots" in layer.set_by or table.from_caller:
+        return layer
+    return replace(layer, settings=replace(layer.settings, roots=RootsRule(())))
 
 
 # --- what several gateways share ---
@@ -475,30 +523,6 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
     people = check_people(table.users or (), path, f"{key}.allow")
     _check_administration(table, path, f"{key}.")
     return people + check_permission_rules_for_users(table.permissions, path, within)
-
-
-def _roots(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
-    """As `GatewayServer.roots`. Raises ConfigError."""
-    if table.roots is None:
-        return None if table.from_caller else ()
-    if table.roots == [_ROOTS_OF_AGENTS]:
-        return None
-    return tuple(_root(root, path, text, (*within, "roots", number)) for number, root in enumerate(table.roots))
-
-
-def _root(root: str, path: str, text: str, place: tuple[str | int, ...]) -> tuple[str, str]:
-    folder = root
-    if "://" in root:
-        address = urlsplit(root)
-        is_file = address.scheme == "file" and address.netloc in ("", "localhost") and address.path.startswith("/")
-        folder = unquote(address.path) if is_file and not (address.query or address.fragment) else ""
-    if not folder or not folder.isprintable() or "*" in folder:
-        where = f"{path}:{line}" if (line := line_of(text, place)) else path
-        key = f"{'.'.join(map(str, place[:-1]))}[{place[-1]}]"
-        hint = f'write the path of a folder, its file:// address, or ["{_ROOTS_OF_AGENTS}"] alone for what agents say'
-        raise ConfigError(where, f"{key}: {root!r} is not a folder", hint)
-    folder = os.path.normpath(os.path.join(os.path.dirname(path), folder))
-    return f"file://{quote(folder)}", os.path.basename(folder) or folder
 
 
 def _check_headers(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from ..model.sizes import SIZE
 from ..sandbox.table import MEMORY, PROCESSES
-from .models import MAX_CALLS, MIN_MESSAGE_BYTES, ConfigFile, Permissions, Table
+from .models import MAX_CALLS, MIN_MESSAGE_BYTES, ConfigFile, Permissions, Roots, Table
 
 _Text = Annotated[str, Meta(min_length=1)]
 
@@ -61,6 +61,10 @@ class Oidc(Table, frozen=True):
     """The claim that has the user's name."""
     groups_claim: _Text = "groups"
     """The claim that has the user's groups."""
+    missing_groups: Literal["doubt", "refuse", "none"] = "doubt"
+    """What a token without that claim means. "doubt": nobody knows the user's groups, so rules that deny or ask hold as
+    if the user were in all groups, and what allows as if in none. "refuse": it is not accepted. "none": the user has no
+    groups, and rules that deny something to a group do not hold."""
     required_scopes: list[_Text] = field(default_factory=list)
     """Scopes that a token must have."""
     any_type: bool = False
@@ -345,11 +349,10 @@ class ServerTable(ConfigFile, frozen=True):
     """Who shares a process of this server: "session" starts one for each session, "user" one for each user, "all" one
     for everybody.
     """
-    roots: list[_Text] | None = None
-    """The folders that the server gets when it asks its agent for roots, as paths or as file:// addresses. A relative
-    path starts from the folder of gateway.toml. What agents say themselves never reaches the server: it would work in
-    any folder that they name, with the rights of the gateway. ["*"] lets it pass all the same. Default: none; for
-    `from_caller`, what the agent says.
+    roots: Roots | list[_Text] | None = None  # type: ignore[assignment]  # a list is how it was first
+    """Which folders the server learns of when it asks its agent for roots. A list is short for `give`, and ["*"] for
+    `pass = true`. Default: none, because the server would work in any folder that an agent names, with the rights of
+    the gateway; for `from_caller`, what the agent says.
     """
     idle_seconds: Annotated[float, Meta(ge=1)] = 900.0
     """How long a shared process without a session is kept, and how long a session over HTTP may be unused."""

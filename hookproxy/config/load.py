@@ -18,7 +18,8 @@ from ..dialects.dialect import Dialect, Group
 from ..dialects.own import OWN, own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
-from ..model.settings import ConsoleUse, OnFailure, Results, SeenNames, Settings
+from ..model.lock_settings import LockSettings
+from ..model.settings import ROOTS_OF_AGENT, ConsoleUse, OnFailure, Results, SeenNames, Settings
 from ..trust.sources import FileContext, Layer, ManagedSummary, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
 from .secret_files import with_credentials_folder
@@ -74,8 +75,11 @@ KEYS_OF_SETTINGS: Final = {
     "unreadable": "permissions.unreadable",
     "check_types": "calls.check_types",
     "aliases": "tools",
+    "shown_tools": "tools",
+    "lock": "lock",
     "auto_aliases": "aliases",
     "limits": "limits",
+    "roots": "roots",
 }
 """The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
 
@@ -171,6 +175,7 @@ def complete(
         loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source, project=project)
         set_by = dict(user.set_by)
     loaded = replace(loaded, set_by=set_by, by_option=user.by_option)
+    check_shown_tools(loaded.settings)
     if bundle is not None:
         settings = replace(loaded.settings, bundle=bundle.bundle)
         loaded = replace(loaded, settings=settings, notes=(*loaded.notes, *bundle.notes))
@@ -186,6 +191,18 @@ def complete(
 
         loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))
     return loaded
+
+
+def check_shown_tools(settings: Settings) -> None:
+    """Raise ConfigError if two tools have one name for the agent."""
+    if not settings.shown_tools:
+        return
+    from ..model.shown_tools import collision
+
+    if found := collision(settings.shown_tools):
+        shown, other = found
+        why = f"{shown.name!r} is the name of the tool {other!r} for the agent, too"
+        raise ConfigError(f"{shown.place}.rename", why, f"choose another name, or hide or rename {other!r}")
 
 
 def failing_closed(loaded: Loaded) -> Loaded:
@@ -427,7 +444,13 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
     from . import validate
 
     folder, fallback = os.path.dirname(path), file.on_ask_fallback
+    roots = ROOTS_OF_AGENT
+    if file.roots is not None:
+        from .roots_table import roots_rule
+
+        roots = roots_rule(file.roots, path, text, file_context, within)
     converted: dict[str, object] = {
+        "roots": roots,
         "on_ask_fallback": OnFailure.ALLOW if fallback == "allow" else OnFailure.DENY,
         "prompter": () if isinstance(fallback, str) else resolve_program(tuple(fallback.command), folder),
         "console": ConsoleUse(fallback) if fallback in ("auto", "console") else ConsoleUse.NEVER,
@@ -439,9 +462,21 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         "agent_rules": (),  # those of the hook files are added where these are read
         "rule_places": validate.rule_places(file.permissions, path, text, (*within, "permissions")),
         "aliases": validate.aliases(file, path, within),
+        "shown_tools": validate.shown_tools(file, path, within) if file.tools else (),
         "limits": validate.limits(file, path, text, within),
+        "lock": _lock(file, path, within, file_context),
     }
     return replace(Settings(), **{**dict(_plain_values(file)), **converted})
+
+
+def _lock(file: ConfigFile, path: str, within: tuple[str, ...], file_context: FileContext) -> LockSettings | None:
+    """What pins the servers: the table `[lock]`, or the file of that name beside a file that has no such table."""
+    folder = os.path.dirname(path)
+    if file.lock is None and (within or not os.path.lexists(os.path.join(folder, "hookproxy.lock"))):
+        return None
+    from .lock_table import lock_settings
+
+    return lock_settings(file.lock, f"{path}: {''.join(f'{name}.' for name in within)}lock", folder, file_context)
 
 
 def _plain_values(file: ConfigFile) -> Iterator[tuple[str, object]]:

@@ -12,14 +12,15 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group
+from ..model import shown_tools
 from ..model.aliases import Alias
 from ..model.errors import ConfigError
-from ..model.settings import ConsoleUse, OnAsk, OnFailure, Results, Settings
+from ..model.settings import ConsoleUse, OnAsk, OnFailure, Results, RootsRule, Settings
 from ..trust.sources import Layer, ManagedSummary
 
 _RULES: Final = ("deny", "ask", "allow", "agent_rules", "limits")
 _REDACTIONS: Final = ("audit_redact", "audit_redact_keys")
-_LISTS: Final = (*_RULES, *_REDACTIONS, "aliases")
+_LISTS: Final = (*_RULES, *_REDACTIONS, "aliases", "shown_tools")
 """Settings that add up instead of replacing each other."""
 _ON_FAILURE_ORDER: Final = (OnFailure.ALLOW, OnFailure.DIALECT, OnFailure.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
@@ -85,6 +86,7 @@ def _merge_managed(managed: Sequence[Layer]) -> Layer:
         }
         lists["rule_places"] = {**merged.settings.rule_places, **layer.settings.rule_places}
         lists["aliases"] = _merge_aliases(merged.settings, layer.settings)
+        lists["shown_tools"] = shown_tools.merged(merged.settings.shown_tools, layer.settings.shown_tools)
         merged = replace(
             merged,
             settings=replace(merged.settings, **values, **lists),
@@ -130,7 +132,10 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
 
 def _merge_settings(user: Layer, admin: Layer) -> tuple[Settings, list[str]]:
     """The user's settings with the managed ones applied, and a note for each attempt to weaken one."""
-    values: dict[str, object] = {"aliases": _merge_aliases(user.settings, admin.settings)}
+    values: dict[str, object] = {
+        "aliases": _merge_aliases(user.settings, admin.settings),
+        "shown_tools": shown_tools.merged(user.settings.shown_tools, admin.settings.shown_tools),
+    }
     notes: list[str] = []
     for name in _REDACTIONS:
         wanted = getattr(user.settings, name)
@@ -143,7 +148,10 @@ def _merge_settings(user: Layer, admin: Layer) -> tuple[Settings, list[str]]:
         if name not in user.set_by:
             values[name] = managed
             continue
-        values[name] = _merge_fallback(user, admin, name) if name in _FALLBACK else _stricter(name, managed, wanted)
+        if name == "roots":
+            values[name] = _merge_roots(wanted, managed)
+        else:
+            values[name] = _merge_fallback(user, admin, name) if name in _FALLBACK else _stricter(name, managed, wanted)
         if values[name] != wanted:
             notes.append(_not_used(user.set_by[name], admin.set_by[name]))
     notes += [
@@ -170,6 +178,12 @@ def _merge_fallback(user: Layer, admin: Layer, name: str) -> object:
     refuses = own.on_ask_fallback is OnFailure.DENY and not own.prompter and not own.console
     uses_own = refuses or admin.settings.on_ask_fallback is OnFailure.ALLOW
     return getattr(user.settings if uses_own else admin.settings, name)
+
+
+def _merge_roots(wanted: RootsRule, managed: RootsRule) -> RootsRule:
+    """The managed list, or else the user's, and only what both allow."""
+    given = wanted.given if managed.given is None else managed.given
+    return RootsRule(given, (*wanted.allowed, *managed.allowed))
 
 
 def _stricter(name: str, managed: T, wanted: T) -> T:

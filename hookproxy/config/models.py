@@ -37,6 +37,28 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     """A table of the file. It accepts only the keys that it defines, and only values of their types."""
 
 
+# --- what servers learn of the agent's folders ---
+
+
+class Roots(Table, frozen=True):
+    """Which folders a server learns of when it asks its agent for *roots*: many servers work in any folder that they
+    are given so.
+    """
+
+    passes: bool | None = field(default=None, name="pass")
+    """true: the server gets the roots that the agent says, as by default with `run`. false: it gets none, and learns
+    that the agent has none.
+    """
+    give: list[_Text] | None = None
+    """The folders that the server gets in place of the agent's, as paths or as file:// addresses. A relative path
+    starts from the folder of the file. The agent is not asked.
+    """
+    allow: list[_Text] | None = None
+    """The server gets only those roots of the agent that are one of these folders, or lie below one. Links are
+    followed.
+    """
+
+
 # --- hooks ---
 
 
@@ -213,7 +235,9 @@ class Calls(Table, frozen=True):
 
 
 class ToolTable(Table, frozen=True):
-    """`[tools.X]`: the name and the argument names by which hooks of all dialects know the server's tool X."""
+    """`[tools.X]`: the name and the argument names by which hooks of all dialects know the server's tool X, and how the
+    agent sees it.
+    """
 
     known_as: Annotated[str, _NAME_OF_TOOL] | None = field(default=None, name="as")
     """The name that hooks see, so that guards written for that name work unchanged. Rules may use it, too. The tool's
@@ -223,6 +247,14 @@ class ToolTable(Table, frozen=True):
     """Names of arguments: `name that hooks see = name that the server uses`. Other arguments keep their names.
     Rewritten arguments are mapped back.
     """
+    hide: bool | None = None
+    """true leaves the tool out of tools/list, and answers calls of it as those of an unknown tool."""
+    rename: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.\-]{1,128}\Z")] | None = None
+    """The name by which the agent sees and calls the tool, in place of its own. Hooks, rules, the audit and the server
+    know it by its own name.
+    """
+    description: _Text | None = None
+    """The description that the agent sees, in place of the server's. All else of the tool stays as it is."""
 
 
 class LimitTable(Table, frozen=True):
@@ -352,6 +384,24 @@ class Remote(Table, frozen=True):
     """
 
 
+class LockTable(Table, frozen=True):
+    """What servers say of themselves is compared with what `hookproxy lock` has recorded of them."""
+
+    file: _Text | None = None
+    """The file. Default: hookproxy.lock beside this file, once it exists. A relative path starts from the folder of
+    this file.
+    """
+    on_change: Literal["withhold", "ask", "deny", "warn"] = "withhold"
+    """What happens to a tool, a prompt or a resource template that is new or differs from the record, and to changed
+    instructions. "withhold": they do not reach the agent, and calls of them are refused. "ask": the same, until a
+    person accepts them on a console. "deny": the whole server is refused. "warn": they pass, and people are told.
+    """
+    create: bool = False
+    """true records a server that is not in the file as it is at its first use."""
+    hidden_text: Literal["warn", "withhold"] = "warn"
+    """What happens to a text that hides something, such as invisible characters: "withhold" treats it as changed."""
+
+
 # --- a policy from elsewhere ---
 
 
@@ -462,11 +512,15 @@ class ConfigFile(Table, frozen=True):
     the names of Claude Code's tools. `[tools.X]` takes precedence.
     """
     tools: dict[_Text, ToolTable] = {}
-    """The names by which hooks know single tools: one table for each tool."""
+    """The names by which hooks know single tools, and how the agent sees them: one table for each tool."""
+    lock: LockTable | None = None
+    """What servers say of themselves, pinned."""
     remote: Remote = field(default_factory=Remote)
     """Deadlines for a server at an address."""
     limits: list[LimitTable] = []
     """Rate limits. The refusal of a call says when to try again."""
+    roots: Roots | None = None
+    """Which folders the server learns of when it asks its agent for roots."""
     require_trust: bool = False
     """true uses hook files, and the scripts that they start, only in the version that `hookproxy trust FILE` has
     recorded. When the user's own file or the administrator's file says true, nothing can turn it off.

@@ -61,6 +61,10 @@ class ServedProcess(Protocol):
         """The folder that its relative words start from."""
 
     @property
+    def real_cwd(self) -> str:
+        """The same without links."""
+
+    @property
     def credentials(self) -> Mapping[str, str]:
         """The file of each secret."""
 
@@ -78,7 +82,7 @@ def surroundings(servers: Mapping[str, ServedProcess], own: Mapping[str, str]) -
     accounts = [service.own_account(), *map(_account_of, (server.table for server in servers.values()))]
     homes = {os.path.realpath(account.home) for account in accounts if account is not None}
     writable = {folder for server in servers.values() if server.sandbox for folder in server.sandbox.write}
-    writable |= {os.path.realpath(server.cwd) for server in servers.values() if binds_cwd(server)}
+    writable |= {server.real_cwd for server in servers.values() if binds_cwd(server)}
     return Surroundings(sorted(homes - {"/"}), sorted(own), sorted(writable))
 
 
@@ -107,7 +111,7 @@ def sandbox_of(table: ServerTable, path: str, text: str, within: tuple[str, ...]
 
 def binds_cwd(server: ServedProcess) -> bool:
     """Whether the working folder that a server names is one that it writes, and not one of every sandbox."""
-    cwd = os.path.realpath(server.cwd)
+    cwd = server.real_cwd
     return server.table.cwd is not None and cwd not in _WITHOUT_A_FOLDER and not within_any(cwd, SYSTEM)
 
 
@@ -117,10 +121,12 @@ def own_files(
     servers: Mapping[str, ServedProcess],
     policy: PolicySource | None,
     environ: Mapping[str, str],
+    sockets: Iterable[str] = (),
 ) -> dict[str, str]:
-    """The gateway's own files and folders, by their real paths, each with what it is."""
+    """The gateway's own files and folders, by their real paths, each with what it is. `sockets` are systemd's."""
     folder = os.path.dirname(path)
-    named = (*_places(path, environ), *_of_gateway(gateway), *_of_servers(servers), *_of_policy(policy))
+    listening = [(what, socket) for agents in sockets for what, socket in _of_socket(agents)]
+    named = (*_places(path, environ), *listening, *_of_gateway(gateway), *_of_servers(servers), *_of_policy(policy))
     return {os.path.realpath(os.path.join(folder, file)): what for what, file in named}
 
 
@@ -137,6 +143,12 @@ def hook_files(servers: Mapping[str, ServedProcess]) -> dict[str, str]:
     return {os.path.realpath(name): what for name, what in found.items()}
 
 
+def hooks_of_all(servers: Mapping[str, ServedProcess], files_read: Iterable[str]) -> dict[str, str]:
+    """What a server may read and never write: the files with rules and hooks, and what hooks run."""
+    files = map(os.path.realpath, files_read)
+    return dict.fromkeys(files, "a file with rules, hooks or certificates") | hook_files(servers)
+
+
 def check_sandboxes(
     path: str, text: str, servers: Mapping[str, ServedProcess], own: Mapping[str, str], files_read: Iterable[str]
 ) -> None:
@@ -144,7 +156,7 @@ def check_sandboxes(
 
     `files_read` are those with rules and hooks: servers may read them.
     """
-    hooks = dict.fromkeys(map(os.path.realpath, files_read), "a file with rules or hooks") | hook_files(servers)
+    hooks = hooks_of_all(servers, files_read)
     for server in servers.values():
         if server.sandbox is None:
             continue
@@ -158,20 +170,22 @@ def check_sandboxes(
             for entry, real in zip(entries, paths, strict=True)
         ]
         if binds_cwd(server):
-            given.append(("cwd", server.table.cwd or "", os.path.realpath(server.cwd), True))
+            given.append(("cwd", server.table.cwd or "", server.real_cwd, True))
         for key, entry, real, writes in given:
-            if why := _why_not(real, writes, own, hooks):
+            if why := why_not(real, writes, own, hooks):
                 where = f"{path}:{line}" if (line := line_of(text, (*within, *key.split(".")))) else path
                 shown = entry if real == entry else f"{entry} ({real})"
                 raise ConfigError(where, f"{'.'.join(within)}.{key}: {shown} {why}", "name a folder of its own")
         _check_names(server, path)
 
 
-def _why_not(real: str, writes: bool, own: Mapping[str, str], hooks: Mapping[str, str]) -> str:
+def why_not(real: str, writes: bool, own: Mapping[str, str], hooks: Mapping[str, str]) -> str:
     """Why a server may not have this; empty: it may."""
     for file, what in own.items():
         if overlaps(real, file):
             return f"{_relation(real, file)} {what}" + ("" if real == file else f": {file}")
+        if os.path.dirname(real) == os.path.dirname(file) and os.path.basename(real).startswith(os.path.basename(file)):
+            return f"belongs to {what}: {file}"  # as AUDIT.1, or a copy
     if within_any(real, _KERNEL):
         return "shows other processes and the machine itself"
     if not writes:
@@ -218,9 +232,7 @@ def _of_gateway(gateway: GatewayTable) -> Iterator[tuple[str, str]]:
     """What the table `[gateway]` names, each with its path."""
     for address in gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]:
         if address.startswith(_UNIX):
-            agents = address.removeprefix(_UNIX)
-            yield "a socket of the gateway", agents
-            yield "the administration socket", admin_socket_beside(agents)
+            yield from _of_socket(address.removeprefix(_UNIX))
     if gateway.admin_socket:
         yield "the administration socket", gateway.admin_socket
     for key in gateway.seal_keys:
@@ -236,6 +248,22 @@ def _of_gateway(gateway: GatewayTable) -> Iterator[tuple[str, str]]:
     ):
         if file:
             yield what, file
+
+
+def _of_socket(agents: str) -> Iterator[tuple[str, str]]:
+    yield "a socket of the gateway", agents
+    yield "the administration socket", admin_socket_beside(agents)
+
+
+def trusted_files(
+    path: str, gateway: GatewayTable, servers: Mapping[str, ServedProcess], policy: PolicySource | None
+) -> Iterator[str]:
+    """The files that say whom the gateway believes."""
+    tables = (gateway.oidc, gateway.store, gateway.audit_export, policy, *(server.table for server in servers.values()))
+    named = [table.ca for table in tables if table is not None]
+    if gateway.tls is not None:
+        named.append(gateway.tls.certificate)
+    yield from (os.path.join(os.path.dirname(path), file) for file in named if file)
 
 
 def _of_servers(servers: Mapping[str, ServedProcess]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from ..model.settings import ConsoleUse, OnAsk, OnFailure, Settings
+from ..model.settings import ConsoleUse, OnAsk, OnFailure, RootsRule, Settings
 from .load import KEYS_OF_SETTINGS, SPELLINGS
 
 _UNSET: Final = (
@@ -26,9 +26,17 @@ def setting_line(settings: Settings, name: str) -> str:
     elif key == "on_ask_fallback":
         word = str(settings.console or settings.on_ask_fallback)
         value = {"command": settings.prompter} if settings.prompter else word
+    elif name == "roots":
+        value = _roots(settings.roots)
     elif name == "audit_chain" and settings.audit_chain_key_file:
         value = "keyed"
     return f"{key} = {_text(value)}"
+
+
+def _roots(rule: RootsRule) -> dict[str, object]:
+    if rule.given is not None:
+        return {"give": [address for address, _name in rule.given]} if rule.given else {"pass": False}
+    return {"allow": list(rule.allowed[-1])} if rule.allowed else {"pass": True}
 
 
 def ask_fallback(settings: Settings) -> str:
@@ -61,6 +69,8 @@ def _text(value: object) -> str:
     """A value as TOML has it: its strings and numbers are spelled as in JSON."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_text(member)}" for key, member in value.items()) + " }"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[" + ", ".join(_text(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)

@@ -14,6 +14,7 @@ from ..dialects.shared.hook_file import suggestion
 from ..model.aliases import Alias
 from ..model.errors import ConfigError, install_command
 from ..model.settings import Limit, Per
+from ..model.shown_tools import ShownTool
 from .errors import line_of
 from .models import ConfigFile, LimitTable, Permissions, ToolTable
 
@@ -31,8 +32,31 @@ def aliases(file: ConfigFile, path: str, within: Sequence[str | int] = ()) -> tu
     """
     by_tool = {alias.tool: alias for alias in _preset_aliases(file.preset, path, within)} if file.preset else {}
     for tool, table in file.tools.items():
+        if _is_about_agent_only(table):
+            continue
         by_tool[tool] = _alias(tool, table, f"{path}: {dotted((*within, 'tools', tool))}")
     return tuple(by_tool.values())
+
+
+def _is_about_agent_only(table: ToolTable) -> bool:
+    """Whether a table says something of how the agent sees the tool, and nothing of what hooks see."""
+    about_agent = table.hide is not None or table.rename is not None or table.description is not None
+    return about_agent and table.known_as is None and not table.arguments
+
+
+def shown_tools(file: ConfigFile, path: str, within: Sequence[str | int] = ()) -> tuple[ShownTool, ...]:
+    """How the agent sees the tools of the file, as far as it is not as the server lists them. Raises ConfigError."""
+    shown = []
+    for tool, table in file.tools.items():
+        place = f"{path}: {dotted((*within, 'tools', tool))}"
+        if table.rename == tool:
+            raise ConfigError(f"{place}.rename", "is the name that the tool has", "remove it, or write another name")
+        if table.hide and (table.rename is not None or table.description is not None):
+            key = "rename" if table.rename is not None else "description"
+            raise ConfigError(f"{place}.{key}", "the agent does not see a hidden tool", f"remove it, or {place}.hide")
+        if table.hide or table.rename is not None or table.description is not None:
+            shown.append(ShownTool(tool, bool(table.hide), table.rename or "", table.description, place))
+    return tuple(shown)
 
 
 def _preset_aliases(names: list[str], path: str, within: Sequence[str | int]) -> Iterator[Alias]:

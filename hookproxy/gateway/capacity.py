@@ -4,19 +4,25 @@ Each bound counts for each user alone, or for all of its users together. A sessi
 about it, and has a `Claim` on it until it ends. Where there is no room, it may wait in a queue until a deadline: then
 the one whose user has the fewest sessions is next, so nobody's many sessions hold up another one's first. A user's
 place in the queue is bounded, too.
+
+Who has room may have to wait for a turn to start a server (`Starts`): many that start at once take all processors.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 import anyio
 from msgspec import Struct, field
 
 from ..model.counts import counted
 from ..model.sizes import shown_size
+from ..session.change_event import ChangeEvent
 
 if TYPE_CHECKING:
     from ..model.principal import Principal
@@ -27,6 +33,13 @@ _MOST_WAITING: Final = 256
 
 _MOST_WAITING_OF_USER: Final = 32  # an agent that starts opens a session for each of its servers
 
+_STARTS: Final = max(2, (os.cpu_count() or 1) // 2)
+"""Of one user's servers at a time: the other processors are for everybody else. The servers of an agent are all there
+about as soon as if they started together."""
+
+_START_SECONDS: Final = 1.5
+"""After which the next server may start, if one has said nothing: perhaps nobody has asked it yet, and it is idle. With
+as many sessions as a user usually may have, the last one starts within half a minute, in which agents wait."""
 
 _Count = tuple["Bound", str]
 """A bound, and the id of the user for whom it counts; empty: for all together."""
@@ -224,6 +237,56 @@ class Capacity:
                 continue
             self._queue.remove(waiting)
             waiting.has_room.set()
+
+
+class _Start(Struct, eq=False):
+    """A server that starts."""
+
+    since: float
+
+
+class _Starting(Struct, eq=False, weakref=True):
+    """What a user starts now."""
+
+    starts: list[_Start] = []
+    """In their order."""
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
+    """Of the one who is next; the others wait for it in order."""
+    changes: ChangeEvent = field(default_factory=ChangeEvent)
+
+
+class Starts:
+    """The servers that start now: a few of each user at a time. The others wait, and the first one is next."""
+
+    def __init__(self, at_once: int = _STARTS, seconds: float = _START_SECONDS) -> None:
+        self._at_once = at_once
+        self._seconds = seconds
+        self._of_user = WeakValueDictionary[str, _Starting]()  # those who wait, and the ends of starts, keep them
+
+    async def turn(self, user: str) -> Callable[[], None]:
+        """Wait until a server of this user may start. Call what is returned when it has, or has ended."""
+        starting = self._of_user.get(user)
+        if starting is None:
+            starting = self._of_user[user] = _Starting()
+        async with starting.turn:
+            while self._is_full(starting):
+                with anyio.CancelScope(deadline=starting.starts[0].since + self._seconds):
+                    await starting.changes.until(lambda: not self._is_full(starting))
+        start = _Start(anyio.current_time())
+        starting.starts.append(start)
+        return partial(_end, starting, start)
+
+    def _is_full(self, starting: _Starting) -> bool:
+        """Whether no further one may start now."""
+        old = anyio.current_time() - self._seconds
+        starting.starts = [start for start in starting.starts if start.since > old]
+        return len(starting.starts) >= self._at_once
+
+
+def _end(starting: _Starting, start: _Start) -> None:
+    if start in starting.starts:
+        starting.starts.remove(start)
+        starting.changes.notify()
 
 
 def _who(bound: Bound, principal: Principal) -> str:

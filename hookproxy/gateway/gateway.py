@@ -29,7 +29,7 @@ from ..transports.user_load import UserLoad
 from . import server_process
 from .audit_health import AuditHealth
 from .blocked_users import BlockedUsers
-from .capacity import Capacity, Claim, Full
+from .capacity import Capacity, Claim, Full, Starts
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
 from .pace import Pace
@@ -37,7 +37,7 @@ from .roles import Rights, rights_of
 from .sealed_values import SealedValues
 from .secrets import secrets_of_if_any, secrets_redacted
 from .server_memory import ServerMemory
-from .session import GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
+from .session import ENDING, GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
 from .store import Store, shared_of
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ class Gateway:
         """What the processes of servers use."""
         self.capacity = Capacity(config.bounds, self._expected_memory)
         """How much room there is for further sessions."""
+        self.starts = Starts()
+        """Whose servers are starting."""
         self.make_room: Callable[[Principal], None] = lambda _principal: None
         """Ends a session of this user that nobody uses, if there is one: a further one needs its room."""
         self._open_calls = WeakValueDictionary[str, OpenCalls]()  # by user; the user's sessions keep them
@@ -217,7 +219,7 @@ class Gateway:
             hint = "ask the gateway's administrator"
             raise NotAdmitted(f"there is no server {shown} for {principal.name}", hint, HTTPStatus.NOT_FOUND)
         if self.draining and not is_stateless:
-            raise NotAdmitted("the gateway is ending", "try again in a few seconds", HTTPStatus.SERVICE_UNAVAILABLE)
+            raise NotAdmitted(ENDING, "try again in a few seconds", HTTPStatus.SERVICE_UNAVAILABLE)
         return server
 
     def note_refusal(
@@ -278,6 +280,7 @@ class Gateway:
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
         self.metrics.sandboxes = server_process.kinds(self.config)
+        self.metrics.sandbox_limits = server_process.limits_kind(self.config)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving, bundle=self.config.bundle)
 
     def note_dropped(self, server: str) -> None:
@@ -302,6 +305,10 @@ class Gateway:
         What an error says is for its user, too: nothing of a defect, which may show what is another's, and no secret.
         """
         try:
+            if self.servers.starts_process(session):
+                session.on_started = await self.starts.turn(session.identity.principal.id)
+                if self.draining and not session.identity.is_stateless:
+                    raise UserError(ENDING, "try again in a few seconds")
             parameters = self.parameters.setdefault(session.server.name, ParameterTable())
             policy = self._policy_of(session, self.config)
             await session.relay(agent, open_server, policy, parameters, self._request_states(session))
@@ -315,6 +322,7 @@ class Gateway:
             session.report(secrets_of_if_any(session.server).removed_from(text))
             raise UserError("the gateway has failed", "its log says how") from None
         finally:
+            session.on_started()
             self.forget(session)
 
     def forget(self, session: GatewaySession) -> None:
@@ -356,6 +364,9 @@ class Gateway:
         except UserError as problem:
             self._report(f"{problem.message} ({problem.hint})")
             session.end(f"the session ends, because it cannot go on under the new policy: {problem.message}")
+        except Exception as defect:  # it must not go on under the old one, and the others must change
+            self._report("".join(traceback.format_exception(defect)).rstrip())
+            session.end("the session ends, because the gateway could not put the new policy into force for it")
 
     def _groups_of_rules(self) -> frozenset[str]:
         return frozenset(who[len(GROUP_SIGN) :] for _, who in self.config.people if who.startswith(GROUP_SIGN))

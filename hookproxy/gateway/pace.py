@@ -10,8 +10,9 @@ MEDIUM_BYTES: Final = 16 * 1024
 """Of a request whose time is counted: what nobody judges passes faster, and what is shorter takes less than a
 millisecond."""
 
-_CREDIT_SECONDS: Final = 0.25
-"""Of the event loop that a user's longer requests may take at once: some files of megabytes, or hundreds of pages."""
+_CREDIT_SECONDS: Final = 0.1
+"""Of the event loop that a user's longer requests may take at once: two messages of 8 MB, twenty of one, or hundreds of
+pages. More would be seen in the slowest hundredth of the calls that another user makes in a few seconds."""
 
 _SHARE: Final = 0.005
 """Of the event loop's time that they may take then: so few of the others' calls meet one of them that the slowest

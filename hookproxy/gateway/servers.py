@@ -18,6 +18,7 @@ from ..network.address import parse
 from ..processes import service
 from ..processes.ending import end_server
 from ..protocol.multiplex import Multiplexer
+from ..session.allowed_folders import roots_of
 from ..session.remote_server import RemoteOptions, headers, open_remote_server
 from ..session.server_end import RemoteServer, ServerProcess
 from ..transports.line_log import relay_lines
@@ -25,7 +26,6 @@ from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
 from . import server_process
 from .secrets import read_secrets, report_without_secrets, secrets_of
-from .session import roots_of
 from .sharing import untold
 
 if TYPE_CHECKING:
@@ -80,6 +80,13 @@ class Servers:
         channel = shared.server.open_channel(session.identity.principal.id)
         return channel, RemoteServer(channel, shared.why_we_ended_it)
 
+    def starts_process(self, session: GatewaySession) -> bool:
+        """Whether `open` would start a process for this session now."""
+        table = session.server.table
+        if table.command is None or table.from_caller:
+            return False
+        return table.share == "session" or self._joined(session.server, session) is None
+
     def _own(self, server: GatewayServer, session: GatewaySession) -> tuple[Channel, ServerEnd]:
         """Start a process for one session. Where requests stand alone, each would start one that dies: they wait."""
         report = report_without_secrets(server, session.report)
@@ -94,21 +101,28 @@ class Servers:
         return channel, _NotedProcess(process, partial(self._note_end, key, anyio.current_time()))
 
     def _shared_by(self, server: GatewayServer, session: GatewaySession, settings: Settings) -> _SharedProcess:
-        user = session.identity.principal.id if server.table.share == "user" else ""
-        key = server.name, user, session.identity.is_stateless
-        process = self._shared.get(key)
-        if process is not None and process.is_in_use and not process.definition.starts_differently(server):
-            return process
+        if (running := self._joined(server, session)) is not None:
+            return running
+        key = _key(server, session)
+        user = key[1]
         self._check_pause(key)
         name = f"{server.name}, {session.identity.principal.name}" if user else server.name
 
         report = report_without_secrets(server, lambda text: self._report(f"{name}: {text}"))
         channel, started = _start(server, user, report)
         self.on_start(started, server.name, session.identity.principal if user else None)
-        multiplexer = Multiplexer(bool(user), report, lambda: self.on_dropped(server.name), roots_of(server))
+        roots = roots_of(server.loaded.settings.roots)
+        multiplexer = Multiplexer(bool(user), report, lambda: self.on_dropped(server.name), roots)
         shared = SharedServer(channel, multiplexer, settings.max_message_bytes, report)
         self._shared[key] = process = _SharedProcess(server, shared, started)
         self._tasks.start_soon(self._watch, key, process)
+        return process
+
+    def _joined(self, server: GatewayServer, session: GatewaySession) -> _SharedProcess | None:
+        """The running process that a session joins; None: it needs one."""
+        process = self._shared.get(_key(server, session))
+        if process is None or not process.is_in_use or process.definition.starts_differently(server):
+            return None
         return process
 
     def look_at_sharing(self, servers: Mapping[str, GatewayServer], before: Mapping[str, GatewayServer]) -> None:
@@ -258,6 +272,19 @@ class _SharedProcess(Struct, eq=False):
             self.server.close()
 
 
+def open_alone(server: GatewayServer, report: Report) -> tuple[Channel, ServerEnd]:
+    """Start or reach a server for a question to it, and for no session. Raises UserError."""
+    if server.table.url is not None:
+        return _open_remote(server, server.loaded.settings, report)
+    return _start(server, "", report)
+
+
+def _key(server: GatewayServer, session: GatewaySession) -> _Key:
+    """Which shared process a session uses."""
+    user = session.identity.principal.id if server.table.share == "user" else ""
+    return server.name, user, session.identity.is_stateless
+
+
 def _start(server: GatewayServer, user: str, report: Report) -> tuple[Channel, ServerProcess]:
     """Start a process of the server for this user (empty: for all), whose standard error goes to `report`.
 
@@ -276,7 +303,8 @@ def _start(server: GatewayServer, user: str, report: Report) -> tuple[Channel, S
         os.close(stderr)
     removed = known_secrets(secrets.values()).removed_from_bytes
     relay_lines(output, lambda line: report(f"the server says: {line}"), removed, PART)
-    return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
+    channel = open_channel(started.server.from_server, started.server.to_server)
+    return channel, ServerProcess(started.server, leads_group=True, ended=started.ended, watched=started.watched)
 
 
 def _open_remote(server: GatewayServer, settings: Settings, report: Report) -> tuple[Channel, ServerEnd]:

@@ -18,7 +18,6 @@ from ..audit.log import Audit
 from ..hooks.evaluate import Hooks
 from ..model.errors import UserError
 from ..processes import service
-from ..protocol.roots import Roots
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
@@ -48,8 +47,8 @@ OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]
 """Starts or reaches the server of a session that has these settings. Raises UserError."""
 
 _MILLISECONDS: Final = 0.001
-_ENDING: Final = "the session ends"
-_DRAINING: Final = "the gateway is ending"
+_STOPPING: Final = "the session ends"
+ENDING: Final = "the gateway is ending"
 _NO_LONGER_THERE: Final = "the session ends, because the new policy has another server in its place, or none"
 NO_LONGER_ALLOWED: Final = "the session ends, because the user may not use the server any more"
 
@@ -74,6 +73,8 @@ class GatewaySession(Struct, eq=False, weakref=True):
     _end: ChangeEvent = field(default_factory=ChangeEvent)
     on_end: Callable[[], None] = lambda: None
     """Called when it has ended, or was never run."""
+    on_started: Callable[[], None] = lambda: None
+    """Called when its server has said something, and when it has ended; it may be called several times."""
     _withdrawn: str = ""  # why it must not begin
     _agent: Channel | None = None
     is_ending: bool = False
@@ -116,7 +117,6 @@ class GatewaySession(Struct, eq=False, weakref=True):
             may_change=True,
             request_states=request_states,
         )
-        self._proxy.router.roots = roots_of(server)
         self._agent = agent
         del hooks, settings, audit  # they are kept by the proxy until another policy replaces them
         # Of stateless requests, the agent's channel makes the ids: their session may last for months.
@@ -126,6 +126,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         self._proxy.use_secrets(secrets_of(server))
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         _connect(self._proxy, agent, channel, server_end, self.look)
+        self._proxy.calls.on_first_passed = self.on_started
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add_session(self._proxy, principal.name)
@@ -218,7 +219,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         if self._proxy is None or self._lifecycle is None:  # it has just been admitted
             self._withdrawn = why
             return
-        self._proxy.relay.pause_agent(_ENDING, True)
+        self._proxy.relay.pause_agent(_STOPPING, True)
         if note:
             self._proxy.session_events.note_in_audit(note, by)
         sentence = f"{why[0].upper()}{why[1:]}"
@@ -233,12 +234,12 @@ class GatewaySession(Struct, eq=False, weakref=True):
         if self._proxy is None or self._lifecycle is None:
             return
         proxy = self._proxy
-        proxy.relay.pause_agent(_DRAINING, True)
+        proxy.relay.pause_agent(ENDING, True)
         proxy.relay.on_passed = proxy.changes.notify
         with anyio.move_on_after(seconds):
             await proxy.changes.until(lambda: self._has_ended or not (proxy.router.pending or proxy.has_open_calls))
         if not self._has_ended:
-            self.end_reason = _DRAINING
+            self.end_reason = ENDING
             self._lifecycle.end_by_signal(signal.SIGTERM)
             await self._end.until(lambda: self._has_ended)
 
@@ -311,11 +312,6 @@ class SessionIdentity(Struct, frozen=True):
     """The folder in which the agent runs, as it says itself."""
     is_stateless: bool = False
     """It is of requests that stand alone (2026-07-28)."""
-
-
-def roots_of(server: GatewayServer) -> Roots | None:
-    """What the server gets in place of the roots of agents; None: these."""
-    return None if server.roots is None else Roots(server.roots)
 
 
 def note_parameters(parameters: ParameterTable, line: bytes) -> None:

@@ -25,5 +25,8 @@ class Policy(Struct, frozen=True, eq=False):
 
     @property
     def judges_calls(self) -> bool:
-        """Some hook, some rule or the audit concerns calls."""
-        return bool(self.hooks.groups or self.hooks.has_rules or self.settings.audit_all_calls)
+        """Some hook, some rule or the audit concerns messages, so lines must be read."""
+        settings = self.settings
+        return bool(
+            self.hooks.groups or self.hooks.has_rules or settings.audit_all_calls or not settings.roots.passes_all
+        )

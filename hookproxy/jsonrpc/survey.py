@@ -21,6 +21,11 @@ MAX_MEMBERS: Final = 1_000
 
 _LOOKED_AT: Final = ("params", "_meta")
 
+MAX_NAME_BYTES: Final = 4096
+"""Of an id or a name, which every step compares, keeps or reports: no agent makes a longer one."""
+
+_NAMES: Final = ("id", "method", "jsonrpc", "name", "cursor", "taskId", "requestId", "progressToken")
+
 
 def why_unreadable(message: bytes, max_depth: int) -> str:
     """Why nobody needs to read this message, in a sentence without a full stop; empty: it may be read."""
@@ -43,12 +48,16 @@ def why_unreadable(message: bytes, max_depth: int) -> str:
         return "It is not JSON that can be read"
 
 
-def _check(members: Mapping[str, msgspec.Raw]) -> str:
-    for name in _LOOKED_AT:
+def _check(message: Mapping[str, msgspec.Raw]) -> str:
+    members = message
+    for name in (*_LOOKED_AT, ""):
         if len(members) > MAX_MEMBERS:
             return f"It has an object with more than {MAX_MEMBERS} members"
+        for key in _NAMES:
+            if len(members.get(key, b"")) > MAX_NAME_BYTES:
+                return f"Its {key} has more than {MAX_NAME_BYTES} bytes"
         inner = members.get(name, msgspec.Raw())
         if bytes(memoryview(inner)[:1]) != b"{":
             return ""
         members = raw_json.fields(inner)
-    return f"It has an object with more than {MAX_MEMBERS} members" if len(members) > MAX_MEMBERS else ""
+    return ""

@@ -23,6 +23,7 @@ class RefusalCause(Enum):
     RULE = "rule"  # a permission rule denies it
     LIMIT = "limit"  # a rate limit is reached
     ARGUMENTS = "arguments"  # one that hooks read is missing, or not of the type that the server lists
+    CHANGED = "changed"  # the tool is not as it is recorded in hookproxy.lock
     STORE_AWAY = "store away"  # its limits or its approval are kept in a store that cannot be reached
 
 

@@ -10,7 +10,9 @@ from msgspec import Struct
 
 from .aliases import Alias
 from .counts import counted
+from .lock_settings import LockSettings
 from .policy_source import PolicyBundle
+from .shown_tools import ShownTool
 from .sizes import shown_size
 
 FORMER_KEYS: Final = {"on_trouble": "on_failure"}
@@ -135,6 +137,33 @@ class AgentRule(Struct, frozen=True):
     home: str = ""
 
 
+class RootsRule(Struct, frozen=True):
+    """Which folders a server learns of when it asks its agent for roots."""
+
+    given: tuple[tuple[str, str], ...] | None = None
+    """Address and name of each folder that it gets in place of the agent's own; None: those of the agent."""
+    allowed: tuple[tuple[str, ...], ...] = ()
+    """Lists of folders: a root must be one of each list, or lie below it. None: all roots are allowed."""
+
+    @property
+    def passes_all(self) -> bool:
+        """The server gets what the agent says."""
+        return self.given is None and not self.allowed
+
+    def __str__(self) -> str:
+        """What holds, for people."""
+        if self.given is None:
+            text = "those of the agent"
+        else:
+            text = ", ".join(address for address, _name in self.given) or "none"
+        for folders in self.allowed:
+            text += f", only below {', '.join(folders) or 'no folder'}"
+        return text
+
+
+ROOTS_OF_AGENT: Final = RootsRule()
+
+
 class Settings(Struct, frozen=True):
     """The configuration's choices that concern every call."""
 
@@ -195,6 +224,8 @@ class Settings(Struct, frozen=True):
     """Regular expressions that match secrets in texts."""
     audit_redact_keys: tuple[str, ...] = ()
     """The names of members whose values are secret."""
+    audit_secrets: tuple[str, ...] = ()
+    """Secret values, which are removed however they are encoded."""
     otel: bool = False
     """Send spans and metrics of judged calls to an OpenTelemetry collector."""
     otel_endpoint: str = ""
@@ -217,9 +248,15 @@ class Settings(Struct, frozen=True):
     """Notifications that may repeat the output of a call wait until its post hooks have judged the output."""
     aliases: tuple[Alias, ...] = ()
     """The configured names of tools and arguments for hooks; at most one alias for each tool."""
+    shown_tools: tuple[ShownTool, ...] = ()
+    """How the agent sees tools, where it is not as the server lists them; at most one entry for each tool."""
     auto_aliases: bool = True
     """All other tools get the names of Claude Code's tools that do the same, beside their own."""
     limits: tuple[Limit, ...] = ()
+    lock: LockSettings | None = None
+    """What pins what servers say of themselves; None: nothing does."""
+    roots: RootsRule = ROOTS_OF_AGENT
+    """What the server learns of the agent's folders."""
     remote_connect_seconds: float = 10.0
     """How long a connection to a remote server may take."""
     remote_silence_seconds: float = 600.0

@@ -109,30 +109,29 @@ class Starter:
 
     def __init__(self, confinement: Confinement) -> None:
         """Raises OSError if it cannot be confined."""
-        self._confinement = confinement
-        self._work: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="starts servers", daemon=True).start()
-        if (error := self._done.get()) is not None:
-            raise error
+        self.start(partial(_confine, confinement))
 
     def start(self, start: Callable[[], Started], /) -> Started:
         """Start a process. Raises what `start` raises. Only one thread may call this."""
-        results: list[Started] = []
-        self._work.put(lambda: results.append(start()))
-        if (error := self._done.get()) is not None:
-            raise error
-        return results[0]
+        outcome: queue.SimpleQueue[tuple[Started] | BaseException] = queue.SimpleQueue()  # of this start alone
+
+        def work() -> None:
+            try:
+                outcome.put((start(),))
+            except BaseException as error:  # it is raised where the work was asked for
+                outcome.put(error)
+
+        self._work.put(work)
+        result = outcome.get()
+        if isinstance(result, BaseException):
+            raise result
+        return result[0]
 
     def _run(self) -> None:
-        work: Callable[[], object] = partial(_confine, self._confinement)
         while True:
-            try:
-                work()
-                self._done.put(None)
-            except BaseException as error:  # it is raised where the work was asked for
-                self._done.put(error)
-            work = self._work.get()
+            self._work.get()()
 
 
 def _confine(confinement: Confinement) -> None:

@@ -33,6 +33,8 @@ class SendBack(Struct, frozen=True):
     """Send this line back to the side that the other line came from, which goes no further."""
 
     line: bytes
+    note: str = ""
+    """What the audit says of it."""
 
 
 class StartCall(Struct, frozen=True):
@@ -53,6 +55,8 @@ class Edited(Struct, frozen=True):
 
     action: AgentAction
     line: bytes
+    note: str = ""
+    """What the audit says of it."""
 
 
 class Refused(Struct, frozen=True):
@@ -61,6 +65,8 @@ class Refused(Struct, frozen=True):
     why: str
     id: bytes = b"null"
     unreadable: bool = False
+    code: int = 0
+    """The code of the error, whose message is `why` alone; 0: as `unreadable` says."""
 
 
 class SessionOpened(Struct, frozen=True):
@@ -134,6 +140,17 @@ class ToolsListed(Struct, frozen=True):
 
     tools: Sequence[Tool]
     """The tools on this page that can be read."""
+    cursor: bytes = b""
+    """As in `Announced`."""
+
+
+class Announced(Struct, frozen=True):
+    """The response to another request about what the server is or has, where lists are guarded."""
+
+    method: bytes
+    """The method of the request, as compact JSON."""
+    cursor: bytes = b""
+    """The cursor with which the page was asked for, as spelled; empty: it is the first page."""
 
 
 class NotificationHeld(Struct, frozen=True):
@@ -172,6 +189,7 @@ ServerAction = (
     | CallAnswered
     | InitializeAnswered
     | ToolsListed
+    | Announced
     | ElicitationRequested
     | ElicitationWithdrawn
     | ElicitationCompleted

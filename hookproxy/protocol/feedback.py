@@ -6,7 +6,7 @@ A sentence names the hook and one thing that the model can do. Without feedback 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, assert_never
 
 from ..jsonrpc import raw_json
@@ -14,7 +14,7 @@ from ..model.decision import Comments, RefusalCause, Refuse
 from ..model.hooks import HookRun, Tool
 from ..model.settings import Delivery
 from ..policy.methods import TOOLS_CALL
-from . import approval_messages, response_edits
+from . import approval_messages, list_edits, response_edits
 from .calls import Progress
 from .response_edits import INTERNAL_ERROR, DeliveredResponse, error_response, json_string
 
@@ -146,55 +146,46 @@ def with_instructions(line: bytes, texts: Sequence[str]) -> bytes:
 def without_output_schemas(line: bytes, hooked: Callable[[str], bool]) -> bytes:
     """Remove the outputSchema of hooked tools from a tools/list response, which then must not be cached for others."""
 
-    def stripped(result: bytes) -> bytes:
-        tools = response_edits.member_or_empty(result, "tools")
-        edits = [
-            ((start, end), raw_json.without_member(tools[start:end], "outputSchema"))
-            for (start, end), name in _listed(tools)
-            if name is not None and hooked(name)
-        ]
-        return _with_tools(result, tools, raw_json.splice(tools, edits))
+    def stripped(tool: bytes) -> bytes:
+        name = list_edits.name_of(tool)
+        without = raw_json.without_member(tool, "outputSchema") if name is not None and hooked(name) else tool
+        return tool if without == tool else without
 
-    return _with_result(line, stripped)
+    return _list_edited(line, stripped)
 
 
 def without_tools(line: bytes, hidden: Callable[[str], bool]) -> bytes:
     """As `without_output_schemas`, without the hidden tools: a courtesy, because calls of hidden tools are refused."""
 
-    def shown(result: bytes) -> bytes:
-        tools = response_edits.member_or_empty(result, "tools")
-        edits: list[response_edits.Edit] = []
-        before: raw_json.Span | None = None  # the last tool that stays, or that was removed with all tools before it
-        gone = True  # True while all tools so far are removed
-        for span, name in _listed(tools):
-            if name is not None and hidden(name):
-                edits.append(((before[1] if before else span[0], span[1]), b""))
-            elif gone and before:
-                edits.append(((before[1], span[0]), b""))  # the comma before it separates nothing any more
-                gone = False
-            else:
-                gone = False
-            before = span
-        return _with_tools(result, tools, raw_json.splice(tools, edits))
+    def shown(tool: bytes) -> bytes | None:
+        name = list_edits.name_of(tool)
+        return None if name is not None and hidden(name) else tool
 
-    return _with_result(line, shown)
+    return _list_edited(line, shown)
 
 
-def _listed(tools: bytes) -> Iterator[tuple[raw_json.Span, str | None]]:
-    """Yield the span and the name of each tool in a list; the name is None if it cannot be read. Raises Unreadable."""
-    at = 0
-    for item in raw_json.all_items(tools):
-        start = tools.index(item, at)
-        at = start + len(item)
-        yield (start, at), raw_json.text(response_edits.member_or_empty(item, "name"))
+def _list_edited(line: bytes, edit: list_edits.EditItem) -> bytes:
+    """Edit the tools of a list; return `line` itself if nothing changes or the line is ambiguous."""
+    try:
+        return list_edits.edited(line, "tools", edit)
+    except raw_json.AMBIGUOUS:
+        return line
 
 
-def _with_tools(result: bytes, tools: bytes, edited: bytes) -> bytes:
-    if edited == tools:
-        return result
-    result = raw_json.with_member(result, "tools", edited)
-    scope = response_edits.member_or_empty(result, "cacheScope")
-    return raw_json.with_member(result, "cacheScope", b'"private"') if scope else result
+def changed(why: str, accept: str) -> str:
+    """Say why something that a server has is withheld. Neither text has words that the server chose after the record.
+
+    `why` has no full stop; `accept` is the command of the user.
+    """
+    return (
+        f"Blocked: {why}, so it is withheld until the user has looked at it. Do not try it again. Tell the user: "
+        f"`{accept} --diff` shows what has changed, and `{accept} --accept` accepts it."
+    )
+
+
+def unreadable_list(raw_id: bytes, why: str) -> bytes:
+    """Return the response to a request for a list that cannot be read in one way only; `why` has no full stop."""
+    return error_response(raw_id, INTERNAL_ERROR, f"The server's list is withheld, because it cannot be read: {why}.")
 
 
 def unaudited(raw_id: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes:
@@ -283,8 +274,10 @@ def error(raw_id: bytes, fixed: FixedError) -> bytes:
     return error_response(raw_id, *fixed)
 
 
-def refused_message(raw_id: bytes, why: str, *, unreadable: bool) -> bytes:
-    """Return the response to a message that is not forwarded; `why` is a sentence."""
+def refused_message(raw_id: bytes, why: str, *, unreadable: bool, code: int = 0) -> bytes:
+    """Return the response to a message that is not forwarded; `why` is a sentence, and all of it with a `code`."""
+    if code:
+        return error_response(raw_id, code, why)
     code = UNREADABLE if unreadable else MALFORMED
     return error_response(raw_id, code, f"hookproxy refused this message. {why}")
 
@@ -439,6 +432,8 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
                 f"Blocked: the argument {refuse.by!r} {reason}, so hooks cannot judge the call. The tool was not run. "
                 "Send the arguments as the tool's inputSchema says."
             )
+        case RefusalCause.CHANGED:
+            return f"{changed(reason, refuse.remedy)} The tool was not run."
         case RefusalCause.STORE_AWAY:
             away = "is kept in a store that several gateways share, which cannot be reached now"
             return f"Blocked: {refuse.by} {away}. The tool was not run. Try again in a minute, or tell the user."

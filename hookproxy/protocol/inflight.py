@@ -27,6 +27,9 @@ class RequestKind(Enum):
     INITIALIZE = auto()
     TOOLS_LIST = auto()
     SUBSCRIPTION = auto()  # answered only when the server ends the subscription
+    DISCOVER = auto()  # this and the next two only where something of what the server says may be withheld
+    PROMPTS_LIST = auto()
+    TEMPLATES_LIST = auto()
 
 
 REQUEST_KINDS: Final = {
@@ -34,6 +37,21 @@ REQUEST_KINDS: Final = {
     b'"tools/list"': RequestKind.TOOLS_LIST,
     b'"subscriptions/listen"': RequestKind.SUBSCRIPTION,
 }
+
+
+GUARDED_KINDS: Final = {
+    **REQUEST_KINDS,
+    b'"server/discover"': RequestKind.DISCOVER,
+    b'"prompts/list"': RequestKind.PROMPTS_LIST,
+    b'"resources/templates/list"': RequestKind.TEMPLATES_LIST,
+}
+"""The same, where something of what the server says may be withheld."""
+
+ANNOUNCED: Final = {GUARDED_KINDS[method]: method for method in GUARDED_KINDS.keys() - REQUEST_KINDS.keys()}
+"""The methods of the kinds that are told apart only there."""
+
+SESSION_DATA: Final = frozenset({*GUARDED_KINDS.values()} - {RequestKind.SUBSCRIPTION})
+"""The kinds whose responses say what the server is and has."""
 
 
 class InFlight(dict[bytes, RequestKind]):
@@ -54,6 +72,8 @@ class InFlight(dict[bytes, RequestKind]):
         """The judged calls among them, whose responses pass without being read: each id as the agent spelled it."""
         self.unjudged_calls = 0
         """How many calls that no hook judges have gone to the server since the session began."""
+        self.cursors: dict[bytes, bytes] = {}
+        """The cursor of each request for a further page of a list, as spelled, where lists are guarded."""
         self.hook_tool_calls: set[bytes] = set()
         """Tool calls of hooks that are not answered yet."""
 
@@ -70,7 +90,7 @@ class InFlight(dict[bytes, RequestKind]):
     @property
     def awaits_session_data(self) -> bool:
         """True if the response to `initialize` or `tools/list` may come."""
-        return not {RequestKind.INITIALIZE, RequestKind.TOOLS_LIST}.isdisjoint(self.values())
+        return not SESSION_DATA.isdisjoint(self.values())
 
     @property
     def awaits_response(self) -> bool:

@@ -19,18 +19,21 @@ from collections.abc import Callable, Mapping
 from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
 from ..model.settings import MAX_DEPTH
-from . import actions, calls, fast_scan, method_forms, responses, tool_list
+from . import actions, calls, fast_scan, feedback, method_forms, responses, tool_list
 from .actions import PASS, AgentAction, ServerAction, pass_as
 from .calls import id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
 from .held_notifications import HeldNotifications
-from .inflight import REQUEST_KINDS, InFlight, JudgedCalls, RequestKind
+from .inflight import ANNOUNCED, GUARDED_KINDS, REQUEST_KINDS, SESSION_DATA, InFlight, JudgedCalls, RequestKind
 from .responses import Members, Response
 from .roots import Roots, may_name_roots
+from .shown_tools import ShownTools, UnknownTool
 from .tasks import Tasks
+from .tool_list import cursor_of
 
 FindAlias = Callable[[str, bytes], Alias | None]
+WhyWithheld = Callable[[bytes, bytes], str]
 
 
 class Router:
@@ -73,7 +76,14 @@ class Router:
         """The tasks of judged calls."""
         self.handshake = Handshake()
         self.roots: Roots | None = None
-        """What the server gets in place of the agent's roots; None: the agent's own."""
+        """What the server gets of the agent's roots; None: all of them."""
+        self.shown: ShownTools | None = None
+        """The tools as the agent sees them; None: as the server lists them."""
+        self._kinds = REQUEST_KINDS
+        self.why_withheld: WhyWithheld = lambda _method, _params: ""
+        """Says of a request, by its method and its params as spelled, why it is refused; empty: it is not."""
+        self.guards_lists = False
+        """Something of what the server says of itself must not reach the agent."""
         self.judged_tools = tool_list.JudgedTools(judged, self.tools)
         self._judges_method: Callable[[str], bool] = lambda _method: False
         self._methods: Mapping[bytes, method_forms.MethodForm] = {}  # the methods beside tool calls that are judged
@@ -88,6 +98,18 @@ class Router:
         """Judge the methods of which `judged` says so; all others beside tool calls pass."""
         self._judges_method = judged
         self._methods = {method: form for method, form in method_forms.FORMS.items() if judged(form.name)}
+
+    def show_tools(self, shown: ShownTools | None, why_withheld: WhyWithheld | None = None) -> None:
+        """Show tools so to the agent, from the next list and the next call on. None: as the server lists them.
+
+        With `why_withheld`, each response that says what the server is or has is an action.
+        """
+        self.shown = shown
+        self.guards_lists = shown is not None or why_withheld is not None
+        self._kinds = GUARDED_KINDS if why_withheld is not None else REQUEST_KINDS
+        self.why_withheld = why_withheld or (lambda _method, _params: "")
+        self.judged_tools.special = frozenset() if shown is None else shown.special
+        self.judged_tools.forget_all()
 
     # --- lines from the agent ---
 
@@ -125,22 +147,28 @@ class Router:
         return action
 
     def _without_roots(self, roots: Roots, line: bytes, members: Members) -> AgentAction:
-        """The action for a message, of which the server gets nothing that the agent says of its roots."""
+        """The action for a message, of which the server gets no roots but those that it may have."""
         try:
-            edited = roots.from_agent(line, members)
-            if edited is line:
-                return self._clean_message(line, members)
+            of_roots = roots.from_agent(line, members)
+            edited = of_roots.line
             if not edited:
-                return actions.Dropped("the agent's notification about its roots: the gateway says what they are")
-            members = raw_json.fields(edited)
+                return actions.Dropped("the agent's notification about its roots: the configuration says what they are")
+            if edited is not line:
+                members = raw_json.fields(edited)
         except raw_json.AMBIGUOUS as problem:
             return actions.Refused(f"What it says of roots cannot be read: {problem}.", calls.response_id(members))
+        if edited is line and not of_roots.note:
+            return self._clean_message(line, members)
         action = self._message_from_agent(edited, members)
-        return actions.Send(self.as_line(edited)) if action is PASS else actions.Edited(action, edited)
+        if action is PASS:
+            action = actions.Send(self.as_line(edited))
+        if isinstance(action, actions.Send) and not of_roots.note:
+            return action
+        return actions.Edited(action, edited, of_roots.note)
 
     def _may_name_roots(self, meta: fast_scan.Raw) -> bool:
         """True for a `_meta` that must be read closely, because the server might find the agent's roots in it."""
-        return self.roots is not None and len(meta) > 0 and may_name_roots(bytes(meta))
+        return self.roots is not None and self.roots.are_fixed and len(meta) > 0 and may_name_roots(bytes(meta))
 
     def scan_from_agent(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and are noted. False: they must be read one by one."""
@@ -171,13 +199,16 @@ class Router:
         if body[:1] != b"{":
             return self._batch_from_server(line)
         try:
-            frame = responses.read(body, closely=self.withholds_responses)
+            guarded = self.elicitations is not None and self.elicitations.guarded
+            frame = responses.read(body, closely=self.withholds_responses or guarded)
         except raw_json.AMBIGUOUS:
             return actions.NotJson()
         if (frame is None or not frame.nothing_else) and (action := self.tasks.notification(body, self.calls, frame)):
             return action
         if frame is None:
             return (self.elicitations and self.elicitations.read_from_server(body)) or self._other_from_server(body)
+        if guarded and not frame.nothing_else and self.elicitations and self.elicitations.is_unclear(body):
+            return self.dropped_as_unclear(frame.id)
         key = id_key(frame.id)
         if not frame.certain and not self.is_taken(key):
             return self.dropped_as_unclear(frame.id)
@@ -185,8 +216,8 @@ class Router:
         return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
 
     def _other_from_server(self, body: bytes) -> ServerAction:
-        if self.roots is not None and (raw_id := self.roots.is_request(body)):
-            return actions.SendBack(self.roots.response(raw_id))
+        if self.roots is not None and self.roots.are_fixed and (raw_id := self.roots.is_request(body)):
+            return actions.SendBack(self.roots.response(raw_id), self.roots.note)
         if (self.calls or self.tasks) and self.held.take(body, self.calls.values(), self.tasks):
             return actions.NotificationHeld()
         return PASS
@@ -216,7 +247,7 @@ class Router:
         if self.withholds_responses or self.requests.awaits_session_data or head[:1] != b"{":
             return False
         raw_id = fast_scan.response_id(head, b"")
-        if raw_id is None and self.elicitations:
+        if self.elicitations and (raw_id is None or self.elicitations.guarded):
             return False  # it may be an elicitation
         if not self._judges_calls or fast_scan.begins_with_method(head):
             return True
@@ -235,7 +266,7 @@ class Router:
     @property
     def _reads_responses(self) -> bool:
         """True while some line from the server may concern more than a request in flight."""
-        return bool(self.calls or self.elicitations or self.tasks)
+        return bool(self.calls or self.elicitations or self.tasks or self._awaits_guarded)
 
     @property
     def pending(self) -> bool:
@@ -245,7 +276,12 @@ class Router:
     @property
     def withholds_responses(self) -> bool:
         """True if a response may come that must not reach the agent (yet), so responses must be read closely."""
-        return bool(self.calls or self.tasks or self.requests.blocks_any)
+        return bool(self.calls or self.tasks or self.requests.blocks_any or self._awaits_guarded)
+
+    @property
+    def _awaits_guarded(self) -> bool:
+        """True if a list may come of which the agent must not get all: no reader may take another line for it."""
+        return self.guards_lists and self.requests.awaits_session_data
 
     def is_taken(self, key: bytes) -> bool:
         """True if no other request may have this id: a judged call or a hook's tool call may be answered under it."""
@@ -259,7 +295,7 @@ class Router:
 
     def _message_from_agent(self, line: bytes, members: Members) -> AgentAction:
         try:
-            calls.check_spelling(members)
+            self._check_spelling(members)
         except raw_json.Unreadable as problem:
             return actions.Refused(f"In this message, {problem}.", calls.response_id(members))
         method = calls.method(members)
@@ -271,10 +307,8 @@ class Router:
             return action
         if "id" not in members:
             return self._notification_from_agent(members, method)
-        if self.is_reserved(id_key(bytes(members["id"]))):
-            return actions.Refused(
-                "Its id is the id of a tool call that may still be answered.", calls.response_id(members)
-            )
+        if refused := self._refused_request(members, method):
+            return refused
         if self.tasks and method.startswith(calls.TASKS_PREFIX):
             return self.tasks.request(self.as_line(line), members, self.calls, self.requests)
         self._note(members, method)
@@ -284,6 +318,27 @@ class Router:
         if method == calls.INITIALIZED:
             self.handshake.note_initialized()
         return self._cancel(members) if method == calls.CANCELLED else PASS
+
+    def _refused_request(self, members: Members, method: bytes) -> actions.Refused | None:
+        """A request must not go on: its response could not be told from another, or what it is about is withheld."""
+        key, raw_id = id_key(bytes(members["id"])), calls.response_id(members)
+        if self.is_reserved(key):
+            return actions.Refused("Its id is the id of a tool call that may still be answered.", raw_id)
+        if not self.guards_lists:
+            return None
+        if key in self.requests and not SESSION_DATA.isdisjoint((self._kind(method), self.requests[key])):
+            return actions.Refused("Its id is the id of a request that is in flight.", raw_id)
+        if why := self.why_withheld(method, bytes(members.get("params", b""))):
+            return actions.Refused(why, raw_id, code=feedback.REFUSED)
+        return None
+
+    def _kind(self, method: bytes) -> RequestKind:
+        return self._kinds.get(method, RequestKind.OTHER)
+
+    def _check_spelling(self, members: Members) -> None:
+        calls.check_spelling(members)
+        if self.elicitations is not None:
+            self.elicitations.check_is_clear(members)
 
     def _tool_call(self, line: bytes, members: Members) -> AgentAction:
         try:
@@ -299,6 +354,8 @@ class Router:
                     return None
             elif not method_forms.may_be_judged(method, members):
                 return None
+            if self.guards_lists and (why := self.why_withheld(method, bytes(members.get("params", b"")))):
+                return actions.Refused(why, calls.response_id(members), code=feedback.REFUSED)
             return self._start_call(method_forms.read(members, method), line)
         except ValueError as problem:
             if method not in self._methods:
@@ -311,22 +368,23 @@ class Router:
         if key in self.requests or key in self.calls or self.requests.is_blocked(key):
             return actions.Refused("Its id is the id of a request that is in flight or cancelled.", request.id)
         is_method = request.mcp_method in method_forms.BY_NAME  # then it is judged for certain
+        came = line
         try:
             if not self.handshake.opened:
                 self.handshake.note_call(calls.meta(request.meta))
+            if self.shown is not None and not is_method:
+                request, line = self.shown.request(request, line)
             if not (is_method or self.judged_tools.find_out(request.tool) or self._continues_judged_call(request)):
                 self.requests.note(key, RequestKind.OTHER, request.id)
                 self.requests.unjudged_calls += 1
-                return PASS
-            if self.requests.was_cancelled(key):
-                return actions.Refused("A cancelled request with its id may still be answered.", request.id)
-            if not self.requests.can_bar_more:
-                return actions.Refused(
-                    "Too many calls of this session were cancelled. Start a new session.", request.id
-                )
+                return PASS if line is came else actions.Send(self.as_line(line))
+            if why := self._why_call_is_refused(key):
+                return actions.Refused(why, request.id)
             listed = method_forms.BY_NAME[request.tool].tool if is_method else self.tools.get(request.tool)
             clean = self.as_line(line)
             call = calls.judged_call(request, clean, listed, self._find_alias, self._max_depth, self.is_own_state)
+        except UnknownTool as unknown:
+            return actions.Refused(str(unknown), request.id, code=feedback.BAD_PARAMS)
         except raw_json.AMBIGUOUS as problem:
             what = f"This {request.tool}" if is_method else "The tool call"
             return actions.Refused(f"{what} cannot be judged: {problem}.", request.id)
@@ -334,6 +392,14 @@ class Router:
         self.judged_tools.note_judged_call()
         self.handshake.note_judged_call(call.meta)
         return actions.StartCall(call)
+
+    def _why_call_is_refused(self, key: bytes) -> str:
+        """Why no judged call may begin with this id; empty: it may."""
+        if self.requests.was_cancelled(key):
+            return "A cancelled request with its id may still be answered."
+        return (
+            "" if self.requests.can_bar_more else "Too many calls of this session were cancelled. Start a new session."
+        )
 
     def _continues_judged_call(self, request: calls.Request) -> bool:
         return self._judges_calls and bool(state := request.state) and self.is_own_state(state)
@@ -352,16 +418,20 @@ class Router:
         call = self.calls.get(key)
         if call is None:
             judged = key in self.requests.released
-            if self.requests.settle(key) is not None:
+            kind = self.requests.settle(key)
+            if kind is not None:
+                judged = judged or (self.guards_lists and kind in SESSION_DATA)
                 (self.requests.bar if judged else self.requests.cancel)(key)
             return PASS
         return actions.CancelCall(call, forward=self.calls.cancel(call))
 
     def _note(self, members: Members, method: bytes) -> None:
         """Note a request of the agent that goes to the server: its response may pass."""
-        kind = REQUEST_KINDS.get(method, RequestKind.OTHER)
+        kind = self._kind(method)
         raw_id = bytes(members["id"])
         self.requests.note(id_key(raw_id), kind, raw_id)
+        if self.guards_lists and kind in SESSION_DATA and (cursor := cursor_of(members)):
+            self.requests.cursors[id_key(raw_id)] = cursor
         if not self.handshake.opened:
             self.handshake.note_request(members, method, kind is RequestKind.INITIALIZE)
 
@@ -399,12 +469,19 @@ class Router:
             if not self._judges_calls or self.requests.take_late_response(key):
                 return PASS
             return actions.Dropped(f"a response to no request in flight: {key.decode(errors='replace')}")
+        return self._announcement(kind, key, line)
+
+    def _announcement(self, kind: RequestKind, key: bytes, line: bytes) -> ServerAction:
+        """The action for a response that may say what the server is or has."""
+        cursor = self.requests.cursors.pop(key, b"") if self.requests.cursors else b""
         if kind is RequestKind.INITIALIZE:
             return actions.InitializeAnswered()
         if kind is RequestKind.TOOLS_LIST and self._judges_calls:
             listed = tool_list.listed_tools(line)
             self.tools.note(listed)
-            return actions.ToolsListed(listed)
+            return actions.ToolsListed(listed, cursor)
+        if kind in ANNOUNCED:
+            return actions.Announced(ANNOUNCED[kind], cursor)
         return PASS
 
     def _blocked_response(self, key: bytes, response: Response | None) -> ServerAction:
@@ -447,6 +524,12 @@ class Router:
         answering = [members for members, method in batch if not method]
         if self.roots is not None and may_name_roots(line):
             return "A message in a batch may be about roots: send it as a separate message."
+        if self.guards_lists and any(
+            self._kind(method) in SESSION_DATA or self.why_withheld(method, bytes(members.get("params", b"")))
+            for members, method in batch
+            if "id" in members
+        ):
+            return "A request in a batch is about what the server has: send it as a separate message."
         if any(self.is_reserved(id_key(bytes(members["id"]))) for members in requests):
             return "A request in a batch has the id of a tool call that may still be answered."
         if any(id_key(bytes(members.get("id", b""))).startswith(calls.OWN_ID_PREFIX) for members in answering):
@@ -471,8 +554,10 @@ class Router:
         may_have_elicitation = self.elicitations is not None and self.elicitations.may_be_in_batch(line)
         keys = [id_key(frame.id) for frame in frames if frame is not None]
         uncertain = any(frame is not None and not frame.certain for frame in frames)
+        if self.guards_lists and any(self.requests.get(key) in SESSION_DATA for key in keys):
+            return actions.Dropped("a batch with a list that must be read alone")
         if uncertain or any(map(self.is_reserved, keys)) or may_have_elicitation:
-            return actions.Dropped("a batch with the response to a judged call, or an elicitation that hooks judge")
+            return actions.Dropped("a batch with the response to a judged call, or a request that hooks judge")
         expected = [self.requests.settle(key) is not None or self.requests.take_late_response(key) for key in keys]
         if self._judges_calls and not all(expected):
             return actions.Dropped("a batch with a response to no request in flight")

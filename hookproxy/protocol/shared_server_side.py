@@ -151,7 +151,7 @@ class ServerSide:
         if key in asked.by_key:
             self._report("the server used the id of a request twice, and the second request gets an error")
             return Send(SERVER, feedback.error(message.id, feedback.NO_CLIENT))
-        if message.method == ROOTS_LIST and self._roots is not None:
+        if message.method == ROOTS_LIST and self._roots is not None and self._roots.are_fixed:
             return Send(SERVER, self._roots.response(message.id))
         related = message.related_task
         who = self._one_recipient() if related is None else self._creator_of(related)

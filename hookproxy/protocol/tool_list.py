@@ -52,11 +52,13 @@ class JudgedTools(dict[str, bool]):
         self._judged_tool: str | None = None  # one of the listed tools; None: no checked one is judged
         self._has_judged_call = False
         self.may_judge = judged is not None
+        self.special: frozenset[str] = frozenset()
+        """Names by which the agent does not call the tool of this name: their calls are never on the fast path."""
 
     def find_out(self, name: str) -> bool:
         """Return whether a tool is judged, and remember it: but the agent chooses names, so not too many or long."""
         judged = self._judged is not None and self._judged(name)
-        if len(name) <= _LONGEST_NAME:
+        if len(name) <= _LONGEST_NAME and name not in self.special:
             if len(self) >= _MAX_NAMES:
                 self.clear()
             self[name] = judged
@@ -101,6 +103,13 @@ def next_cursor(line: bytes) -> str | None:
         raw_json.all_items(bytes(result["tools"]))
         return raw_json.text(bytes(result.get("nextCursor", b""))) or ""
     return None
+
+
+def cursor_of(members: Members) -> bytes:
+    """Return the cursor, as spelled, of a request for a further page of a list; empty: it has none."""
+    with contextlib.suppress(ValueError):
+        return bytes(raw_json.fields(members.get("params", b"{}")).get("cursor", b""))
+    return b""
 
 
 def server_name(line: bytes) -> str:

@@ -4,22 +4,23 @@ A program is followed through its links and the interpreter that its first line 
 these the folder is found that belongs to it alone: a Python environment, a Node package with its modules, a prefix
 with `bin` and `lib`. Where there is no such folder, or others' files lie in it, the file alone is readable.
 
-Law: nothing that a server can write decides what another one reads. A link in a folder that servers write is followed
-only within that folder.
+Law: nothing that a server can write decides what it, or another one, reads. A link in a folder that servers write, the
+first line of a script there, and all that these lead to, may only name what is shown anyway: the system's programs,
+what lies in that folder, and what the server's own table names. The rest is refused.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct, field
 
 from ..model.errors import UserError
 from ..processes.process import find_program
-from .folders import SYSTEM, is_common, is_within, overlaps, within_any
+from .folders import SYSTEM, SYSTEM_FILES, is_common, is_within, overlaps, within_any
 
 _MOST_LINKS: Final = 40  # as in the kernel
 _FIRST_LINE: Final = 256  # bytes: the kernel looks no further for the interpreter
@@ -47,6 +48,8 @@ class Surroundings(Struct, frozen=True):
     """Real paths of what no server may see."""
     writable: Sequence[str]
     """Real paths of the folders that servers may write."""
+    shown: Sequence[str] = ()
+    """Real paths of what this server sees whatever its program is."""
 
 
 class Installation(Struct):
@@ -83,8 +86,8 @@ def find_installation(
         elif os.path.isdir(named) and "/" in value:
             found.installation.folders_named.append(os.path.realpath(named))
         elif os.path.isfile(named):
-            if is_interpreter:
-                found.add_program(named)
+            if is_interpreter:  # which reads the file itself: the kernel does not look at its first line
+                found.add_script(named)
                 is_interpreter = False
             else:
                 found.add_file(named)
@@ -94,6 +97,18 @@ def find_installation(
     return found.installation
 
 
+def check_layout(shown: Iterable[str], protected: Iterable[str], own: Iterable[str]) -> None:
+    """Raise UserError if something that is shown overlaps with what no server may see, but for a server's own folders.
+
+    It is asked of what is finally shown, whoever has put that together.
+    """
+    places = list(protected)
+    for path in shown:
+        if not within_any(path, own) and (place := next((place for place in places if overlaps(path, place)), "")):
+            problem = f"its sandbox would show {path}, and what no server may see is in {place}"
+            raise UserError(problem, "look at its program, and at the folders of its sandbox")
+
+
 class _Search(Struct):
     """A search, and what it has found so far."""
 
@@ -101,9 +116,12 @@ class _Search(Struct):
     search_path: str | None
     folder: str
     surroundings: Surroundings
+    within: str = ""
+    """The folder that servers may write and that the way to where we are leads through; empty: none."""
 
     def add_program(self, path: str) -> None:
         """Add the program at this path, and what runs it."""
+        self.within = ""
         for _ in range(_MOST_INTERPRETERS):
             path = self._follow(path, self._root_of)
             line = _first_line(path)
@@ -115,8 +133,14 @@ class _Search(Struct):
                 path = find_program(program, self.search_path, self.folder) or path
             path = os.path.join(self.folder, path)
 
+    def add_script(self, path: str) -> None:
+        """Add the script that the command line gives to its interpreter."""
+        self.within = ""
+        self._follow(path, self._root_of)
+
     def add_file(self, path: str) -> None:
         """Add a file that the command line names."""
+        self.within = ""
         self._follow(path, lambda _folder, file: file)
 
     def _follow(self, path: str, root_of: Callable[[str, str], str]) -> str:
@@ -124,32 +148,36 @@ class _Search(Struct):
         for _ in range(_MOST_LINKS):
             folder = self._real_folder(os.path.dirname(path))
             path = os.path.join(folder, os.path.basename(path))
+            self._note_step(path)
             root = root_of(folder, path)
+            if self.within and not within_any(root, self._allowed()):
+                root = path
             self._check_protected(root)
-            if not within_any(root, SYSTEM) and root not in self.installation.paths:
+            target = _target(path)
+            if within_any(root, SYSTEM):
+                pass
+            elif target and root == path:  # a link is shown as one: nobody opens through it
+                self.installation.links[path] = target
+            elif root not in self.installation.paths:
                 self.installation.paths.append(root)
-            if not os.path.islink(path):
+            if not target:
                 return path
-            target = os.path.normpath(os.path.join(folder, os.readlink(path)))
-            self._check_link(path, target)
             path = target
         raise UserError(f"too many links: {path}", "name the program itself")
 
     def _real_folder(self, folder: str) -> str:
         """The real path of a folder; the links on the way are noted."""
-        real = os.path.realpath(folder)
-        if real == os.path.normpath(folder):
-            return real
-        at = ""
-        for name in [name for name in os.path.normpath(folder).split(os.sep) if name]:
-            at = f"{at}/{name}"
-            if os.path.islink(at):
-                target = os.path.realpath(at)
-                self._check_link(at, target)
-                if not within_any(at, SYSTEM):
-                    self.installation.links[at] = target
-                return self._real_folder(os.path.normpath(target + folder[len(at) :]))
-        return real
+        for _ in range(_MOST_LINKS):
+            folder = os.path.normpath(folder)
+            parts = [at for at, character in enumerate(f"{folder}/") if character == os.sep and at]
+            link, target = next(((folder[:at], target) for at in parts if (target := _target(folder[:at]))), ("", ""))
+            if not link:
+                return folder
+            self._note_step(link)
+            if not within_any(link, SYSTEM):
+                self.installation.links[link] = target
+            folder = target + folder[len(link) :]
+        raise UserError(f"too many links: {folder}", "name the program itself")
 
     def _check_protected(self, path: str) -> None:
         """Raise UserError for a file that no server may see: a script could name it as its interpreter."""
@@ -157,11 +185,22 @@ class _Search(Struct):
             problem = f"the server's program leads to {path}, which no server may see"
             raise UserError(problem, "look at the program: its links and its first line name that file")
 
-    def _check_link(self, link: str, target: str) -> None:
-        for folder in self.surroundings.writable:
-            if is_within(link, folder) and not is_within(os.path.realpath(target), folder):
-                problem = f"{link} is a link to {target}, and lies in {folder}, which servers may write"
-                raise UserError(problem, "install the program elsewhere, or name the file that the link leads to")
+    def _note_step(self, path: str) -> None:
+        """Note a step on the way to a program, by its real path but for its last name.
+
+        Raises UserError if what a server can write leads to something that it would see only because of that.
+        """
+        if self.within and not within_any(path, self._allowed()):
+            problem = f"the server's program leads to {path}, by a link or a first line in {self.within}"
+            hint = (
+                f"which servers may write: install it elsewhere, name its interpreter in the command, or {path} in read"
+            )
+            raise UserError(problem, hint)
+        if not self.within:
+            self.within = next((folder for folder in self.surroundings.writable if is_within(path, folder)), "")
+
+    def _allowed(self) -> Iterator[str]:
+        yield from (*SYSTEM, *SYSTEM_FILES, *self.surroundings.shown, self.within)
 
     def _root_of(self, folder: str, path: str) -> str:
         """The folder of the installation that a file belongs to, or the file itself."""
@@ -210,6 +249,14 @@ def _first_line(path: str) -> list[str] | None:
         return None
     words = os.fsdecode(start[2:].partition(b"\n")[0].strip()).split()
     return words if words and os.path.isabs(words[0]) else None
+
+
+def _target(path: str) -> str:
+    """Where a link leads to; empty: this is not one."""
+    try:
+        return os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+    except OSError:
+        return ""
 
 
 def _after_env(arguments: Sequence[str]) -> str:

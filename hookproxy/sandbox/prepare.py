@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, partial
 
 from msgspec import Struct
@@ -17,6 +17,8 @@ from ..model.errors import UserError
 from ..processes.confined import Confinement, Starter, Starts, landlock_abi, start_once
 from .available import Landlock, find_sandbox
 from .bubblewrap import TEMPORARY, Tools, arguments
+from .cgroups import waiting
+from .installation import check_layout
 from .landlock import HANDLED, OLDEST_ABI, SCOPES, rights, without
 from .limits import limited
 from .places import close_all, open_all, open_rules, rule
@@ -37,8 +39,12 @@ class Task(Struct, frozen=True):
     protected: Sequence[str]
     """Real paths that it must not see, whatever lies around them."""
     uid: int
+    own: Sequence[str] = ()
+    """Real paths of folders of its own, which may lie in what is protected."""
     is_other: bool = False
     """It runs as an account that is not ours."""
+    in_group: bool = False
+    """It waits until it is in a cgroup that limits it."""
 
 
 class Prepared(Struct, frozen=True):
@@ -55,10 +61,12 @@ class Prepared(Struct, frozen=True):
 @contextmanager
 def prepared(task: Task, wanted: str) -> Iterator[Prepared]:
     """The command, ready to be started within the context. Raises UserError."""
+    layout = task.layout
+    check_layout((*layout.readable, *layout.writable), task.protected, task.own)
     tools = mechanism(wanted)
     way = _for_landlock(task, tools) if isinstance(tools, Landlock) else _for_bubblewrap(task, tools)
     with way as ready:
-        yield ready
+        yield replace(ready, command=waiting(ready.command)) if task.in_group else ready
 
 
 @cache
@@ -82,7 +90,7 @@ def _for_bubblewrap(task: Task, tools: Tools) -> Iterator[Prepared]:
                 descriptors[path] = os.open(real, os.O_RDONLY | os.O_CLOEXEC)
         if task.uid == 0:
             tools = replace(tools, read_only_proc=True)
-        words = arguments(tools, layout, task.sandbox, descriptors, task.command)
+        words = arguments(tools, layout, task.sandbox, descriptors, task.command, in_group=task.in_group)
         yield Prepared(words, task.env, "/", tuple(descriptors.values()), _starter().start)
     finally:
         close_all(descriptors.values())
@@ -96,10 +104,7 @@ def _for_landlock(task: Task, landlock: Landlock) -> Iterator[Prepared]:
         raise UserError(problem, "its administrator must name one that it may write: cwd")
     if env["HOME"] == TEMPORARY:
         env["HOME"] = layout.cwd
-    temporary = os.path.join(env["HOME"], ".tmp")
-    with suppress(OSError):  # where it may not write, a program says so
-        os.makedirs(temporary, 0o700, exist_ok=True)
-    env.setdefault("TMPDIR", temporary)
+    env.setdefault("TMPDIR", os.path.join(env["HOME"], ".tmp"))
     allowed = rights(layout)
     descriptors = {} if task.is_other else open_all({*layout.readable, *layout.writable})
     rules = [rule(descriptor, allowed[path]) for path, descriptor in descriptors.items()]
@@ -107,7 +112,7 @@ def _for_landlock(task: Task, landlock: Landlock) -> Iterator[Prepared]:
         shown = {path: bits for path, bits in allowed.items() if path not in descriptors}
         rules += open_rules(without(shown, task.protected))
         confinement = Confinement(HANDLED, SCOPES, rules, landlock.filters[task.sandbox.network])
-        words = limited(task.sandbox, task.command)
+        words = limited(task.sandbox, task.command, makes_temporary=True, in_group=task.in_group)
         yield Prepared(words, env, layout.cwd, (), partial(start_once, confinement))
     except OSError as error:
         raise UserError(f"its sandbox cannot be made: {error.strerror}", "the log may say more") from None

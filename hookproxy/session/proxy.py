@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -18,24 +18,33 @@ from ..audit.log import DEFERRED_SECONDS, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents
+from ..jsonrpc import raw_json
 from ..jsonrpc.known_secrets import KnownSecrets
 from ..model.hooks import Session, Tool
-from ..model.settings import Delivery, Settings
-from ..protocol import actions, feedback, tool_list
+from ..model.settings import Delivery, RootsRule, Settings
+from ..protocol import actions, feedback, response_edits, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Progress, id_key
 from ..protocol.elicitations import Elicitations
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.router import Router
+from ..protocol.server_requests import METHODS
 from ..transports.channel import Channel, Passage, Refuses, TakesPassages
 from .change_event import ChangeEvent
 from .elicitation_hooks import ElicitationHooks
 from .hook_tool_calls import HookToolCalls
+from .judged_request import JudgesRequests
 from .relay import Relay
 from .running_calls import RunningCalls
+from .server_requests import ServerRequests
 
 _MAX_NOISE_SHOWN: Final = 2000  # characters of a line that is not JSON: enough to recognise it
+_INITIALIZE: Final = b'"initialize"'
+_TOOLS_LIST: Final = b'"tools/list"'
 _PASSAGES: Final = "responses that no hook sees are on their way under a former policy"
+
+if TYPE_CHECKING:
+    from .lock_guard import LockGuard
 
 OnToolsListed = Callable[[bytes, Sequence[Tool], str], None]
 """Gets each tools/list response, its tools, and the name that the server gives itself (empty: none)."""
@@ -68,9 +77,11 @@ class Proxy:
         self.session = session
         self.report = report
         self._passages = 0  # responses that are sent on in pieces
-        strict = may_change or policy.judges_calls  # lines must be read
-        elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
+        strict = may_change or policy.judges_calls or bool(settings.shown_tools or settings.lock)  # lines must be read
+        elicitations = _elicitations(hooks, settings)
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
+        if not settings.roots.passes_all:
+            self._use_roots(settings.roots)
         request_states = request_states or StateSealer()
         self.router.is_own_state = request_states.is_own
         for channel in (agent, server):
@@ -82,7 +93,7 @@ class Proxy:
         self.answers_lost_requests = False
         """Whoever reads for the agent does not see that the server has ended: each open request gets an error then."""
         self.on_tools_listed: OnToolsListed = lambda _line, _tools, _server_name: None
-        """Called with each tools/list response and the server's own name, after the agent has got the response."""
+        """Called with each tools/list response, as the agent has got it, and the server's own name."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         to_agent, notify = self.relay.to_agent, self.changes.notify
@@ -90,19 +101,27 @@ class Proxy:
         if strict:
             self.router.judge_methods(self._concerns_method)
         self.session_events = SessionEvents(self._context)
-        self.elicitation_hooks = ElicitationHooks(self._context, self.session_events, self.router, self.relay)
+        elicitation_hooks = ElicitationHooks(self._context, self.session_events)
+        self.server_requests = ServerRequests(
+            self._context, self.session_events, self.router, self.relay, elicitation_hooks
+        )
         self.hook_tool_calls = HookToolCalls(
             session.server, self.router, self.relay.to_server, lambda: self._context.secrets
         )
         self.calls = RunningCalls(
             self._context,
             self.session_events,
-            self.elicitation_hooks,
+            elicitation_hooks,
             request_states,
             self.router,
             self.relay,
             self.changes,
         )
+
+        self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
+        self.guard: LockGuard | None = None
+        """Compares what the server says of itself with what is pinned; None: nothing is."""
+        self._guard_lists(settings)
 
     @property
     def policy(self) -> Policy:
@@ -162,18 +181,22 @@ class Proxy:
         What was allowed for this session, by a person or a hook, must be allowed anew.
         """
         hooks.keep_variables(self.policy.hooks)
+        self._use_roots(settings.roots)
         self._context.policy = Policy.of(hooks, settings, audit)
         self.calls.use_policy()
         if self._passages:
             self.relay.pause_agent(_PASSAGES, True)
         hooks.note_tools(self.router.tools.values(), self.router.handshake.server_name)
-        elicitations = self.router.elicitations
-        if hooks.groups.observes_elicitations:
-            elicitations = elicitations or Elicitations()
-            elicitations.guarded = hooks.groups.answers_elicitations
+        elicitations = _elicitations(hooks, settings, self.router.elicitations)
         self.router.change_policy(hooks.groups.alias, elicitations, settings.max_depth)
+        self._guard_lists(settings)
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
+
+    def _use_roots(self, rule: RootsRule) -> None:
+        from .allowed_folders import roots_of  # only for such a rule
+
+        self.router.roots = roots_of(rule)
 
     def change_session(self, session: Session) -> None:
         """Something else is known of the session from now on, such as the groups of its user."""
@@ -182,6 +205,8 @@ class Proxy:
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
         policy = self._context.policy
+        if self.guard is not None and self.guard.withholds(tool):
+            return True
         if policy.settings.audit_all_calls or (
             self.session_events.feedback_pending and not self.router.handshake.uses_initialize
         ):
@@ -203,26 +228,37 @@ class Proxy:
                 self.calls.cancel(call, line if forward else b"")
             case actions.Refused():
                 self._refuse(action, line)
-            case actions.Edited(edited_action, edited):
+            case actions.Edited(edited_action, edited, note):
+                if note:
+                    self.session_events.note_in_audit(note)
                 self._perform(edited_action, edited)
-            case actions.SendBack(response):
+            case actions.Send(edited):
+                self.relay.to_server(edited)
+            case actions.SendBack(response, note):
                 self.relay.to_server(response)
+                if note:
+                    self.session_events.note_in_audit(note)
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered():
-                self.elicitation_hooks.perform(action, line)
+                self.server_requests.perform(action, line)
             case actions.ElicitationWithdrawn() | actions.ElicitationCompleted():
-                self.elicitation_hooks.perform(action, line)
+                self.server_requests.perform(action, line)
             case actions.ApprovalAnswered():
                 self.calls.approvals.resolve(action)
             case actions.HookToolCallAnswered():
                 self.hook_tool_calls.resolve(action)
             case actions.InitializeAnswered():
+                line = self._as_pinned(_INITIALIZE, line)
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
-            case actions.ToolsListed(tools):
+            case actions.Announced(method, cursor):
+                self.relay.to_agent(self._as_pinned(method, line, cursor))
+            case actions.ToolsListed(tools, cursor):
+                line = self._as_pinned(_TOOLS_LIST, line, cursor)
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
-                self.relay.to_agent(self._edit_tool_list(line, tools, server_name))
-                self.on_tools_listed(line, tools, server_name)
+                edited = self._edit_tool_list(line, tools, server_name)
+                self.relay.to_agent(edited)
+                self.on_tools_listed(edited, tools, server_name)
             case actions.NotificationHeld():
                 pass
             case actions.NotJson():
@@ -241,7 +277,9 @@ class Proxy:
         """The only place where a message of the agent is refused: no refusal leaves without its audit line (law 3)."""
         self.report(f"refused a message of the agent: {refused.why}")
         self.note_refusal(refused.why, refused.id, line)
-        self.relay.to_agent(feedback.refused_message(refused.id, refused.why, unreadable=refused.unreadable))
+        self.relay.to_agent(
+            feedback.refused_message(refused.id, refused.why, unreadable=refused.unreadable, code=refused.code)
+        )
 
     def note_refusal(self, why: str, raw_id: bytes, line: bytes) -> None:
         """Write the audit line of a refused message; a channel that refuses one itself calls this (`Refuses`)."""
@@ -270,11 +308,47 @@ class Proxy:
         self.router.judged_tools.forget(list(self.router.tools) if renamed else [tool.name for tool in tools])
         if self.policy.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
-        return feedback.without_tools(line, hooks.hides) if hooks.has_rules else line
+        line = feedback.without_tools(line, hooks.hides) if hooks.has_rules else line
+        shown = self.router.shown
+        if shown is None:
+            return line
+        try:
+            return shown.edited_list(line, self.session_events.report_once)
+        except raw_json.AMBIGUOUS as problem:
+            return self._unreadable_list(line, problem)
+
+    def _as_pinned(self, method: bytes, line: bytes, cursor: bytes = b"") -> bytes:
+        """The response to a request of this method, without what is not as it is pinned."""
+        if self.guard is None:
+            return line
+        try:
+            return self.guard.edited(method, line, cursor)
+        except raw_json.AMBIGUOUS as problem:
+            return self._unreadable_list(line, problem)
+
+    def _unreadable_list(self, line: bytes, problem: ValueError) -> bytes:
+        self.report(f"what the server says of itself is withheld, because it cannot be read: {problem}")
+        return feedback.unreadable_list(response_edits.member_or_empty(line, "id") or b"null", str(problem))
+
+    def _guard_lists(self, settings: Settings) -> None:
+        """Show the agent what it may see of what the server has; what was withheld stays so until it is listed."""
+        shown, former = None, self.guard
+        if settings.shown_tools:
+            from ..protocol.shown_tools import ShownTools  # for configurations that have it only
+
+            shown = ShownTools(settings.shown_tools)
+        self.guard = None
+        if settings.lock is not None:
+            from .lock_guard import guard_of  # likewise
+
+            self.guard = guard_of(settings.lock, self._context, self.session_events, former)
+        self.calls.refuse = None if self.guard is None else self.guard.refuse
+        if shown or self.guard or former or self.router.shown:
+            self.router.show_tools(shown, None if self.guard is None else self.guard.why_withheld)
 
     def handle_server_exit(self, why: str) -> None:
         """End all calls, because the server no longer answers; `why` is a sentence without a full stop."""
-        self.elicitation_hooks.handle_server_exit()
+        self.server_requests.handle_server_exit()
         self.hook_tool_calls.handle_server_exit()
         self.calls.handle_server_exit(why)
         if self.answers_lost_requests:
@@ -294,4 +368,16 @@ class Proxy:
     @property
     def has_undecided(self) -> bool:
         """Some call, elicitation, or answer to one waits for hooks that decide whether it passes."""
-        return self.elicitation_hooks.has_undecided or self.calls.are_undecided
+        return self.server_requests.has_undecided or self.calls.are_undecided
+
+
+def _elicitations(hooks: Hooks, settings: Settings, former: Elicitations | None = None) -> Elicitations | None:
+    """The table of the server's requests that concern hooks, with those of the former policy; None: none do."""
+    groups = hooks.groups
+    judged = frozenset(name for name in METHODS.values() if settings.audit_all_calls or hooks.concerns_method(name))
+    if not (groups.observes_elicitations or judged):
+        return former
+    elicitations = former or Elicitations()
+    elicitations.observed, elicitations.answered = groups.observes_elicitations, groups.answers_elicitations
+    elicitations.judged = judged
+    return elicitations

@@ -73,6 +73,8 @@ class RunningCalls:
         self._backpressure = Backpressure(limit, partial(relay.pause_agent, _BACKPRESSURE))
         self.server_lost = ""
         """Why the server no longer answers, in a sentence without a full stop; empty while it may answer."""
+        self.refuse: Callable[[str], Refuse | None] | None = None
+        """Says of a tool why its calls are refused whatever hooks say; None: no tool's are."""
         self.begun = 0
         """How many judged calls there have been."""
         self.reports_of_tools: dict[str, None] = {}
@@ -80,6 +82,8 @@ class RunningCalls:
         self.changes = changes
         self.passed = ChangeEvent()
         """Lines from the server have passed: separate, because they are many."""
+        self.on_first_passed: Callable[[], None] = lambda: None
+        """Called once, when the first of them have."""
         self.session, self.request_states, self.report = session_context.session, request_states, session_context.report
         self.approvals = Approvals(session_context, router.handshake)
         self.start_hooks, self.report_unwritten = session_events.start_hooks, session_events.report_unwritten
@@ -92,7 +96,12 @@ class RunningCalls:
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run calls in `tasks` from now on."""
         self._pool = CoroutinePool(tasks, self._handle, self._running)
+        self._relay.on_passed = self._first_passed
+
+    def _first_passed(self) -> None:
         self._relay.on_passed = self.passed.notify
+        self.on_first_passed()
+        self.passed.notify()
 
     # --- policies ---
 
@@ -143,7 +152,9 @@ class RunningCalls:
     def begin(self, call: Call) -> None:
         """Run a call, or refuse it because the user has too many."""
         self.begun += 1
-        if self._open_calls is not None and self._open_calls.is_full:
+        if self.refuse is not None and not isinstance(call, TaskRequest) and (refused := self.refuse(call.tool)):
+            self._refuse_withheld(call, refused)
+        elif self._open_calls is not None and self._open_calls.is_full:
             self._refuse_further(call, self._open_calls.most)
         else:
             self._start(call)
@@ -151,6 +162,17 @@ class RunningCalls:
     def _start(self, call: Call) -> None:
         self._backpressure.add_call(call)
         self._pool.start(call)
+
+    def _refuse_withheld(self, call: Call, refuse: Refuse) -> None:
+        """Refuse a call of a tool that is not as it was recorded: no hook needs to see it."""
+        audit, session = self.policy.audit, self.session
+        line = refusal(call, refuse)
+        record = Record(session.id, session.server, call.tool, call.id, call.arguments, self.agent())
+        record.protocol = self.protocol_version()
+        record.note_end(Refused(line, refuse.reason, refuse.cause.value, refuse.by))
+        audit.begin(record, call)
+        self.report_unwritten(audit.write(record))
+        self.respond(call, line)
 
     def _refuse_further(self, call: Call, most: int) -> None:
         why = feedback.too_many_calls(most)

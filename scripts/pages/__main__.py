@@ -16,12 +16,18 @@ import index
 import keys
 import picture
 import policies
+import pre_commit
 import presets
 import schema
 import tables
 import verbs
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT))  # some parts are what tests have found
+
+from tests.hooks import broken_outputs  # noqa: E402
+
+PRE_COMMIT = ROOT / ".pre-commit-hooks.yaml"
 INDEX = ROOT / "hookproxy" / "dialects" / "index.py"
 
 MARKS = re.compile(r"(?<=<!-- made: )(\S+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
@@ -32,6 +38,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "systems": tables.systems,
     "events": tables.events,
     "fields": tables.fields,
+    "failures": broken_outputs.page_table,
     "summary": verbs.summary,
     "verbs": verbs.verbs,
     "keys": keys.keys,
@@ -55,9 +62,10 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Each file with generated parts, and its text as it should be."""
     for name, make in WHOLE.items():
         yield ROOT / name, make()
-    for path, text in dialects.new_pages():
-        yield ROOT / path, text
+    for place, text in dialects.new_pages():
+        yield ROOT / place, text
     yield ROOT / "mkdocs.yml", dialects.navigation((ROOT / "mkdocs.yml").read_text("utf-8"))
+    yield PRE_COMMIT, pre_commit.with_pattern(PRE_COMMIT.read_text("utf-8"))
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         text = path.read_text("utf-8")
         yield path, MARKS.sub(lambda part: f"{part[1]}{part[2]}{PARTS[part[1]]()}\n", text)

@@ -20,16 +20,16 @@ class _GeneratorWithoutTitles(GenerateJsonSchema):
 def schema(table: type[Table] = ConfigFile, title: str = "hookproxy.toml") -> str:
     """The schema as text. TOML has no null: a key is left out."""
     document = model_of(table).model_json_schema(by_alias=True, schema_generator=_GeneratorWithoutTitles)
-    for table in [document, *document["$defs"].values()]:
-        del table["title"]
-        if "properties" not in table:
-            table.pop("description", None)  # of an enum, which is for readers of the code
-        for key in table.get("properties", {}).values():
+    for part in [document, *document["$defs"].values()]:
+        del part["title"]
+        if "properties" not in part:
+            part.pop("description", None)  # of an enum, which is for readers of the code
+        for key in part.get("properties", {}).values():
             if "null" in [one.get("type") for one in key.get("anyOf", ())]:
-                (only,) = [one for one in key.pop("anyOf") if one.get("type") != "null"]
+                kinds = [one for one in key.pop("anyOf") if one.get("type") != "null"]
                 del key["default"]
-                key.update(only | key)
-        properties = table.get("properties", {})
+                key.update(kinds[0] | key if len(kinds) == 1 else {"anyOf": kinds})
+        properties = part.get("properties", {})
         for former, name in FORMER_KEYS.items():
             if name in properties:
                 about = {"description": f"The former name of `{name}`.", "deprecated": True}

@@ -17,291 +17,17 @@ from hookproxy.convert.run_hook import ForeignHook, run_hooks
 from hookproxy.dialects.agent_side import Can, HookOutput, agent_side, names
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event
+from tests.dialects.tables import agents
 
 pytestmark = pytest.mark.anyio
 
-CLAUDE: Final = {"session_id": "s1", "cwd": "/", "permission_mode": "default"}
-CURSOR: Final = {"conversation_id": "c", "cursor_version": "3.19", "workspace_roots": ["/"]}
-TIMED: Final = {"session_id": "s1", "cwd": "/", "timestamp": "2026-01-01T00:00:00.000Z"}
-CLINE: Final = {"clineVersion": "4.1.13", "timestamp": "1", "taskId": "t", "workspaceRoots": ["/"]}
-CODE_ASSIST: Final = {"tool_use_id": "t", "tool_output": None, "session_id": "s1", "agent_id": None, "cwd": "/"}
-BEFORE_IFLOW: Final = {"IFLOW_HOOK_EVENT_NAME": "PreToolUse", "IFLOW_TOOL_NAME": "run_shell_command", "IFLOW_CWD": "/"}
-AFTER_IFLOW: Final = {"IFLOW_HOOK_EVENT_NAME": "PostToolUse", "IFLOW_TOOL_NAME": "mcp__files__read", "IFLOW_CWD": "/"}
-
-BEFORE: Final[dict[str, dict[str, Any]]] = {
-    "claude": CLAUDE | {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "rm x"}},
-    "codex": CLAUDE
-    | {"turn_id": "t", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "rm x"}},
-    "droid": CLAUDE
-    | {
-        "permission_mode": "off",
-        "hook_event_name": "PreToolUse",
-        "tool_name": "Execute",
-        "tool_input": {"command": "rm x"},
-    },
-    "qwen": CLAUDE
-    | TIMED
-    | {"hook_event_name": "PreToolUse", "tool_name": "run_shell_command", "tool_input": {"command": "rm x"}},
-    "copilot": TIMED | {"hook_event_name": "PreToolUse", "tool_name": "bash", "tool_input": {"command": "rm x"}},
-    "vscode": TIMED
-    | {
-        "hook_event_name": "PreToolUse",
-        "tool_use_id": "t",
-        "tool_name": "run_in_terminal",
-        "tool_input": {"command": "rm x"},
-    },
-    "gemini": TIMED
-    | {"hook_event_name": "BeforeTool", "tool_name": "run_shell_command", "tool_input": {"command": "rm x"}},
-    "cursor": CURSOR | {"hook_event_name": "preToolUse", "tool_name": "Shell", "tool_input": {"command": "rm x"}},
-    "cascade": {"agent_action_name": "pre_run_command", "tool_info": {"command_line": "rm x", "cwd": "/"}},
-    "kiro": {
-        "hook_event_name": "preToolUse",
-        "cwd": "/",
-        "tool_name": "execute_bash",
-        "tool_input": {"command": "rm x"},
-    },
-    "kimi": {
-        "session_id": "s1",
-        "client_type": "cli",
-        "cwd": "/",
-        "hook_event_name": "PreToolUse",
-        "tool_name": "Bash",
-        "tool_input": {"command": "rm x"},
-    },
-    "crush": {"event": "PreToolUse", "cwd": "/", "tool_name": "bash", "tool_input": {"command": "rm x"}},
-    "goose": {
-        "event": "PreToolUse",
-        "matcher_context": "developer__shell",
-        "tool_name": "developer__shell",
-        "tool_input": {"command": "rm x"},
-        "working_dir": "/",
-    },
-    "lime": {
-        "event": "PreToolUse",
-        "hook_event_name": "PreToolUse",
-        "cwd": "/",
-        "tool_name": "bash",
-        "tool_input": {"command": "rm x"},
-    },
-    "augment": {
-        "hook_event_name": "PreToolUse",
-        "conversation_id": "c",
-        "workspace_roots": ["/"],
-        "tool_name": "launch-process",
-        "tool_input": {"command": "rm x"},
-        "is_mcp_tool": False,
-    },
-    "iflow": {"tool_input": {"command": "rm x"}},
-    "claw": {
-        "hook_event_name": "PreToolUse",
-        "tool_name": "bash",
-        "tool_input": {"command": "rm x"},
-        "tool_input_json": '{"command":"rm x"}',
-        "tool_output": None,
-        "tool_result_is_error": False,
-    },
-    "code-assist": CODE_ASSIST
-    | {"hook_event": "PreToolUse", "tool_name": "BashTool", "tool_input": {"command": "rm x"}},
-    "docker-agent": {
-        "session_id": "s1",
-        "cwd": "/",
-        "hook_event_name": "pre_tool_use",
-        "tool_name": "shell",
-        "tool_use_id": "t",
-        "tool_input": {"cmd": "rm x"},
-    },
-    "cline": CLINE
-    | {
-        "hookName": "PreToolUse",
-        "preToolUse": {"toolName": "execute_command", "parameters": {"command": "rm x"}},
-    },
-}
-"""What each agent gives before it runs `rm x` by its own shell tool."""
-
-AFTER: Final[dict[str, dict[str, Any]]] = {
-    "claude": CLAUDE
-    | {
-        "hook_event_name": "PostToolUse",
-        "tool_name": "mcp__files__read",
-        "tool_input": {"path": "a"},
-        "tool_response": [{"type": "text", "text": "hello"}],
-    },
-    "codex": CLAUDE
-    | {
-        "turn_id": "t",
-        "hook_event_name": "PostToolUse",
-        "tool_name": "mcp__files__read",
-        "tool_input": {"path": "a"},
-        "tool_response": {"content": [{"type": "text", "text": "hello"}], "isError": False},
-    },
-    "droid": CLAUDE
-    | {
-        "hook_event_name": "PostToolUse",
-        "tool_name": "mcp__files__read",
-        "tool_input": {"path": "a"},
-        "tool_response": "hello",
-    },
-    "qwen": CLAUDE
-    | TIMED
-    | {
-        "hook_event_name": "PostToolUse",
-        "tool_name": "mcp__files__read",
-        "tool_input": {"path": "a"},
-        "tool_response": {"llmContent": [{"text": "hello"}], "returnDisplay": "hello"},
-    },
-    "copilot": TIMED
-    | {
-        "hook_event_name": "PostToolUse",
-        "tool_name": "files-read",
-        "tool_input": {"path": "a"},
-        "tool_result": {"result_type": "success", "text_result_for_llm": "hello"},
-    },
-    "vscode": TIMED
-    | {
-        "hook_event_name": "PostToolUse",
-        "tool_use_id": "t",
-        "tool_name": "mcp_files_read",
-        "tool_input": {"path": "a"},
-        "tool_response": "hello",
-    },
-    "gemini": TIMED
-    | {
-        "hook_event_name": "AfterTool",
-        "tool_name": "mcp_files_read",
-        "tool_input": {"path": "a"},
-        "tool_response": {"llmContent": [{"text": "hello"}], "returnDisplay": "hello"},
-        "mcp_context": {"server_name": "files", "tool_name": "read"},
-    },
-    "cursor": CURSOR
-    | {
-        "hook_event_name": "postToolUse",
-        "tool_name": "MCP:read",
-        "tool_input": {"path": "a"},
-        "tool_output": '{"content":[{"type":"text","text":"hello"}]}',
-    },
-    "cascade": {
-        "agent_action_name": "post_mcp_tool_use",
-        "tool_info": {
-            "mcp_server_name": "files",
-            "mcp_tool_name": "read",
-            "mcp_tool_arguments": {"path": "a"},
-            "mcp_result": "hello",
-        },
-    },
-    "kiro": {
-        "hook_event_name": "postToolUse",
-        "cwd": "/",
-        "tool_name": "@files/read",
-        "tool_input": {"path": "a"},
-        "tool_response": "hello",
-    },
-    "kimi": {
-        "client_type": "cli",
-        "cwd": "/",
-        "hook_event_name": "PostToolUse",
-        "tool_name": "mcp__files__read",
-        "tool_input": {"path": "a"},
-        "tool_output": "hello",
-    },
-    "goose": {
-        "event": "PostToolUse",
-        "matcher_context": "files__read",
-        "tool_name": "files__read",
-        "tool_input": {"path": "a"},
-        "working_dir": "/",
-    },
-    "lime": {
-        "event": "PostToolUse",
-        "hook_event_name": "PostToolUse",
-        "cwd": "/",
-        "tool_name": "mcp__files__read",
-        "tool_input": {"path": "a"},
-        "tool_output": [{"type": "text", "text": "hello"}],
-    },
-    "augment": {
-        "hook_event_name": "PostToolUse",
-        "conversation_id": "c",
-        "workspace_roots": ["/"],
-        "tool_name": "read_files",
-        "tool_input": {"path": "a"},
-        "is_mcp_tool": True,
-        "mcp_metadata": {"mcpExecutedToolName": "read_files", "mcpExecutedToolServerName": "files"},
-        "tool_output": "hello",
-    },
-    "iflow": {"tool_input": {"path": "a"}, "tool_response": "hello"},
-    "claw": {
-        "hook_event_name": "PostToolUse",
-        "tool_name": "mcp__files__read",
-        "tool_input": {"path": "a"},
-        "tool_input_json": '{"path":"a"}',
-        "tool_output": "hello",
-        "tool_result_is_error": False,
-    },
-    "code-assist": CODE_ASSIST
-    | {
-        "hook_event": "PostToolUse",
-        "tool_name": "mcp__files__read",
-        "tool_input": {"path": "a"},
-        "tool_output": "hello",
-    },
-    "docker-agent": {
-        "session_id": "s1",
-        "cwd": "/",
-        "hook_event_name": "post_tool_use",
-        "tool_name": "files_read",
-        "tool_use_id": "t",
-        "tool_input": {"path": "a"},
-        "tool_response": "hello",
-    },
-    "cline": CLINE
-    | {
-        "hookName": "PostToolUse",
-        "postToolUse": {
-            "toolName": "use_mcp_tool",
-            "parameters": {"server_name": "files", "tool_name": "read", "arguments": '{"path":"a"}'},
-            "result": "hello",
-            "success": True,
-        },
-    },
-}
-"""What each agent gives after the tool `read` of the server `files` has answered `hello`."""
-
-_ENVELOPE: Final = {
-    "hookSpecificOutput": {
-        "hookEventName": "PreToolUse",
-        "permissionDecision": "deny",
-        "permissionDecisionReason": "no rm",
-    }
-}
-DENIED: Final[dict[str, Any]] = {
-    **dict.fromkeys(("claude", "codex", "droid", "lime", "qwen", "vscode"), _ENVELOPE),
-    "crush": {"version": 1, "decision": "deny", "reason": "no rm"},
-    "code-assist": {"decision": "deny", "reason": "no rm"},
-    "docker-agent": {
-        "hook_specific_output": {
-            "hook_event_name": "pre_tool_use",
-            "permission_decision": "deny",
-            "permission_decision_reason": "no rm",
-        }
-    },
-    "copilot": {"permissionDecision": "deny", "permissionDecisionReason": "no rm"},
-    "cursor": {"permission": "deny", "user_message": "no rm", "agent_message": "no rm"},
-    "gemini": {"decision": "deny", "reason": "no rm"},
-    "cline": {"cancel": True, "errorMessage": "no rm"},
-}
-BY_STATUS: Final = ("augment", "cascade", "goose", "iflow", "kimi", "kiro")
-BY_TEXT: Final = ("claw",)
-"""The exit status refuses, and standard output has the reason."""
+AGENTS: Final = agents()
+BEFORE: Final = {name: agent.before for name, agent in AGENTS.items()}
+AFTER: Final = {name: agent.after for name, agent in AGENTS.items() if agent.after is not None}
+BEFORE_IFLOW: Final = AGENTS["iflow"].before_variables
 WITHOUT_RESULTS: Final = ("crush", "goose")
 """Crush has no event after a call, and Goose gives its hooks no result."""
-AFTERWARDS: Final = [name for name in names() if name in AFTER]
-NO_DECISION: Final = {"cursor": b"{}\n"}
-"""What is printed without a decision, if not nothing. In Cursor, no output is a failure of a hook with `failClosed`."""
-
-
-def test_every_agent_is_tested() -> None:
-    assert set(BEFORE) == {*AFTER, "crush"} == {*DENIED, *BY_STATUS, *BY_TEXT}
-    assert set(names()) <= set(BEFORE)
+AFTERWARDS: Final = list(AFTER)
 
 
 def prints(value: object) -> str:
@@ -316,19 +42,20 @@ async def output_of(agent: str, command: str, document: object, matcher: str = "
     side = agent_side(agent)
     assert side is not None
     hook = ForeignHook(DIALECTS["claude"], command, matcher=matcher)
-    variables = ({"iflow": BEFORE_IFLOW} if document is BEFORE.get(agent) else {"iflow": AFTER_IFLOW}).get(agent, {})
+    known = AGENTS[agent]
+    variables = known.before_variables if document is known.before else known.after_variables
     return await run_hooks([hook], side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin", **variables})
 
 
 @pytest.mark.parametrize("agent", names())
 async def test_a_denial_of_the_agents_own_shell(agent: str) -> None:
     output = await output_of(agent, "echo no rm >&2; exit 2", BEFORE[agent], "Bash")
-    if agent in BY_STATUS:
-        assert (output.status, output.stdout, output.stderr) == (2, b"", "no rm")
-    elif agent in BY_TEXT:
-        assert (output.status, output.stdout) == (2, b"no rm\n")
+    denied = AGENTS[agent].denied
+    if isinstance(denied, dict):
+        assert (output.status, json.loads(output.stdout)) == (0, denied)
     else:
-        assert (output.status, json.loads(output.stdout)) == (0, DENIED[agent])
+        assert (output.status, output.stdout.decode()) == (2, denied)
+        assert denied or output.stderr == "no rm"
 
 
 @pytest.mark.parametrize("agent", names())
@@ -337,7 +64,7 @@ async def test_the_hook_gets_the_command_under_its_own_names(agent: str, tmp_pat
     output = await output_of(agent, f"cat > {shlex.quote(str(seen))}", BEFORE[agent], "Bash")
     document = json.loads(seen.read_text())
     assert (document["tool_name"], document["tool_input"]["command"]) == ("Bash", "rm x")
-    assert (output.status, output.stdout) == (0, NO_DECISION.get(agent, b""))
+    assert (output.status, output.stdout) == (0, AGENTS[agent].no_decision.encode())
 
 
 @pytest.mark.parametrize("agent", names())
@@ -486,6 +213,7 @@ async def test_a_command_runs_once_for_a_call(dialect: str, document: dict[str, 
     assert (runs.read_text() if runs.exists() else "") == "\n" * has_event
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dialect", "matcher", "name", "seen"),
     [

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from hookproxy.dialects.agent_side import names as agent_names
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission
 from tests.dialects.calls import inputs, program, read, text_outcome
-from tests.dialects.tables import result, table
+from tests.dialects.tables import agents, failing, names, result, table
 from tests.dialects.tables import verdict as expected_verdict
 
 FOLDER: Final = Path(__file__).parent
-ALL: Final = {path.stem: path.stem.replace("_", "-") for path in sorted((FOLDER / "cases").glob("*.toml"))}
+ALL: Final = names()
 """Each table of cases, and its dialect."""
 PLAYED: Final = frozenset(
     stem
@@ -33,6 +34,11 @@ INPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["in
 
 def test_every_dialect_has_a_table_and_every_table_a_dialect() -> None:
     assert sorted(ALL.values()) == [name for name in DIALECTS if "@" not in name]
+
+
+def test_each_table_says_what_failing_hooks_do_and_what_its_agent_gives() -> None:
+    assert failing().keys() == DIALECTS.keys()
+    assert agents().keys() == set(agent_names())
 
 
 def row_id(value: object) -> str:

@@ -62,6 +62,43 @@ os.utime(C['config'], (0, 0)); reached = os.stat(C['config']).st_mtime == 0
 import os
 os.setxattr(C['config'], 'user.x', b'1'); reached = os.getxattr(C['config'], 'user.x')
 """,
+    # --- the same with what it may read, by a descriptor ---
+    "a mode by a descriptor": """
+import os
+fd = os.open(C['program'], os.O_RDONLY)
+os.fchmod(fd, 0o666); reached = os.fstat(fd).st_mode & 2
+""",
+    "an owner by a descriptor": """
+import os
+fd = os.open(C['program'], os.O_RDONLY)
+os.fchown(fd, 65534, 65534); reached = os.fstat(fd).st_uid == 65534
+""",
+    "a time by a descriptor": """
+import os
+fd = os.open(C['program'], os.O_RDONLY)
+os.utime(fd, (0, 0)); reached = os.fstat(fd).st_mtime == 0
+""",
+    "an attribute by a descriptor": """
+import os
+fd = os.open(C['program'], os.O_RDONLY)
+os.setxattr(fd, 'user.x', b'1'); reached = os.getxattr(fd, 'user.x')
+""",
+    "no attribute by a descriptor": """
+import os
+fd = os.open(C['program'], os.O_RDONLY)
+os.removexattr(fd, 'user.kept'); reached = 'user.kept' not in os.listxattr(fd)
+""",
+    "flags by a descriptor": """
+import fcntl, os, struct
+fd = os.open(C['program'], os.O_RDONLY)
+flags = struct.unpack('l', fcntl.ioctl(fd, 0x80086601, b'\\0' * 8))[0]
+fcntl.ioctl(fd, 0x40086602, struct.pack('l', flags | 0x80)); reached = True
+""",
+    "a mode by way of a folder": """
+import os
+folder = os.open(os.path.dirname(C['program']), os.O_PATH)
+os.chmod('tokens', 0o666, dir_fd=folder); reached = os.stat('tokens', dir_fd=folder).st_mode & 2
+""",
     "change the root, and come back": """
 import os
 root = os.open('/', os.O_RDONLY | os.O_DIRECTORY)
@@ -133,6 +170,16 @@ reached = resource.prlimit(C['pid'], resource.RLIMIT_CORE)
 """,
     "its priority": "import os; os.setpriority(os.PRIO_PROCESS, C['pid'], 19); reached = True",
     "its processors": "import os; os.sched_setaffinity(C['pid'], {0}); reached = True",
+    "the priority of all of its account": """
+import os
+before = os.getpriority(os.PRIO_PROCESS, C['pid']) if os.path.exists(f"/proc/{C['pid']}/stat") else 0
+os.setpriority(os.PRIO_USER, 0, 19); reached = os.getpriority(os.PRIO_PROCESS, C['pid']) == 19
+""",
+    "what all of its account wait for disks": _CALL
+    + """
+number = {'x86_64': 251, 'aarch64': 30}[__import__('os').uname().machine]
+reached = libc.syscall(number, 3, 0, 3 << 13) == 0 and libc.syscall(number + 1, 1, C['pid']) == 3 << 13
+""",
     "its scheduling": "import os; os.sched_setscheduler(C['pid'], os.SCHED_BATCH, os.sched_param(0)); reached = True",
     # --- its sockets ---
     "its socket": "import socket; s = socket.socket(1); s.connect(C['socket']); reached = True",
@@ -157,6 +204,29 @@ a, b = socket.socketpair(1, 2); a.sendto(b'x', C['datagrams']); reached = True
     + "reached = libc.shmat(C['shm'], 0, 0) != -1 and libc.shmget(C['shm_key'], 1, 0) != -1",
     "shared memory by a name": "reached = open('/dev/shm/' + C['shm_name'], 'rb').read(1)",
     "a queue of messages": _CALL + "reached = libc.msgget(C['queue_key'], 0) != -1",
+    "a message of a queue whose number is guessed": _CALL
+    + """
+text = ctypes.create_string_buffer(64)
+reached = [n for n in range(64) if libc.msgrcv(C['queue'], text, 8, 0, 0o4000) > 0]
+""",
+    "a semaphore whose number is guessed": _CALL
+    + """
+import struct
+reached = libc.semop(C['semaphore'], struct.pack('HhH', 0, 1, 0), 1) == 0
+""",
+    "the host of a virtual machine": "import socket; reached = socket.socket(40, socket.SOCK_STREAM)",
+    "a socket of the kernel's ciphers": "import socket; reached = socket.socket(38, socket.SOCK_SEQPACKET)",
+    "the bus of the system": """
+import socket
+s = socket.socket(1); s.connect('/run/dbus/system_bus_socket'); reached = True
+""",
+    "a memory of its own under another's name": """
+reached = open(f"/proc/{C['pid']}/task/{C['pid']}/comm", 'w').write('x')
+""",
+    "more rights of a file": """
+import os
+os.chmod(C['program'], 0o4755); reached = os.stat(C['program']).st_mode & 0o4000
+""",
     "a key of its account": _CALL
     + "reached = libc.syscall({'x86_64': 250, 'aarch64': 219}[__import__('os').uname().machine], 0, -3, 0) > 0",
     # --- the system ---

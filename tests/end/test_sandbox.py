@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -100,6 +101,10 @@ class Box:
         shm, queue = libc.shmget(SHM_KEY, SHM_BYTES, CREATE), libc.msgget(QUEUE_KEY, CREATE)
         stack.callback(libc.shmctl, shm, REMOVE, None)
         stack.callback(libc.msgctl, queue, REMOVE, None)
+        libc.msgsnd(queue, struct.pack("l8s", 1, b"for-them"), 8, 0)
+        semaphore = libc.semget(QUEUE_KEY, 1, CREATE)
+        stack.callback(libc.semctl, semaphore, 0, REMOVE, 0)
+        os.setxattr(folder / "probe.py", "user.kept", b"1")
         chosen = 'sandbox = "off"' if sandbox == "off" else ""
         wanted = "auto" if sandbox == "off" else sandbox
         command = json.dumps([sys.executable, "-S", "-E", "probe.py"])
@@ -150,6 +155,8 @@ command = {command}
             "shm_key": SHM_KEY,
             "shm_name": "nothing",
             "queue_key": QUEUE_KEY,
+            "queue": queue,
+            "semaphore": semaphore,
         }
         self.session = Session(self.gateway, "probe")
         stack.callback(self.session.close)

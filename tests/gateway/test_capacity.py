@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import anyio
 import pytest
 
-from hookproxy.gateway.capacity import Capacity, Claim, Full
+from hookproxy.gateway.capacity import Capacity, Claim, Full, Starts
 from hookproxy.model.principal import Principal
 from hookproxy.policy.bounds import Bound
 
@@ -212,3 +212,50 @@ async def test_bounds_that_a_reload_changes_hold_for_further_sessions_and_for_th
     capacity.change([Bound("gateway.per_user", sessions=1)])
     capacity.release(claims[0])
     assert "alice has 1 session" in refused(capacity, ALICE)
+
+
+# --- servers that start ---
+
+
+async def test_a_few_servers_of_a_user_start_at_a_time_and_the_others_one_after_another() -> None:
+    starts = Starts(at_once=2, seconds=1000.0)
+    started: list[int] = []
+    ends: dict[int, Callable[[], None]] = {}
+
+    async def start(number: int) -> None:
+        ends[number] = await starts.turn(ALICE.id)
+        started.append(number)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(5):
+            tasks.start_soon(start, number)
+        await anyio.wait_all_tasks_blocked()
+        assert started == [0, 1]
+        (await starts.turn(BOB.id))()  # nobody else waits for that
+        ends[0]()
+        ends[0]()  # it is over once
+        await anyio.wait_all_tasks_blocked()
+        assert started == [0, 1, 2]
+        ends[1]()
+        ends[2]()
+        await anyio.wait_all_tasks_blocked()
+        assert started == [0, 1, 2, 3, 4]
+        for end in ends.values():
+            end()
+
+
+async def test_a_server_that_says_nothing_holds_up_the_next_one_for_some_seconds_only() -> None:
+    starts = Starts(at_once=1, seconds=0.01)
+    await starts.turn(ALICE.id)
+    with anyio.fail_after(5):
+        (await starts.turn(ALICE.id))()
+
+
+async def test_who_has_gone_while_waiting_for_a_start_takes_no_turn() -> None:
+    starts = Starts(at_once=1, seconds=1000.0)
+    end = await starts.turn(ALICE.id)
+    with anyio.move_on_after(0):
+        await starts.turn(ALICE.id)
+    end()
+    with anyio.fail_after(5):
+        (await starts.turn(ALICE.id))()

@@ -205,9 +205,9 @@ async def test_connections_of_agents_leave_descriptors_for_their_servers(tmp_pat
 def test_a_user_whose_requests_take_long_waits_until_their_share_is_small_again() -> None:
     now = [100.0]
     pace = Pace(lambda: now[0])
-    pace.spend("alice", 0.2)
+    pace.spend("alice", 0.08)
     assert pace.delay("alice") == 0.0
-    pace.spend("alice", 0.1)
+    pace.spend("alice", 0.07)
     assert pace.delay("alice") == pytest.approx(10.0)
     assert pace.delay("bob") == 0.0
     now[0] += 4.0

@@ -11,6 +11,7 @@ from weakref import ref
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 
 from hookproxy.config.gateway import load_gateway
 from hookproxy.gateway.gateway import Gateway
@@ -51,7 +52,8 @@ class Rig:
         text = f'[audit]\nfile = "{folder}/audit.jsonl"\ncalls = "all"\n[servers.s]\ncommand = ["cat"]\n'
         (folder / "gateway.toml").write_text(f'{text}[[hooks.PreToolUse]]\nname = "guard"\nargv = ["/bin/true"]\n')
         self.config = load_gateway("gateway.toml", {}, str(folder))
-        self.gateway = Gateway(self.config, cast("Servers", None), GatewayLog(as_json=False))
+        report = GatewayLog(as_json=False)
+        self.gateway = Gateway(self.config, Servers(cast("TaskGroup", None), report), report)
         self.session = self.gateway.admit(ALICE, "s", is_stateless=True)
         self.agents, self.server = StatelessChannel(1_000_000, lambda _text: None), Peer()
         self.to_server = open_channel(self.server.theirs_in, self.server.theirs_out)
@@ -125,3 +127,15 @@ async def test_nothing_is_left_of_a_session_that_has_ended(tmp_path: Path) -> No
     del rig, agent, post
     gc.collect()
     assert (session(), relay()) == (None, None)
+
+
+async def test_a_server_has_started_when_it_has_said_something(tmp_path: Path) -> None:
+    async with session_of(tmp_path) as (rig, agent):
+        rig.gateway.starts._seconds = 1000.0
+        post = await agent.post(call(0))
+        message = await rig.server.message()
+        starting = rig.gateway.starts._of_user[ALICE.id]
+        assert len(starting.starts) == 1
+        await rig.respond(message["id"])
+        await post.head()
+        assert not starting.starts

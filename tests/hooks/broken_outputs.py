@@ -13,43 +13,22 @@ from hookproxy.dialects.dialect import Dialect, Group
 from hookproxy.dialects.own import OWN
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.hooks.read_verdict import read_verdict
-from hookproxy.model.decision import Decision
+from hookproxy.model.decision import Decision, Refuse
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec
 from hookproxy.model.settings import OnFailure, Settings, ToolNames
 from hookproxy.policy import decide
+from tests.dialects.tables import Failing, failing
 
-_CLAUDE: Final = {
-    "hookSpecificOutput": {
-        "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no"
-    }
-}  # fmt: skip
-_DECISION: Final = {"decision": "block", "reason": "no"}
-DENIALS: Final[Mapping[str, dict[str, Any]]] = {
-    "augment": _CLAUDE,
-    "cascade": _CLAUDE,  # reads no JSON
-    "claude": _CLAUDE,
-    "claw": _CLAUDE,  # reads no JSON
-    "claw@current": _CLAUDE,
-    "cline": {"cancel": True, "errorMessage": "no"},
-    "code-assist": {"decision": "deny", "reason": "no"},
-    "codex": _CLAUDE,
-    "copilot": {"permissionDecision": "deny", "permissionDecisionReason": "no"},
-    "copilot@current": {"permissionDecision": "deny", "permissionDecisionReason": "no"},
-    "crush": {"decision": "deny", "reason": "no"},
-    "cursor": {"permission": "deny", "agent_message": "no"},
-    "docker-agent": _DECISION,
-    "docker-agent@current": _DECISION,
-    "droid": _CLAUDE,
-    "gemini": {"decision": "deny", "reason": "no"},
-    "goose": _DECISION,
-    "iflow": _CLAUDE,  # reads no JSON
-    "kimi": _CLAUDE,
-    "kiro": _CLAUDE,  # reads no JSON
-    "lime": _CLAUDE,
-    "own": _CLAUDE,
-    "qwen": _CLAUDE,
-    "vscode": _CLAUDE,
-}
+_OWN: Final = Failing(
+    {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no"
+        }
+    },
+    "hookproxy's own rule, for the hooks of `hookproxy.toml`",
+)  # fmt: skip
+FAILING: Final[Mapping[str, Failing]] = {**failing(), "own": _OWN}
+DENIALS: Final[Mapping[str, dict[str, Any]]] = {name: each.denial for name, each in FAILING.items()}
 """How a hook of each system denies a call on standard output."""
 
 _TRACEBACK: Final = (
@@ -201,3 +180,22 @@ def decision_on(group: Group, result: HookResult, settings: Settings = Settings(
 def all_dialects() -> dict[str, Dialect]:
     """All dialects by name, our own included."""
     return {**DIALECTS, "own": OWN}
+
+
+def page_table() -> str:
+    """The table of docs/hook-failures.md: how many of each group's runs refuse the call by default."""
+    groups = [f"{what} ({len(runs)})" for what, runs in broken_outputs(_OWN.denial).items()]
+    heads = ["system", *groups, "its source"]
+    rows = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for name, dialect in all_dialects().items():
+        rows.append(f"| `{name}` | {' | '.join(_refused(name, dialect))} | {FAILING[name].source} |")
+    return "\n".join(rows)
+
+
+def _refused(name: str, dialect: Dialect) -> list[str]:
+    group = group_of(dialect, fails_closed=name in ("own", "iflow"))
+    cells = []
+    for runs in broken_outputs(DENIALS[name]).values():
+        refused = sum(isinstance(decision_on(group, result), Refuse) for result in runs.values())
+        cells.append("refused" if refused == len(runs) else f"{refused} of {len(runs)}" if refused else "passes")
+    return cells

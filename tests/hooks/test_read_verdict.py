@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import perf_counter
 from typing import Final
 
@@ -24,7 +23,6 @@ from tests.hooks.broken_outputs import (
 )
 
 ALL: Final = all_dialects()
-PAGE: Final = Path("docs/hook-failures.md")
 DENY: Final = Settings(on_failure=OnFailure.DENY)
 
 
@@ -161,26 +159,6 @@ def test_what_the_system_itself_reads_as_a_denial_is_one_in_every_mode(name: str
     for on_failure in OnFailure:
         group = group_of(ALL[name], on_failure)
         assert isinstance(decision_on(group, HookResult(Ended.EXITED, 0, stdout)), Refuse)
-
-
-def row(name: str) -> str:
-    """The line of the page's table about one system: how many of each group's runs refuse the call by default."""
-    cells = []
-    for runs in broken_outputs(DENIALS[name]).values():
-        group = group_of(ALL[name], fails_closed=name in ("own", "iflow"))
-        refused = sum(isinstance(decision_on(group, result), Refuse) for result in runs.values())
-        cells.append("refused" if refused == len(runs) else f"{refused} of {len(runs)}" if refused else "passes")
-    return f"| `{name}` | {' | '.join(cells)} |"
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_the_page_says_what_each_system_does_by_default(name: str) -> None:
-    assert row(name) in PAGE.read_text("utf-8")
-
-
-def test_the_page_has_the_groups_of_this_table() -> None:
-    counts = [f"{what} ({len(runs)})" for what, runs in broken_outputs(DENIALS["claude"]).items()]
-    assert f"| system | {' | '.join(counts)} |" in PAGE.read_text("utf-8")
 
 
 @pytest.mark.slow

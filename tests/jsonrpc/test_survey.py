@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hookproxy.jsonrpc.survey import MAX_MEMBERS, MAX_VALUES, why_unreadable
+from hookproxy.jsonrpc.survey import MAX_MEMBERS, MAX_NAME_BYTES, MAX_VALUES, why_unreadable
 
 
 def message(**params: object) -> bytes:
@@ -20,6 +20,7 @@ def message(**params: object) -> bytes:
         message(arguments={f"k{number}": 1 for number in range(2 * MAX_MEMBERS)}),
         message(arguments={"a": [1] * 100_000}),
         message(_meta={"a": 1}),
+        message(name="x" * (MAX_NAME_BYTES - 2), arguments={"id": "x" * (2 * MAX_NAME_BYTES)}),
         b"[" + message() + b"," + message() + b"]",
         b' {"a" : "\\ud800"}\n',
         '{"a":"é"}'.encode(),
@@ -48,6 +49,11 @@ def test_a_message_that_can_be_read_passes(text: bytes) -> None:
         (message(**{f"k{number}": 1 for number in range(MAX_MEMBERS + 1)}), f"more than {MAX_MEMBERS} members"),
         (message(_meta={f"k{number}": 1 for number in range(MAX_MEMBERS + 1)}), f"more than {MAX_MEMBERS} members"),
         (json.dumps({f"k{number}": 1 for number in range(MAX_MEMBERS + 1)}).encode(), f"more than {MAX_MEMBERS} mem"),
+        (b'{"id":%b}' % (b"1" * (MAX_NAME_BYTES + 1)), f"Its id has more than {MAX_NAME_BYTES} bytes"),
+        (b'{"method":"%b"}' % (b"x" * MAX_NAME_BYTES), f"Its method has more than {MAX_NAME_BYTES} bytes"),
+        (message(name="x" * MAX_NAME_BYTES), f"Its name has more than {MAX_NAME_BYTES} bytes"),
+        (message(requestId="x" * MAX_NAME_BYTES), f"Its requestId has more than {MAX_NAME_BYTES} bytes"),
+        (message(_meta={"progressToken": "x" * MAX_NAME_BYTES}), "Its progressToken has more than"),
         (b"[" + b"{}," * MAX_MEMBERS + b"{}]", f"It is a batch of more than {MAX_MEMBERS} messages"),
     ],
 )

@@ -168,6 +168,12 @@ def test_a_refusal_is_of_a_session_and_no_task_unless_it_is_said() -> None:
             "Send the arguments as the tool's inputSchema says.",
         ),
         (
+            Refuse("hookproxy.lock", "the tool is new", cause=RefusalCause.CHANGED, remedy="hookproxy lock"),
+            "Blocked: the tool is new, so it is withheld until the user has looked at it. Do not try it again. Tell "
+            "the user: `hookproxy lock --diff` shows what has changed, and `hookproxy lock --accept` accepts it. The "
+            "tool was not run.",
+        ),
+        (
             Refuse("limits[0]", "", cause=RefusalCause.STORE_AWAY),
             "Blocked: limits[0] is kept in a store that several gateways share, which cannot be reached now. The tool "
             "was not run. Try again in a minute, or tell the user.",

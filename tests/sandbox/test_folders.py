@@ -139,9 +139,9 @@ def test_the_first_line_of_a_script_shows_nothing_that_no_server_may_see(tmp_pat
     own.mkdir(parents=True)
     (state / "seal.key").write_text("secret")
     script = own / "server.py"
-    script.write_text(f"#!{state}/seal.key\n")
-    around = Surroundings((), (str(state),), (str(own),))
+    program(script, f"#!{state}/seal.key\n")
+    around = Surroundings((), (str(state),), ())
     with pytest.raises(UserError, match="no server may see"):
-        find_installation(("/bin/sh", str(script)), None, str(own), around)
-    script.write_text("exit 0\n")
+        find_installation((str(script),), None, str(own), around)
+    around = Surroundings((), (str(state),), (str(own),))
     assert find_installation(("/bin/sh", str(script)), None, str(own), around).paths == [str(script)]

@@ -401,6 +401,8 @@ def _accepts(accept: bytes, wanted: bytes) -> bool:
 
 # --- the body ---
 
+_ABSENT: Final = Raw()
+
 
 class _Message(Struct):
     """What the head must agree with."""
@@ -411,7 +413,7 @@ class _Message(Struct):
     is_request: bool
     named: str | None
     """What `Mcp-Name` repeats: the name of a tool or prompt, the address of a resource, the id of a task."""
-    arguments: bytes
+    arguments: Raw
     version: str | None
     """Of `params._meta`; None: absent."""
 
@@ -489,7 +491,7 @@ def _read_call(line: bytes) -> _Message | None:
     if len(params.meta):
         raw_meta = bytes(params.meta)
         version = _meta_version(_fields(raw_meta, "The _meta", raw_id), raw_id) if raw_meta[:1] == b"{" else None
-    return _Message(raw_id, CALL_TOOL, True, params.name, bytes(params.arguments), version)
+    return _Message(raw_id, CALL_TOOL, True, params.name, params.arguments, version)
 
 
 def _read(line: bytes) -> _Message:
@@ -503,10 +505,10 @@ def _read(line: bytes) -> _Message:
     method = raw_json.text(members["method"]) if "method" in members else ""
     if method is None or (not method and "method" in members):
         _refuse(400, "The method of the message is not a text.", raw_id=raw_id)
-    raw_params = bytes(members.get("params", b""))
+    raw_params = members.get("params", _ABSENT)
     params: dict[str, Raw] = {}
     version: str | None = None
-    if raw_params[:1] == b"{":
+    if bytes(memoryview(raw_params)[:1]) == b"{":
         params = _fields(raw_params, "The params", raw_id)
         _check_spelling(params, raw_id)
         raw_meta = bytes(params.get("_meta", b""))
@@ -514,12 +516,10 @@ def _read(line: bytes) -> _Message:
             version = _meta_version(_fields(raw_meta, "The _meta", raw_id), raw_id)
     key = mirror_headers.named_by(method)
     named = raw_json.text(params[key]) if key in params else None
-    return _Message(
-        raw_id, method, bool(method) and "id" in members, named, bytes(params.get("arguments", b"")), version
-    )
+    return _Message(raw_id, method, bool(method) and "id" in members, named, params.get("arguments", _ABSENT), version)
 
 
-def _fields(raw: bytes, what: str, raw_id: bytes, code: int = INVALID_REQUEST) -> dict[str, Raw]:
+def _fields(raw: bytes | Raw, what: str, raw_id: bytes, code: int = INVALID_REQUEST) -> dict[str, Raw]:
     try:
         return raw_json.fields(raw)
     except raw_json.DuplicateKeys:
@@ -614,7 +614,7 @@ def _check_parameters(
     message: _Message, known: ParameterHeaders, headers: Mapping[bytes, bytes], *, required: bool
 ) -> None:
     try:
-        values = mirror_headers.argument_values(known, message.arguments or b"{}")
+        values = mirror_headers.argument_values(known, bytes(message.arguments) or b"{}")
     except (raw_json.Unreadable, raw_json.DuplicateKeys):
         _refuse(400, "The arguments cannot be read, or have a key twice.", raw_id=message.raw_id)
     for header in known.values():

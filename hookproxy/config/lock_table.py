@@ -1,0 +1,54 @@
+"""Reads the table `[lock]` and the file that it names, or that lies beside hookproxy.toml.
+
+A file that cannot be read, of another version, or edited, stops the start with its line (law 3). It is read once, at
+the start and at a reload.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Final
+
+from ..lock import lock_file
+from ..model.errors import ConfigError
+from ..model.lock_settings import LockSettings
+from ..trust.sources import FileContext
+from .models import LockTable
+
+_HINT: Final = "make it: hookproxy lock, or set lock.create = true"
+
+
+def lock_settings(table: LockTable | None, where: str, folder: str, file_context: FileContext) -> LockSettings | None:
+    """What holds for the servers of a file in this folder; None: nothing is pinned. `where` is the table, for people.
+
+    Raises ConfigError.
+    """
+    path = file_context.find(table.file or lock_file.NAME if table else lock_file.NAME, folder)
+    there = os.path.lexists(path)
+    if not there and table is None:
+        return None
+    table = table or LockTable()
+    if not there and not table.create:
+        raise ConfigError(where, f"there is no file {path}", _HINT)
+    data = b""
+    if there:
+        check_owner(path)
+        file_context.text(path, where)
+        data = file_context.files_read[path].data
+        lock_file.parse(data, path)
+    return LockSettings(path, data, table.on_change, table.create, table.hidden_text)
+
+
+def check_owner(path: str) -> None:
+    """Raise ConfigError if another account than ours and root could have written what the file says."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return  # whoever reads it says what is wrong
+    if not stat.S_ISREG(state.st_mode):
+        raise ConfigError(path, "is not a file", "name a file that `hookproxy lock` has written")
+    if state.st_uid not in (0, os.geteuid()):
+        raise ConfigError(path, "belongs to another account, which could change it", "copy it to a file of your own")
+    if state.st_mode & stat.S_IWOTH:
+        raise ConfigError(path, "can be changed by everybody", f"chmod o-w {path}")

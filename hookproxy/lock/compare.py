@@ -1,0 +1,184 @@
+"""Compares what a server says with what is pinned of it: one entry, one page of a list, or all of it.
+
+An entry is unchanged if its canonical text is the pinned one: nothing else is read of it then. Only of one that differs
+is found out what differs. A page knows the names of the pages before it (`Names`), so that a second tool which readers
+might take for the first is told wherever it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+import msgspec
+import msgspec.structs
+from msgspec import Struct
+
+from ..jsonrpc.raw_json import AMBIGUOUS
+from .changes import Change, What, member_changes
+from .description import Description, Entry, Identity, Kind, canonical, entry
+from .names import fold, is_unseen, skeleton
+
+_SPELLINGS: Final = 2  # per entry: a server spells it in one way, and in another one after an update of its library
+
+
+class Compared(Struct, frozen=True):
+    """One listed entry, and what differs; no changes: it is as it was pinned."""
+
+    name: str
+    """Its name; empty: it has none that can be read."""
+    changes: tuple[Change, ...]
+
+
+def unreadable(kind: Kind, error: ValueError) -> Compared:
+    """An entry that cannot be read."""
+    return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(error)),))
+
+
+class Names:
+    """The names in a list so far, over all of its pages. A list that is read anew has new ones."""
+
+    def __init__(self) -> None:
+        self._by_fold: dict[str, str] = {}
+
+    def note(self, name: str) -> str | None:
+        """Note a name. Returns the earlier one that readers take for the same; None: there is none."""
+        folded = fold(name)
+        first = self._by_fold.get(folded)
+        if first is None:
+            self._by_fold[folded] = name
+        return first
+
+
+class Pinned:
+    """What is pinned of one server."""
+
+    def __init__(self, description: Description) -> None:
+        self.description = description
+        self._texts: dict[Kind, dict[str, bytes]] = {kind: {} for kind in Kind}
+        self._spellings: dict[Kind, dict[bytes, Entry]] = {kind: {} for kind in Kind}  # of pinned entries, as they came
+        for (kind, name), pinned in description.entries.items():
+            self._texts[kind][name] = pinned.text
+
+    def has(self, kind: Kind, name: str) -> bool:
+        """True if something of this name is pinned: before any listing, it may be called."""
+        return name in self._texts[kind]
+
+    def compare_page(
+        self, kind: Kind, page: Iterable[bytes | msgspec.Raw], names: Names | None = None
+    ) -> list[Compared]:
+        """Compare the entries of a page, in its order. `names` are those of the pages before it."""
+        names = Names() if names is None else names
+        return [self.compare_entry(kind, raw, names) for raw in page]
+
+    def compare_entry(self, kind: Kind, raw: bytes | msgspec.Raw, names: Names) -> Compared:
+        """Compare one entry of a list. `names` are those before it."""
+        try:
+            return self.compare_read(self.read(kind, raw), names)
+        except AMBIGUOUS as error:
+            return unreadable(kind, error)
+
+    def read(self, kind: Kind, raw: bytes | msgspec.Raw) -> Entry:
+        """Read an entry, at once if it has come in this spelling before. Raises Unreadable, DuplicateKeys."""
+        data = bytes(raw)
+        spellings = self._spellings[kind]
+        if (known := spellings.get(data)) is not None:
+            return known
+        came = entry(kind, data)
+        if self._texts[kind].get(came.name) == came.text:  # what is pinned is of a bounded size, what comes is not
+            if len(spellings) >= _SPELLINGS * len(self._texts[kind]):
+                spellings.clear()
+            spellings[data] = came
+        return came
+
+    def compare_read(self, came: Entry, names: Names) -> Compared:
+        """As `compare_entry` for an entry that was read already."""
+        kind = came.kind
+        first = names.note(came.name)
+        same = self._texts[kind].get(came.name) == came.text
+        if same and first != came.name:  # it is pinned as it is, so the other one is pinned so, too, or is new
+            return Compared(came.name, ())
+        twice = () if first is None else (Change(What.TWICE, kind.value, came.name, like=first),)
+        return Compared(came.name, (*twice, *self._changes(came)))
+
+    def compare_identity(self, came: Identity) -> tuple[Change, ...]:
+        """Compare a server's own name, version, title, capabilities and instructions."""
+        return tuple(_identity_changes(self.description.identity, came))
+
+    def compare(self, came: Description) -> tuple[Change, ...]:
+        """Compare all that a server says, and what it says no longer."""
+        changes = [*self.compare_identity(came.identity)]
+        for kind in Kind:
+            names = Names()
+            texts = [item.text for (its_kind, _), item in came.entries.items() if its_kind is kind]
+            changes += [change for compared in self.compare_page(kind, texts, names) for change in compared.changes]
+        return (*changes, *self.removed(came.entries))
+
+    def removed(self, listed: Iterable[tuple[Kind, str]], kinds: Sequence[Kind] = tuple(Kind)) -> list[Change]:
+        """What is pinned of these kinds, and not in complete lists of them."""
+        there = set(listed)
+        return [
+            Change(What.REMOVED, kind.value, name)
+            for kind, name in self.description.entries
+            if kind in kinds and (kind, name) not in there
+        ]
+
+    def _changes(self, came: Entry) -> Iterator[Change]:
+        pinned = self.description.entries.get((came.kind, came.name))
+        if pinned is not None:
+            yield from member_changes(came.kind.value, came.name, pinned.members(), came.members())
+            return
+        word, name = came.kind.value, came.name
+        if same_body := self._by_body.get((came.kind, _body(came))):
+            yield Change(What.RENAMED, word, name, like=same_body)
+        if like := self._by_skeleton.get((came.kind, skeleton(name))):
+            yield Change(What.LOOK_ALIKE, word, name, like=like)
+        if any(map(is_unseen, name)):
+            yield Change(What.UNSEEN, word, name)
+        yield Change(What.ADDED, word, name, after=came.text.decode())
+
+    @cached_property
+    def _by_body(self) -> Mapping[tuple[Kind, bytes], str]:
+        return {(pinned.kind, _body(pinned)): pinned.name for pinned in self.description.entries.values()}
+
+    @cached_property
+    def _by_skeleton(self) -> Mapping[tuple[Kind, str], str]:
+        return {(pinned.kind, skeleton(pinned.name)): pinned.name for pinned in self.description.entries.values()}
+
+
+def compare(pinned: Description, came: Description) -> tuple[Change, ...]:
+    """All differences between what is pinned of a server and what it says now."""
+    return Pinned(pinned).compare(came)
+
+
+IDENTITY: Final = ("name", "version", "title", "instructions", "capabilities")
+"""What is pinned of a server beside its lists."""
+
+
+def accept(pinned: Description, came: Description, names: Collection[str]) -> Description:
+    """What is pinned, with what came instead for these tools, prompts, templates and members of the server.
+
+    An entry of this name that came no longer is left out.
+    """
+    members = {member: getattr(came.identity, member) for member in IDENTITY if member in names}
+    kept = {key: item for key, item in pinned.entries.items() if key[1] not in names}
+    new = {key: item for key, item in came.entries.items() if key[1] in names}
+    return Description(msgspec.structs.replace(pinned.identity, **members), {**kept, **new})
+
+
+def _body(item: Entry) -> bytes:
+    """The entry without its name."""
+    return canonical(msgspec.json.encode({key: value for key, value in item.members().items() if key != item.kind.key}))
+
+
+def _identity_changes(before: Identity, after: Identity) -> Iterator[Change]:
+    for member in ("name", "version", "title", "instructions"):
+        old, new = getattr(before, member), getattr(after, member)
+        if old != new:
+            what = What.ADDED if not old else What.REMOVED if not new else What.CHANGED
+            yield Change(what, "server", "", member, before=old, after=new)
+    old_capabilities, new_capabilities = bytes(before.capabilities), bytes(after.capabilities)
+    if old_capabilities != new_capabilities:
+        texts = old_capabilities.decode(), new_capabilities.decode()
+        yield Change(What.CHANGED, "server", "", "capabilities", before=texts[0], after=texts[1])

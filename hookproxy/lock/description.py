@@ -1,0 +1,183 @@
+"""What a server says of itself, in a form that is the same however it spells it.
+
+An `Entry` is a tool, a prompt or a resource template with all members, also those that no agent is known to read:
+tomorrow one may. Left out is only the trace of a request in `_meta`, which is another one each time. Two entries are
+equal if their canonical texts are: the order of keys and the spacing between tokens do not count, everything inside of
+strings does.
+
+What two readers could read differently (twin keys, half of a surrogate pair, too many levels) has no canonical text: it
+cannot be pinned, and is never equal to what is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from ..jsonrpc import normalize, raw_json
+from ..jsonrpc.raw_json import Unreadable
+
+MOST_BYTES: Final = 1024 * 1024
+"""Of one entry or text: a hundred times what the longest known description takes, and still a file that can be read."""
+
+_DECODER: Final = msgspec.json.Decoder()
+_ENCODER: Final = msgspec.json.Encoder(order="sorted")
+_OF_ONE_REQUEST: Final = ("traceparent", "tracestate", "baggage")  # W3C's trace context, which MCP allows in `_meta`
+
+
+class Kind(Enum):
+    """What is listed; the value is the word for it."""
+
+    TOOL = "tool"
+    PROMPT = "prompt"
+    TEMPLATE = "resource template"
+
+    @property
+    def list_method(self) -> str:
+        """The method that lists it."""
+        return _LISTS[self][0]
+
+    @property
+    def list_member(self) -> str:
+        """The member of that method's result that has the list."""
+        return _LISTS[self][1]
+
+    @property
+    def key(self) -> str:
+        """The member that tells entries apart."""
+        return "uriTemplate" if self is Kind.TEMPLATE else "name"
+
+
+_LISTS: Final = {
+    Kind.TOOL: ("tools/list", "tools"),
+    Kind.PROMPT: ("prompts/list", "prompts"),
+    Kind.TEMPLATE: ("resources/templates/list", "resourceTemplates"),
+}
+
+
+class Entry(Struct, frozen=True):
+    """A tool, a prompt or a resource template."""
+
+    kind: Kind
+    name: str
+    """Its name; of a resource template, the template of its URIs."""
+    text: bytes
+    """Its canonical text."""
+
+    def members(self) -> dict[str, object]:
+        """Its members as values."""
+        value = _DECODER.decode(self.text)
+        assert isinstance(value, dict)
+        return value
+
+
+class Identity(Struct, frozen=True, omit_defaults=True):
+    """What a server says of itself beside its lists: in `initialize`, or in the results of the stateless era."""
+
+    name: str = ""
+    version: str = ""
+    title: str = ""
+    instructions: str = ""
+    capabilities: msgspec.Raw = msgspec.Raw(b"{}")
+    """In canonical form."""
+
+
+class Description(Struct, frozen=True):
+    """All that a server says of itself."""
+
+    identity: Identity
+    entries: Mapping[tuple[Kind, str], Entry]
+    """By kind and name, in the order of its lists."""
+
+
+def canonical(raw: bytes | msgspec.Raw) -> bytes:
+    """The canonical text of a JSON value. Raises Unreadable, DuplicateKeys.
+
+    The fast decoder keeps the last of twin keys. They show in the number of quotes: the canonical text has as many as
+    the text, unless a member was lost, or a quote is spelled as an escape; then a reader decides that knows twins.
+    """
+    return _read(bytes(raw))[0]
+
+
+def _read(data: bytes) -> tuple[bytes, object]:
+    """The canonical text of a value, and the value. Raises Unreadable, DuplicateKeys."""
+    if b"\\u0022" not in data:
+        try:
+            value = _DECODER.decode(data)
+            text = _ENCODER.encode(value)
+        except (*raw_json.DECODE_ERRORS, ValueError):
+            pass  # the slow reader says what is wrong
+        else:
+            if text.count(b'"') == data.count(b'"'):
+                return (_ENCODER.encode(value) if _drop_trace(value) else text), value
+    return _read_slowly(data)
+
+
+def _read_slowly(data: bytes) -> tuple[bytes, object]:
+    raw_json.check_utf8(data)
+    try:
+        value = _DECODER.decode(normalize.normalize(data))
+        _drop_trace(value)
+        return _ENCODER.encode(value), value
+    except RecursionError:
+        raise raw_json.TooDeep from None
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise Unreadable(str(error)) from None
+
+
+def _drop_trace(value: object) -> bool:
+    """Remove the trace of a request from the value; False: it has none."""
+    meta = value.get("_meta") if isinstance(value, dict) else None
+    if not isinstance(meta, dict) or meta.keys().isdisjoint(_OF_ONE_REQUEST):
+        return False
+    for member in _OF_ONE_REQUEST:
+        meta.pop(member, None)
+    return True
+
+
+def digest(text: bytes) -> str:
+    """The digest of a canonical text."""
+    return f"sha256:{hashlib.sha256(text).hexdigest()}"
+
+
+def entry(kind: Kind, raw: bytes | msgspec.Raw) -> Entry:
+    """Read a listed entry. Raises Unreadable (also for one that is too long or has no name), DuplicateKeys."""
+    if len(raw) > MOST_BYTES:
+        raise Unreadable(f"is described in more than {MOST_BYTES} bytes")
+    text, value = _read(bytes(raw))
+    name = value.get(kind.key) if isinstance(value, dict) else None
+    if not isinstance(name, str):
+        raise Unreadable(f"has no text as its {kind.key}")
+    return Entry(kind, name, text)
+
+
+def identity(result: Mapping[str, msgspec.Raw], server_info: bytes | msgspec.Raw | None = None) -> Identity:
+    """Read the members of the result of `initialize` or `server/discover`. Raises Unreadable, DuplicateKeys.
+
+    In the stateless era `server_info` is in the `_meta` of results.
+    """
+    info = raw_json.fields(server_info or result.get("serverInfo") or b"{}")
+    return Identity(
+        name=_optional_text(info, "name"),
+        version=_optional_text(info, "version"),
+        title=_optional_text(info, "title"),
+        instructions=_optional_text(result, "instructions"),
+        capabilities=msgspec.Raw(canonical(result.get("capabilities", b"{}"))),
+    )
+
+
+def _optional_text(members: Mapping[str, msgspec.Raw], name: str) -> str:
+    raw = bytes(members.get(name, b"null"))
+    if raw == b"null":
+        return ""
+    if len(raw) > MOST_BYTES:
+        raise Unreadable(f"its {name} has more than {MOST_BYTES} bytes")
+    text = raw_json.text(raw)
+    if text is None:
+        raise Unreadable(f"its {name} is not a text")
+    return text

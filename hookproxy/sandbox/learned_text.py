@@ -1,0 +1,65 @@
+"""A proposed table as TOML, with the reason of each entry in a comment. Pure.
+
+Law: the names of files, programs and addresses are whatever a server makes of them. None ends its string or comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ..model.errors import printable
+from .learned import Proposal
+
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_MOST_LEFT_OUT: Final = 20  # lines: who reads more looks at the trace
+_MEBIBYTE: Final = 1024**2
+_SECRET: Final = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+
+
+def toml_of(proposal: Proposal, name: str, head: str) -> str:
+    """The table for the server of this name. `head` says what it comes from."""
+    return "".join(f"{line}\n" for line in _lines(proposal, name, head))
+
+
+def _lines(proposal: Proposal, name: str, head: str) -> Iterator[str]:
+    yield f"# {printable(head)}"
+    yield "# Read it before you copy it: what the server was not asked to do is missing, and a hostile server gets"
+    yield "# proposed whatever it reached for. Nothing has been changed."
+    yield f"[servers.{name if _BARE_KEY.fullmatch(name) else _string(name)}.sandbox]"
+    yield from _list("read", proposal.read)
+    yield from _list("write", proposal.write)
+    yield f'network = "{"all" if proposal.network else "none"}"  # {printable(proposal.network_why)}'
+    yield from _list("env", {variable: _why_variable(variable, path) for variable, path in proposal.env.items()})
+    yield f'memory = "{proposal.memory // _MEBIBYTE}MiB"  # {printable(proposal.memory_why)}'
+    yield f"processes = {proposal.processes}  # {printable(proposal.processes_why)}"
+    if proposal.left_out:
+        yield ""
+        yield "# Left out:"
+        for path, why in list(proposal.left_out.items())[:_MOST_LEFT_OUT]:
+            yield f"#   {printable(path)}  {printable(why)}"
+        if (more := len(proposal.left_out) - _MOST_LEFT_OUT) > 0:
+            yield f"#   and {more} more"
+
+
+def _list(key: str, entries: Mapping[str, str]) -> Iterator[str]:
+    if not entries:
+        return
+    yield f"{key} = ["
+    for entry, why in entries.items():
+        yield f"    {_string(entry)},  # {printable(why)}"
+    yield "]"
+
+
+def _why_variable(name: str, path: str) -> str:
+    secret = "; a secret is safer in a file: credentials" if _SECRET.search(name) else ""
+    return f"{path} names it; whether it is needed cannot be seen{secret}"
+
+
+def _string(text: str) -> str:
+    """As a basic string. What a terminal would interpret or not show is escaped, too."""
+    return "".join(
+        character if character.isprintable() and character not in '"\\' else f"\\U{ord(character):08x}"
+        for character in text
+    ).join('""')

@@ -1,0 +1,94 @@
+"""`[lock]`, and the file that it names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hookproxy.config.load import load
+from hookproxy.lock import lock_file
+from hookproxy.lock.description import Description, Identity, Kind, entry
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.lock_settings import LockSettings
+
+LOCK = lock_file.text_of(
+    {"s": Description(Identity(), {(Kind.TOOL, "a"): entry(Kind.TOOL, b'{"name":"a","description":"d"}')})}
+)
+
+
+def settings_of(folder: Path, text: str) -> LockSettings | None:
+    file = folder / "hookproxy.toml"
+    file.write_text(text)
+    return load(str(file), (), None, {"HOME": str(folder)}, str(folder)).settings.lock
+
+
+def test_a_file_beside_the_configuration_is_found_once_it_exists(tmp_path: Path) -> None:
+    assert settings_of(tmp_path, "") is None
+    (tmp_path / "hookproxy.lock").write_text(LOCK)
+    assert settings_of(tmp_path, "") == LockSettings(str(tmp_path / "hookproxy.lock"), LOCK.encode())
+
+
+def test_a_table_names_another_file_and_says_what_follows(tmp_path: Path) -> None:
+    (tmp_path / "x.lock").write_text(LOCK)
+    text = '[lock]\nfile = "x.lock"\non_change = "deny"\nhidden_text = "withhold"'
+    assert settings_of(tmp_path, text) == LockSettings(
+        str(tmp_path / "x.lock"), LOCK.encode(), "deny", hidden_text="withhold"
+    )
+
+
+def test_a_file_that_is_to_be_created_may_be_missing(tmp_path: Path) -> None:
+    assert settings_of(tmp_path, "[lock]\ncreate = true") == LockSettings(str(tmp_path / "hookproxy.lock"), create=True)
+
+
+@pytest.mark.parametrize(
+    ("lock", "text", "problem"),
+    [
+        (None, "[lock]", "there is no file"),
+        (LOCK.replace('"d"', '"e"'), "", "hookproxy.lock:1"),
+        ("{}", "", "hookproxy.lock:1"),
+        (LOCK.replace('"hookproxy_lock": 1', '"hookproxy_lock": 2'), "", "hookproxy.lock:2"),
+        (LOCK[:-9], "[lock]", "hookproxy.lock"),
+        ("", "[lock]\ncreate = true", "hookproxy.lock"),
+        (LOCK, '[lock]\non_change = "allow"', "lock.on_change"),
+        (LOCK, "[lock]\nonchange = 1", "lock.onchange: unknown key"),
+    ],
+)
+def test_a_file_or_a_table_that_cannot_be_used_stops_the_start(
+    tmp_path: Path, lock: str | None, text: str, problem: str
+) -> None:
+    if lock is not None:
+        (tmp_path / "hookproxy.lock").write_text(lock)
+    with pytest.raises(ConfigError) as caught:
+        settings_of(tmp_path, text)
+    assert problem in str(caught.value)
+    assert caught.value.hint
+
+
+def test_a_link_to_nothing_and_a_folder_are_told(tmp_path: Path) -> None:
+    lock = tmp_path / "hookproxy.lock"
+    lock.symlink_to(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match=r"hookproxy\.lock"):
+        settings_of(tmp_path, "")
+    lock.unlink()
+    lock.mkdir()
+    with pytest.raises(ConfigError, match="is not a file"):
+        settings_of(tmp_path, "")
+
+
+def test_a_file_that_others_can_change_is_not_used(tmp_path: Path) -> None:
+    lock = tmp_path / "hookproxy.lock"
+    lock.write_text(LOCK)
+    lock.chmod(0o666)
+    with pytest.raises(ConfigError, match="can be changed by everybody"):
+        settings_of(tmp_path, "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_account_is_not_used(tmp_path: Path) -> None:
+    lock = tmp_path / "hookproxy.lock"
+    lock.write_text(LOCK)
+    os.chown(lock, 65534, 65534)
+    with pytest.raises(ConfigError, match="belongs to another account"):
+        settings_of(tmp_path, "")
