@@ -21,11 +21,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..hooks import bounded_cache
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc import raw_json
 from ..lock import hidden_text, lock_file
 from ..lock.changes import Change, What
-from ..lock.compare import Compared, Names, Pinned, unreadable
+from ..lock.compare import Compared, Names, Pinned
 from ..lock.description import Description, Entry, Identity, Kind, entry, identity
 from ..model.decision import RefusalCause, Refuse
 from ..model.errors import UserError, printable
@@ -38,6 +39,7 @@ from .uri_templates import may_expand_to
 KINDS: Final = {b'"%b"' % kind.list_method.encode(): kind for kind in Kind}
 """The kinds of entries, by the method that lists them, as compact JSON."""
 
+_LONGEST_CHECKED: Final = 16 * 1024  # bytes of an entry that is remembered: ten times what most have
 _MOST_CHAINS: Final = 64  # lists that are read in pages at the same time: agents read one after another
 _WITHHELD: Final = ", so it is withheld"
 _NO_LIST: Final = "the server says something else of itself than is recorded in hookproxy.lock"
@@ -113,7 +115,8 @@ class LockGuard:
         """Called when something is withheld."""
         self._report = report
         self._record = record
-        self._chains: dict[tuple[Kind, bytes], list[Entry]] = {}
+        self._chains: dict[tuple[Kind, bytes], list[str]] = {}  # the names on earlier pages, by the next cursor
+        self._first: dict[Kind, dict[tuple[Kind, str], Entry]] = {}  # what the first use of a kind pins
         self._told: dict[str, None] = {}
         self._identity = Identity()
         self._checked: dict[bytes, tuple[str, ...]] = {}
@@ -263,13 +266,14 @@ class LockGuard:
         items, next_cursor = list_edits.items_of(line, kind.list_member)
         if items is None:
             return line
-        before = self._chains.get((kind, _cursor_text(cursor)), []) if cursor else []
-        entries = [*before]
-        out = self._settle(kind, self._compare(kind, items, entries))
+        names = [*self._chains.get((kind, _cursor_text(cursor)), ())] if cursor else []
+        if not cursor:
+            self._first.pop(kind, None)
+        out = self._settle(kind, self._compare(kind, items, names))
         if next_cursor:
-            self._keep_chain(kind, _cursor_text(next_cursor), entries)
+            self._keep_chain(kind, _cursor_text(next_cursor), names)
         else:
-            self._list_is_complete(kind, entries)
+            self._list_is_complete(kind, names)
         if self.settings.on_change == "deny" and out:
             return self._deny(line)
         if not out:
@@ -277,23 +281,29 @@ class LockGuard:
         numbers = iter(range(len(items)))
         return list_edits.edited(line, kind.list_member, lambda item: None if next(numbers) in out else item)
 
-    def _compare(self, kind: Kind, items: Sequence[bytes], entries: list[Entry]) -> list[_Read]:
-        """Compare the items of a page. `entries` are those of the pages before it, and get the readable ones."""
+    def _compare(self, kind: Kind, items: Sequence[bytes], earlier: list[str]) -> list[_Read]:
+        """Compare the items of a page. `earlier` are the names on the pages before it, and gets those of this one."""
         pinned = None if self._is_open(kind) else self.pinned
         names = Names()
-        for earlier in entries:
-            names.note(earlier.name)
+        for name in earlier:
+            names.note(name)
         read = []
         for raw in items:
-            try:
-                came = entry(kind, raw)
-            except raw_json.AMBIGUOUS as problem:
-                read.append(_Read(raw, unreadable(kind, problem), ()))
-                continue
-            entries.append(came)
-            compared = Compared(came.name, ()) if pinned is None else pinned.compare_read(came, names)
-            read.append(_Read(raw, compared, self._hides(came)))
+            compared = self._first_seen(kind, raw) if pinned is None else pinned.compare_entry(kind, raw, names)
+            if compared.name:
+                earlier.append(compared.name)
+            read.append(_Read(raw, compared, self._hides(kind, raw)))
         return read
+
+    def _first_seen(self, kind: Kind, raw: bytes) -> Compared:
+        """An entry of a kind of which nothing is pinned."""
+        try:
+            came = entry(kind, raw)
+        except raw_json.AMBIGUOUS as problem:
+            return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(problem)),))
+        if self.settings.create and not self._hides(kind, raw):
+            self._first.setdefault(kind, {})[kind, came.name] = came
+        return Compared(came.name, ())
 
     def _settle(self, kind: Kind, read: Sequence[_Read]) -> set[int]:
         """Note what of a page is withheld from now on, and what no longer. Returns the places of what is left out."""
@@ -314,33 +324,35 @@ class LockGuard:
         left_out = {name for name, one in differing.items() if one.hides or not self._warns_only}
         return {number for number, one in enumerate(read) if one.compared.name in left_out}
 
-    def _hides(self, came: Entry) -> tuple[str, ...]:
+    def _hides(self, kind: Kind, raw: bytes) -> tuple[str, ...]:
         """What the texts of an entry hide, if it is withheld therefore; one that was read is not read again."""
         if self.settings.hidden_text != "withhold":
             return ()
-        if came.text not in self._checked:
-            hidden = hidden_text.in_entry(came, self._foreign())
-            self._checked[came.text] = tuple(f"{one.line()}{_WITHHELD}" for one in hidden)
-        return self._checked[came.text]
+        known = self._checked.get(raw)
+        if known is None:
+            came = _entry_or_none(kind, raw)
+            hidden = () if came is None else hidden_text.in_entry(came, self._foreign())
+            known = tuple(f"{one.line()}{_WITHHELD}" for one in hidden)
+            if len(raw) <= _LONGEST_CHECKED:
+                bounded_cache.keep(self._checked, raw, known)
+        return known
 
-    def _keep_chain(self, kind: Kind, cursor: bytes, entries: list[Entry]) -> None:
+    def _keep_chain(self, kind: Kind, cursor: bytes, names: list[str]) -> None:
         if len(self._chains) >= _MOST_CHAINS:
             del self._chains[next(iter(self._chains))]
-        self._chains[kind, cursor] = entries
+        self._chains[kind, cursor] = names
 
-    def _list_is_complete(self, kind: Kind, entries: list[Entry]) -> None:
+    def _list_is_complete(self, kind: Kind, names: list[str]) -> None:
         if self.settings.create and self._is_open(kind):
-            first = {(kind, one.name): one for one in entries if not self._hides(one)}
+            first = self._first.pop(kind, {})
             if first or self.pinned is None:
                 self._pin(kind, Description(self._identity, first))
-            return
-        if self.pinned is None or self._is_open(kind):
-            return
-        self._note_changes(tuple(self.pinned.removed([(kind, one.name) for one in entries], (kind,))))
+        elif self.pinned is not None and not self._is_open(kind):
+            self._note_changes(self.pinned.removed([(kind, name) for name in names], (kind,)))
 
     def _pin(self, kind: Kind | None, came: Description) -> None:
         """Pin what the server says at its first use: a complete list of a kind, or (None) its identity."""
-        what = "what it says of itself" if kind is None else f"its {kind.value}s"
+        what = "what it says of itself" if kind is None else f"the list of its {kind.value}s"
         try:
             now = lock_updates.update(
                 self.shared.path, self.server, lambda before: lock_updates.first_use(before, kind, came)
