@@ -33,6 +33,7 @@ from ..model.errors import UserError, printable
 from ..model.lock_settings import LockSettings
 from ..protocol import feedback, list_edits
 from ..protocol.calls import SERVER_INFO_KEY
+from ..protocol.response_edits import json_string
 from . import lock_updates
 from .uri_templates import may_expand_to
 
@@ -53,15 +54,20 @@ class SharedLock:
         self.path = settings.file
         lock = lock_file.parse(settings.data, settings.file) if settings.data else {}
         self.servers = {name: Pinned(description) for name, description in lock.items()}
+        self.version = 0
+        """Rises whenever something else is pinned."""
+        self.asked: set[tuple[str, Kind | None, str, bytes]] = set()
+        """What a person is asked about now, by server, kind, name and text: once, not in each session."""
         self.tools = hidden_text.tool_names(lock)
         """The tools of all servers by name, with their server, as far as they are no usual words."""
 
     def pin(self, server: str, description: Description) -> None:
         """Note that a server is pinned so."""
         self.servers[server] = Pinned(description)
+        self.version += 1
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)  # a gateway may have a table for each server
 def shared_lock(settings: LockSettings) -> SharedLock:
     """What is known of the file with this content: the same object for all sessions. Raises ConfigError."""
     return SharedLock(settings)
@@ -79,6 +85,24 @@ class Withheld(Struct, frozen=True):
         """Why, without any word that the server chose."""
         sentences = dict.fromkeys(change.sentence() for change in self.changes)
         return " and ".join([*sentences][:_MOST_SENTENCES]) or "its texts hide something from whoever reads them"
+
+
+class Question(Struct, frozen=True):
+    """A difference that a person may accept."""
+
+    kind: Kind | None
+    """None: the instructions."""
+    name: str
+    raw: bytes
+    """What the server says now, as JSON."""
+    why: str
+    recorded: bytes
+    """What is recorded, as JSON; empty: nothing."""
+
+    @property
+    def subject(self) -> str:
+        """What it is about, for people."""
+        return "instructions" if self.kind is None else printable(f"{self.kind.value} {self.name}")
 
 
 class _Read(Struct, frozen=True):
@@ -119,6 +143,7 @@ class LockGuard:
         self._first: dict[Kind, dict[tuple[Kind, str], Entry]] = {}  # what the first use of a kind pins
         self._told: dict[str, None] = {}
         self._identity = Identity()
+        self._version = self.shared.version
         self._checked: dict[bytes, tuple[str, ...]] = {}
 
     @property
@@ -199,6 +224,9 @@ class LockGuard:
 
     def _why(self, kind: Kind, name: str) -> str:
         """Why something of this name is withheld, without a full stop; empty: it is not."""
+        if self._version != self.shared.version:
+            self._version = self.shared.version
+            self.compare_again(self)
         withheld = self.withheld.get((kind, name))
         if withheld is not None and (not self._warns_only or withheld.hides):
             return withheld.why()
@@ -242,6 +270,8 @@ class LockGuard:
         self.instructions = tuple(change for change in changes if not _is_notice(change))
         hides = self.settings.hidden_text == "withhold" and self._hidden_in_instructions(came.instructions)
         self._note_changes(changes)
+        if self.instructions:
+            self.on_change()
         if not (hides or (self.instructions and not self._warns_only)) or "instructions" not in spans:
             return line
         if self.settings.on_change == "deny" and self.instructions:
@@ -402,22 +432,49 @@ class LockGuard:
 
     def compare_again(self, former: LockGuard) -> None:
         """Compare what was withheld before a reload: what is not pinned now either stays withheld."""
-        for (kind, _), withheld in former.withheld.items():
+        for (kind, _), withheld in [*former.withheld.items()]:
             self._settle(kind, self._compare(kind, [withheld.raw], []))
 
-    def accepted(self) -> Description | None:
-        """What would be pinned if a person accepted all that is withheld now; None: nothing is."""
+    def accept(self, question: Question, by: str) -> None:
+        """Record what a person has accepted: for all sessions from now on."""
+        kind, name = question.kind, question.name
+        came = None if kind is None else _entry_or_none(kind, question.raw)
+
+        def accepted(before: Description | None) -> Description:
+            before = before or Description(Identity(), {})
+            if came is None or kind is None:
+                said = raw_json.text(question.raw) or ""
+                return Description(replace(before.identity, instructions=said), before.entries)
+            return Description(before.identity, {**before.entries, (kind, name): came})
+
+        try:
+            now = lock_updates.update(self.shared.path, self.server, accepted)
+        except UserError as problem:
+            self._note(f"what {by} has accepted cannot be recorded: {problem}")
+            return
+        self.shared.pin(self.server, now)
+        self._record(f"hookproxy.lock: {self.server}: {question.subject}: accepted by {by}")
+
+    def refused(self, question: Question, by: str) -> None:
+        """A person has refused it: it stays withheld."""
+        self._record(f"hookproxy.lock: {self.server}: {question.subject}: refused by {by}")
+
+    def questions(self) -> list[Question]:
+        """What a person may accept now, each thing once in all sessions."""
         pinned = self.pinned
-        if pinned is None or not (self.withheld or self.instructions):
-            return None
-        entries = dict(pinned.description.entries)
-        for (kind, name), withheld in self.withheld.items():
-            if (came := _entry_or_none(kind, withheld.raw)) is not None:
-                entries[kind, name] = came
-        about = pinned.description.identity
+        if pinned is None or self.settings.on_change != "ask":
+            return []
+        texts = [
+            Question(kind, name, withheld.raw, withheld.why(), b"" if recorded is None else recorded.text)
+            for (kind, name), withheld in self.withheld.items()
+            if not withheld.hides and _entry_or_none(kind, withheld.raw) is not None
+            for recorded in [pinned.description.entries.get((kind, name))]
+        ]
         if self.instructions:
-            about = replace(about, instructions=self._identity.instructions)
-        return Description(about, entries)
+            why = " and ".join(change.sentence() for change in self.instructions)
+            said = json_string(self._identity.instructions)
+            texts.append(Question(None, "", said, why, json_string(pinned.description.identity.instructions)))
+        return texts
 
 
 def guard_of(

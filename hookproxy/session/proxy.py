@@ -331,6 +331,13 @@ class Proxy:
             from .lock_guard import guard_of  # likewise
 
             self.guard = guard_of(settings.lock, self._context, self.session_events, former)
+            if settings.lock.on_change == "ask" and self.guard is not former:
+                from .lock_questions import LockQuestions
+
+                questions = LockQuestions(
+                    self.guard, self.calls.approvals, self.spawn, lambda: self.policy.settings.ask_seconds
+                )
+                self.guard.on_change = questions.ask
         self.calls.refuse = None if self.guard is None else self.guard.refuse
         if shown or self.guard or former or self.router.shown:
             self.router.show_tools(shown, None if self.guard is None else self.guard.why_withheld)
