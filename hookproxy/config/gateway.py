@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -38,8 +39,9 @@ from .models import ConfigFile
 from .parse import read_tables, validated
 from .people import check_people, check_permission_rules_for_users, rules_for_users
 from .policy_digest import PolicyParts, contents_of, parts_of, version_of
+from .sandbox_profiles import Launch, Profiled, profiled
 from .secret_files import with_credentials_folder
-from .server_sandbox import NOWHERE, check_sandboxes, own_files, sandbox_of, surroundings
+from .server_sandbox import NOWHERE, check_sandboxes, hooks_of_all, own_files, sandbox_of, surroundings, why_not
 
 if TYPE_CHECKING:
     from ..model.policy_source import PolicyBundle, PolicySource
@@ -76,6 +78,8 @@ class GatewayServer(Struct, frozen=True):
     """What no server may reach, for the search for what its program needs."""
     mechanism: str
     """What confines it, as `gateway.sandbox`."""
+    profile: Profiled | None = None
+    """What its sandbox has from a profile; None: it has none, or the configuration says what its sandbox shows."""
 
     def allows(self, principal: Principal) -> bool:
         """Whether this user may use the server."""
@@ -228,6 +232,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
     own = own_files(path, file.gateway, servers, source, environ)
     check_sandboxes(path, text, servers, own, file_context.files_read)
+    servers = _with_profiles(servers, tables, own, file_context.files_read)
     around = surroundings(servers, own)
     servers = {name: replace(server, surroundings=around) for name, server in servers.items()}
     loaded = [server.loaded for server in servers.values()]
@@ -358,6 +363,28 @@ def _tables_of(tables: Mapping[str, object], name: str) -> Mapping[str, object]:
     servers = tables.get("servers")
     table = servers.get(name) if isinstance(servers, Mapping) else None
     return table if isinstance(table, Mapping) else {}
+
+
+def _with_profiles(
+    servers: Mapping[str, GatewayServer],
+    tables: Mapping[str, object],
+    own: Mapping[str, str],
+    files_read: Iterable[str],
+) -> dict[str, GatewayServer]:
+    """The servers, each with what a profile opens unless its table says what its sandbox shows."""
+    hooks = cache(lambda: hooks_of_all(servers, files_read))
+    changed = dict(servers)
+    for name, server in servers.items():
+        if server.sandbox is None or "sandbox" in _tables_of(tables, name):
+            continue
+        with suppress(UserError):  # there is no such account: said where it is needed
+            user = server.table.user
+            home = (service.account_named(user) if user else service.own_account()).home
+            launch = Launch(server.command, server.cwd, home, server.table.env)
+            profile = profiled(launch, server.sandbox, lambda path, writes: why_not(path, writes, own, hooks()))
+            if profile is not None:
+                changed[name] = replace(server, sandbox=profile.sandbox, profile=profile)
+    return changed
 
 
 def _overlaid(base: Layer, over: Layer) -> Layer:

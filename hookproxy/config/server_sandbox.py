@@ -141,6 +141,11 @@ def hook_files(servers: Mapping[str, ServedProcess]) -> dict[str, str]:
     return {os.path.realpath(name): what for name, what in found.items()}
 
 
+def hooks_of_all(servers: Mapping[str, ServedProcess], files_read: Iterable[str]) -> dict[str, str]:
+    """What a server may read and never write: the files with rules and hooks, and what hooks run."""
+    return dict.fromkeys(map(os.path.realpath, files_read), "a file with rules or hooks") | hook_files(servers)
+
+
 def check_sandboxes(
     path: str, text: str, servers: Mapping[str, ServedProcess], own: Mapping[str, str], files_read: Iterable[str]
 ) -> None:
@@ -148,7 +153,7 @@ def check_sandboxes(
 
     `files_read` are those with rules and hooks: servers may read them.
     """
-    hooks = dict.fromkeys(map(os.path.realpath, files_read), "a file with rules or hooks") | hook_files(servers)
+    hooks = hooks_of_all(servers, files_read)
     for server in servers.values():
         if server.sandbox is None:
             continue
@@ -164,14 +169,14 @@ def check_sandboxes(
         if binds_cwd(server):
             given.append(("cwd", server.table.cwd or "", server.real_cwd, True))
         for key, entry, real, writes in given:
-            if why := _why_not(real, writes, own, hooks):
+            if why := why_not(real, writes, own, hooks):
                 where = f"{path}:{line}" if (line := line_of(text, (*within, *key.split(".")))) else path
                 shown = entry if real == entry else f"{entry} ({real})"
                 raise ConfigError(where, f"{'.'.join(within)}.{key}: {shown} {why}", "name a folder of its own")
         _check_names(server, path)
 
 
-def _why_not(real: str, writes: bool, own: Mapping[str, str], hooks: Mapping[str, str]) -> str:
+def why_not(real: str, writes: bool, own: Mapping[str, str], hooks: Mapping[str, str]) -> str:
     """Why a server may not have this; empty: it may."""
     for file, what in own.items():
         if overlaps(real, file):

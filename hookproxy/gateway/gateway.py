@@ -280,6 +280,7 @@ class Gateway:
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
         self.metrics.sandboxes = server_process.kinds(self.config)
+        self.metrics.sandbox_limits = server_process.limits_kind(self.config)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving, bundle=self.config.bundle)
 
     def note_dropped(self, server: str) -> None:

@@ -114,6 +114,10 @@ class Hooks:
         managed = _context_for_layer(self._layers[-1], context) if self._layers[-1].managed else context
         return replace(context, managed_alias=managed.alias)
 
+    def concerns_method(self, method: str) -> bool:
+        """True if some hook, rule or limit names this method, other than `tools/call`."""
+        return any(layer.concerns_method(method) for layer in self._layers)
+
     # --- permission rules ---
 
     async def apply_limits(self, decision: Decision, context: EventContext) -> Decision:

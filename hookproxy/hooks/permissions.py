@@ -204,6 +204,12 @@ class Permissions:
         """True if any hook, rule or limit is about calls of this tool."""
         return self.groups.concerns(tool) or (bool(self) and self._rules_concern(self.groups.possible_names(tool)))
 
+    def concerns_method(self, method: str) -> bool:
+        """As `concerns` for a method other than `tools/call`: only if something names it."""
+        if self.groups.names_method(method):
+            return True
+        return bool(self) and self._rules_concern(self.groups.possible_names(method))
+
     def _rules_concern(self, names: Sequence[str]) -> bool:
         return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concerns(names)))
 

@@ -12,13 +12,23 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..model.aliases import Alias, with_command_line
+
+
+class SandboxProfile(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a server needs from its sandbox beyond the default: the key `sandbox`, whose head says what each means."""
+
+    folders: Literal["", "read", "write"] = ""
+    options: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    env: dict[str, str] = {}
 
 
 class Preset(Struct, frozen=True):
@@ -32,6 +42,7 @@ class Preset(Struct, frozen=True):
     packages: tuple[str, ...]
     alternatives: tuple[Alias, ...]
     server_names: tuple[str, ...]
+    sandbox: SandboxProfile | None = None
 
     def aliases_of(self, tool: str) -> tuple[Alias, ...] | None:
         """The tool's aliases; a list of edits is both `MultiEdit` and `Edit`. Empty: it has none; None: not known."""
@@ -55,13 +66,16 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     alternatives: tuple[_Entry, ...] = ()
     others: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    sandbox: SandboxProfile | None = None
 
 
 def read_preset(table: str) -> Preset:
     """Read one table of `presets.toml`, without its name. Raises msgspec.DecodeError."""
     read = msgspec.toml.decode(table, type=_Table)
     aliases, alternatives = tuple(_aliases(read.aliases)), tuple(_aliases(read.alternatives))
-    return Preset(read.server, aliases, read.others, read.notes, read.packages, alternatives, read.server_names)
+    return Preset(
+        read.server, aliases, read.others, read.notes, read.packages, alternatives, read.server_names, read.sandbox
+    )
 
 
 def _aliases(entries: Iterable[_Entry]) -> Iterator[Alias]:

@@ -220,6 +220,12 @@ def _check_keys(members: Members) -> None:
             )
 
 
+def check_param_keys(params: Members) -> None:
+    """As `check_spelling` for the keys of params."""
+    if not params.keys() <= _PARAMS:
+        _check_keys(params)
+
+
 def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
     """Return the messages of a batch with their methods. Raises ValueError, also if one of them must come alone."""
     raw_json.check_utf8(line)
@@ -245,8 +251,7 @@ def read(members: Members) -> Request:
     if raw[:1] != b"{":
         raise raw_json.Unreadable("its params are not an object")
     params = raw_json.fields(raw)
-    if not params.keys() <= _PARAMS:
-        _check_keys(params)
+    check_param_keys(params)
     tool = raw_json.text(bytes(params.get("name", b"")))
     if tool is None:
         raise raw_json.Unreadable("it names no tool")

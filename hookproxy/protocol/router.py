@@ -152,9 +152,11 @@ class Router:
         if edited is line and not of_roots.note:
             return self._clean_message(line, members)
         action = self._message_from_agent(edited, members)
+        if action is PASS:
+            action = actions.Send(self.as_line(edited))
         if isinstance(action, actions.Send) and not of_roots.note:
             return action
-        return actions.Edited(actions.Send(self.as_line(edited)) if action is PASS else action, edited, of_roots.note)
+        return actions.Edited(action, edited, of_roots.note)
 
     def _may_name_roots(self, meta: fast_scan.Raw) -> bool:
         """True for a `_meta` that must be read closely, because the server might find the agent's roots in it."""
@@ -189,13 +191,16 @@ class Router:
         if body[:1] != b"{":
             return self._batch_from_server(line)
         try:
-            frame = responses.read(body, closely=self.withholds_responses)
+            guarded = self.elicitations is not None and self.elicitations.guarded
+            frame = responses.read(body, closely=self.withholds_responses or guarded)
         except raw_json.AMBIGUOUS:
             return actions.NotJson()
         if (frame is None or not frame.nothing_else) and (action := self.tasks.notification(body, self.calls, frame)):
             return action
         if frame is None:
             return (self.elicitations and self.elicitations.read_from_server(body)) or self._other_from_server(body)
+        if guarded and not frame.nothing_else and self.elicitations and self.elicitations.is_unclear(body):
+            return self.dropped_as_unclear(frame.id)
         key = id_key(frame.id)
         if not frame.certain and not self.is_taken(key):
             return self.dropped_as_unclear(frame.id)
@@ -234,7 +239,7 @@ class Router:
         if self.withholds_responses or self.requests.awaits_session_data or head[:1] != b"{":
             return False
         raw_id = fast_scan.response_id(head, b"")
-        if raw_id is None and self.elicitations:
+        if self.elicitations and (raw_id is None or self.elicitations.guarded):
             return False  # it may be an elicitation
         if not self._judges_calls or fast_scan.begins_with_method(head):
             return True
@@ -282,7 +287,7 @@ class Router:
 
     def _message_from_agent(self, line: bytes, members: Members) -> AgentAction:
         try:
-            calls.check_spelling(members)
+            self._check_spelling(members)
         except raw_json.Unreadable as problem:
             return actions.Refused(f"In this message, {problem}.", calls.response_id(members))
         method = calls.method(members)
@@ -316,6 +321,11 @@ class Router:
 
     def _kind(self, method: bytes) -> RequestKind:
         return self._kinds.get(method, RequestKind.OTHER)
+
+    def _check_spelling(self, members: Members) -> None:
+        calls.check_spelling(members)
+        if self.elicitations is not None:
+            self.elicitations.check_is_clear(members)
 
     def _tool_call(self, line: bytes, members: Members) -> AgentAction:
         try:
@@ -513,7 +523,7 @@ class Router:
         if self.guards_lists and any(self.requests.get(key) in SESSION_DATA for key in keys):
             return actions.Dropped("a batch with a list that must be read alone")
         if uncertain or any(map(self.is_reserved, keys)) or may_have_elicitation:
-            return actions.Dropped("a batch with the response to a judged call, or an elicitation that hooks judge")
+            return actions.Dropped("a batch with the response to a judged call, or a request that hooks judge")
         expected = [self.requests.settle(key) is not None or self.requests.take_late_response(key) for key in keys]
         if self._judges_calls and not all(expected):
             return actions.Dropped("a batch with a response to no request in flight")

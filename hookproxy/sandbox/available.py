@@ -41,7 +41,8 @@ class Landlock(Struct, frozen=True):
 def find_sandbox(wanted: str) -> Tools | Landlock:
     """What confines servers: "bubblewrap", "landlock", or "auto" for the first of them that works. Raises UserError."""
     if not platforms.linux:
-        raise UserError("this system has none: bubblewrap and Landlock are parts of Linux", "run the gateway on Linux")
+        problem = "this system has none: bubblewrap and Landlock are parts of Linux"
+        raise UserError(problem, "run it on Linux, in a virtual machine for example")
     if wanted == "landlock":
         return find_landlock()
     try:

@@ -13,6 +13,9 @@ MEMORY: Final = "4GiB"
 PROCESSES: Final = 1024
 """Processes and threads of a server unless its table says otherwise: a browser has some hundreds, a fork bomb more."""
 
+PROCESSES_AROUND: Final = 4
+"""Processes that may stand around a server: bubblewrap itself, twice, a shell, and one to spare."""
+
 DESCRIPTORS: Final = 4096
 """Open files of each process: four times the usual soft limit, which is enough for all but servers of many clients."""
 
@@ -29,6 +32,8 @@ class Sandbox(Struct, frozen=True):
     memory: int = 4 * 1024**3
     """Bytes."""
     processes: int = PROCESSES
+    variables: Mapping[str, str] = {}
+    """Variables that it gets unless something else sets them; see `config/sandbox_profiles`."""
 
 
 class Layout(Struct, frozen=True):

@@ -108,7 +108,7 @@ async def _process(call: Call, policy: Policy, services: CallServices, record: R
     if session_feedback:
         decision = replace(decision, feedback=(*session_feedback, *decision.feedback))
     if isinstance(decision, Proceed) and decision.approval_request:
-        approved = await _request_approval(context, decision)
+        approved = await request_approval(context, decision)
         if isinstance(approved, Responded):
             return approved
         decision = approved
@@ -129,7 +129,7 @@ def _start_elicitation_result_hooks(context: CallContext) -> None:
             context.services.start_elicitation_hooks(answer)
 
 
-async def _request_approval(context: CallContext, proceed: Proceed) -> Decision | Responded:
+async def request_approval(context: CallContext, proceed: Proceed) -> Decision | Responded:
     """Ask a person to approve the call, or decide as the configuration says.
 
     Returns the decision; or, for a stateless call, the response with which the agent asks, and then sends it again.
@@ -194,7 +194,7 @@ async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
     context.event_context = context.policy.hooks.keep_managed_alias(context.event_context)
     if earlier.approval_request:
         if context.policy.settings.approvers:  # since the user was asked
-            asked = await _request_approval(context, proceed)
+            asked = await request_approval(context, proceed)
             if isinstance(asked, Responded):
                 return asked
             return await _carry_out(context, asked)

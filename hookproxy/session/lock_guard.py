@@ -1,8 +1,8 @@
 """Refuses requests about what is withheld, because it is not as `hookproxy.lock` has it.
 
 What must hold, unless `on_change` is "warn": a tool or a prompt of which the last list had another form is not called,
-and none that is not pinned. A resource is not read if only a withheld template may stand for it. No text that the server
-has chosen since it was pinned is in what the model reads of that.
+and none that is not pinned. A resource is not read if only a withheld template may stand for it. No text that the
+server has chosen since it was pinned is in what the model reads of that.
 """
 
 from __future__ import annotations

@@ -27,13 +27,16 @@ from ..protocol.calls import Progress, id_key
 from ..protocol.elicitations import Elicitations
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.router import Router
+from ..protocol.server_requests import METHODS
 from ..transports.channel import Channel, Passage, Refuses, TakesPassages
 from .change_event import ChangeEvent
 from .elicitation_hooks import ElicitationHooks
 from .hook_tool_calls import HookToolCalls
+from .judged_request import JudgesRequests
 from .relay import Relay
 from .running_calls import RunningCalls
 from .server_lists import INITIALIZE, ServerLists
+from .server_requests import ServerRequests
 
 _MAX_NOISE_SHOWN: Final = 2000  # characters of a line that is not JSON: enough to recognise it
 _PASSAGES: Final = "responses that no hook sees are on their way under a former policy"
@@ -70,7 +73,7 @@ class Proxy:
         self.report = report
         self._passages = 0  # responses that are sent on in pieces
         strict = may_change or policy.judges_calls or bool(settings.shown_tools or settings.lock)  # lines must be read
-        elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
+        elicitations = _elicitations(hooks, settings)
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         if not settings.roots.passes_all:
             self._use_roots(settings.roots)
@@ -91,20 +94,24 @@ class Proxy:
         to_agent, notify = self.relay.to_agent, self.changes.notify
         self._context = SessionContext(policy, session, report, to_agent, self.spawn, notify)
         self.session_events = SessionEvents(self._context)
-        self.elicitation_hooks = ElicitationHooks(self._context, self.session_events, self.router, self.relay)
+        elicitation_hooks = ElicitationHooks(self._context, self.session_events)
+        self.server_requests = ServerRequests(
+            self._context, self.session_events, self.router, self.relay, elicitation_hooks
+        )
         self.hook_tool_calls = HookToolCalls(
             session.server, self.router, self.relay.to_server, lambda: self._context.secrets
         )
         self.calls = RunningCalls(
             self._context,
             self.session_events,
-            self.elicitation_hooks,
+            elicitation_hooks,
             request_states,
             self.router,
             self.relay,
             self.changes,
         )
 
+        self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
         self.lists = ServerLists(self._context, self.session_events, self.router, self.calls, self._concerns)
         self.lists.use(settings)
 
@@ -172,10 +179,7 @@ class Proxy:
         if self._passages:
             self.relay.pause_agent(_PASSAGES, True)
         hooks.note_tools(self.router.tools.values(), self.router.handshake.server_name)
-        elicitations = self.router.elicitations
-        if hooks.groups.observes_elicitations:
-            elicitations = elicitations or Elicitations()
-            elicitations.guarded = hooks.groups.answers_elicitations
+        elicitations = _elicitations(hooks, settings, self.router.elicitations)
         self.router.change_policy(hooks.groups.alias, elicitations, settings.max_depth)
         self.lists.use(settings)
         self._open_policy()
@@ -224,9 +228,9 @@ class Proxy:
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered():
-                self.elicitation_hooks.perform(action, line)
+                self.server_requests.perform(action, line)
             case actions.ElicitationWithdrawn() | actions.ElicitationCompleted():
-                self.elicitation_hooks.perform(action, line)
+                self.server_requests.perform(action, line)
             case actions.ApprovalAnswered():
                 self.calls.approvals.resolve(action)
             case actions.HookToolCallAnswered():
@@ -286,7 +290,7 @@ class Proxy:
 
     def handle_server_exit(self, why: str) -> None:
         """End all calls, because the server no longer answers; `why` is a sentence without a full stop."""
-        self.elicitation_hooks.handle_server_exit()
+        self.server_requests.handle_server_exit()
         self.hook_tool_calls.handle_server_exit()
         self.calls.handle_server_exit(why)
         if self.answers_lost_requests:
@@ -306,4 +310,16 @@ class Proxy:
     @property
     def has_undecided(self) -> bool:
         """Some call, elicitation, or answer to one waits for hooks that decide whether it passes."""
-        return self.elicitation_hooks.has_undecided or self.calls.are_undecided
+        return self.server_requests.has_undecided or self.calls.are_undecided
+
+
+def _elicitations(hooks: Hooks, settings: Settings, former: Elicitations | None = None) -> Elicitations | None:
+    """The table of the server's requests that concern hooks, with those of the former policy; None: none do."""
+    groups = hooks.groups
+    judged = frozenset(name for name in METHODS.values() if settings.audit_all_calls or hooks.concerns_method(name))
+    if not (groups.observes_elicitations or judged):
+        return former
+    elicitations = former or Elicitations()
+    elicitations.observed, elicitations.answered = groups.observes_elicitations, groups.answers_elicitations
+    elicitations.judged = judged
+    return elicitations
