@@ -187,11 +187,11 @@ def _head(session: Session | None) -> dict[str, object]:
 
 
 def _redaction(settings: Settings) -> Redaction | None:
-    if not (settings.audit_redact or settings.audit_redact_keys):
+    if not (settings.audit_redact or settings.audit_redact_keys or settings.audit_secrets):
         return None
     from ..jsonrpc import redact
 
-    return redact.of(settings.audit_redact, settings.audit_redact_keys)
+    return redact.of(settings.audit_redact, settings.audit_redact_keys, settings.audit_secrets)
 
 
 def _redacted(members: dict[str, object], secrets: Redaction) -> dict[str, object]:

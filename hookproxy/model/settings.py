@@ -224,6 +224,8 @@ class Settings(Struct, frozen=True):
     """Regular expressions that match secrets in texts."""
     audit_redact_keys: tuple[str, ...] = ()
     """The names of members whose values are secret."""
+    audit_secrets: tuple[str, ...] = ()
+    """Secret values, which are removed however they are encoded."""
     otel: bool = False
     """Send spans and metrics of judged calls to an OpenTelemetry collector."""
     otel_endpoint: str = ""
