@@ -298,7 +298,7 @@ class LockComparison:
             self.note(f"{change.line()}{'' if _is_notice(change) or self.warns_only else _WITHHELD}")
         if any(not _is_notice(change) for change in changes):
             self._tell(
-                f"hookproxy lock --diff shows what {self.server} has changed, and hookproxy lock --accept accepts it"
+                f"hookproxy lock --diff shows what {self.server} has changed, and hookproxy lock --accept NAME accepts it"
             )
 
     def note(self, text: str) -> None:

@@ -21,14 +21,13 @@ from tests.session.test_lock_guard import (
     READ,
     SEND,
     SERVER,
-    SESSION,
     Json,
     Locked,
     changed,
     locked,
     page,
 )
-from tests.support.proxy_rig import DIRECT_LOOP
+from tests.support.proxy_rig import DIRECT_LOOP, SESSION
 
 pytestmark = pytest.mark.anyio
 
