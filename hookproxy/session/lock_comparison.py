@@ -297,9 +297,7 @@ class LockComparison:
         for change in changes:
             self.note(f"{change.line()}{'' if _is_notice(change) or self.warns_only else _WITHHELD}")
         if any(not _is_notice(change) for change in changes):
-            self._tell(
-                f"hookproxy lock --diff shows what {self.server} has changed, and hookproxy lock --accept NAME accepts it"
-            )
+            self._tell(f"{ACCEPT} --diff shows what {self.server} has changed, and {ACCEPT} --accept NAME accepts it")
 
     def note(self, text: str) -> None:
         """Tell people one line, and write it to the audit; once each."""
