@@ -93,6 +93,8 @@ class Proxy:
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         to_agent, notify = self.relay.to_agent, self.changes.notify
         self._context = SessionContext(policy, session, report, to_agent, self.spawn, notify)
+        if strict:
+            self.router.judge_methods(self._concerns_method)
         self.session_events = SessionEvents(self._context)
         elicitation_hooks = ElicitationHooks(self._context, self.session_events)
         self.server_requests = ServerRequests(
@@ -204,6 +206,11 @@ class Proxy:
         ):
             return True
         return policy.hooks.concerns(tool)
+
+    def _concerns_method(self, method: str) -> bool:
+        """True if requests of this method, other than tool calls, are handled here."""
+        policy = self._context.policy
+        return policy.settings.audit_all_calls or policy.hooks.concerns_method(method)
 
     def _perform(self, action: AgentAction | ServerAction, line: bytes) -> None:  # noqa: C901  # one case for each
         match action:
