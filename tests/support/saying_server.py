@@ -2,8 +2,8 @@
 
 The file is JSON: `serverInfo`, `capabilities`, `instructions`, `tools`, `prompts` and `resourceTemplates` are what it
 says; `pages` is how many entries a page has, `stateless` that it knows no handshake, `hangs` the method that it never
-answers, `fails` the one that it answers with an error, `endless` that each page has another one behind it, and `ask` the
-requests that it has for the client before it lists anything; the responses are written to the file `heard`.
+answers, `fails` the one that it answers with an error, `endless` that each page has another one behind it, `ask` the
+requests that it has for the client before it lists anything; the responses are written to `heard`.
 """
 
 from __future__ import annotations
