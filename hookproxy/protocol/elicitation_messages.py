@@ -38,7 +38,7 @@ class ElicitationStage(Enum):
 
 
 class PendingElicitation(Struct, eq=False):
-    """One elicitation of the handshake era: a request of the server."""
+    """One elicitation of the handshake era, or another request of the server that is judged."""
 
     key: bytes
     id: bytes
@@ -46,7 +46,15 @@ class PendingElicitation(Struct, eq=False):
     elicitation: Elicitation
     task: bool = False
     """The server asked for a task handle instead of a response."""
+    method: str = "elicitation/create"
+    judged: bool = False
+    """Rules or hooks of calls are about its method."""
     stage: ElicitationStage = ElicitationStage.ASKED
+
+    @property
+    def is_elicitation(self) -> bool:
+        """It is one, and no other request."""
+        return self.method == "elicitation/create"
 
 
 class ElicitationResponse(Struct, frozen=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Final
 
-from ..jsonrpc import raw_json
-from . import approval_messages
+from ..jsonrpc import normalize, raw_json
+from . import approval_messages, method_forms
 from .calls import Call
 from .request_state import CallRound, embedded_server_state
 from .response_edits import json_string
@@ -28,7 +28,9 @@ def line_for_server(
         return call.line
     start, end = raw_json.members(call.line)["params"]
     params = call.line[start:end]
-    if arguments is not None:
+    if arguments is not None and call.mcp_method in method_forms.BY_NAME:
+        params = method_forms.with_arguments(params, call.arguments, normalize.normalize(arguments))
+    elif arguments is not None:
         params = raw_json.with_member(params, "arguments", raw_json.one_line(arguments.replace(b"\n", b" ")))
     if meta is not None:
         sent = meta_for_server(call.meta, meta)
