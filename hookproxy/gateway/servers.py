@@ -272,6 +272,13 @@ class _SharedProcess(Struct, eq=False):
             self.server.close()
 
 
+def open_alone(server: GatewayServer, report: Report) -> tuple[Channel, ServerEnd]:
+    """Start or reach a server for a question to it, and for no session. Raises UserError."""
+    if server.table.url is not None:
+        return _open_remote(server, server.loaded.settings, report)
+    return _start(server, "", report)
+
+
 def _key(server: GatewayServer, session: GatewaySession) -> _Key:
     """Which shared process a session uses."""
     user = session.identity.principal.id if server.table.share == "user" else ""

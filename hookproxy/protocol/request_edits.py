@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Final
 
-from ..jsonrpc import raw_json
-from . import approval_messages, input_rounds
+from ..jsonrpc import normalize, raw_json
+from . import approval_messages, input_rounds, method_forms
 from .calls import Call
 from .request_state import CallRound, embedded_server_state
 from .response_edits import json_string
@@ -34,7 +34,9 @@ def line_for_server(
         return call.line
     start, end = raw_json.members(call.line)["params"]
     params = call.line[start:end]
-    if arguments is not None:
+    if arguments is not None and call.mcp_method in method_forms.BY_NAME:
+        params = method_forms.with_arguments(params, call.arguments, normalize.normalize(arguments))
+    elif arguments is not None:
         params = raw_json.with_member(params, "arguments", raw_json.one_line(arguments.replace(b"\n", b" ")))
     if meta is not None:
         sent = meta_for_server(call.meta, meta)
@@ -42,14 +44,20 @@ def line_for_server(
     if inputs is not None:
         params = input_rounds.with_answers(params, inputs)
     if call.has_own_state:
-        state = embedded_server_state(call.state) if waiting is None else waiting.state
-        if state:
-            params = raw_json.with_member(params, "requestState", raw_json.one_line(state))
-        else:
-            params = raw_json.without_member(params, "requestState")
-        if waiting is None or waiting.approval_request:  # else the response is for another hookproxy behind this one
-            params = _without_approval_response(params, call.inputs if inputs is None else inputs)
+        params = _with_server_state(params, call, waiting, call.inputs if inputs is None else inputs)
     return raw_json.splice(call.line, [((start, end), params)])
+
+
+def _with_server_state(params: bytes, call: Call, waiting: CallRound | None, inputs: bytes) -> bytes:
+    """The params with the server's own state in place of ours, and without the answer to our own request."""
+    state = embedded_server_state(call.state) if waiting is None else waiting.state
+    if state:
+        params = raw_json.with_member(params, "requestState", raw_json.one_line(state))
+    else:
+        params = raw_json.without_member(params, "requestState")
+    if waiting is None or waiting.approval_request:  # else the response is for another hookproxy behind this one
+        params = _without_approval_response(params, inputs)
+    return params
 
 
 def meta_for_server(members: Members, chosen: bytes) -> bytes:

@@ -46,7 +46,7 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
     started, policy = perf_counter(), services.policy
     audit = policy.audit
     record = Record(services.session.id, services.session.server, call.tool, call.id, call.arguments, services.agent())
-    record.protocol = services.protocol_version()
+    record.protocol, record.method = services.protocol_version(), call.mcp_method
     call.trace = audit.begin(record, call)
     end: CallEnd = Cancelled()
     defective = False
@@ -68,7 +68,7 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
             if problem and audit.required and not (isinstance(end, Refused) or call.ended_because):
                 call.output_passes = False
                 ran = record.decision != "asked"  # "asked": a person must approve the call before it runs
-                line = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=ran)
+                line = feedback.unaudited(call.id, stateless=call.stateless, task=call.fails_by_error, ran=ran)
             services.respond(call, line)
     return end
 
@@ -118,7 +118,7 @@ async def _process(call: Call, policy: Policy, services: CallServices, record: R
 def _refuse_without_audit(call: Call, policy: Policy, services: CallServices, problem: str) -> Refused:
     if not policy.audit.reports_failures:
         services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
-    line = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
+    line = feedback.unaudited(call.id, stateless=call.stateless, task=call.fails_by_error, ran=False)
     return Refused(line, problem, "audit")
 
 
@@ -294,6 +294,8 @@ async def _prepare_to_send_again(context: CallContext, line: bytes, handled: Han
 def _must_read_response(context: CallContext, decision: Proceed) -> bool:
     """Hooks or the audit need the response, feedback goes with it, or it may start a further round of the call."""
     policy, call = context.policy, context.call
+    if call.listens:  # its response says nothing but that it has ended, perhaps after days
+        return False
     needed = policy.audit.needs_results or policy.hooks.observes_outcome(call.tool)
     needed = needed or policy.hooks.counts_bytes(call.tool)
     return bool(decision.feedback or call.stateless or needed)

@@ -161,7 +161,7 @@ def ended_early(call: Call, services: CallServices, *, defect: bool = False) -> 
 
 def refusal(call: Call, refuse: Refuse) -> bytes:
     """The response that tells the agent, and its model, why the call is refused."""
-    return feedback.refusal(call.id, refuse, stateless=call.stateless, task=call.task)
+    return feedback.refusal(call.id, refuse, stateless=call.stateless, task=call.task, method=call.mcp_method)
 
 
 def event_context_of(call: Call, policy: Policy, services: CallServices) -> EventContext:

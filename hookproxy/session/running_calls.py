@@ -29,7 +29,7 @@ from ..model.counts import counted
 from ..model.decision import RefusalCause, Refuse
 from ..model.errors import RESOURCE_HINT, resource_shortage
 from ..model.hooks import Event, Tool
-from ..protocol import calls, feedback, request_edits
+from ..protocol import calls, feedback, method_forms, request_edits
 from ..protocol.calls import Call, Phase, Progress
 from ..protocol.request_state import RequestStates
 from ..protocol.router import Router
@@ -290,7 +290,8 @@ class RunningCalls:
 
     def tool(self, name: str) -> Tool | None:
         """As in CallServices."""
-        return self._router.tools.get(name)
+        form = method_forms.BY_NAME.get(name)
+        return self._router.tools.get(name) if form is None else form.tool
 
     async def take_feedback(self) -> tuple[str, ...]:
         """As in CallServices."""

@@ -101,6 +101,7 @@ async def test_a_server_without_a_cgroup_is_held_to_its_sandbox(monkeypatch: pyt
     assert await machine.measure() == []
     machine.threads[1] += 1
     assert await machine.measure() == [1]
+    machine.threads.clear()
     machine.resident |= {2: 60, 3: 60}
     machine.proportional |= {2: 40, 3: 51}
     assert await machine.measure() == [3]
