@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from itertools import count
@@ -15,7 +16,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import program
+from tests.support import process_state, program
 from tests.support.child_processes import children, end_children_except
 from tests.support.managed_folder import etc, nobody, private_etc
 
@@ -39,10 +40,13 @@ settings.register_profile(
     "steady",
     derandomize=True,  # the same in every run
     deadline=None,  # the machine may be busy with other tests
-    max_examples=100,
+    max_examples=30,  # which find what there is to find as the examples are always the same; others are tried at night
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 settings.register_profile("fast", settings.get_profile("steady"), max_examples=10)  # for ./scripts/test --fast
+settings.register_profile(  # for the workflow of the night
+    "nightly", settings.get_profile("steady"), derandomize=False, max_examples=1000, print_blob=True
+)
 settings.load_profile("steady")
 
 
@@ -76,6 +80,25 @@ def pytest_unconfigure() -> None:
         shutil.rmtree(Path(program.HOOKPROXY).parent, ignore_errors=True)
 
 
+_STATE: Final = pytest.StashKey[process_state.ProcessState]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[_STATE] = process_state.current()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """A test that leaves the process changed fails: else others fail that run after it in the same worker."""
+    yield
+    before, after = item.stash[_STATE], process_state.current()
+    if before != after:
+        process_state.restore(before)
+        pytest.fail(f"the test leaves changed: {'; '.join(process_state.differences(before, after))}", pytrace=False)
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
@@ -88,6 +111,17 @@ def leaves_no_process() -> Iterator[None]:
     yield
     left = end_children_except(earlier)
     assert not left, f"processes are left behind: {left}"
+
+
+@pytest.fixture
+def forgets_hooks() -> Iterator[None]:
+    """For tests that load hooks in Python: where they were looked for, and modules named guard, are forgotten."""
+    path, names = list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - names:
+        if name.startswith("guard"):
+            del sys.modules[name]
 
 
 @pytest.fixture(scope="session")

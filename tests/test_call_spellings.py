@@ -28,6 +28,7 @@ def without_blank_lines(received: bytes) -> bytes:
     return b"".join(line for line in received.splitlines(keepends=True) if line.strip())
 
 
+@pytest.mark.slow
 async def test_no_byte_of_a_denied_call_reaches_the_server_however_it_is_spelled() -> None:
     wrong = []
     for spelling in SPELLINGS:
@@ -48,6 +49,7 @@ async def begin(proxied: Rig) -> None:
     assert await proxied.server.line() == FIRST
 
 
+@pytest.mark.slow
 async def test_a_denied_call_among_others_is_the_only_one_that_stays_away() -> None:
     wrong = []
     for spelling in SPELLINGS:

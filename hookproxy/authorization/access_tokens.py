@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from ..model.principal import Principal
@@ -19,6 +21,8 @@ class IssuerSettings(Struct, frozen=True):
     """The claim with the name under which rules know the user. Sessions belong to issuer and subject."""
     groups_claim: str = "groups"
     """The claim with the names of the user's groups: a list of texts, or one text."""
+    missing_groups: Literal["doubt", "refuse", "none"] = "doubt"
+    """Of a token without that claim: its user may be in any group, or is nobody, or has no groups."""
     required_scopes: tuple[str, ...] = ()
     """A token must have all of them."""
     any_type: bool = False

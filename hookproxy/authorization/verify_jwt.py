@@ -189,12 +189,16 @@ def _principal(claims: Mapping[str, object], settings: IssuerSettings) -> Princi
     elsewhere = claims.get("_claim_names")  # OpenID Connect Core section 5.6.2; Entra has it for more than 200 groups
     if claims.get("hasgroups") or (isinstance(elsewhere, dict) and settings.groups_claim in elsewhere):
         raise TokenRejected("its groups are not in it")  # a rule may deny one of them
+    is_missing = claims.get(settings.groups_claim) is None
+    if is_missing and settings.missing_groups == "refuse":
+        raise TokenRejected(f"it has no {settings.groups_claim}")
     groups = tuple(sorted(set(_texts(claims, settings.groups_claim))))  # another order makes nobody another user
     if len(groups) > _MAX_GROUPS or not all(map(_is_usable, groups)):
         raise TokenRejected(f"its {settings.groups_claim} cannot be used")
     if any(separator in group for group in groups for separator in _SEPARATORS):
         raise TokenRejected(f"its {settings.groups_claim} has a group with a comma or a blank in its name")
-    return Principal(f"{settings.issuer} {subject}", name, groups)
+    in_doubt = is_missing and settings.missing_groups == "doubt"
+    return Principal(f"{settings.issuer} {subject}", name, groups, in_doubt)
 
 
 def _text(claims: Mapping[str, object], name: str) -> str:

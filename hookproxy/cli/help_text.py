@@ -49,6 +49,7 @@ EXAMPLES: Final = {
     ),
     "console": ("hookproxy console --open", "hookproxy console --compare new.toml -- uvx mcp-server-git"),
     "trust": ("hookproxy trust hookproxy.toml", "hookproxy trust --dry-run claude=.claude/settings.json"),
+    "lock": ("hookproxy lock --agent cursor", "hookproxy lock --check --name git -- uvx mcp-server-git"),
     "convert": (
         "hookproxy convert .claude/settings.json --to cursor",
         "hookproxy convert hooks.json --to gemini --user --fail-closed --write",

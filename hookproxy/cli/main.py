@@ -36,6 +36,7 @@ VERBS = {
     "console": "hookproxy.cli.console",
     "top": "hookproxy.cli.top",
     "trust": "hookproxy.cli.trust",
+    "lock": "hookproxy.cli.lock",
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
     "login": "hookproxy.cli.login",
@@ -83,6 +84,7 @@ _MEANT = {
     "kick": "sessions end",
     "learn": "sandbox learn",
     "lint": "check",
+    "pin": "lock",
     "log": "audit",
     "logs": "audit",
     "monitor": "top",
@@ -131,6 +133,7 @@ hookproxy puts hooks in front of any MCP server.
   console     show a web page of all runs: calls, approvals, the audit
   top         show the calls of all runs in the terminal, and answer what waits
   trust       show what changed in a hook file, and record it as trusted
+  lock        pin what servers say of themselves, and show what changed
   convert     write a hook file of one system as another's
   hook        run a hook of one system inside of another system's agent
   login       log in at a remote server, or list the logins

@@ -150,6 +150,25 @@ _COMMON: Final[Mapping[str, Callable[[Parser], object]]] = {
 }
 
 
+def add_remote_options(parser: ArgumentParser) -> None:
+    """Add the options for a server at an address."""
+    remote = parser.add_argument_group("a server at an address, instead of COMMAND")
+    remote.add_argument("--url", help="the address of the server (Streamable HTTP, or else HTTP+SSE)")
+    remote.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        default=[],
+        help="a header of each request; ${NAME} and %%{NAME} stand for environment variables",
+    )
+    remote.add_argument("--ca", metavar="FILE", help="trust the certificates in FILE instead of the system's")
+    remote.add_argument("--cert", metavar="FILE", help="the certificate with which the server recognises this client")
+    remote.add_argument("--key", metavar="FILE", help="the key of --cert, if it is in another file")
+    remote.add_argument(
+        "--allow-http", action="store_true", help="allow http:// to other machines, where everybody may read along"
+    )
+
+
 def add_sandbox_options(parser: ArgumentParser) -> None:
     """Add the options for a server in a sandbox."""
     group = parser.add_argument_group("a sandbox for the server")

@@ -322,7 +322,7 @@ def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":
 
 def build_parser() -> "Parser":
     """The parser of the options before the two dashes."""
-    from .options import HOOK_OPTIONS, Parser, add_sandbox_options  # argparse, which the server does not wait for
+    from .options import HOOK_OPTIONS, Parser, add_remote_options, add_sandbox_options
 
     parser = Parser(
         "run",
@@ -340,21 +340,7 @@ def build_parser() -> "Parser":
         "--verbose", action="store_true", help="write a line on standard error for each call that hooks or rules judge"
     )
     add_sandbox_options(parser)
-    remote = parser.add_argument_group("a server at an address, instead of COMMAND")
-    remote.add_argument("--url", help="the address of the server (Streamable HTTP, or else HTTP+SSE)")
-    remote.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        action="append",
-        default=[],
-        help="a header of each request; ${NAME} and %%{NAME} stand for environment variables",
-    )
-    remote.add_argument("--ca", metavar="FILE", help="trust the certificates in FILE instead of the system's")
-    remote.add_argument("--cert", metavar="FILE", help="the certificate with which the server recognises this client")
-    remote.add_argument("--key", metavar="FILE", help="the key of --cert, if it is in another file")
-    remote.add_argument(
-        "--allow-http", action="store_true", help="allow http:// to other machines, where everybody may read along"
-    )
+    add_remote_options(parser)
     return parser
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -17,13 +17,14 @@ from ..session.remote_server import RemoteOptions, headers, open_remote_server, 
 
 if TYPE_CHECKING:
     from ..config.load import Loaded
+    from ..model.settings import Settings
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
 
 
 def check(options: Namespace) -> None:
     """Check all that the options say of the server, before anything is read from the agent. Raises UserError."""
-    address = _address(options)
+    address = address_of(options, os.environ)
     find_proxy(address, os.environ)
     headers(options.header, os.environ)
     if options.key and not options.cert:
@@ -33,9 +34,9 @@ def check(options: Namespace) -> None:
     options.name = options.name or server_name(address)
 
 
-def _address(options: Namespace) -> Address:
+def address_of(options: Namespace, environ: Mapping[str, str]) -> Address:
     """The server's address, with the values of its variables. Raises UserError."""
-    return parse(expand("--url", options.url, os.environ), allow_http=options.allow_http)
+    return parse(expand("--url", options.url, environ), allow_http=options.allow_http)
 
 
 def server_name(address: Address) -> str:
@@ -48,19 +49,27 @@ def server_name(address: Address) -> str:
 
 def with_secrets_redacted(loaded: Loaded, options: Namespace) -> Loaded:
     """Return the configuration so that the audit never contains a header's value, even if the server sends it back."""
-    return replace(loaded, settings=with_values_redacted(loaded.settings, _secret_values(options)))
+    values = _secret_values(options, os.environ)
+    return replace(loaded, settings=with_values_redacted(loaded.settings, values))
 
 
-def _secret_values(options: Namespace) -> list[str]:
-    values = [value for _, value in headers(options.header, os.environ)]
-    return values + [os.environ.get(name, "") for name in REFERENCE.findall(options.url)]
+def _secret_values(options: Namespace, environ: Mapping[str, str]) -> list[str]:
+    values = [value for _, value in headers(options.header, environ)]
+    return values + [environ.get(name, "") for name in REFERENCE.findall(options.url)]
 
 
 def open_server(options: Namespace, loaded: Loaded, report: Callable[[str], None]) -> tuple[Channel, ServerEnd]:
     """Open the channel to the server. Nothing is sent yet. Raises UserError."""
-    secrets = known_secrets(_secret_values(options))
-    remote = RemoteOptions(headers(options.header, os.environ), options.ca, options.cert, options.key, secrets)
-    opened = open_remote_server(_address(options), remote, loaded.settings, os.environ, report)
+    opened = open_at(options, loaded.settings, os.environ, report)
     for variable in filter(is_of_wrap, list(os.environ)):  # their values are in the channel, and no hook's business
         del os.environ[variable]
     return opened
+
+
+def open_at(
+    options: Namespace, settings: Settings, environ: Mapping[str, str], report: Callable[[str], None]
+) -> tuple[Channel, ServerEnd]:
+    """As `open_server`, with the variables of this environment."""
+    secrets = known_secrets(_secret_values(options, environ))
+    remote = RemoteOptions(headers(options.header, environ), options.ca, options.cert, options.key, secrets)
+    return open_remote_server(address_of(options, environ), remote, settings, environ, report)

@@ -42,9 +42,11 @@ def main(arguments: Sequence[str]) -> int:
     systemd = service_manager.take_address(os.environ)
     process.prepare_for_children()
     cwd = working_directory()
+    of_systemd = _sockets_of_systemd()
+    paths = [name for one in of_systemd if isinstance(name := one.getsockname(), str)]
 
     def load(candidate: str = "") -> GatewayConfig:
-        loaded = _named(load_gateway(options.config, os.environ, cwd, candidate), options.instance)
+        loaded = _named(load_gateway(options.config, os.environ, cwd, candidate, paths), options.instance)
         check_policy(loaded)
         server_process.check(loaded)
         return replace(loaded, notes=(*loaded.notes, *server_process.notes(loaded), *start_problems(loaded)))
@@ -56,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         report(with_lines(note))
     check_listening(config)
     tls = tls_context(config)
-    unix_listeners, inherited = _listeners(config)
+    unix_listeners = of_systemd or list(listen_at_all(config))
     folder = state_folder(os.environ, os.path.expanduser("~"))
     admin = listen_for_administrators(config, unix_listeners, folder, report)
     http_listeners, probes = list(http_listeners_of(config)), listen_for_probes(config)
@@ -65,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
         from ..gateway.serve import Listening, serve
 
         gc.freeze()  # as in `run`: what is loaded stays, and is not looked at again
-        listening = Listening(unix_listeners, inherited, http_listeners, tls, probes, admin, folder)
+        listening = Listening(unix_listeners, bool(of_systemd), http_listeners, tls, probes, admin, folder)
         manager = service_manager.ServiceManager(systemd, report)
         anyio.run(serve, config, listening, report, load, manager, backend_options={"loop_factory": new_loop})
     finally:
@@ -91,15 +93,12 @@ def _named(config: GatewayConfig, instance: str | None) -> GatewayConfig:
     return replace(config, gateway=replace(config.gateway, instance=instance))
 
 
-def _listeners(config: GatewayConfig) -> tuple[list[socket.socket], bool]:
-    """The sockets that systemd passes, or else those that the file names; whether they are systemd's.
-
-    Raises UserError.
-    """
-    inherited = unix_socket.inherited_listeners(os.environ, os.getpid())
+def _sockets_of_systemd() -> list[socket.socket]:
+    """The sockets at which systemd listens for us; none: we listen at those that the file names. Raises UserError."""
+    sockets = unix_socket.inherited_listeners(os.environ, os.getpid())
     for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):  # children must not take them for theirs
         os.environ.pop(name, None)
-    return (inherited, True) if inherited else (list(listen_at_all(config)), False)
+    return sockets
 
 
 def build_parser() -> Parser:

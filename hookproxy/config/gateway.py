@@ -41,7 +41,16 @@ from .people import check_people, check_permission_rules_for_users, rules_for_us
 from .policy_digest import PolicyParts, contents_of, parts_of, version_of
 from .sandbox_profiles import Launch, Profiled, profiled
 from .secret_files import with_credentials_folder
-from .server_sandbox import NOWHERE, check_sandboxes, hooks_of_all, own_files, sandbox_of, surroundings, why_not
+from .server_sandbox import (
+    NOWHERE,
+    check_sandboxes,
+    hooks_of_all,
+    own_files,
+    sandbox_of,
+    surroundings,
+    trusted_files,
+    why_not,
+)
 
 if TYPE_CHECKING:
     from ..model.policy_source import PolicyBundle, PolicySource
@@ -172,10 +181,13 @@ class GatewayConfig(Struct, frozen=True):
     """What stands in the file, before validation."""
 
 
-def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str = "") -> GatewayConfig:
+def load_gateway(
+    path: str, environ: Mapping[str, str], cwd: str, candidate: str = "", sockets: Iterable[str] = ()
+) -> GatewayConfig:
     """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError.
 
-    With the signed policy in the folder `candidate`, in place of the one that was taken last.
+    With the signed policy in the folder `candidate`, in place of the one that was taken last. `sockets` are the paths
+    of systemd's sockets, at which the gateway listens whatever the file says.
     """
     file_context = FileContext(environ, cwd, _read)
     path = file_context.find(path, cwd)
@@ -230,9 +242,10 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str, candidate: str
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
-    own = own_files(path, file.gateway, servers, source, environ)
-    check_sandboxes(path, text, servers, own, file_context.files_read)
-    servers = _with_profiles(servers, tables, own, file_context.files_read)
+    own = own_files(path, file.gateway, servers, source, environ, sockets)
+    read = (*file_context.files_read, *trusted_files(path, file.gateway, servers, source))
+    check_sandboxes(path, text, servers, own, read)
+    servers = _with_profiles(servers, tables, own, read)
     around = surroundings(servers, own)
     servers = {name: replace(server, surroundings=around) for name, server in servers.items()}
     loaded = [server.loaded for server in servers.values()]

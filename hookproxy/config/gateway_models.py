@@ -61,6 +61,10 @@ class Oidc(Table, frozen=True):
     """The claim that has the user's name."""
     groups_claim: _Text = "groups"
     """The claim that has the user's groups."""
+    missing_groups: Literal["doubt", "refuse", "none"] = "doubt"
+    """What a token without that claim means. "doubt": nobody knows the user's groups, so rules that deny or ask hold as
+    if the user were in all groups, and what allows as if in none. "refuse": it is not accepted. "none": the user has no
+    groups, and rules that deny something to a group do not hold."""
     required_scopes: list[_Text] = field(default_factory=list)
     """Scopes that a token must have."""
     any_type: bool = False

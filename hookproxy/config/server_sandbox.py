@@ -121,10 +121,12 @@ def own_files(
     servers: Mapping[str, ServedProcess],
     policy: PolicySource | None,
     environ: Mapping[str, str],
+    sockets: Iterable[str] = (),
 ) -> dict[str, str]:
-    """The gateway's own files and folders, by their real paths, each with what it is."""
+    """The gateway's own files and folders, by their real paths, each with what it is. `sockets` are systemd's."""
     folder = os.path.dirname(path)
-    named = (*_places(path, environ), *_of_gateway(gateway), *_of_servers(servers), *_of_policy(policy))
+    listening = [(what, socket) for agents in sockets for what, socket in _of_socket(agents)]
+    named = (*_places(path, environ), *listening, *_of_gateway(gateway), *_of_servers(servers), *_of_policy(policy))
     return {os.path.realpath(os.path.join(folder, file)): what for what, file in named}
 
 
@@ -143,7 +145,8 @@ def hook_files(servers: Mapping[str, ServedProcess]) -> dict[str, str]:
 
 def hooks_of_all(servers: Mapping[str, ServedProcess], files_read: Iterable[str]) -> dict[str, str]:
     """What a server may read and never write: the files with rules and hooks, and what hooks run."""
-    return dict.fromkeys(map(os.path.realpath, files_read), "a file with rules or hooks") | hook_files(servers)
+    files = map(os.path.realpath, files_read)
+    return dict.fromkeys(files, "a file with rules, hooks or certificates") | hook_files(servers)
 
 
 def check_sandboxes(
@@ -181,6 +184,8 @@ def why_not(real: str, writes: bool, own: Mapping[str, str], hooks: Mapping[str,
     for file, what in own.items():
         if overlaps(real, file):
             return f"{_relation(real, file)} {what}" + ("" if real == file else f": {file}")
+        if os.path.dirname(real) == os.path.dirname(file) and os.path.basename(real).startswith(os.path.basename(file)):
+            return f"belongs to {what}: {file}"  # as AUDIT.1, or a copy
     if within_any(real, _KERNEL):
         return "shows other processes and the machine itself"
     if not writes:
@@ -227,9 +232,7 @@ def _of_gateway(gateway: GatewayTable) -> Iterator[tuple[str, str]]:
     """What the table `[gateway]` names, each with its path."""
     for address in gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]:
         if address.startswith(_UNIX):
-            agents = address.removeprefix(_UNIX)
-            yield "a socket of the gateway", agents
-            yield "the administration socket", admin_socket_beside(agents)
+            yield from _of_socket(address.removeprefix(_UNIX))
     if gateway.admin_socket:
         yield "the administration socket", gateway.admin_socket
     for key in gateway.seal_keys:
@@ -245,6 +248,22 @@ def _of_gateway(gateway: GatewayTable) -> Iterator[tuple[str, str]]:
     ):
         if file:
             yield what, file
+
+
+def _of_socket(agents: str) -> Iterator[tuple[str, str]]:
+    yield "a socket of the gateway", agents
+    yield "the administration socket", admin_socket_beside(agents)
+
+
+def trusted_files(
+    path: str, gateway: GatewayTable, servers: Mapping[str, ServedProcess], policy: PolicySource | None
+) -> Iterator[str]:
+    """The files that say whom the gateway believes."""
+    tables = (gateway.oidc, gateway.store, gateway.audit_export, policy, *(server.table for server in servers.values()))
+    named = [table.ca for table in tables if table is not None]
+    if gateway.tls is not None:
+        named.append(gateway.tls.certificate)
+    yield from (os.path.join(os.path.dirname(path), file) for file in named if file)
 
 
 def _of_servers(servers: Mapping[str, ServedProcess]) -> Iterator[tuple[str, str]]:

@@ -29,6 +29,7 @@ from ..processes import spawn
 from ..processes.process import close_all
 from ..session.live_feed import Viewer
 from ..transports import unix_socket
+from .accepting import connections
 from .admin_messages import LONGEST, MOST_FILES, Act, BlockedUser, OpenSession, Reply, Request, encode, read_request
 from .approvers import GatewayApprovers
 from .blocked_users import BlockedUsers
@@ -55,7 +56,6 @@ _MOST_OF_ONE: Final = 16
 _MOST_UNKNOWN: Final = 64
 """Connections whose accounts are being looked up: one user may connect by thousands of subordinate accounts."""
 
-_ACCEPT_AGAIN_SECONDS: Final = 0.1
 _SEND_SECONDS: Final = 10.0  # that a reply may take: whoever does not read keeps nothing here
 _LENT: Final = 16  # spare descriptors for one request, which writes files of the audit, or reads the configuration
 _LOOK_UP_SECONDS: Final = 2.0  # that it may take to find the account of a name
@@ -97,18 +97,7 @@ class Administration:
             return
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._refusals.keep_reporting)
-            while True:
-                await anyio.wait_readable(listener)
-                try:
-                    connection, _ = listener.accept()
-                except BlockingIOError:
-                    continue
-                except OSError:  # mostly because there are no more descriptors, which the agents' listeners report
-                    if not self._gateway.spare.give():
-                        await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
-                    continue
-                self._gateway.spare.refill()
-                connection.setblocking(False)
+            async for connection in connections(listener, self._gateway.spare):  # agents' listeners report failures
                 tasks.start_soon(self._serve, connection)
 
     async def _serve(self, connection: socket.socket) -> None:
@@ -225,7 +214,7 @@ class Administration:
         if not found:
             what = f"{request.user} has no open session" if request.user else f"there is no session {request.session}"
             raise UserError(f"{what}{f'; {problem}' * bool(problem)}", "`hookproxy sessions` lists them")
-        wish = EndSessions(_shown(by), by.id, time(), found[0].id if request.session else "", request.user)
+        wish = EndSessions(_shown(by), by.id, "", found[0].id if request.session else "", request.user)
         self.end_sessions(wish)
         if self.shared is not None and (request.user or found[0] in elsewhere):
             problem = await self.shared.end(wish.by, wish.by_id, session=wish.session, user=wish.user)
@@ -237,7 +226,7 @@ class Administration:
         for session in list(self._gateway.sessions):
             identity = session.identity
             named = _is_named(identity.principal, wish.user) if wish.user else identity.id == wish.session
-            if named and session.since <= wish.before:
+            if named:
                 self._report(f"administration: {wish.by} ends {_as_listed(session, '').described}")
                 note = f"{wish.by} has ended this session"
                 session.end("an operator of the gateway has ended the session", note, wish.by_id)

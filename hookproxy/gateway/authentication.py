@@ -35,6 +35,7 @@ def authenticator(config: GatewayConfig, known: BearerTokens | None, report: Cal
         table.audience,
         table.user_claim,
         table.groups_claim,
+        table.missing_groups,
         tuple(table.required_scopes),
         table.any_type,
         os.path.join(folder, table.ca) if table.ca else "",

@@ -280,6 +280,7 @@ class Gateway:
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(session.server.name for session in self.sessions)
         self.metrics.sandboxes = server_process.kinds(self.config)
+        self.metrics.sandbox_limits = server_process.limits_kind(self.config)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving, bundle=self.config.bundle)
 
     def note_dropped(self, server: str) -> None:
@@ -363,6 +364,9 @@ class Gateway:
         except UserError as problem:
             self._report(f"{problem.message} ({problem.hint})")
             session.end(f"the session ends, because it cannot go on under the new policy: {problem.message}")
+        except Exception as defect:  # it must not go on under the old one, and the others must change
+            self._report("".join(traceback.format_exception(defect)).rstrip())
+            session.end("the session ends, because the gateway could not put the new policy into force for it")
 
     def _groups_of_rules(self) -> frozenset[str]:
         return frozenset(who[len(GROUP_SIGN) :] for _, who in self.config.people if who.startswith(GROUP_SIGN))

@@ -76,6 +76,7 @@ class Metrics:
         self.ended_for_memory: Mapping[str, int] = {}
         """Processes of each server that were ended because they used too much."""
         self.sandboxes: Mapping[str, str] = {}
+        self.sandbox_limits = ""
         """What confines the process of each server that has one: bubblewrap, landlock, or off."""
         self.store_up: bool | None = None
         """Whether the store can be reached; None: there is none."""
@@ -164,6 +165,8 @@ class Metrics:
         add(header("hookproxy_sandbox", "gauge", "What confines the processes of a server; off: nothing."))
         kinds = sorted(self.sandboxes.items())
         add(sample("hookproxy_sandbox", (("server", server), ("kind", kind)), 1) for server, kind in kinds)
+        add(header("hookproxy_sandbox_limits", "gauge", "What holds servers to their memory and processes."))
+        add(sample("hookproxy_sandbox_limits", (("kind", kind),), 1) for kind in (self.sandbox_limits,) if kind)
         add(header("hookproxy_draining", "gauge", "1 while the gateway ends."))
         lines.append(sample("hookproxy_draining", (), int(draining)))
         add(header("hookproxy_policy_changed_files", "gauge", "Files that have changed since the policy was read."))

@@ -29,6 +29,7 @@ from .authentication import authenticator, tokens_of_file
 from .gateway import Gateway
 from .log import GatewayLog
 from .policy_watch import PolicyWatch
+from .refusal_log import RefusalLog
 from .revocations import Revocations
 from .servers import Servers
 from .shared_approvals import SharedApprovals
@@ -136,9 +137,11 @@ async def _serve(
             reloads = _Reloads(partial(_reload, gateway, load, report, manager, listening.admin))
             reload = reloads.reload
             tasks.start_soon(_keep_policy_current, gateway, load, report, reloads)
+            refusals = RefusalLog(report)  # of the Unix sockets
+            tasks.start_soon(refusals.keep_reporting)
             accepting = [anyio.CancelScope() for _ in listening.unix]
             for number, listener in enumerate(listening.unix):
-                tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
+                tasks.start_soon(accept_connections, listener, gateway, report, refusals, reload, accepting[number])
             administration = Administration(gateway, report, reload, feed.serve_console)
             administration.share_sessions(feed.run.run, tasks)
             tasks.start_soon(administration.accept, listening.admin)
@@ -279,28 +282,36 @@ async def _reload(
 ) -> Reloaded:
     """Put a changed configuration into force. One that cannot be read is refused, and the old one stays."""
     manager.reloading()
+    before = gateway.config
+    says: list[str] = []
     try:
         config = await anyio.to_thread.run_sync(load, "")
-    except UserError as problem:
-        why = f"{with_lines(problem.message)} ({problem.hint})"
-    except Exception as defect:  # the gateway must not end because of a file
-        why = describe_error(defect)
-    else:
-        why = ""
-    if why:
-        gateway.metrics.reloads["error"] += 1
-        says = [f"the policy stays {gateway.config.version[:12]}: {why}"]
-    else:
-        says = [*map(with_lines, config.notes), *_changes(gateway.config, config)]
-        gateway.servers.look_at_sharing(config.servers, gateway.config.servers)
+        says += map(with_lines, config.notes)
+        says += _changes(gateway.config, config)
         gateway.change_policy(config)
         if admin is not None:
             change_admin_mode(admin, config, report)
+        gateway.servers.look_at_sharing(config.servers, before.servers)
+        why = ""
+    except UserError as problem:
+        why = f"{with_lines(problem.message)} ({problem.hint})"
+    except Exception as defect:  # the gateway must not end because of a file, nor of what follows from it
+        why = describe_error(defect)
+    if why:
+        gateway.metrics.reloads["error"] += 1
+        says = [_why_not_reloaded(gateway, before, why)]
+    else:
         gateway.metrics.reloads["ok"] += 1
     for text in says:
         report(text)
     manager.ready(_what_it_serves(gateway.config))
     return Reloaded(not why, says)
+
+
+def _why_not_reloaded(gateway: Gateway, before: GatewayConfig, why: str) -> str:
+    if gateway.config is before:
+        return f"the policy stays {before.version[:12]}: {why}"
+    return f"policy {gateway.config.version[:12]} is in force, but not all of it, until the next reload: {why}"
 
 
 def _changes(before: GatewayConfig, config: GatewayConfig) -> Iterator[str]:

@@ -3,7 +3,8 @@
 A server is measured with all that it has started (`processes/process_tree`). First what is resident is added up, which
 is cheap and never too little; only where that is more than a bound allows, what is shared is counted in proportion.
 Where a bound is exceeded, the one that ends is, of the servers of the user who has the most there, the one that has
-grown most since the bound was kept. Between two measurements, nothing here holds a server: its sandbox does.
+grown most since the bound was kept. Servers that no cgroup holds to the limits of their sandboxes are held to them
+here, too. Between two measurements, nothing here holds a server: its cgroup does, or limits of each process.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from msgspec import Struct
 
 from ..model.sizes import shown_size
 from ..processes.process_tree import Tree, end_processes, find_trees, proportional_size
+from ..sandbox.table import PROCESSES_AROUND
 
 if TYPE_CHECKING:
     from ..model.principal import Principal
@@ -114,11 +116,26 @@ class ServerMemory:
         if capacity.over_memory():
             await self._measure_in_proportion([server for server in self._servers if server.tree.processes])
             self._note(capacity, ())
+        await self._check_sandboxes()
         self._note_usual_sizes()
         for bound, whose in capacity.over_memory():
             self._end_some(bound, whose)
         for server in self._servers:
             server.size_within = server.size
+
+    async def _check_sandboxes(self) -> None:
+        """End servers that use more than their sandbox says, where no cgroup holds them to it."""
+        for server in self._servers:
+            if (sandbox := server.process.watched) is None or not server.tree.processes:
+                continue
+            if server.tree.threads > sandbox.processes + PROCESSES_AROUND:
+                many = f"it has {server.tree.threads} processes and threads"
+                self._end(server, f"{many}, and may have {sandbox.processes} (sandbox.processes)")
+            elif server.tree.resident > sandbox.memory:
+                await self._measure_in_proportion([server])
+                if server.size > sandbox.memory:
+                    used = f"it uses {shown_size(server.size)} of memory"
+                    self._end(server, f"{used}, and may use {shown_size(sandbox.memory)} (sandbox.memory)")
 
     async def _measure_in_proportion(self, servers: Sequence[MeasuredServer]) -> None:
         sizes = await anyio.to_thread.run_sync(lambda: [proportional_size(server.tree) for server in servers])
@@ -162,13 +179,14 @@ class ServerMemory:
             )
             there.remove(grown)
             used -= grown.size
-            self._end(grown, why)
+            self._end(grown, why, f"it has grown most, and uses {shown_size(grown.size)}")
 
-    def _end(self, server: MeasuredServer, why: str) -> None:
+    def _end(self, server: MeasuredServer, why: str, and_why: str = "") -> None:
         of_user = f" of {server.principal.name}" if server.principal is not None else ""
-        grown = f"it has grown most, and uses {shown_size(server.size)}"
-        self._report(f"a process of the server {server.name}{of_user} is ended: {why}; {grown}")
-        server.process.end_because(f"{why}, and {grown}")
+        self._report(
+            f"a process of the server {server.name}{of_user} is ended: {'; '.join(filter(None, (why, and_why)))}"
+        )
+        server.process.end_because(", and ".join(filter(None, (why, and_why))))
         end_processes(server.tree.processes)
         server.size = 0
         self.ended[server.name] = self.ended.get(server.name, 0) + 1

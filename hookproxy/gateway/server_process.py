@@ -6,22 +6,27 @@ Law: a server that has a sandbox is never started without it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..config.sandbox_profiles import own_value
 from ..config.server_sandbox import binds_cwd
 from ..model.errors import UserError
-from ..processes import service
+from ..model.sizes import shown_size
+from ..processes import process, service
 from ..sandbox.available import Landlock
 from ..sandbox.bubblewrap import TEMPORARY
+from ..sandbox.cgroups import find_groups
 from ..sandbox.folders import SYSTEM, is_within
 from ..sandbox.installation import find_installation
 from ..sandbox.places import own_folder
-from ..sandbox.prepare import Task, mechanism, prepared
+from ..sandbox.prepare import Prepared, Task, mechanism, prepared
 from ..sandbox.table import Layout, Sandbox
 from ..trust.sources import state_folder
 
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig, GatewayServer
     from ..processes.process import Server
     from ..processes.service import Account
+    from ..sandbox.cgroups import Groups
 
 
 def check(config: GatewayConfig) -> None:
@@ -58,6 +64,27 @@ def notes(config: GatewayConfig) -> Iterator[str]:
                 yield f"{config.path}: servers.{server.name}: the profile {profile.name} does not open {path}"
 
 
+limit_groups = cache(find_groups)
+"""Where each server process has a cgroup, or why none has. It is looked for late, because it moves this process."""
+
+
+def limits_kind(config: GatewayConfig) -> str:
+    """What holds servers in sandboxes to their memory and processes: "cgroup", or "rlimits"; empty: there are none."""
+    if all(server.sandbox is None for server in config.servers.values()):
+        return ""
+    return "cgroup" if limit_groups()[0] is not None else "rlimits"
+
+
+class Started(Struct, frozen=True):
+    """A server process that runs."""
+
+    server: Server
+    ended: Callable[[], str] = lambda: ""
+    """To be called when it has ended; it may say why, as a sentence without a full stop."""
+    watched: Sandbox | None = None
+    """Whose limits must be watched from here; None: something else holds them, or there are none."""
+
+
 def kinds(config: GatewayConfig) -> dict[str, str]:
     """What confines each server that has a process: the name of a sandbox, or `off`."""
     processes = [server for server in config.servers.values() if server.table.command is not None]
@@ -67,14 +94,14 @@ def kinds(config: GatewayConfig) -> dict[str, str]:
     return {server.name: "off" if server.sandbox is None else kind for server in processes}
 
 
-def start(server: GatewayServer, user: str, account: Account, values: Mapping[str, str], stderr: int) -> Server:
+def start(server: GatewayServer, user: str, account: Account, values: Mapping[str, str], stderr: int) -> Started:
     """Start a process for this user (empty: for all), with these variables. Raises UserError.
 
     Its standard error goes to the descriptor `stderr`.
     """
     command = server.table.command or ()
     if server.sandbox is None:
-        return service.start(command, service.environment(account, values), server.cwd, account, stderr)
+        return Started(service.start(command, service.environment(account, values), server.cwd, account, stderr))
     try:
         return _start_confined(server, server.sandbox, user, account, values, stderr)
     except UserError as problem:
@@ -84,7 +111,7 @@ def start(server: GatewayServer, user: str, account: Account, values: Mapping[st
 
 def _start_confined(
     server: GatewayServer, sandbox: Sandbox, user: str, account: Account, values: Mapping[str, str], stderr: int
-) -> Server:
+) -> Started:
     home = _home(server, user, account)
     passed = {name: own_value(value, home) for name, value in sandbox.variables.items()}
     passed |= {name: os.environ[name] for name in sandbox.env if name in os.environ}
@@ -102,9 +129,48 @@ def _start_confined(
     )
     own = [home] if home != TEMPORARY else []
     is_other = service.is_other(account)
-    task = Task(sandbox, layout, installed.command, env, around.protected, account.uid, own, is_other)
+    groups, _ = limit_groups()
+    task = Task(
+        sandbox, layout, installed.command, env, around.protected, account.uid, own, is_other, groups is not None
+    )
     with prepared(task, server.mechanism) as ready:
-        return service.start(ready.command, ready.env, ready.cwd, account, stderr, ready.inherited, ready.start)
+        if groups is None:
+            return Started(_start(ready, account, stderr), watched=sandbox)
+        return _start_in_group(groups, sandbox, lambda: _start(ready, account, stderr))
+
+
+def _start(ready: Prepared, account: Account, stderr: int) -> Server:
+    return service.start(ready.command, ready.env, ready.cwd, account, stderr, ready.inherited, ready.start)
+
+
+def _start_in_group(groups: Groups, sandbox: Sandbox, start: Callable[[], Server]) -> Started:
+    """Start a process that waits until it is in its group. Raises UserError: without its group it does not go on."""
+    try:
+        group = groups.make(sandbox)
+    except OSError as error:
+        raise UserError(f"its cgroup cannot be made: {error}", "the gateway's administrator must look at it") from None
+    try:
+        server = start()
+    except BaseException:
+        groups.end(group)
+        raise
+    try:
+        group.take(server.pid, server.to_server)
+    except OSError as error:
+        process.close_all((server.to_server, server.from_server))
+        process.signal_group(server.pid, signal.SIGKILL)
+        process.reap_killed(server.pid)
+        groups.end(group)
+        raise UserError(
+            f"it cannot be put into its cgroup: {error}", "it may have ended at once; see the log"
+        ) from None
+
+    def ended() -> str:
+        too_large = group.was_too_large()
+        groups.end(group)
+        return f"it used more than {shown_size(sandbox.memory)} of memory (sandbox.memory)" if too_large else ""
+
+    return Started(server, ended)
 
 
 def _home(server: GatewayServer, user: str, account: Account) -> str:

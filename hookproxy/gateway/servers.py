@@ -272,6 +272,13 @@ class _SharedProcess(Struct, eq=False):
             self.server.close()
 
 
+def open_alone(server: GatewayServer, report: Report) -> tuple[Channel, ServerEnd]:
+    """Start or reach a server for a question to it, and for no session. Raises UserError."""
+    if server.table.url is not None:
+        return _open_remote(server, server.loaded.settings, report)
+    return _start(server, "", report)
+
+
 def _key(server: GatewayServer, session: GatewaySession) -> _Key:
     """Which shared process a session uses."""
     user = session.identity.principal.id if server.table.share == "user" else ""
@@ -296,7 +303,8 @@ def _start(server: GatewayServer, user: str, report: Report) -> tuple[Channel, S
         os.close(stderr)
     removed = known_secrets(secrets.values()).removed_from_bytes
     relay_lines(output, lambda line: report(f"the server says: {line}"), removed, PART)
-    return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
+    channel = open_channel(started.server.from_server, started.server.to_server)
+    return channel, ServerProcess(started.server, leads_group=True, ended=started.ended, watched=started.watched)
 
 
 def _open_remote(server: GatewayServer, settings: Settings, report: Report) -> tuple[Channel, ServerEnd]:

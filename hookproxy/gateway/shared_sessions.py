@@ -5,8 +5,8 @@ Nothing is published until somebody asks. What is in the store is sealed: it say
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
-from time import time
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -33,13 +33,13 @@ _END_MILLISECONDS: Final = 60_000
 
 
 class EndSessions(Struct, frozen=True):
-    """An operator ends sessions."""
+    """An operator ends sessions: all that a gateway has when it learns of it. No times are compared: clocks differ."""
 
     by: str
     """For people."""
     by_id: str
-    before: float
-    """Only those that were opened before this, in seconds since 1970."""
+    number: str
+    """Of this wish: the same may be wanted again."""
     session: str = ""
     """The one with this id."""
     user: str = ""
@@ -122,7 +122,7 @@ class SharedSessions:
         """Let other gateways end sessions within a second. Returns why that is not possible, or nothing."""
         if not self._sealed.keys():
             return "other gateways do not end them: there are no gateway.seal_keys"
-        sealed = self._sealed.seal(EndSessions(by, by_id, time(), session, user), "end", self._ends)
+        sealed = self._sealed.seal(EndSessions(by, by_id, os.urandom(8).hex(), session, user), "end", self._ends)
         try:
             await self._store.ask("SADD", self._ends, sealed)
             await self._store.ask("PEXPIRE", self._ends, _END_MILLISECONDS)

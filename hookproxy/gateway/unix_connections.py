@@ -21,7 +21,10 @@ from ..session.server_end import ForeignServer
 from ..transports import unix_socket
 from ..transports.pipe import open_channel
 from . import preamble
+from .accepting import connections
+from .gateway import NotAdmitted
 from .long_lines import LongLook
+from .refusal_log import RefusalLog
 
 if TYPE_CHECKING:
     from ..model.principal import Principal
@@ -44,10 +47,6 @@ _MOST_WHILE_SHORT: Final = 4
 
 _LENT: Final = 16  # descriptors for what an administrator wants then: a reload opens some files, one after another
 
-_ACCEPT_AGAIN_SECONDS: Final = 0.1
-"""After an error in accepting, mostly because there are no more descriptors: connections wait in the queue."""
-
-
 _LONGEST_NAME_SHOWN: Final = 64  # characters of the name of a server, which an agent may make as long as it likes
 _LONGEST_REPORT: Final = 32_768
 """Characters of what a reload says: they fit into the empty buffer of a socket."""
@@ -64,39 +63,45 @@ class Reloaded(Struct, frozen=True):
 Reload = Callable[[], Awaitable[Reloaded]]
 
 
-async def accept_connections(
-    listener: socket.socket, gateway: Gateway, report: Report, reload: Reload, accepting: anyio.CancelScope
+async def accept_connections(  # what its connections need
+    listener: socket.socket,
+    gateway: Gateway,
+    report: Report,
+    refusals: RefusalLog,
+    reload: Reload,
+    accepting: anyio.CancelScope,
 ) -> None:
     """Accept connections until `accepting` is cancelled, and serve them. If this is cancelled, their sessions end too.
 
     `reload` reads the configuration again.
     """
     without_preamble = Counter[int]()
-    why_not = ""
-    spare = gateway.spare
+    failures = _AcceptFailures(report)
     async with anyio.create_task_group() as tasks:
         with accepting:
-            while True:
-                await anyio.wait_readable(listener)
-                try:
-                    connection, _ = listener.accept()
-                except BlockingIOError:
-                    continue
-                except OSError as error:
-                    if (why := error.strerror or str(error)) != why_not:  # once, not at each attempt
-                        report(f"a connection cannot be accepted: {why}")
-                    why_not = why
-                    if not spare.give():
-                        await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
-                    continue
-                spare.refill()
-                is_short = spare.is_short  # it has one of those that are kept
-                if why_not and not is_short:
-                    why_not = ""
-                    report("connections are accepted again")
-                connection.setblocking(False)
-                new = _Connection(connection, gateway, report, without_preamble, reload, is_short)
+            async for connection in connections(listener, gateway.spare, failures.note):
+                if not (is_short := gateway.spare.is_short):  # else it has one of those that are kept
+                    failures.note_success()
+                new = _Connection(connection, gateway, report, refusals, without_preamble, reload, is_short)
                 tasks.start_soon(new.serve)
+
+
+class _AcceptFailures:
+    """Reports why no connection is accepted: once, and not at each attempt."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._why = ""
+
+    def note(self, error: OSError) -> None:
+        if (why := error.strerror or str(error)) != self._why:
+            self._report(f"a connection cannot be accepted: {why}")
+        self._why = why
+
+    def note_success(self) -> None:
+        if self._why:
+            self._why = ""
+            self._report("connections are accepted again")
 
 
 class _Connection(Struct, eq=False):
@@ -105,12 +110,15 @@ class _Connection(Struct, eq=False):
     _peer: socket.socket
     _gateway: Gateway
     _report: Report
+    _refusals: RefusalLog
     _without_preamble: Counter[int]  # how many connections each user has that have not said what they want
     _reload: Reload
     _is_short: bool  # descriptors are, so it has one of those that are kept for administrators
     _confirmed: bool = False
     _end_reason: socket.socket | None = None  # where the peer reads why its session has ended
     _whose: str = "a connection"
+    _sender: str = ""
+    """Who has connected, as far as is known: of its refusals for one reason, one is reported."""
 
     async def serve(self) -> None:
         """Serve it to its end. What goes wrong concerns nothing else."""
@@ -123,28 +131,30 @@ class _Connection(Struct, eq=False):
                     self._end_reason.close()
 
     async def _handle(self) -> None:
-        refusal = ""
+        refusal = kind = server = ""
         try:
             principal, wanted = await self._read()
             self._whose = f"a connection of {principal.name}"
             if wanted.server and self._is_short:
                 raise UserError("the gateway has no descriptors left", "try again later, or ask its administrator")
+            server = wanted.server if wanted.server in self._gateway.config.servers else ""
             if wanted.server:
                 self._whose += f" to {wanted.server[:_LONGEST_NAME_SHOWN]}"
                 await self._run_session(principal, wanted)
             else:
                 await self._run_reload(principal)
         except (preamble.NotAPreamble, OSError) as problem:
-            refusal = str(problem) or "it took too long to say which server is wanted"
+            refusal, kind = str(problem) or "it took too long to say which server is wanted", type(problem).__name__
         except UserError as problem:
-            refusal = f"{problem.message}\t{problem.hint}"
+            refusal, kind = f"{problem.message}\t{problem.hint}", _kind(problem)
         except Exception as defect:  # the boundary of one session: the others go on
             self._report("".join(traceback.format_exception(defect)).rstrip())
-            refusal = "the gateway has failed\tits log says how"
+            refusal, kind = "the gateway has failed\tits log says how", type(defect).__name__
         if refusal:
             on_a_line = refusal.replace("\t", "; ")
             what = "a session has ended" if self._confirmed else f"{self._whose} was refused"
-            self._report(f"{what}: {on_a_line}")
+            reason = f"{self._confirmed} {kind} {server}"  # nothing that an agent can choose
+            self._refusals.note(self._sender, reason, f"{what}: {on_a_line}")
             if self._confirmed:
                 self._send_end_reason(on_a_line)
             else:  # afterwards only the agent's server speaks on it
@@ -159,6 +169,7 @@ class _Connection(Struct, eq=False):
     async def _read(self) -> tuple[Principal, preamble.Preamble]:
         """Who has connected, and what it wants. Raises NotAPreamble, OSError, UserError."""
         uid = unix_socket.uid_of_peer(self._peer)
+        self._sender = str(uid)
         if (hooks := spawn.hooks_account()) is not None and uid == hooks.uid:
             raise preamble.NotAPreamble(f"the account of the hooks, {hooks.name}, is not a user of the gateway")
         most = _MOST_WITHOUT_PREAMBLE
@@ -257,6 +268,11 @@ class _Connection(Struct, eq=False):
         close_all((stdin, stdout))
         channel = open_channel(from_server, to_server)
         return channel, ForeignServer(channel.close)
+
+
+def _kind(problem: UserError) -> str:
+    """What sort of refusal it is, whatever names its text has."""
+    return problem.reason.phrase if isinstance(problem, NotAdmitted) else type(problem).__name__
 
 
 async def _read_preamble(peer: socket.socket) -> preamble.Preamble:

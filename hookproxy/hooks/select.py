@@ -216,6 +216,11 @@ class HookGroups:
             or (self._has_every_call_hooks and self._may_run_on_every_call(tool))
         )
 
+    def names_method(self, method: str) -> bool:
+        """True if the matcher of some hook names this method, and may decide about it or see its result."""
+        events = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+        return any(self._may_select(event, method) for event in events) or self._may_run_on_every_call(method)
+
     def _may_run_on_every_call(self, tool: str) -> bool:
         selected = (self.select(Event.PERMISSION_REQUEST, tool, alias) for alias in self.possible_aliases(tool))
         return any(hook.spec.every_call for of_alias in selected for of_group in of_alias for hook in of_group.hooks)
@@ -459,7 +464,7 @@ def _seen_names(
 
 def _has_other_arguments(alias: Alias) -> bool:
     """Hooks may see other arguments by this alias than the server gets."""
-    return bool(alias.arguments or alias.edits or alias.parts)
+    return bool(alias.arguments or alias.edits or alias.parts or alias.server)
 
 
 def _matched_names(spec: HookSpec, alias: Alias, spellings: ToolSpellings, is_method: bool) -> Iterator[str]:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from . import normalize, raw_json
-from .known_secrets import MARK, MAX_SEARCHED
+from .known_secrets import MARK, MAX_SEARCHED, NO_SECRETS, KnownSecrets
 
 SHORTEST: Final = 4
 """Characters of the shortest value of a secret member that is removed wherever it occurs."""
@@ -28,6 +28,8 @@ class Redaction(msgspec.Struct, frozen=True):
     """Names as `normalized_key` returns them."""
     values: tuple[str, ...] = ()
     """Texts that are secret wherever they occur, the longest first."""
+    secrets: KnownSecrets = NO_SECRETS
+    """What is removed however it is encoded."""
 
     def with_values_of(self, documents: Iterable[bytes | bytearray]) -> Redaction:
         """The same, and values of secret members of these documents are secret everywhere (from SHORTEST on)."""
@@ -79,6 +81,7 @@ class Redaction(msgspec.Struct, frozen=True):
             return f"[redacted: {len(text)} characters, too many to be searched]"
         for pattern in self.patterns:
             text = pattern.sub(MARK, text)
+        text = self.secrets.removed_from(text)
         return self.known_values(text) if self.values else text
 
     def _document(self, text: str) -> str:
@@ -107,11 +110,12 @@ class Redaction(msgspec.Struct, frozen=True):
         return redacted
 
 
-def of(patterns: Sequence[str], keys: Sequence[str]) -> Redaction | None:
-    """Return what the configuration calls secret; None: nothing. Raises ValueError as `pattern` does."""
-    if not patterns and not keys:
+def of(patterns: Sequence[str], keys: Sequence[str], secrets: Sequence[str] = ()) -> Redaction | None:
+    """Return what the configuration calls secret, and secret values; None: nothing. Raises ValueError as `pattern`."""
+    if not patterns and not keys and not secrets:
         return None
-    return Redaction(tuple(map(pattern, patterns)), frozenset(map(normalized_key, keys)))
+    known = KnownSecrets(secrets, whole=True)
+    return Redaction(tuple(map(pattern, patterns)), frozenset(map(normalized_key, keys)), secrets=known)
 
 
 def pattern(text: str) -> re.Pattern[str]:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ..model.errors import printable
+from .names import shown
 
 
 class What(Enum):
@@ -48,7 +48,8 @@ class Change(Struct, frozen=True):
     def sentence(self) -> str:
         """For the model and for lines of an audit: nothing in it was chosen by the server since it was pinned."""
         if self.subject == "server":
-            return f"the server's {self.member} {self.what.value}" if self.member else f"the server {self.what.value}"
+            happened = self.what.value.replace("was ", "were ") if self.member.endswith("s") else self.what.value
+            return f"the server's {self.member} {happened}"
         if self.member:
             return f"{self.member} of the {self.subject} {self.what.value}"
         if self.what is What.ADDED:
@@ -57,9 +58,9 @@ class Change(Struct, frozen=True):
 
     def line(self) -> str:
         """For people: with names and the place, each on one line and without what a terminal would act on."""
-        where = printable(shortened(self.path or self.member))
-        who = f"{self.subject} {printable(shortened(self.name))}".strip() if self.name else self.subject
-        like = f" ({printable(shortened(self.like))})" if self.like else ""
+        where = shown(shortened(self.path or self.member))
+        who = f"{self.subject} {shown(shortened(self.name))}".strip() if self.name else self.subject
+        like = f" ({shown(shortened(self.like))})" if self.like else ""
         return f"{who}: {where} {self.what.value}{like}" if where else f"{who} {self.what.value}{like}"
 
 

@@ -7,16 +7,20 @@ might take for the first is told wherever it stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 import msgspec
+import msgspec.structs
 from msgspec import Struct
 
 from ..jsonrpc.raw_json import AMBIGUOUS
 from .changes import Change, What, member_changes
 from .description import Description, Entry, Identity, Kind, canonical, entry
 from .names import fold, is_unseen, skeleton
+
+_SPELLINGS: Final = 2  # per entry: a server spells it in one way, and in another one after an update of its library
 
 
 class Compared(Struct, frozen=True):
@@ -53,6 +57,7 @@ class Pinned:
     def __init__(self, description: Description) -> None:
         self.description = description
         self._texts: dict[Kind, dict[str, bytes]] = {kind: {} for kind in Kind}
+        self._spellings: dict[Kind, dict[bytes, Entry]] = {kind: {} for kind in Kind}  # of pinned entries, as they came
         for (kind, name), pinned in description.entries.items():
             self._texts[kind][name] = pinned.text
 
@@ -70,9 +75,22 @@ class Pinned:
     def compare_entry(self, kind: Kind, raw: bytes | msgspec.Raw, names: Names) -> Compared:
         """Compare one entry of a list. `names` are those before it."""
         try:
-            return self.compare_read(entry(kind, raw), names)
+            return self.compare_read(self.read(kind, raw), names)
         except AMBIGUOUS as error:
             return unreadable(kind, error)
+
+    def read(self, kind: Kind, raw: bytes | msgspec.Raw) -> Entry:
+        """Read an entry, at once if it has come in this spelling before. Raises Unreadable, DuplicateKeys."""
+        data = bytes(raw)
+        spellings = self._spellings[kind]
+        if (known := spellings.get(data)) is not None:
+            return known
+        came = entry(kind, data)
+        if self._texts[kind].get(came.name) == came.text:  # what is pinned is of a bounded size, what comes is not
+            if len(spellings) >= _SPELLINGS * len(self._texts[kind]):
+                spellings.clear()
+            spellings[data] = came
+        return came
 
     def compare_read(self, came: Entry, names: Names) -> Compared:
         """As `compare_entry` for an entry that was read already."""
@@ -132,6 +150,21 @@ class Pinned:
 def compare(pinned: Description, came: Description) -> tuple[Change, ...]:
     """All differences between what is pinned of a server and what it says now."""
     return Pinned(pinned).compare(came)
+
+
+IDENTITY: Final = ("name", "version", "title", "instructions", "capabilities")
+"""What is pinned of a server beside its lists."""
+
+
+def accept(pinned: Description, came: Description, names: Collection[str]) -> Description:
+    """What is pinned, with what came instead for these tools, prompts, templates and members of the server.
+
+    An entry of this name that came no longer is left out.
+    """
+    members = {member: getattr(came.identity, member) for member in IDENTITY if member in names}
+    kept = {key: item for key, item in pinned.entries.items() if key[1] not in names}
+    new = {key: item for key, item in came.entries.items() if key[1] in names}
+    return Description(msgspec.structs.replace(pinned.identity, **members), {**kept, **new})
 
 
 def _body(item: Entry) -> bytes:

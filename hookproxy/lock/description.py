@@ -99,10 +99,14 @@ def canonical(raw: bytes | msgspec.Raw) -> bytes:
     """The canonical text of a JSON value. Raises Unreadable, DuplicateKeys.
 
     The fast decoder keeps the last of twin keys. They show in the number of quotes: the canonical text has as many as
-    the text, unless a member was lost, or a quote was spelled as an escape; then a reader decides that knows twins.
+    the text, unless a member was lost, or a quote is spelled as an escape; then a reader decides that knows twins.
     """
-    data = bytes(raw)
-    if b"\\u" not in data:
+    return _read(bytes(raw))[0]
+
+
+def _read(data: bytes) -> tuple[bytes, object]:
+    """The canonical text of a value, and the value. Raises Unreadable, DuplicateKeys."""
+    if b"\\u0022" not in data:
         try:
             value = _DECODER.decode(data)
             text = _ENCODER.encode(value)
@@ -110,16 +114,16 @@ def canonical(raw: bytes | msgspec.Raw) -> bytes:
             pass  # the slow reader says what is wrong
         else:
             if text.count(b'"') == data.count(b'"'):
-                return _ENCODER.encode(value) if _drop_trace(value) else text
-    return _slowly(data)
+                return (_ENCODER.encode(value) if _drop_trace(value) else text), value
+    return _read_slowly(data)
 
 
-def _slowly(data: bytes) -> bytes:
+def _read_slowly(data: bytes) -> tuple[bytes, object]:
     raw_json.check_utf8(data)
     try:
         value = _DECODER.decode(normalize.normalize(data))
         _drop_trace(value)
-        return _ENCODER.encode(value)
+        return _ENCODER.encode(value), value
     except RecursionError:
         raise raw_json.TooDeep from None
     except (msgspec.MsgspecError, UnicodeError) as error:
@@ -145,34 +149,11 @@ def entry(kind: Kind, raw: bytes | msgspec.Raw) -> Entry:
     """Read a listed entry. Raises Unreadable (also for one that is too long or has no name), DuplicateKeys."""
     if len(raw) > MOST_BYTES:
         raise Unreadable(f"is described in more than {MOST_BYTES} bytes")
-    text = canonical(raw)
-    name = _name_of(kind, text)
-    if name is None:
+    text, value = _read(bytes(raw))
+    name = value.get(kind.key) if isinstance(value, dict) else None
+    if not isinstance(name, str):
         raise Unreadable(f"has no text as its {kind.key}")
     return Entry(kind, name, text)
-
-
-def _name_of(kind: Kind, text: bytes) -> str | None:
-    try:
-        named = _NAMED[kind].decode(text)
-    except msgspec.MsgspecError:
-        return None
-    return named.name if isinstance(named, _Named) else named.uriTemplate
-
-
-class _Named(Struct):
-    name: str
-
-
-class _WithTemplate(Struct):
-    uriTemplate: str
-
-
-_NAMED: Final[Mapping[Kind, msgspec.json.Decoder[_Named | _WithTemplate]]] = {
-    Kind.TOOL: msgspec.json.Decoder(_Named),
-    Kind.PROMPT: msgspec.json.Decoder(_Named),
-    Kind.TEMPLATE: msgspec.json.Decoder(_WithTemplate),
-}
 
 
 def identity(result: Mapping[str, msgspec.Raw], server_info: bytes | msgspec.Raw | None = None) -> Identity:

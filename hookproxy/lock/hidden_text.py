@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,21 +10,26 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..model.errors import printable
+from ..model.counts import counted
 from .changes import shortened
 from .description import Description, Entry
-from .names import is_unseen, skeleton
+from .names import is_unseen, shown, skeleton
 
 _TAGS: Final = range(0xE0000, 0xE0080)
 _BIDIRECTIONAL: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 _JOINERS: Final = frozenset("\u200c\u200d")  # which several scripts and emoji need between letters
-_ANSI: Final = re.compile("\x1b|\x9b|\x9d|\\\\(?:x1b|u001b|e|033)\\[")
-_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{40,}={0,2}(?![A-Za-z0-9+/=_-])")
-"""Forty characters without a break: thirty bytes, in which a sentence has place, and longer than any usual word."""
+_SPECIAL: Final = re.compile(r"[^\x20-\x7e\n\r\t\x1b]")
+_ANSI: Final = re.compile("[\x1b\x90\x9b\x9d]")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{24,}")
+"""Eighteen bytes, in which three words have place."""
+_LONGEST_DECODED: Final = 4096  # characters of one such text: its beginning shows what it is
+_MOST_DECODED: Final = 100  # of one text, in which there are usually none
+_SHARE_OF_TEXT: Final = 0.95  # of its characters are printable; of random bytes, two in five
+_FEWEST_DECODED: Final = 12  # characters: fewer may be printable by chance
+_FAR: Final = re.compile(r"\s{100,}\S")  # a hundred blanks or empty lines: nobody scrolls over so many
 _COMMENT: Final = re.compile(r"<!--|<!\[CDATA\[")
 _MOST_TOLD: Final = 20  # of one server: a person reads no more
-_TEXTS: Final = frozenset(("description", "title", "default", "$comment", "examples", "const", "enum", "name"))
 _DEEPEST: Final = 64
 
 
@@ -43,30 +49,29 @@ class Hidden(Struct, frozen=True):
 
 
 def in_text(text: str) -> Iterator[str]:
-    """What a text hides, each kind once, with the number of characters where they are counted."""
-    if not text.isascii() or not text.isprintable():
-        yield from _in_characters(text)
+    """What a text hides, each kind once."""
+    yield from _in_characters(text)
     if _ANSI.search(text):
         yield "a terminal's control sequence (ANSI)"
     if _COMMENT.search(text):
         yield "an HTML comment"
-    if any(map(_is_base64, _BASE64.findall(text))):
+    if any(map(_is_base64, _BASE64.findall(text)[:_MOST_DECODED])):
         yield "text in base64"
+    if _FAR.search(text):
+        yield "text after a hundred blanks"
 
 
 def _in_characters(text: str) -> Iterator[str]:
-    counts = {"tag characters (U+E0000)": 0, "bidirectional controls": 0, "invisible characters": 0}
-    for at, character in enumerate(text):
-        if character.isascii() and (character.isprintable() or character in "\n\r\t\x1b"):
-            continue
-        code = ord(character)
-        if code in _TAGS:
-            counts["tag characters (U+E0000)"] += 1
+    counts = dict.fromkeys(("tag character", "bidirectional control", "invisible character"), 0)
+    for match in _SPECIAL.finditer(text):
+        character = match[0]
+        if ord(character) in _TAGS:
+            counts["tag character"] += 1
         elif character in _BIDIRECTIONAL:
-            counts["bidirectional controls"] += 1
-        elif is_unseen(character) and not _is_needed(text, at):
-            counts["invisible characters"] += 1
-    yield from (f"{count} {what}" for what, count in counts.items() if count)
+            counts["bidirectional control"] += 1
+        elif is_unseen(character) and not _is_needed(text, match.start()):
+            counts["invisible character"] += 1
+    yield from (counted(count, what) for what, count in counts.items() if count)
 
 
 def _is_needed(text: str, at: int) -> bool:
@@ -89,14 +94,15 @@ def _end_of_selectors(text: str, at: int) -> int:
 
 
 def _is_base64(text: str) -> bool:
-    """True unless it is a path, a long word, a digest, a UUID, or a name made of words."""
-    letters = text.rstrip("=")
-    if re.fullmatch(r"[0-9a-fA-F-]+|[a-z_-]+|[A-Z_-]+|[\w-]*(?:/[\w.-]*)*", letters) and (
-        "/" in text or "_" in text or "-" in text
-    ):
-        return False
-    kinds = sum(1 for pattern in ("[a-z]", "[A-Z]", "[0-9]") if re.search(pattern, letters))
-    return kinds == 3 or (kinds == 2 and text != letters)
+    """True if it is the base64 of a text, wherever it begins: paths, digests and long names are that of no text."""
+    plain = text[:_LONGEST_DECODED].replace("-", "+").replace("_", "/")
+    return any(_is_text(base64.b64decode(piece[: len(piece) & ~3])) for piece in (plain[at:] for at in range(4)))
+
+
+def _is_text(data: bytes) -> bool:
+    text = data.replace(b"\0", b"").decode(errors="replace")  # without what UTF-16 has between the letters
+    seen = sum((character.isprintable() or character in "\n\r\t") and character != "\ufffd" for character in text)
+    return seen >= _SHARE_OF_TEXT * max(len(text), _FEWEST_DECODED)
 
 
 def in_server(description: Description, others: Mapping[str, Description] | None = None) -> tuple[Hidden, ...]:
@@ -129,7 +135,7 @@ def _hidden(texts: Iterable[Text], foreign: Mapping[str, str]) -> Iterator[Hidde
             yield Hidden(
                 subject,
                 path,
-                f"the name of {printable(shortened(name))}, a tool of the server {printable(foreign[name])}",
+                f"the name of {shown(shortened(name))}, a tool of the server {shown(foreign[name])}",
             )
 
 
@@ -141,8 +147,8 @@ def _identity_texts(description: Description) -> Iterator[Text]:
 
 def in_entry_texts(entry: Entry) -> list[Text]:
     """All texts of an entry that a model reads: also keys, because a schema's properties are named by the server."""
-    subject = f"{entry.kind.value} {printable(shortened(entry.name))}"
-    return [(subject, printable(shortened(path)), text) for path, text in _texts(entry.members(), "", 0)]
+    subject = f"{entry.kind.value} {shown(shortened(entry.name))}"
+    return [(subject, shown(shortened(path)), text) for path, text in _texts(entry.members(), "", 0)]
 
 
 def _texts(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:

@@ -11,13 +11,16 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from errno import EACCES, EINVAL, ELOOP, ENOENT
+from functools import partial
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from ..files.replace import replace_file
+from ..files.folder_lock import lock_folder
+from ..files.replace import replace_in_folder
 from ..jsonrpc.raw_json import AMBIGUOUS
 from ..model.errors import ConfigError, UserError, file_hint, printable
 from .description import Description, Entry, Identity, Kind, canonical, digest, entry
@@ -28,7 +31,7 @@ VERSION: Final = 1
 _VERSION_KEY: Final = "hookproxy_lock"
 _MOST_BYTES: Final = 64 * 1024 * 1024  # as much as one message may have: a file of a hundred large servers has a tenth
 _MODE: Final = 0o644  # of a new file: it is made to be committed, and holds what every client of the server reads
-_AGAIN: Final = "restore it from version control, or make it anew: hookproxy lock"
+_AGAIN: Final = "restore it from version control, or remove it and make it anew with hookproxy lock"
 
 _MEMBERS: Final = {Kind.TOOL: "tools", Kind.PROMPT: "prompts", Kind.TEMPLATE: "resource_templates"}
 
@@ -57,7 +60,7 @@ def text_of(lock: Lock) -> str:
     """The text of the file. Servers and entries are sorted, so that it only differs where something has changed."""
     servers = {name: _server_members(description) for name, description in sorted(lock.items())}
     text = json.dumps({_VERSION_KEY: VERSION, "servers": servers}, indent=2, ensure_ascii=False)
-    return "".join(map(_seen, text)) + "\n" if not text.isascii() or "\x7f" in text else text + "\n"
+    return seen(text) + "\n"
 
 
 def _server_members(description: Description) -> dict[str, object]:
@@ -73,33 +76,65 @@ def _pin(text: bytes) -> dict[str, object]:
     return {"digest": digest(text), "text": json.loads(text)}
 
 
+def seen(text: str) -> str:
+    """The text with an escape for each character that is not seen; line feeds stay."""
+    if text.isascii() and all(map(str.isprintable, text.split("\n"))):
+        return text
+    return "".join(map(_seen, text))
+
+
 def _seen(character: str) -> str:
-    """The character, or its escape if it is not seen: outside of strings, the text has none."""
+    """The character, or its escape as in JSON."""
     if character == "\n" or (character.isprintable() and (character.isascii() or not is_unseen(character))):
         return character
     return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
-def write(path: str, lock: Lock) -> None:
-    """Replace the file as a whole, or create it. A link is followed, and the file keeps its mode. Raises UserError."""
-    target = os.path.realpath(path)
+def update(path: str, change: Callable[[Lock], Lock]) -> Lock:
+    """Replace the file as a whole by what `change` makes of it, or create it; nobody else changes it meanwhile.
+
+    Returns what it has now. Raises ConfigError for a file that cannot be read, and UserError for one that cannot be
+    written.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
     try:
-        mode = _mode_of(target)
-        replace_file(target, text_of(lock).encode(), mode=mode)
+        if not os.path.isdir(folder):  # a lock file is made where something is, and not in a misspelled folder
+            raise FileNotFoundError(ENOENT, "its folder does not exist")
+        locked = lock_folder(folder)
+        try:
+            status = _status_of(path)
+            before = read(path) if status is not None else {}
+            after = change(before)
+            if status is None or after != before:
+                mode = _MODE if status is None else stat.S_IMODE(status.st_mode) & 0o666
+                replace_in_folder(locked, name, text_of(after).encode(), partial(_set_access, mode, status))
+            return after
+        finally:
+            os.close(locked)
     except OSError as error:
-        raise UserError(f"{printable(path)}: cannot be written: {error.strerror}", file_hint(path, error)) from None
+        why = error.strerror or str(error)
+        raise UserError(f"{printable(path)}: cannot be written: {why}", file_hint(path, error)) from None
 
 
-def _mode_of(path: str) -> int:
+def _status_of(path: str) -> os.stat_result | None:
+    """The state of the file that is to be replaced; None: there is none. Raises OSError if it must not be replaced."""
     try:
-        status = os.stat(path)
+        status = os.lstat(path)
     except FileNotFoundError:
-        return _MODE
+        return None
+    if stat.S_ISLNK(status.st_mode):  # whoever made the folder may have chosen what it points to
+        raise OSError(ELOOP, "it is a link: name the file that it points to")
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(0, "it is not a file")
+        raise OSError(EINVAL, "it is not a file")
     if not os.access(path, os.W_OK):  # a rename would replace what its owner has made read-only
-        raise PermissionError(13, "it is read-only")
-    return stat.S_IMODE(status.st_mode) & 0o666
+        raise PermissionError(EACCES, "it may only be read")
+    return status
+
+
+def _set_access(mode: int, before: os.stat_result | None, fd: int) -> None:
+    if before is not None and before.st_uid != os.geteuid():
+        os.fchown(fd, before.st_uid, before.st_gid)  # it stays its owner's, or is not written
+    os.fchmod(fd, mode)
 
 
 def read(path: str) -> Lock:
@@ -108,7 +143,7 @@ def read(path: str) -> Lock:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with open(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise OSError(0, "it is not a file")
+                raise OSError(EINVAL, "it is not a file")
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise ConfigError(printable(path), f"cannot be read: {error.strerror}", file_hint(path, error)) from None
@@ -139,7 +174,7 @@ class _Place(Struct, frozen=True):
 
 
 def _description(server: _Server, place: _Place) -> Description:
-    text = _checked(server.server, place, "what the server says of itself")
+    text = _checked(server.server, place, f"what the server {printable(place.server)} says of itself")
     try:
         identity = msgspec.json.decode(text, type=Identity)
     except msgspec.MsgspecError as error:
@@ -148,7 +183,7 @@ def _description(server: _Server, place: _Place) -> Description:
     for kind, member in _MEMBERS.items():
         pins: Mapping[str, _Pin] = getattr(server, member)
         for name, pin in pins.items():
-            what = f"the {kind.value} {printable(name)}"
+            what = f"the {kind.value} {printable(name)} of the server {printable(place.server)}"
             text = _checked(pin, place, what)
             try:
                 item = entry(kind, text)
@@ -164,7 +199,7 @@ def _checked(pin: _Pin, place: _Place, what: str) -> bytes:
     """The canonical text of a pin. Raises ConfigError unless its digest is right."""
     text = canonical(pin.text)
     if digest(text) != pin.digest:
-        problem = f"{what} of the server {printable(place.server)} was edited: its text does not have this digest"
+        problem = f"{what} was edited: the text does not have this digest"
         raise _error(place.data, place.path, pin.digest, problem)
     return text
 
@@ -175,7 +210,9 @@ def _wrong_version(data: bytes, path: str, version: msgspec.Raw | None) -> Confi
     came = printable(bytes(version)[:20].decode(errors="replace"))
     problem = f"is a lock file of version {came}; this hookproxy reads version {VERSION}"
     return ConfigError(
-        f"{printable(path)}:{_line(data, _VERSION_KEY)}", problem, "update hookproxy, or make it anew: hookproxy lock"
+        f"{printable(path)}:{_line(data, _VERSION_KEY)}",
+        problem,
+        "update hookproxy, or remove the file and make it anew with hookproxy lock",
     )
 
 
@@ -195,9 +232,9 @@ def _error(data: bytes, path: str, near: str, problem: str) -> ConfigError:
 
 
 def _place(problem: str) -> str:
-    """What the decoder names in its message: the last member of a path as `$.servers[...].tools`, or an unknown one."""
-    found = re.findall(r"`(?:\$[^`]*\.)?([\w-]+)`", problem)
-    return found[0] if found else ""
+    """What the decoder names in its message: an unknown member, or the last one of a path as `$.servers[...].tools`."""
+    found = re.search(r"field `([^`]+)`", problem) or re.search(r"at `\$[^`]*\.(\w+)`", problem)
+    return found[1] if found else ""
 
 
 def _line(data: bytes, near: str) -> int:

@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from ..model.errors import printable
+
 _DIGITS: Final = {"0": "o", "1": "l", "i": "l", "|": "l"}  # which many fonts show like letters
 _SEPARATORS: Final = dict.fromkeys("-. /:", "_")
 _UNSEEN: Final = {chr(code): None for code in (*range(32), 127)}
@@ -32,6 +34,18 @@ def skeleton(name: str) -> str:
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
     seen = "".join(character for character in folded if not is_unseen(character))
     return seen.translate(_look_alikes()).replace("rn", "m").replace("vv", "w")
+
+
+def shown(text: str) -> str:
+    """The text on one line, with an escape for each character that is not seen, or that a terminal acts on."""
+    text = printable(text)
+    if text.isascii():
+        return text
+    return "".join(_escaped(character) if is_unseen(character) else character for character in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def fold(name: str) -> str:

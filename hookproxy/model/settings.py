@@ -224,6 +224,8 @@ class Settings(Struct, frozen=True):
     """Regular expressions that match secrets in texts."""
     audit_redact_keys: tuple[str, ...] = ()
     """The names of members whose values are secret."""
+    audit_secrets: tuple[str, ...] = ()
+    """Secret values, which are removed however they are encoded."""
     otel: bool = False
     """Send spans and metrics of judged calls to an OpenTelemetry collector."""
     otel_endpoint: str = ""
@@ -275,6 +277,7 @@ class Settings(Struct, frozen=True):
     def uses_console(self) -> bool:
         """Some approvals are for a console, whether one is open or not."""
         own = self.console is ConsoleUse.ALWAYS or self.on_ask is OnAsk.CONSOLE
+        own = own or (self.lock is not None and self.lock.on_change == "ask")
         return own or (self.managed is not None and self.managed.uses_console)
 
     @property

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import mmap
     from typing import Final
 
+OUR_GROUP: Final = "hookproxy"
+"""The name of our cgroup where servers have some of their own beside it, which end with us (`sandbox/cgroups`)."""
+
 _SHELL: Final = "/bin/sh"
 _HALF: Final = 16
 """Bytes of the half of an entry that has the kind and the number of a process, and of the one that has its time. A half
@@ -59,6 +62,19 @@ again=${hooks# }
 for round in 1 2 3 4 5; do
     if [ "$again" ]; then again=; each end_hook 2>/dev/null; fi
 done
+own=
+{ while IFS=: read -r number _ path; do [ "$number" = 0 ] && own=$path; done </proc/self/cgroup; } 2>/dev/null
+case $own in
+*/hookproxy)
+    for round in 1 2 3 4 5; do
+        for group in "/sys/fs/cgroup${own%/*}"/server-*; do
+            [ -d "$group" ] || break 2
+            { echo 1 >"$group/cgroup.kill"; rmdir "$group"; } 2>/dev/null
+        done
+        sleep 0.1
+    done
+    ;;
+esac
 fields "$server" || exit 0
 born=$start
 lives() { fields "$server" && [ "$start" = "$born" ]; }

@@ -29,6 +29,7 @@ class _Found(Struct):
     session: int
     started: int
     resident: int  # bytes
+    threads: int
 
 
 class Tree(Struct, frozen=True):
@@ -37,6 +38,8 @@ class Tree(Struct, frozen=True):
     processes: Started
     resident: int
     """Bytes of memory: what several processes share is counted in each of them, so they use this or less."""
+    threads: int = 0
+    """Of all processes; each has at least one."""
 
 
 def find_trees(known: Mapping[int, Started]) -> dict[int, Tree]:
@@ -57,7 +60,8 @@ def find_trees(known: Mapping[int, Started]) -> dict[int, Tree]:
             if pid in found and pid not in members and (pid == leader or pid not in known):
                 members[pid] = found[pid].started
                 waiting += below.get(pid, ())
-        trees[leader] = Tree(members, sum(found[pid].resident for pid in members))
+        resident, threads = sum(found[pid].resident for pid in members), sum(found[pid].threads for pid in members)
+        trees[leader] = Tree(members, resident, threads)
     return trees
 
 
@@ -123,7 +127,7 @@ def _process(pid: int) -> _Found | None:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             text = file.read()
         fields = text[text.rindex(b")") + 2 :].split()  # after the name, which may be anything
-        return _Found(int(fields[1]), int(fields[3]), int(fields[19]), int(fields[21]) * _PAGE)
+        return _Found(int(fields[1]), int(fields[3]), int(fields[19]), int(fields[21]) * _PAGE, int(fields[17]))
     except (OSError, ValueError, IndexError):
         return None
 

@@ -1,7 +1,8 @@
-"""The table of pending elicitations, and how they and their responses are recognised as they pass.
+"""The table of the server's pending requests that concern hooks, and how they and their responses are recognised.
 
-An ambiguous message passes unnoticed (law 2). If hooks may answer elicitations, the table is guarded: an ambiguous
-message does not pass, so that no elicitation and no response bypasses the hooks.
+These are elicitations, and whatever other requests rules and hooks name (`judged`). If elicitations are only observed,
+an ambiguous message passes unnoticed (law 2). If hooks may answer them, or a request is judged, the table is guarded:
+an ambiguous message does not pass, so that no request and no response bypasses hooks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
 from ..model.hooks import Elicitation
-from . import calls, elicitation_messages
+from . import calls, elicitation_messages, input_rounds, server_requests
 from .actions import (
     Dropped,
     ElicitationAnswered,
@@ -31,17 +32,31 @@ if TYPE_CHECKING:
 METHOD: Final = b'"elicitation/create"'
 COMPLETED: Final = b'"notifications/elicitation/complete"'
 MAX_PENDING: Final = 256  # pending elicitations: the server creates them, so the size of the table is limited
-_MAY_BE_ELICITATION: Final = re.compile(rb"(?i:elicitation)|\\")
-"""It is found in every line that some reader may take for an elicitation."""
+_MAX_OPEN: Final = 4096  # requests that nothing judges and the agent has not answered: a server has a few
+_MAY_BE_REQUEST: Final = re.compile(rb"(?i:elicitation|sampling|roots)|\\")
+"""It is found in every line that some reader may take for a request that can be judged."""
 
 
 class Elicitations:
-    """The pending elicitations of the handshake era, where each is a request of its own, by the server's ids."""
+    """The pending requests of the handshake era, where each is a request of its own, by the server's ids."""
 
-    def __init__(self, guarded: bool = False) -> None:
-        self.guarded = guarded
-        """Hooks may answer them."""
+    def __init__(self, guarded: bool = False, *, observed: bool = True, judged: frozenset[str] = frozenset()) -> None:
+        self.observed = observed
+        """Hooks of the events of elicitations are configured."""
+        self.answered = guarded
+        """Such hooks may answer them."""
+        self.judged = judged
+        """The methods that rules and hooks of calls are about."""
         self._pending: dict[bytes, PendingElicitation] = {}
+        self._open: dict[bytes, None] = {}  # all other requests of the server, if some are judged
+
+    @property
+    def guarded(self) -> bool:
+        """What is ambiguous does not pass."""
+        return self.answered or bool(self.judged)
+
+    def _concerns(self, name: str) -> bool:
+        return name in self.judged or (self.observed and name == server_requests.ELICITATION)
 
     # --- lines of the server ---
 
@@ -56,19 +71,49 @@ class Elicitations:
             if method(members) == calls.CANCELLED:
                 return self._withdrawn(members)
             if method(members) == COMPLETED and "id" not in members:
-                return ElicitationCompleted()
-            elicitation = _elicitation(members) if "id" in members else None
+                return ElicitationCompleted() if self.observed else None
+            name = server_requests.METHODS.get(method(members), "")
+            if not self._concerns(name):
+                return self._note_other(members)
+            if name in self.judged and calls.response_id(members) == b"null":
+                return Dropped(f"a {name} of the server whose id is neither a string nor an integer")
+            if "id" not in members:
+                return None
+            return self._note(members, name)
         except raw_json.AMBIGUOUS:
-            unclear = self.guarded and _MAY_BE_ELICITATION.search(bytes(line))
-            return Dropped("a message that some readers take for an elicitation") if unclear else None
-        return None if elicitation is None else self._note(members, elicitation)
+            unclear = self.guarded and _MAY_BE_REQUEST.search(bytes(line))
+            return Dropped("a message that some readers take for a request that hooks judge") if unclear else None
 
-    def _note(self, members: Members, elicitation: Elicitation) -> ElicitationRequested | Dropped:
-        raw_id = bytes(members["id"])
-        is_task = "task" in raw_json.fields(members.get("params", b"{}"))
-        pending = PendingElicitation(id_key(raw_id), raw_id, elicitation, is_task)
-        if self.guarded and pending.key in self._pending:
-            return Dropped("an elicitation with the id of one that is still pending")
+    def is_unclear(self, line: bytes) -> bool:
+        """True for a response that some readers take for a request."""
+        try:
+            return self.guarded and any(raw_json.folded_key(key) == "method" for key in raw_json.fields(line))
+        except raw_json.AMBIGUOUS:
+            return True
+
+    def _note_other(self, members: Members) -> Dropped | None:
+        """Note a request that nothing judges: then the agent may answer it."""
+        if not (self.judged and "id" in members and "method" in members):
+            return None
+        key = id_key(bytes(members["id"]))
+        if key in self._pending:
+            return Dropped("a request with the id of one that hooks judge")
+        if len(self._open) >= _MAX_OPEN:
+            del self._open[next(iter(self._open))]
+        self._open[key] = None
+        return None
+
+    def _note(self, members: Members, name: str) -> ElicitationRequested | Dropped:
+        raw_id, elicitation, is_task = bytes(members["id"]), Elicitation(""), False
+        try:
+            is_task = "task" in raw_json.fields(members.get("params", b"{}"))
+            elicitation = _elicitation(members) or elicitation
+        except raw_json.AMBIGUOUS:
+            if name not in self.judged:  # whoever judges it finds the same, and refuses it
+                raise
+        pending = PendingElicitation(id_key(raw_id), raw_id, elicitation, is_task, name, judged=name in self.judged)
+        if self.guarded and (pending.key in self._pending or pending.key in self._open):
+            return Dropped("a request with the id of one that is still pending")
         if len(self._pending) >= MAX_PENDING and not self._forget_one():
             pending.stage = ElicitationStage.REFUSED
             return ElicitationRequested(pending)
@@ -92,23 +137,47 @@ class Elicitations:
             self.close(pending)
             return ElicitationWithdrawn(pending)
         pending.stage = ElicitationStage.WITHDRAWN  # its response may be on its way already
-        return None
+        return ElicitationWithdrawn(pending) if pending.judged else None
+
+    def may_ask_in_result(self, line: bytes) -> bool:
+        """True if the result in a response may ask the agent for something that is judged."""
+        if not self.judged or (b"inputRequests" not in line and b"\\" not in line and line.isascii()):
+            return False
+        try:
+            result = raw_json.fields(line).get("result", b"")
+            return bytes(memoryview(result)[:1]) == b"{" and input_rounds.asks(raw_json.fields(result), self.judged)
+        except raw_json.AMBIGUOUS:
+            return b"inputRequests" in line
 
     def may_be_in_batch(self, batch: bytes) -> bool:
-        """True if a batch from the server may hold an elicitation that hooks judge."""
+        """True if a batch from the server may hold a request that hooks judge, or one that the agent must answer."""
         try:
-            return self.guarded and any(method(raw_json.fields(item)) == METHOD for item in raw_json.items(batch))
+            named = [method(raw_json.fields(item)) for item in raw_json.items(batch)]
+            return self.guarded and any(
+                self._concerns(server_requests.METHODS.get(name, "")) or (name and self.judged) for name in named
+            )
         except raw_json.AMBIGUOUS:
             return True
 
     # --- lines of the agent ---
 
-    def read_response(self, members: Members) -> ElicitationAnswered | Refused | None:
+    def check_is_clear(self, members: Members) -> None:
+        """Raise Unreadable for a message of the agent that some server takes for an answer, and others do not."""
+        if self.judged and "method" in members and not members.keys().isdisjoint(("result", "error")):
+            raise raw_json.Unreadable("some readers find a request, and others a response")
+
+    def read_response(self, members: Members) -> ElicitationAnswered | Refused | Dropped | None:
         """Read a response of the agent; None: it answers no pending elicitation."""
         key = id_key(bytes(members.get("id", b"")))
         pending = self._pending.get(key)
         if pending is None:
+            if self.judged and key not in self._open:
+                return Refused("It answers no request of the server.")
+            self._open.pop(key, None)
             return None
+        if pending.judged and pending.stage is ElicitationStage.WITHDRAWN:
+            self.close(pending)
+            return Dropped("the answer to a request that the server has withdrawn")
         if pending.stage in (ElicitationStage.HELD, ElicitationStage.ANSWERED):
             return Refused("It answers an elicitation that hooks are still judging, or that has a response already.")
         try:
@@ -124,7 +193,7 @@ class Elicitations:
 
     def is_awaited(self, members: Members) -> bool:
         """True if this is a response that hooks judge."""
-        return self.guarded and id_key(bytes(members.get("id", b""))) in self._pending
+        return bool(self.judged) or (self.guarded and id_key(bytes(members.get("id", b""))) in self._pending)
 
     def close(self, pending: PendingElicitation) -> None:
         """Remove an elicitation that is answered."""

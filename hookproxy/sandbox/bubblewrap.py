@@ -21,13 +21,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from .folders import within_any
+from .folders import is_within, within_any
 from .limits import SHELL, limited
 from .table import Layout, Sandbox
 
 TEMPORARY: Final = "/tmp"
 """A folder that each process has of its own."""
 
+_OTHER_TEMPORARY: Final = "/var/tmp"
 _SIGNALS: Final = "TERM HUP INT"
 _IGNORING: Final = f"trap '' {_SIGNALS}; exec \"$@\""
 _NAMESPACES: Final = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
@@ -55,10 +56,16 @@ class Tools(Struct, frozen=True):
 
 
 def arguments(
-    tools: Tools, layout: Layout, sandbox: Sandbox, descriptors: Mapping[str, int], command: Sequence[str]
+    tools: Tools,
+    layout: Layout,
+    sandbox: Sandbox,
+    descriptors: Mapping[str, int],
+    command: Sequence[str],
+    *,
+    in_group: bool = False,
 ) -> tuple[str, ...]:
     """The words that start a command confined. `descriptors` are of the folders that it reads and writes."""
-    inside = limited(sandbox, command)
+    inside = limited(sandbox, command, in_group=in_group)
     words = [tools.bwrap, *_NAMESPACES, *(() if sandbox.network else ("--unshare-net",)), *_ALWAYS]
     words += _mounts(tools, layout, sandbox, descriptors)
     words += ("--remount-ro", "/", "--chdir", layout.cwd, "--")
@@ -75,9 +82,13 @@ def _mounts(tools: Tools, layout: Layout, sandbox: Sandbox, descriptors: Mapping
     if tools.mounts_proc and tools.read_only_proc:
         yield from ("--remount-ro", "/proc")
     yield from ("--dev", "/dev", "--size", size, "--tmpfs", "/dev/shm")
-    yield from ("--size", size, "--tmpfs", TEMPORARY, "--symlink", TEMPORARY, "/var/tmp", "--dir", "/run")
     writable = set(layout.writable)
     shown = writable.union(layout.readable)
+    yield from ("--size", size, "--tmpfs", TEMPORARY, "--dir", "/run")
+    if any(is_within(path, _OTHER_TEMPORARY) for path in shown):  # through a link nothing can be mounted
+        yield from ("--size", size, "--tmpfs", _OTHER_TEMPORARY)
+    else:
+        yield from ("--symlink", TEMPORARY, _OTHER_TEMPORARY)
     for path in sorted(shown, key=lambda path: path.split(os.sep)):  # what lies in another one comes after it
         kind = "--bind" if path in writable else "--ro-bind"
         if tools.takes_descriptors and path in descriptors:

@@ -8,10 +8,10 @@ that no rule allows; signals and abstract sockets reach no process outside. What
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from .folders import SYSTEM, SYSTEM_FILES, is_within
+from .folders import SYSTEM, SYSTEM_FILES, is_within, overlaps, within_any
 from .table import Layout
 
 OLDEST_ABI: Final = 6
@@ -48,12 +48,17 @@ def rights(layout: Layout) -> dict[str, int]:
     return found | dict.fromkeys(layout.writable, _WRITES)
 
 
-def without(paths: Mapping[str, int], hidden: Iterable[str]) -> dict[str, int]:
-    """The same rights, so that none of the hidden paths is in a folder that has some."""
+def without(paths: Mapping[str, int], hidden: Sequence[str]) -> dict[str, int]:
+    """The same rights, so that none of the hidden paths, which are real ones, is in a folder that has some.
+
+    A rule holds for what a link leads to.
+    """
     found: dict[str, int] = {}
     for path, allowed in paths.items():
-        inside = [one for one in hidden if is_within(one, path)]
-        found |= dict.fromkeys(_around(path, inside), allowed) if inside else {path: allowed}
+        real = os.path.realpath(path)
+        inside = [one for one in hidden if is_within(one, real)]
+        shown = _around(real, inside) if inside else () if within_any(real, hidden) else (path,)
+        found |= dict.fromkeys(shown, allowed)
     return found
 
 
@@ -72,8 +77,8 @@ def _around(path: str, hidden: Sequence[str]) -> Iterator[str]:
         return
     for name in names:
         entry = os.path.join(path, name)
-        inside = [one for one in hidden if is_within(one, entry)]
-        if not inside:
+        real = os.path.realpath(entry)
+        if not any(overlaps(one, real) for one in hidden):
             yield entry
-        elif not os.path.islink(entry):
-            yield from _around(entry, inside)
+        elif real == entry:
+            yield from _around(entry, [one for one in hidden if is_within(one, entry)])

@@ -17,6 +17,7 @@ from ..model.errors import UserError
 from ..processes.confined import Confinement, Starter, Starts, landlock_abi, start_once
 from .available import Landlock, find_sandbox
 from .bubblewrap import TEMPORARY, Tools, arguments
+from .cgroups import waiting
 from .installation import check_layout
 from .landlock import HANDLED, OLDEST_ABI, SCOPES, rights, without
 from .limits import limited
@@ -42,6 +43,8 @@ class Task(Struct, frozen=True):
     """Real paths of folders of its own, which may lie in what is protected."""
     is_other: bool = False
     """It runs as an account that is not ours."""
+    in_group: bool = False
+    """It waits until it is in a cgroup that limits it."""
 
 
 class Prepared(Struct, frozen=True):
@@ -63,7 +66,7 @@ def prepared(task: Task, wanted: str) -> Iterator[Prepared]:
     tools = mechanism(wanted)
     way = _for_landlock(task, tools) if isinstance(tools, Landlock) else _for_bubblewrap(task, tools)
     with way as ready:
-        yield ready
+        yield replace(ready, command=waiting(ready.command)) if task.in_group else ready
 
 
 @cache
@@ -87,7 +90,7 @@ def _for_bubblewrap(task: Task, tools: Tools) -> Iterator[Prepared]:
                 descriptors[path] = os.open(real, os.O_RDONLY | os.O_CLOEXEC)
         if task.uid == 0:
             tools = replace(tools, read_only_proc=True)
-        words = arguments(tools, layout, task.sandbox, descriptors, task.command)
+        words = arguments(tools, layout, task.sandbox, descriptors, task.command, in_group=task.in_group)
         yield Prepared(words, task.env, "/", tuple(descriptors.values()), _starter().start)
     finally:
         close_all(descriptors.values())
@@ -109,7 +112,7 @@ def _for_landlock(task: Task, landlock: Landlock) -> Iterator[Prepared]:
         shown = {path: bits for path, bits in allowed.items() if path not in descriptors}
         rules += open_rules(without(shown, task.protected))
         confinement = Confinement(HANDLED, SCOPES, rules, landlock.filters[task.sandbox.network])
-        words = limited(task.sandbox, task.command, makes_temporary=True)
+        words = limited(task.sandbox, task.command, makes_temporary=True, in_group=task.in_group)
         yield Prepared(words, env, layout.cwd, (), partial(start_once, confinement))
     except OSError as error:
         raise UserError(f"its sandbox cannot be made: {error.strerror}", "the log may say more") from None

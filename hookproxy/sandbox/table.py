@@ -13,6 +13,9 @@ MEMORY: Final = "4GiB"
 PROCESSES: Final = 1024
 """Processes and threads of a server unless its table says otherwise: a browser has some hundreds, a fork bomb more."""
 
+PROCESSES_AROUND: Final = 4
+"""Processes that may stand around a server: bubblewrap itself, twice, a shell, and one to spare."""
+
 DESCRIPTORS: Final = 4096
 """Open files of each process: four times the usual soft limit, which is enough for all but servers of many clients."""
 

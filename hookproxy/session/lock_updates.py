@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
-from ..files.folder_lock import lock_folder
 from ..lock import lock_file
 from ..lock.description import Description, Identity, Kind
-from ..model.errors import UserError, file_hint
 
 Change = Callable[[Description | None], Description]
 """Returns what is to be pinned of a server in place of what is; None: it is not in the file."""
@@ -16,20 +13,7 @@ Change = Callable[[Description | None], Description]
 
 def update(path: str, server: str, change: Change) -> Description:
     """Pin the server so, and return what is pinned of it now. Raises ConfigError, UserError."""
-    folder = os.path.dirname(path)
-    try:
-        lock = lock_folder(folder)
-    except OSError as error:
-        raise UserError(f"{folder}: {error.strerror}", file_hint(folder, error)) from None
-    try:
-        servers = dict(lock_file.read(path)) if os.path.lexists(path) else {}
-        before = servers.get(server)
-        servers[server] = changed = change(before)
-        if changed != before:
-            lock_file.write(path, servers)
-        return changed
-    finally:
-        os.close(lock)
+    return lock_file.update(path, lambda before: {**before, server: change(before.get(server))})[server]
 
 
 def first_use(before: Description | None, kind: Kind | None, came: Description) -> Description:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -18,30 +18,29 @@ from ..audit.log import DEFERRED_SECONDS, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents
-from ..jsonrpc import raw_json
 from ..jsonrpc.known_secrets import KnownSecrets
 from ..model.hooks import Session, Tool
-from ..model.settings import Delivery, RootsRule, Settings
-from ..protocol import actions, feedback, response_edits, tool_list
+from ..model.settings import RootsRule, Settings
+from ..protocol import actions, feedback, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Progress, id_key
 from ..protocol.elicitations import Elicitations
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.router import Router
+from ..protocol.server_requests import METHODS
 from ..transports.channel import Channel, Passage, Refuses, TakesPassages
 from .change_event import ChangeEvent
 from .elicitation_hooks import ElicitationHooks
 from .hook_tool_calls import HookToolCalls
+from .input_requests import InputRequests
+from .judged_request import JudgesRequests
 from .relay import Relay
 from .running_calls import RunningCalls
+from .server_lists import INITIALIZE, ServerLists
+from .server_requests import ServerRequests
 
 _MAX_NOISE_SHOWN: Final = 2000  # characters of a line that is not JSON: enough to recognise it
-_INITIALIZE: Final = b'"initialize"'
-_TOOLS_LIST: Final = b'"tools/list"'
 _PASSAGES: Final = "responses that no hook sees are on their way under a former policy"
-
-if TYPE_CHECKING:
-    from .lock_guard import LockGuard
 
 OnToolsListed = Callable[[bytes, Sequence[Tool], str], None]
 """Gets each tools/list response, its tools, and the name that the server gives itself (empty: none)."""
@@ -75,7 +74,7 @@ class Proxy:
         self.report = report
         self._passages = 0  # responses that are sent on in pieces
         strict = may_change or policy.judges_calls or bool(settings.shown_tools or settings.lock)  # lines must be read
-        elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
+        elicitations = _elicitations(hooks, settings)
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         if not settings.roots.passes_all:
             self._use_roots(settings.roots)
@@ -95,24 +94,32 @@ class Proxy:
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         to_agent, notify = self.relay.to_agent, self.changes.notify
         self._context = SessionContext(policy, session, report, to_agent, self.spawn, notify)
+        if strict:
+            self.router.judge_methods(self._concerns_method)
         self.session_events = SessionEvents(self._context)
-        self.elicitation_hooks = ElicitationHooks(self._context, self.session_events, self.router, self.relay)
+        elicitation_hooks = ElicitationHooks(self._context, self.session_events)
+        self.server_requests = ServerRequests(
+            self._context, self.session_events, self.router, self.relay, elicitation_hooks
+        )
         self.hook_tool_calls = HookToolCalls(
             session.server, self.router, self.relay.to_server, lambda: self._context.secrets
         )
         self.calls = RunningCalls(
             self._context,
             self.session_events,
-            self.elicitation_hooks,
+            elicitation_hooks,
             request_states,
             self.router,
             self.relay,
             self.changes,
         )
 
-        self.guard: LockGuard | None = None
-        """Compares what the server says of itself with what is pinned; None: nothing is."""
-        self._guard_lists(settings)
+        judge = self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
+        self.calls.input_requests = InputRequests(
+            self.router, self.session_events, lambda: self.policy.settings.max_depth, judge
+        )
+        self.lists = ServerLists(self._context, self.session_events, self.router, self.calls, self._concerns)
+        self.lists.use(settings)
 
     @property
     def policy(self) -> Policy:
@@ -178,12 +185,9 @@ class Proxy:
         if self._passages:
             self.relay.pause_agent(_PASSAGES, True)
         hooks.note_tools(self.router.tools.values(), self.router.handshake.server_name)
-        elicitations = self.router.elicitations
-        if hooks.groups.observes_elicitations:
-            elicitations = elicitations or Elicitations()
-            elicitations.guarded = hooks.groups.answers_elicitations
+        elicitations = _elicitations(hooks, settings, self.router.elicitations)
         self.router.change_policy(hooks.groups.alias, elicitations, settings.max_depth)
-        self._guard_lists(settings)
+        self.lists.use(settings)
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
 
@@ -198,14 +202,19 @@ class Proxy:
 
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
-        policy = self._context.policy
-        if self.guard is not None and self.guard.withholds(tool):
+        policy, elicitations = self._context.policy, self.router.elicitations
+        if self.lists.withholds is not None and self.lists.withholds(tool):
             return True
-        if policy.settings.audit_all_calls or (
-            self.session_events.feedback_pending and not self.router.handshake.uses_initialize
-        ):
+        # in 2026-07-28 each result may ask for what is judged
+        needed = self.session_events.feedback_pending or (elicitations is not None and bool(elicitations.judged))
+        if policy.settings.audit_all_calls or (needed and not self.router.handshake.uses_initialize):
             return True
         return policy.hooks.concerns(tool)
+
+    def _concerns_method(self, method: str) -> bool:
+        """True if requests of this method, other than tool calls, are handled here."""
+        policy = self._context.policy
+        return policy.settings.audit_all_calls or policy.hooks.concerns_method(method)
 
     def _perform(self, action: AgentAction | ServerAction, line: bytes) -> None:  # noqa: C901  # one case for each
         match action:
@@ -230,22 +239,21 @@ class Proxy:
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered():
-                self.elicitation_hooks.perform(action, line)
+                self.server_requests.perform(action, line)
             case actions.ElicitationWithdrawn() | actions.ElicitationCompleted():
-                self.elicitation_hooks.perform(action, line)
+                self.server_requests.perform(action, line)
             case actions.ApprovalAnswered():
                 self.calls.approvals.resolve(action)
             case actions.HookToolCallAnswered():
                 self.hook_tool_calls.resolve(action)
             case actions.InitializeAnswered():
-                line = self._as_pinned(_INITIALIZE, line)
+                line = self.lists.as_pinned(INITIALIZE, line)
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
             case actions.Announced(method, cursor):
-                self.relay.to_agent(self._as_pinned(method, line, cursor))
+                self.relay.to_agent(self.lists.as_pinned(method, line, cursor))
             case actions.ToolsListed(tools, cursor):
-                line = self._as_pinned(_TOOLS_LIST, line, cursor)
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
-                edited = self._edit_tool_list(line, tools, server_name)
+                edited = self.lists.tools(line, tools, server_name, cursor)
                 self.relay.to_agent(edited)
                 self.on_tools_listed(edited, tools, server_name)
             case actions.NotificationHeld():
@@ -291,53 +299,9 @@ class Proxy:
         """Import what recognises tools while the server answers: at the first call it would take longer, or fail."""
         self.policy.hooks.prepare_names()
 
-    def _edit_tool_list(self, line: bytes, tools: Sequence[Tool], server_name: str) -> bytes:
-        hooks = self.policy.hooks
-        renamed = hooks.note_tools(tools, server_name)
-        self.router.judged_tools.forget(list(self.router.tools) if renamed else [tool.name for tool in tools])
-        if self.policy.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
-            line = feedback.without_output_schemas(line, self._concerns)
-        line = feedback.without_tools(line, hooks.hides) if hooks.has_rules else line
-        shown = self.router.shown
-        if shown is None:
-            return line
-        try:
-            return shown.edited_list(line, self.session_events.report_once)
-        except raw_json.AMBIGUOUS as problem:
-            return self._unreadable_list(line, problem)
-
-    def _as_pinned(self, method: bytes, line: bytes, cursor: bytes = b"") -> bytes:
-        """The response to a request of this method, without what is not as it is pinned."""
-        if self.guard is None:
-            return line
-        try:
-            return self.guard.edited(method, line, cursor)
-        except raw_json.AMBIGUOUS as problem:
-            return self._unreadable_list(line, problem)
-
-    def _unreadable_list(self, line: bytes, problem: ValueError) -> bytes:
-        self.report(f"what the server says of itself is withheld, because it cannot be read: {problem}")
-        return feedback.unreadable_list(response_edits.member_or_empty(line, "id") or b"null", str(problem))
-
-    def _guard_lists(self, settings: Settings) -> None:
-        """Show the agent what it may see of what the server has; what was withheld stays so until it is listed."""
-        shown, former = None, self.guard
-        if settings.shown_tools:
-            from ..protocol.shown_tools import ShownTools  # for configurations that have it only
-
-            shown = ShownTools(settings.shown_tools)
-        self.guard = None
-        if settings.lock is not None:
-            from .lock_guard import guard_of  # likewise
-
-            self.guard = guard_of(settings.lock, self._context, self.session_events, former)
-        self.calls.refuse = None if self.guard is None else self.guard.refuse
-        if shown or self.guard or former or self.router.shown:
-            self.router.show_tools(shown, None if self.guard is None else self.guard.why_withheld)
-
     def handle_server_exit(self, why: str) -> None:
         """End all calls, because the server no longer answers; `why` is a sentence without a full stop."""
-        self.elicitation_hooks.handle_server_exit()
+        self.server_requests.handle_server_exit()
         self.hook_tool_calls.handle_server_exit()
         self.calls.handle_server_exit(why)
         if self.answers_lost_requests:
@@ -357,4 +321,16 @@ class Proxy:
     @property
     def has_undecided(self) -> bool:
         """Some call, elicitation, or answer to one waits for hooks that decide whether it passes."""
-        return self.elicitation_hooks.has_undecided or self.calls.are_undecided
+        return self.server_requests.has_undecided or self.calls.are_undecided
+
+
+def _elicitations(hooks: Hooks, settings: Settings, former: Elicitations | None = None) -> Elicitations | None:
+    """The table of the server's requests that concern hooks, with those of the former policy; None: none do."""
+    groups = hooks.groups
+    judged = frozenset(name for name in METHODS.values() if settings.audit_all_calls or hooks.concerns_method(name))
+    if not (groups.observes_elicitations or judged):
+        return former
+    elicitations = former or Elicitations()
+    elicitations.observed, elicitations.answered = groups.observes_elicitations, groups.answers_elicitations
+    elicitations.judged = judged
+    return elicitations

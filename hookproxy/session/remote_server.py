@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..jsonrpc.known_secrets import NO_SECRETS, KnownSecrets, spellings
+from ..jsonrpc.known_secrets import NO_SECRETS, KnownSecrets
 from ..model.credentials import Credentials, NoCredentials
 from ..model.env_references import REFERENCE
 from ..model.errors import UserError
@@ -103,8 +103,7 @@ def with_values_redacted(settings: Settings, values: Iterable[str]) -> Settings:
     """The settings so that the audit never contains one of these values, even if the server sends it back."""
     secrets = list(values)
     secrets += [word for value in secrets for word in value.split()]  # of `Bearer TOKEN` also the token alone
-    patterns = {re.escape(text) for value in secrets for text in spellings(value)}
-    return replace(settings, audit_redact=(*settings.audit_redact, *sorted(patterns)))
+    return replace(settings, audit_secrets=(*settings.audit_secrets, *sorted(set(secrets))))
 
 
 def stored_credentials(

@@ -17,6 +17,8 @@ from ..transports.channel import EndSignal
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
+    from ..sandbox.table import Sandbox
+
 
 class ServerEnd(Protocol):
     """What `lifecycle` needs to know of the server, besides its channel."""
@@ -43,9 +45,22 @@ class ServerEnd(Protocol):
 class ServerProcess:
     """A server that we have started."""
 
-    def __init__(self, server: Server, *, leads_group: bool = False) -> None:
-        """`leads_group`: it leads a process group of its own, and signals are for all of it."""
+    def __init__(
+        self,
+        server: Server,
+        *,
+        leads_group: bool = False,
+        ended: Callable[[], str] = lambda: "",
+        watched: Sandbox | None = None,
+    ) -> None:
+        """`leads_group`: it leads a process group of its own, and signals are for all of it.
+
+        `ended` is called when it has ended, and may say why: a sentence without a full stop.
+        """
         self._pid = server.pid
+        self._ended = ended
+        self.watched = watched
+        """The sandbox whose limits only hold if somebody watches them."""
         self._leads_group = leads_group
         self._status: int | None = None
         """Its exit status, once it has been reaped: from then on, another process may have its number."""
@@ -80,6 +95,7 @@ class ServerProcess:
             if self._leads_group:  # before it is reaped: no other group can have its number yet
                 self.signal(signal.SIGKILL)
             self._status = process.reap(self._pid)
+            self._ended_because = self._ended() or self._ended_because
         return self._status
 
     def signal(self, number: int) -> None:

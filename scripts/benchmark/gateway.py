@@ -37,6 +37,9 @@ OURS, SUPERGATEWAY, NPM_PROXY, PYPI_PROXY, FASTMCP = (
     "fastmcp",
 )
 CONNECT, RUN = "connect", "run"
+SANDBOXED, BARE = "in a sandbox", "without"
+SERVER_STARTS = 30
+"""Of each kind, by turns: a start takes some milliseconds, of which one is noise."""
 SESSIONS = 2000
 START_SECONDS = 30
 """A bridge that does not listen by then takes no part; fastmcp needs 4."""
@@ -85,6 +88,10 @@ allow_http = true
 
 [servers.pipe]
 command = {command}
+
+[servers.bare]
+command = {command}
+sandbox = "off"
 
 [servers.shared]
 command = {command}
@@ -317,6 +324,30 @@ def over_the_socket(gateway: Gateway, server: list[str], folder: Path, placement
             into["start and end, ms"][name].append((time.perf_counter_ns() - begun) / 1e6)
 
 
+def server_starts(gateway: Gateway, into: Figures) -> None:
+    """How long a session takes to get its first response, with a server process of its own."""
+    for n in range(-1, SERVER_STARTS):
+        taken = {name: first_response(gateway, server) for name, server in ((SANDBOXED, "pipe"), (BARE, "bare"))}
+        if n >= 0:
+            for name, milliseconds in taken.items():
+                into["a session's start, ms"][name].append(milliseconds)
+            into["later than without, ms"][SANDBOXED].append(taken[SANDBOXED] - taken[BARE])
+
+
+def first_response(gateway: Gateway, server: str) -> float:
+    """Milliseconds from the connection to the response to initialize."""
+    begun = time.perf_counter_ns()
+    with socket.socket(socket.AF_UNIX) as connection, connection.makefile("rb") as lines:
+        connection.settimeout(START_SECONDS)
+        connection.connect(gateway.socket)
+        params = '{"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}'
+        message = f'{{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {params}}}'
+        connection.sendall(f"hookproxy 1\nserver {server}\n\n{message}\n".encode())
+        if not lines.readline().startswith(b"ok") or b"result" not in lines.readline():
+            raise Fault(f"{OURS}: the server {server} does not start")
+        return (time.perf_counter_ns() - begun) / 1e6
+
+
 def ratios(figures: Figures, over: dict[str, tuple[str, str, str, float, bool]]) -> list[list[str]]:
     """A row for each limit: the measured ratio of the medians, and whether it is kept."""
     rows = []
@@ -385,6 +416,7 @@ SOCKET_LIMITS = {"connect: p50 over run's": (P50, CONNECT, RUN, 1.15, False)}
 ABSOLUTE = {
     "start and end, ms": (CONNECT, 20.0),
     "memory, MB": (CONNECT, 10.0),
+    "later than without, ms": (SANDBOXED, 15.0),
     "memory with them, MB": (OURS, 120.0),
     "idle CPU, %": (OURS, 0.5),
 }
@@ -435,7 +467,8 @@ def measure_gateway(placement: Placement, folder: Path, markdown: bool) -> int:
         limits += ratios(piped, PIPE_LIMITS)
 
         over_the_socket(gateway, server, folder, placement, others)
-        parts.append(("over the Unix socket", [CONNECT, RUN, "bare Python"], others))
+        server_starts(gateway, others)
+        parts.append(("over the Unix socket", [CONNECT, RUN, "bare Python", SANDBOXED, BARE], others))
         limits += ratios(others, SOCKET_LIMITS) + absolute(others)
     crowd: Figures = defaultdict(lambda: defaultdict(list))
     with our_gateway(folder, placement, upstream, server) as gateway:

@@ -420,6 +420,7 @@ for _ in range(3):
 """All that it imports is there before it becomes another account, which may not read where we lie."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become others")
 def test_several_accounts_write_one_chained_file() -> None:
     folder = Path(tempfile.mkdtemp())  # the folder of a test is closed to others

@@ -350,6 +350,21 @@ def _typed(kind: object) -> str:
     return f"{encoded({'alg': 'ES256', 'kid': 'one', 'typ': kind})}.{payload}.{signature}"
 
 
+def test_whose_token_does_not_say_its_groups_is_denied_what_a_group_is_denied() -> None:
+    token = KEY.token(ISSUER, groups=None)
+    silent = check(token).principal
+    assert silent.may_be_among(["@interns"])
+    assert not silent.is_among(["@interns"])
+    assert not silent.may_be_among(["bob"])
+    without = check(token, settings=replace(SETTINGS, missing_groups="none")).principal
+    assert not without.may_be_among(["@interns"])
+    with pytest.raises(TokenRejected, match="it has no groups"):
+        check(token, settings=replace(SETTINGS, missing_groups="refuse"))
+    empty = KEY.token(ISSUER, groups=[])
+    for what in ("doubt", "refuse", "none"):
+        assert not check(empty, settings=replace(SETTINGS, missing_groups=what)).principal.in_doubt
+
+
 def test_the_configuration_names_the_claims_of_user_and_groups() -> None:
     settings = replace(SETTINGS, user_claim="preferred_username", groups_claim="roles")
     token = KEY.token(ISSUER, sub="f3", preferred_username="alice", roles="admin")

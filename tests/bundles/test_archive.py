@@ -111,6 +111,7 @@ def test_an_archive_that_is_not_plain_is_refused(data: bytes, why: str) -> None:
         archive.read(data)
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_unpacked() -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     zeros = packer.compress(bytes(64 * 1024 * 1024)) + packer.flush()

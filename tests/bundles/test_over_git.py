@@ -117,6 +117,7 @@ def test_a_tree_that_grows_without_end_is_not_listed(repository: Path, monkeypat
         fetched(repository, branch="bomb")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no limit of memory elsewhere")
 def test_an_object_that_unpacks_to_much_memory_is_refused(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_git, "_MEMORY_KIB", 64 * 1024)

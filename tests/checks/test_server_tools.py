@@ -48,6 +48,10 @@ SAME_PAGE: Final = (
     f"while {READ}; do n=$((n+1)); "
     """printf '{"id":%d,"result":{"tools":[],"nextCursor":"x"}}\\n' $((n+1)); done"""
 )
+NEW_PAGES: Final = (
+    f"while {READ}; do n=$((n+1)); "
+    """printf '{"id":%d,"result":{"tools":[],"nextCursor":"%d"}}\\n' $((n+1)) $n; done"""
+)
 
 
 async def listed(*script: str, seconds: float = LIMIT) -> ServerTools:
@@ -131,7 +135,8 @@ async def test_a_server_that_declares_no_tools_and_lists_none_has_none() -> None
             "the server answered tools/list with an error: broken \\x1b[31mxxx",
         ),
         ([BEGIN, READ, message(id=2, result={}), WAIT], "the server answered tools/list without a list of tools"),
-        ([BEGIN, SAME_PAGE], "the server lists its tools on more than 1000 pages"),
+        ([BEGIN, SAME_PAGE], "the server answers tools/list with the same page again and again"),
+        ([BEGIN, NEW_PAGES], "the server lists its tools on more than 1000 pages"),
     ],
 )  # fmt: skip
 async def test_a_server_that_does_not_list_its_tools_is_an_error(script: Sequence[str], message: str) -> None:

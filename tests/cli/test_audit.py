@@ -19,7 +19,7 @@ from hookproxy.audit.call_record import Record, Skipped
 from hookproxy.audit.log import Audit
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
 from hookproxy.model.settings import Results, Settings
-from tests.support import terminal
+from tests.support import preloaded_program, terminal
 
 pytestmark = pytest.mark.slow
 
@@ -34,14 +34,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*AUDIT, *arguments],
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-    )
+    return preloaded_program.run(["audit", *arguments], folder, environment(folder))
 
 
 def record(number: int, tool: str = "write", decision: str = "allow") -> Record:

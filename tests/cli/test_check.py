@@ -14,7 +14,7 @@ import pytest
 
 from hookproxy.cli.check import build_parser, main
 from hookproxy.model.errors import UserError
-from tests.support import terminal
+from tests.support import preloaded_program, terminal
 
 pytestmark = pytest.mark.slow
 
@@ -30,14 +30,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def check(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*CHECK, *arguments],
-        cwd=folder,
-        env=environment(**variables),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=30,
-    )
+    return preloaded_program.run(["check", *arguments], folder, environment(**variables))
 
 
 def on_a_terminal(folder: Path, columns: int, *arguments: str, **variables: str) -> str:

@@ -153,6 +153,7 @@ def test_when_the_gateway_ends_the_session_its_reason_is_shown(
     assert done.stderr.decode() == f"hookproxy: {shown}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -144,6 +144,7 @@ def test_paths_are_absolute_unless_the_file_is_to_be_committed(
     assert entry["bash"] == "hookproxy hook --for copilot --as claude --matcher Bash -- 'sh guard.sh'"
 
 
+@pytest.mark.slow
 def test_a_persons_own_file_is_written_into_the_home_folder_or_where_a_variable_says(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -158,6 +159,7 @@ def test_a_persons_own_file_is_written_into_the_home_folder_or_where_a_variable_
         main([".claude/settings.json", "--to", "docker-agent", "--user"])
 
 
+@pytest.mark.slow
 def test_a_file_that_it_wrote_is_replaced_and_one_that_somebody_changed_is_not(project: Path) -> None:
     words = [".claude/settings.json", "--to", "copilot", "--write"]
     written = project / ".github/hooks/hookproxy.json"

@@ -28,6 +28,7 @@ def hook(document: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, input=document, capture_output=True, timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("document", "words", "why"),
     [
@@ -104,6 +105,7 @@ def test_options_after_the_last_hook_are_an_error() -> None:
     assert ended.stderr.startswith(b"error: --if is after the last hook\nhint: the options of a hook are before")
 
 
+@pytest.mark.slow
 def test_a_failure_refuses_the_call_for_the_hook_that_says_so_alone() -> None:
     for first, second in (("--fail-closed", ""), ("", "--fail-closed")):
         words = [

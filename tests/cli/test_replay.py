@@ -15,6 +15,7 @@ import pytest
 
 from hookproxy.cli.replay import build_parser, main
 from hookproxy.model.errors import UserError
+from tests.support import preloaded_program
 from tests.support.hook_files import DENIALS, HOOK_FILES, config, hooks_file
 
 pytestmark = pytest.mark.slow
@@ -39,6 +40,8 @@ def ran(
     folder: Path, *arguments: str, given: str = "", preexec: Callable[[], None] | None = None
 ) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("CLAUDE")}
+    if preexec is None:
+        return preloaded_program.run(arguments, folder, env, document=given)
     return subprocess.run(
         [*HOOKPROXY, *arguments],
         cwd=folder,

@@ -28,6 +28,7 @@ def test_it_prints_the_schema_of_a_gateway_or_its_path(capsys: pytest.CaptureFix
     assert capsys.readouterr() == (f"{GATEWAY_SCHEMA}\n", "")
 
 
+@pytest.mark.slow
 def test_the_example_of_a_gateway_is_valid_and_a_misspelled_key_is_not() -> None:
     text = (CONFIGS[0].parents[2] / "deploy" / "example" / "gateway.toml").read_text("utf-8")
     assert errors(text, GATEWAY_SCHEMA) == []

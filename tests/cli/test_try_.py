@@ -21,7 +21,7 @@ from hookproxy.model.settings import Settings
 from hookproxy.trial.observe import Observation, ObservedRun
 from hookproxy.trial.report import TrialReport
 from hookproxy.trial.run import TrialCall, TrialResult
-from tests.support import terminal
+from tests.support import preloaded_program, terminal
 from tests.support.hook_files import COMMENTS, DENIALS, HOOK_FILES, config, hooks_file
 from tests.support.proxy_rig import group, hook
 
@@ -33,16 +33,7 @@ RESULT: Final = '{"content": [{"type": "text", "text": "done"}]}'
 
 def attempt(folder: Path, *arguments: str, given: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     known = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "COLUMNS"))}
-    return subprocess.run(
-        [*TRY, *arguments],
-        cwd=folder,
-        env=known | variables,
-        input=given,
-        capture_output=True,
-        encoding="utf-8",
-        errors="surrogateescape",
-        timeout=30,
-    )
+    return preloaded_program.run(["try", *arguments], folder, known | variables, document=given)
 
 
 def document(folder: Path, *arguments: str, status: int = 0) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 from hookproxy.cli.wrap import build_parser, main
 from hookproxy.model.errors import UserError
-from tests.support import terminal
+from tests.support import preloaded_program, terminal
 
 pytestmark = pytest.mark.slow
 
@@ -37,14 +37,7 @@ ERRORS: Final = [
 
 
 def run(folder: Path, verb: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [HOOKPROXY, verb, *arguments],
-        cwd=folder,
-        env=os.environ | variables,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-    )
+    return preloaded_program.run([verb, *arguments], folder, os.environ | variables)
 
 
 def configuration(*names: str, **more: object) -> str:

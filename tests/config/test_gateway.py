@@ -582,23 +582,41 @@ def test_what_is_shared_only_in_part_is_reported(folder: Path, text: str, said: 
         ("read", "run", "the folder of the gateway's sockets"),
         ("write", "run/more", "the folder of the gateway's sockets"),
         ("read", "keys", "the key that signs the gateway's audit"),
-        ("write", "hooks", "a file with rules or hooks"),
-        ("write", "hooks/team.json", "a file with rules or hooks"),
+        ("write", "hooks", "a file with rules, hooks or certificates"),
+        ("write", "hooks/team.json", "a file with rules, hooks or certificates"),
+        ("write", "authorities", "contains a file with rules, hooks or certificates"),
+        ("write", "authorities/idp.pem", "is a file with rules, hooks or certificates"),
+        ("write", "authorities/url.pem", "is a file with rules, hooks or certificates"),
+        ("write", "authorities/tls.pem", "is a file with rules, hooks or certificates"),
+        ("read", "audit.jsonl.1", "belongs to the gateway's audit"),
+        ("read", "audit.jsonl.checkpoints", "belongs to the gateway's audit"),
+        ("write", "audit.jsonl.12", "belongs to the gateway's audit"),
+        ("read", "keys/audit-sign.key.old", "belongs to the key that signs the gateway's audit"),
     ],
 )
 def test_no_sandbox_shows_what_is_the_gateways(folder: Path, key: str, entry: str, what: str) -> None:
-    for name in ("admin", "run", "keys", "hooks"):
+    for name in ("admin", "run", "keys", "hooks", "authorities"):
         (folder / name).mkdir()
     make_audit_keys(folder / "keys")
     (folder / "hooks" / "team.json").write_text('{"hooks": {}}')
     text = f"""
 [gateway]
 admin_socket = "{folder}/admin/admin.sock"
+public_url = "https://mcp.example.com"
+[gateway.oidc]
+issuer = "https://idp.example.com"
+ca = "authorities/idp.pem"
+[gateway.tls]
+certificate = "authorities/tls.pem"
+key = "tls.key"
 [audit]
 file = "audit.jsonl"
 sign_key = "keys/audit-sign.key"
 [[use]]
 file = "hooks/team.json"
+[servers.far]
+url = "https://far.example.com/mcp"
+ca = "authorities/url.pem"
 [servers.git]
 command = ["mcp-server-git"]
 sandbox = {{ {key} = ["{entry}"] }}
@@ -617,6 +635,20 @@ command = ["mcp-server-git"]
 sandbox = {{ {key} = ["run/mcp-admin.sock"] }}
 """
     assert "is the administration socket" in refusal(folder, text)
+
+
+@pytest.mark.parametrize("entry", ["sockets/mcp.sock", "sockets", "sockets/mcp-admin.sock"])
+def test_no_sandbox_shows_the_sockets_of_systemd_wherever_they_are(folder: Path, entry: str) -> None:
+    (folder / "sockets").mkdir()
+    table = f'[servers.git]\ncommand = ["mcp-server-git"]\nsandbox = {{ write = ["{entry}"] }}\n'
+    (folder / "gateway.toml").write_text(table)
+    load_gateway("gateway.toml", {}, str(folder))
+    with pytest.raises(ConfigError, match="socket"):
+        load_gateway("gateway.toml", {}, str(folder), sockets=[f"{folder}/sockets/mcp.sock"])
+    (folder / "gateway.toml").write_text('[servers.git]\ncommand = ["mcp-server-git"]\n')
+    config = load_gateway("gateway.toml", {}, str(folder), sockets=[f"{folder}/sockets/mcp.sock"])
+    around = config.servers["git"].surroundings
+    assert {f"{folder}/sockets/mcp.sock", f"{folder}/sockets/mcp-admin.sock"} <= set(around.protected)
 
 
 def test_a_sandbox_may_read_files_with_rules(folder: Path) -> None:

@@ -98,6 +98,7 @@ def test_markup_is_taken_as_it_is_and_text_is_not() -> None:
     assert made("fact", "Name", "<i>") == "<dt>Name</dt><dd>&lt;i&gt;</dd>"
 
 
+@pytest.mark.slow
 def test_a_block_has_the_whole_text_however_long_it_is() -> None:
     value = "".join(f"{number}<" for number in range(300_000))
     begun = monotonic()

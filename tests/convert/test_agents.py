@@ -213,6 +213,7 @@ async def test_a_command_runs_once_for_a_call(dialect: str, document: dict[str, 
     assert (runs.read_text() if runs.exists() else "") == "\n" * has_event
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dialect", "matcher", "name", "seen"),
     [

@@ -43,7 +43,7 @@ def entries_of(side: AgentSide) -> st.SearchStrategy[list[WrittenEntry]]:
 
 
 @pytest.mark.parametrize("name", [name for name in names() if not DIALECTS[name].executables])
-@examples(30)
+@examples(10)
 @given(data=st.data())
 def test_written_entries_are_read_back_as_the_same_hooks(name: str, data: st.DataObject) -> None:
     side, dialect = agent_side(name), DIALECTS[name]

@@ -78,13 +78,14 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def home(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home folder with a fresh environment `venv`, in which the wheel is installed without extras."""
     folder = tmp_path_factory.mktemp("home")
-    run(sys.executable, "-m", "venv", folder / "venv", home=folder)
+    run(sys.executable, "-m", "venv", "--without-pip", folder / "venv", home=folder)
     install(folder, next(dist.glob("*.whl")))
     return folder
 
 
 def install(home: Path, what: str | Path) -> None:
-    ended = run(home / "venv/bin/python", "-m", "pip", "install", "--quiet", what, home=home)
+    pip = (sys.executable, "-m", "pip", "--python", home / "venv/bin/python")
+    ended = run(*pip, "install", "--quiet", "--no-compile", what, home=home)  # what is used is compiled then
     assert ended.returncode == 0, ended.stderr
 
 

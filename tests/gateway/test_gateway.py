@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import cast
 
+import anyio
 import pytest
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
-from hookproxy.config.gateway import load_gateway
+from hookproxy.config.gateway import GatewayConfig, load_gateway
 from hookproxy.gateway.gateway import Gateway, NotAdmitted
 from hookproxy.gateway.log import GatewayLog
+from hookproxy.gateway.serve import _reload
 from hookproxy.gateway.servers import Servers
+from hookproxy.gateway.service_manager import ServiceManager
+from hookproxy.gateway.unix_connections import Reloaded
 from hookproxy.model.errors import UserError
 from hookproxy.model.principal import Principal
 from hookproxy.model.settings import Limit, Per
@@ -192,3 +197,30 @@ def test_while_no_signed_policy_is_in_force_nobody_opens_a_session(gateway: Gate
         refused = refusal(gateway, user, server)
         assert refused.message == "nothing may pass: no policy was fetched yet"
         assert refused.reason is HTTPStatus.SERVICE_UNAVAILABLE
+
+
+@pytest.mark.anyio
+async def test_a_reload_that_fails_after_the_file_was_read_ends_no_gateway_and_says_what_holds(tmp_path: Path) -> None:
+    gateway, reports = gateway_of(tmp_path, CONFIG), list[str]()
+    before = gateway.config.version
+    changed = gateway_of(tmp_path, CONFIG.replace("max_sessions = 3", "max_sessions = 4")).config
+
+    def fail() -> None:
+        raise RuntimeError("a defect")
+
+    async def reloaded(load: Callable[[str], GatewayConfig]) -> Reloaded:
+        return await _reload(gateway, load, reports.append, ServiceManager("", reports.append), None)
+
+    gateway.on_policy_change = fail
+    failed = await reloaded(lambda _candidate: changed)
+    assert not failed.done
+    assert f"policy {changed.version[:12]} is in force, but not all of it" in failed.says[0]
+    assert "a defect" in failed.says[0]
+    unread = await reloaded(lambda _candidate: cast("GatewayConfig", None))
+    assert f"the policy stays {changed.version[:12]}" in unread.says[0]
+    gateway.on_policy_change = lambda: None
+    async with anyio.create_task_group() as tasks:
+        gateway.servers._tasks = tasks
+        assert (await reloaded(lambda _candidate: changed)).done
+    assert before != gateway.config.version
+    assert gateway.metrics.reloads == {"error": 2, "ok": 1}

@@ -11,6 +11,7 @@ from hookproxy.model.principal import Principal
 from hookproxy.policy.bounds import Bound
 from hookproxy.processes.process import Server
 from hookproxy.processes.process_tree import Started, Tree
+from hookproxy.sandbox.table import PROCESSES_AROUND, Sandbox
 from hookproxy.session.server_end import ServerProcess
 
 pytestmark = pytest.mark.anyio
@@ -30,6 +31,7 @@ class Machine:
         self.capacity = Capacity(bounds, self.memory.expected)
         self.resident: dict[int, float] = {}
         self.proportional: dict[int, float] = {}
+        self.threads: dict[int, int] = {}
         self.killed: list[int] = []
         self.now = 1000.0
         self.processes: dict[int, ServerProcess] = {}
@@ -39,8 +41,16 @@ class Machine:
         monkeypatch.setattr(server_memory, "monotonic", lambda: self.now)
         monkeypatch.setattr(ServerProcess, "signal", lambda _self, _number: None)
 
-    def start(self, number: int, principal: Principal | None, name: str = "s", size: float = 0) -> None:
-        self.processes[number] = process = ServerProcess(Server(number, -1, -1), leads_group=True)
+    def start(
+        self,
+        number: int,
+        principal: Principal | None,
+        name: str = "s",
+        size: float = 0,
+        watched: Sandbox | None = None,
+    ) -> None:
+        process = ServerProcess(Server(number, -1, -1), leads_group=True, watched=watched)
+        self.processes[number] = process
         self.memory.add(process, name, principal)
         self.resident[number] = size
 
@@ -52,7 +62,7 @@ class Machine:
         return self.killed
 
     def _find_trees(self, known: dict[int, Started]) -> dict[int, Tree]:
-        return {pid: Tree({pid: 1}, int(self.resident[pid] * MB)) for pid in known}
+        return {pid: Tree({pid: 1}, int(self.resident[pid] * MB), self.threads.get(pid, 1)) for pid in known}
 
     def _proportional_size(self, tree: Tree) -> int:
         [pid] = tree.processes
@@ -79,6 +89,27 @@ async def test_the_server_that_has_grown_most_ends_and_not_the_largest_one(monke
     assert machine.processes[2].how_it_ended(-9).startswith("The gateway has ended the MCP server: 111 MiB of memory")
     assert machine.processes[1].how_it_ended(0) == "The MCP server has ended (exited with status 0)"
     assert machine.memory.ended == {"s": 1}
+
+
+async def test_a_server_without_a_cgroup_is_held_to_its_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, EACH)
+    sandbox = Sandbox(memory=50 * MB, processes=10)
+    for number in (1, 2, 3):
+        machine.start(number, ALICE, size=1, watched=sandbox)
+    machine.start(4, BOB, size=90)  # its cgroup holds it
+    machine.threads = {1: 10 + PROCESSES_AROUND, 4: 1000}
+    assert await machine.measure() == []
+    machine.threads[1] += 1
+    assert await machine.measure() == [1]
+    machine.threads.clear()
+    machine.resident |= {2: 60, 3: 60}
+    machine.proportional |= {2: 40, 3: 51}
+    assert await machine.measure() == [3]
+    assert [report.partition("ended: ")[2] for report in machine.reports] == [
+        "it has 15 processes and threads, and may have 10 (sandbox.processes)",
+        "it uses 51 MiB of memory, and may use 50 MiB (sandbox.memory)",
+    ]
+    assert machine.processes[3].how_it_ended(-9).endswith("may use 50 MiB (sandbox.memory)")
 
 
 async def test_as_many_end_as_must(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,14 @@ import os
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.hooks.explain import ANY_OTHER, Answer, Explanation, explain, hooks_of_call
 from hookproxy.model.hooks import Event, Session, Tool
 from hookproxy.model.settings import Limit, OnAsk, Per, Settings
 from hookproxy.trial.run import TrialCall, TrialRunner, plan
+from tests.support.examples import examples
 from tests.support.proxy_rig import DIRECT_LOOP, group, hook
 
 pytestmark = pytest.mark.anyio
@@ -61,7 +62,7 @@ _POLICIES: Final = st.builds(
 _DECISIONS: Final = {"deny": Answer.DENY, "asked": Answer.ASK, "allow": Answer.ALLOW}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(policy=_POLICIES, tool=st.sampled_from(TOOLS), arguments=st.sampled_from(ARGUMENTS))
 async def test_what_is_said_of_all_calls_is_what_becomes_of_each(policy: Settings, tool: str, arguments: bytes) -> None:
     explanation = explained(tool, policy)

@@ -79,10 +79,23 @@ def test_hooks_do_not_get_text_that_is_not_json(raw: bytes) -> None:
 @pytest.mark.parametrize("one", [b"[%b]", b'{"a":%b}'], ids=["arrays", "objects"])
 def test_nesting_of_any_depth_is_read_or_refused_but_never_a_crash(read: Callable[[bytes], bytes], one: bytes) -> None:
     opening, closing = one.split(b"%b")
-    for depth in (1, 10, 100, *range(200, 1100), 100_000):
+
+    def is_read(depth: int) -> bool:
         raw = opening * depth + b"1" + closing * depth
         with contextlib.suppress(Unreadable):
             assert read(raw) == raw
+            return True
+        return False
+
+    assert is_read(1)
+    assert is_read(100)
+    assert not is_read(100_000)
+    coarse = range(200, 1101, step := 30)
+    results = [is_read(depth) for depth in coarse]
+    assert results == sorted(results, reverse=True)
+    limit = coarse[results.index(False)] if False in results else coarse[-1]
+    # Each depth near it.
+    assert [is_read(depth) for depth in range(limit - 2 * step, limit + step)].count(True) >= step
 
 
 def test_arguments_at_our_own_limit_of_nesting_are_read_or_refused_but_never_a_crash() -> None:

@@ -13,14 +13,29 @@ from hookproxy.lock import lock_file
 from hookproxy.lock.compare import Names, Pinned, compare
 from hookproxy.lock.description import Description, Entry, Identity, Kind, entry
 
-TEXTS: Final = st.text(max_size=20)
+TOOLS: Final[list[dict[str, object]]] = [
+    {
+        "name": name,
+        "title": "Mail é 日本",
+        "description": 'Sends "it".\n\tTwice: \\o/ \x7f\u2028',
+        "inputSchema": {
+            "type": "object",
+            "properties": {"to": {"type": "string", "enum": ["a", "b"]}, "n": {"minimum": -0.5, "maximum": 2**70}},
+            "required": ["to"],
+            "additionalProperties": False,
+            "$defs": {"x": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/y"}]}, "y": {}},
+        },
+        "annotations": {"readOnlyHint": True, "title": "<b>"},
+        "_meta": {"ui": {"resourceUri": "ui://x"}, "openai/outputTemplate": [1, 1.5, 1e300, None]},
+    }
+    for name in ("send", "Send", "delete", "日本", "")
+]
+
+TEXTS: Final = st.text(max_size=10)
 VALUES: Final = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
-    max_leaves=12,
-)
-TOOLS: Final = st.dictionaries(
-    TEXTS, st.fixed_dictionaries({"description": TEXTS, "inputSchema": VALUES, "_meta": VALUES}), min_size=1, max_size=5
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
+    max_leaves=4,
 )
 
 
@@ -36,8 +51,7 @@ def shuffled(value: object, order: random.Random) -> object:
 def spelled(value: object, order: random.Random) -> bytes:
     """One of the spellings of a value."""
     blanks = order.choice((None, 1, "\t"))
-    text = json.dumps(shuffled(value, order), indent=blanks, ensure_ascii=order.random() < 0.5)
-    return text.encode("utf-8")
+    return json.dumps(shuffled(value, order), indent=blanks, ensure_ascii=order.random() < 0.5).encode()
 
 
 def described(tools: list[dict[str, object]]) -> Description:
@@ -46,29 +60,42 @@ def described(tools: list[dict[str, object]]) -> Description:
 
 
 @settings(max_examples=100, deadline=None)
-@given(TOOLS, st.randoms(use_true_random=False))
-def test_a_shuffled_server_has_not_changed(named: dict[str, dict[str, object]], order: random.Random) -> None:
-    tools: list[dict[str, object]] = [{"name": name, **tool} for name, tool in named.items()]
-    pinned = Pinned(described(tools))
-    order.shuffle(tools)
-    names = Names()
-    while tools:
-        page, tools = tools[: (size := order.randint(1, 3))], tools[size:]
-        compared = pinned.compare_page(Kind.TOOL, [spelled(tool, order) for tool in page], names)
-        assert [one.changes for one in compared] == [()] * len(page)
+@given(st.integers())
+def test_a_shuffled_server_has_not_changed(seed: int) -> None:
+    order = random.Random(seed)
+    pinned = Pinned(described(TOOLS))
+    for _ in range(2):  # the second time, it remembers spellings
+        tools = list(TOOLS)
+        order.shuffle(tools)
+        names = Names()
+        while tools:
+            page, tools = tools[: (size := order.randint(1, 3))], tools[size:]
+            compared = pinned.compare_page(Kind.TOOL, [spelled(tool, order) for tool in page], names)
+            assert [one.changes for one in compared] == [()] * len(page)
 
 
-@settings(max_examples=100, deadline=None)
-@given(TOOLS)
-def test_what_is_written_is_read_back_as_the_same(named: dict[str, dict[str, object]]) -> None:
-    before = described([{"name": name, **tool} for name, tool in named.items()])
+@settings(max_examples=30, deadline=None)
+@given(VALUES, TEXTS, VALUES)
+def test_what_is_written_is_read_back_as_the_same(value: object, name: str, other: object) -> None:
+    before = described([{"name": name, "inputSchema": value, "_meta": other}])
     text = lock_file.text_of({"s": before})
     again = lock_file.parse(text.encode())
     assert compare(before, again["s"]) == ()
     assert lock_file.text_of(again) == text
     assert all(line.isprintable() for line in text.splitlines())
+    raw = json.dumps({"_meta": other, "name": name, "inputSchema": [value]}).encode()
+    assert Pinned(before).compare_entry(Kind.TOOL, raw, Names()).changes
 
 
-def test_entry_is_read_by_its_members() -> None:
+def test_a_template_is_known_by_its_uris() -> None:
     read = entry(Kind.TEMPLATE, b'{"uriTemplate": "file:///{path}", "name": "files"}')
     assert read == Entry(Kind.TEMPLATE, "file:///{path}", b'{"name":"files","uriTemplate":"file:///{path}"}')
+
+
+def test_the_trace_of_a_request_is_not_pinned() -> None:
+    one, other = (
+        entry(Kind.TOOL, json.dumps({"name": "x", "_meta": {"traceparent": trace, "k": 1}}).encode())
+        for trace in ("00-a", "00-b")
+    )
+    assert one == other
+    assert b"traceparent" not in one.text

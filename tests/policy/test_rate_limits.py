@@ -136,6 +136,7 @@ def test_windows_of_limits_that_are_configured_no_more_do_not_fill_memory() -> N
     assert len(windows) < 2500
 
 
+@pytest.mark.slow
 def test_a_window_is_kept_while_a_run_uses_it_or_a_call_counts() -> None:
     clock = Clock()
     windows = SharedWindows(clock)

@@ -138,6 +138,7 @@ def test_names_that_are_free_or_listed_themselves_pass_within_an_argument() -> N
         check({"o": {"Command": {"a": []}}}, listed_as(broken))
 
 
+@pytest.mark.slow
 def test_a_schema_that_would_take_long_to_compare_is_refused() -> None:
     many: dict[str, Any] = {"properties": {"x": {"properties": {}}}}
     many["anyOf"] = [{"additionalProperties": {"$ref": "#"}, "items": {"$ref": "#"}} for _ in range(2000)]

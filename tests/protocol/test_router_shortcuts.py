@@ -318,7 +318,7 @@ def test_why_a_batch_of_the_server_is_dropped() -> None:
     log = line(method="notifications/message", params={"level": "info", "data": "x"})
     assert dropping(router, batch(log)) == "a batch with a notification that may be about a judged call"
     assert dropping(router, batch(pong(7))) == (
-        "a batch with the response to a judged call, or an elicitation that hooks judge"
+        "a batch with the response to a judged call, or a request that hooks judge"
     )
     assert dropping(router, batch(pong(55))) == "a batch with a response to no request in flight"
     assert router.from_server(batch(pong(8))) is PASS
@@ -450,7 +450,7 @@ def test_what_an_agent_says_of_its_roots_goes_nowhere() -> None:
     router = with_roots(opened())
     changed = line(method="notifications/roots/list_changed")
     assert router.from_agent(changed) == Dropped(
-        "the agent's notification about its roots: the gateway says what they are"
+        "the agent's notification about its roots: the configuration says what they are"
     )
     assert refusal(router, batch(changed)) == (
         "A message in a batch may be about roots: send it as a separate message."
@@ -525,7 +525,7 @@ def test_an_uncertain_response_in_a_batch_is_dropped_while_a_response_is_withhel
     router.from_agent(line(id=8, method="ping"))
     uncertain = b'{"jsonrpc":"2.0","id":8,"result":{},"ID":7}'
     assert dropping(router, batch(uncertain)) == (
-        "a batch with the response to a judged call, or an elicitation that hooks judge"
+        "a batch with the response to a judged call, or a request that hooks judge"
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from hookproxy.jsonrpc import raw_json
 from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 from hookproxy.protocol import calls
 from tests.random.documents import envelopes
 from tests.support.call_spellings import calls_seen
+from tests.support.examples import examples
 
 CALL_MEMBERS: Final = (
     '"jsonrpc":"2.0"',
@@ -33,7 +34,7 @@ CALL_MEMBERS: Final = (
 )
 
 
-@settings(max_examples=500)
+@examples(150)
 @given(envelopes(CALL_MEMBERS))
 def test_a_call_that_any_reader_recognises_is_a_call_or_unreadable(line: bytes) -> None:
     if not calls_seen(line):

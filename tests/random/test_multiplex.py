@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from typing import Any, Final
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -20,6 +20,7 @@ from hookproxy.protocol.multiplex import SERVER, Multiplexer, Send
 from hookproxy.protocol.shared_client_side import Shared
 from hookproxy.protocol.shared_messages import lone_version
 from tests.support import readers
+from tests.support.examples import examples
 
 IDS: Final = st.sampled_from(["1", '"1"', "1.0", "2", "3", '"a"', '"\\u0061b"', "12345678901234567890"])
 TOKENS: Final = st.sampled_from(["", "1", '"1"', "2", '"token"'])
@@ -357,7 +358,7 @@ class Sharing(RuleBasedStateMachine):
 
 
 TestSharing = Sharing.TestCase
-TestSharing.settings = settings(max_examples=300, stateful_step_count=40)
+TestSharing.settings = examples(100, steps=40)
 
 
 # --- calls that stand alone: the fast path leaves the same as the usual way ---
@@ -487,7 +488,7 @@ def numbers_given(mux: Multiplexer) -> tuple[int, int]:
 
 
 TestCallsAlone = CallsAlone.TestCase
-TestCallsAlone.settings = settings(max_examples=200, stateful_step_count=25)
+TestCallsAlone.settings = examples(70, steps=25)
 
 
 # --- a client that writes what some reader could take for another's ---
@@ -558,7 +559,7 @@ def names_seen(data: bytes) -> list[tuple[str, str]]:
     return found
 
 
-@settings(max_examples=600)
+@examples(200)
 @given(line=hostile_lines())
 def test_no_reader_finds_the_name_of_what_is_another_clients_in_what_the_server_gets(line: bytes) -> None:
     mux = Multiplexer(True, lambda _sentence: None)

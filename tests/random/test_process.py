@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.random.documents import documents, objects
 from tests.support.call_spellings import CARRIERS, SPELLINGS, Spelling, calls_seen
+from tests.support.examples import examples
 
 PATIENCE: Final = 30.0  # seconds: other tests run beside these
 INITIALIZE: Final = b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"capabilities":{}}}\n'
@@ -202,7 +203,7 @@ JUNK: Final = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
+@examples(20)
 @given(st.lists(st.one_of(messages(), documents().map(lambda one: one.replace(b"\n", b" ")), JUNK), max_size=6), CUTS)
 def test_without_hooks_the_server_gets_the_agents_bytes(bare: Running, generated: list[bytes], cuts: list[int]) -> None:
     last = bare.barrier()
@@ -210,7 +211,7 @@ def test_without_hooks_the_server_gets_the_agents_bytes(bare: Running, generated
     assert bare.to_server.through(cut(stream, cuts), last) == stream
 
 
-@settings(max_examples=60)
+@examples(20)
 @given(st.lists(messages(), max_size=6), CUTS)
 def test_without_hooks_the_agent_gets_the_servers_bytes(bare: Running, generated: list[bytes], cuts: list[int]) -> None:
     last = bare.barrier()
@@ -218,7 +219,7 @@ def test_without_hooks_the_agent_gets_the_servers_bytes(bare: Running, generated
     assert bare.to_agent.through(cut(stream, cuts), last) == stream
 
 
-@settings(max_examples=60)
+@examples(20)
 @given(st.lists(messages(), max_size=6), CUTS, st.booleans())
 def test_with_hooks_for_other_tools_bytes_are_the_same_in_both_directions(
     elsewhere: Running, generated: list[bytes], cuts: list[int], from_agent: bool
@@ -283,7 +284,7 @@ def calls(draw: st.DrawFn) -> tuple[str, bytes, bytes, bytes]:
     return tool, head, arguments, tail
 
 
-@settings(max_examples=40)
+@examples(15)
 @given(st.lists(calls(), min_size=1, max_size=4), st.lists(messages(), max_size=3), CUTS)
 def test_a_rewritten_call_differs_only_in_its_arguments_and_everything_else_keeps_its_order(
     hooked: Running, generated: list[tuple[str, bytes, bytes, bytes]], others: list[bytes], cuts: list[int]
@@ -308,7 +309,7 @@ def test_a_rewritten_call_differs_only_in_its_arguments_and_everything_else_keep
     assert [line for line in got if line in plain] == plain
 
 
-@settings(max_examples=40)
+@examples(15)
 @given(st.lists(objects(), min_size=1, max_size=3), st.lists(messages(), max_size=3), CUTS)
 def test_a_response_with_feedback_differs_by_one_insertion_and_everything_else_keeps_its_order(
     hooked: Running, extras: list[bytes], others: list[bytes], cuts: list[int]
@@ -331,7 +332,7 @@ def test_a_response_with_feedback_differs_by_one_insertion_and_everything_else_k
     assert [line for line in got if line in plain] == plain
 
 
-@settings(max_examples=60)
+@examples(20)
 @given(st.lists(st.sampled_from(SPELLINGS + CARRIERS), min_size=1, max_size=3), CUTS)
 def test_no_spelling_of_a_denied_call_passes_in_any_pieces(
     hooked: Running, generated: list[Spelling], cuts: list[int]

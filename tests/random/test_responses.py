@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from hookproxy.protocol import responses
 from tests.random.documents import Pairs, envelopes, members_of, read
+from tests.support.examples import examples
 
 MEMBERS: Final = (
     '"jsonrpc":"2.0"',
@@ -33,7 +34,7 @@ MEMBERS: Final = (
 )
 
 
-@settings(max_examples=500)
+@examples(150)
 @given(envelopes(MEMBERS))
 def test_a_response_that_is_read_has_no_duplicate_keys_and_one_meaning(line: bytes) -> None:
     found = responses.read(line, closely=True)  # what it is given is JSON
@@ -65,7 +66,7 @@ def test_a_response_that_is_read_has_no_duplicate_keys_and_one_meaning(line: byt
         assert read(bytes(response.error)) == dict(members_of(line))["error"]
 
 
-@settings(max_examples=500)
+@examples(150)
 @given(envelopes(MEMBERS))
 def test_both_readings_agree_on_the_id_of_a_response(line: bytes) -> None:
     closely, briefly = responses.read(line, closely=True), responses.read(line, closely=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
@@ -23,6 +22,7 @@ from hookproxy.protocol.actions import (
 )
 from hookproxy.protocol.calls import Call, Phase
 from hookproxy.protocol.router import Router
+from tests.support.examples import examples
 
 IDS: Final = ("1", '"1"', '"a"', '"\\u0061"')
 METHODS: Final = ("ping", "initialize", "tools/list", "resources/read", "subscriptions/listen")
@@ -256,4 +256,4 @@ class Schedule(RuleBasedStateMachine):
 
 
 TestSchedule = Schedule.TestCase
-TestSchedule.settings = settings(max_examples=200, stateful_step_count=30)
+TestSchedule.settings = examples(70, steps=30)

@@ -14,11 +14,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import anyio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
+from tests.support.examples import examples
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig, stub, stub_group
 
 Json = dict[str, Any]
@@ -164,7 +165,7 @@ def hooks(path: Path) -> Group:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(schedule=steps)
 def test_each_task_is_judged_once_and_each_task_request_answered_once(schedule: list[tuple[str, str, int]]) -> None:
     with TemporaryDirectory() as folder:

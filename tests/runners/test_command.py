@@ -254,7 +254,10 @@ async def test_a_timeout_may_be_shorter_than_most_hooks_take() -> None:
     assert 2 <= result.ms < 1000
 
 
-async def test_a_hook_that_ignores_term_is_killed_after_the_grace_period(fifo: Fifo) -> None:
+async def test_a_hook_that_ignores_term_is_killed_after_the_grace_period(
+    fifo: Fifo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "GRACE", 0.3)
     hook = f"exec 3>{fifo.path}; trap '' TERM; while :; do sleep 0.05; done"
     result = await run(spec(hook, timeout=0.1))
     assert result.ended is Ended.TIMED_OUT
@@ -276,7 +279,10 @@ async def test_a_child_of_the_group_that_closed_its_outputs_is_killed_all_the_sa
     assert await fifo.read() == b""
 
 
-async def test_a_child_that_left_the_group_delays_a_timeout_no_longer_than_the_grace_period(fifo: Fifo) -> None:
+async def test_a_child_that_left_the_group_delays_a_timeout_no_longer_than_the_grace_period(
+    fifo: Fifo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "GRACE", 0.3)
     hook = f"setsid sh -c 'echo $$ >{fifo.path}; exec sleep 1000' & sleep 1000"
     result = await run(spec(hook, timeout=0.3))
     assert result.ended is Ended.TIMED_OUT

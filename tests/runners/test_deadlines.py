@@ -25,7 +25,8 @@ from hookproxy.transports.event_loop import new_loop
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
-TIMEOUT = 0.8  # seconds that a hook has, on a busy machine too; the stall is longer
+TIMEOUT = 0.4  # seconds that a hook has, and in which a stall begins on a busy machine too; the stall is longer
+RESPONSE = 0.8  # seconds for what a server must have done by the end of the stall
 
 
 @pytest.fixture(params=[{}, {"loop_factory": new_loop}], ids=["any loop", "our loop"])
@@ -33,18 +34,18 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object
     return "asyncio", request.param
 
 
-def stall(until: Callable[[], object]) -> None:
-    """Keep the event loop busy within one callback until this has happened and all deadlines are over."""
+def stall(until: Callable[[], object], seconds: float = TIMEOUT) -> None:
+    """Keep the event loop in one callback until this has happened and all deadlines are over."""
     reading, writing = os.pipe()
     watch = get_watch(asyncio.get_running_loop())
-    end = time.monotonic() + TIMEOUT
+    end = time.monotonic() + seconds
 
     def busy() -> None:
         watch.close_fd(reading)
         os.close(writing)
         until()
-        while time.monotonic() <= end:
-            pass
+        while (rest := end - time.monotonic()) >= 0:
+            time.sleep(rest)
 
     watch.add_fd(reading, busy)
     os.write(writing, b"x")
@@ -138,7 +139,7 @@ async def test_an_http_response_counts_although_the_loop_was_stalled() -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        hook = spec(type="http", url=f"http://127.0.0.1:{server.server_port}/")
+        hook = replace(spec(type="http", url=f"http://127.0.0.1:{server.server_port}/"), timeout=RESPONSE)
         runner = http_runner.open_runner([hook], lambda _spec, _text: None)
         results: list[HookResult] = []
 
@@ -149,7 +150,7 @@ async def test_an_http_response_counts_although_the_loop_was_stalled() -> None:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(keep)
                 await anyio.lowlevel.checkpoint()
-                stall(lambda: None)
+                stall(lambda: None, RESPONSE)
             await runner.aclose()
         server.shutdown()
         thread.join()
@@ -157,7 +158,7 @@ async def test_an_http_response_counts_although_the_loop_was_stalled() -> None:
 
 
 async def test_a_connection_made_during_a_stall_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_runner, "_LONGEST_CONNECT", TIMEOUT)
+    monkeypatch.setattr(http_runner, "_LONGEST_CONNECT", RESPONSE)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -172,7 +173,7 @@ async def test_a_connection_made_during_a_stall_counts(monkeypatch: pytest.Monke
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(keep)
                 await anyio.lowlevel.checkpoint()
-                stall(lambda: None)
+                stall(lambda: None, RESPONSE)
             await runner.aclose()
         server.shutdown()
         thread.join()

@@ -8,7 +8,6 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -22,23 +21,12 @@ from hookproxy.runners.python import Threads, TooManyStuck
 from hookproxy.runners.runner import StatefulRunner
 from hookproxy.transports.event_loop import new_loop
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forgets_hooks")]
 
 
 @pytest.fixture(params=[{}, {"loop_factory": new_loop}], ids=["any loop", "our loop"])
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
     return "asyncio", request.param
-
-
-@pytest.fixture(autouse=True)
-def modules() -> Iterator[None]:
-    """What is imported here is forgotten again."""
-    path, names = list(sys.path), set(sys.modules)
-    yield
-    sys.path[:] = path
-    for name in set(sys.modules) - names:
-        if name.startswith("guard"):
-            del sys.modules[name]
 
 
 def spec(folder: Path, call: str = "guard:check", timeout: float = 10) -> HookSpec:

@@ -23,6 +23,7 @@ print(*sorted(name for name in sys.modules if name.startswith("hookproxy.runners
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("types", "there"),
     [
@@ -45,6 +46,7 @@ async def test_a_command_needs_no_stateful_runner() -> None:
         assert runners.by_type == RUNNERS == {"command": command.run_command}
 
 
+@pytest.mark.usefixtures("forgets_hooks")
 def test_a_hook_that_cannot_run_is_a_configuration_error() -> None:
     spec = HookSpec("hookproxy", "f: k", Event.PRE_TOOL_USE, "x", type="python", call="no_such_module_here:f", cwd="/")
     with pytest.raises(ConfigError, match="no_such_module_here"):

@@ -276,7 +276,7 @@ async def test_hooks_run_twice_on_an_elicitation_sent_twice_and_once_under_one_i
         gate.open()
         assert {(await one.server.message())["id"], (await one.server.message())["id"]} == {5, 6}
         await until(one, lambda: not one.proxy.has_undecided)
-    assert "dropped an elicitation with the id of one that is still pending" in one.reports
+    assert "dropped a request with the id of one that is still pending" in one.reports
 
 
 async def test_elicitations_beyond_a_limit_are_refused_and_each_refusal_is_in_the_audit(
@@ -287,9 +287,9 @@ async def test_elicitations_beyond_a_limit_are_refused_and_each_refusal_is_in_th
         await one.server.send(b"".join(ASK.replace(b"5.0", b"%d" % number) for number in range(300)))
         refused = [await one.server.message() for _ in range(44)]
         assert [message["id"] for message in refused] == list(range(256, 300))
-        assert all("refused this elicitation" in message["error"]["message"] for message in refused)
+        assert all("refused this request" in message["error"]["message"] for message in refused)
     assert len(one.reports) == 1
-    assert sum("refused this elicitation" in line for line in audit.read_text().splitlines()) == 44
+    assert sum("refused this request" in line for line in audit.read_text().splitlines()) == 44
 
 
 async def test_elicitations_with_too_many_bytes_are_refused(gate: Gate) -> None:
@@ -361,7 +361,7 @@ async def test_hooks_answer_all_elicitations_of_a_result_or_none() -> None:
 
     script = """if grep -q 'who'; then echo '{"action": "accept"}'; else echo '{}'; fi"""
     async with rig(stub_group(stub(ASKED, script))) as one:
-        answering = one.proxy.elicitation_hooks
+        answering = one.proxy.calls
         answers = await answering.answer_elicitations(raw_json.fields(result("who", "whose")))
         by = "stub (stub.json: Elicitation)"
         assert answers == {name: ElicitationResponse("accept", b"{}", by) for name in ("who", "whose")}

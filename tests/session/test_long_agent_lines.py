@@ -8,13 +8,14 @@ from typing import Final
 import anyio
 import anyio.abc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.protocol.actions import AgentAction, Refused, ServerAction
 from hookproxy.protocol.router import Router
 from hookproxy.session.relay import Relay
 from hookproxy.transports.lines import LONG_BYTES
+from tests.support.examples import examples
 from tests.support.recording_channel import RecordingChannel
 
 pytestmark = pytest.mark.anyio
@@ -112,7 +113,7 @@ async def test_a_line_over_the_limit_is_dropped_with_the_name_of_the_limit() -> 
     assert not scene.looked_at
 
 
-@settings(max_examples=40)
+@examples(12)
 @given(
     st.lists(st.sampled_from([10, 10, LONG_BYTES, 2 * LONG_BYTES]), min_size=1, max_size=6),
     st.lists(st.integers(1, 65_536), max_size=8),

@@ -49,6 +49,7 @@ def refusals(recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for one in recorded if one.get("result") == "refused" and one.get("decision") == "deny"]
 
 
+@pytest.mark.slow
 async def test_every_spelling_of_a_denied_call_has_as_many_audit_lines_as_refusals() -> None:
     wrong = []
     for spelling in SPELLINGS:
@@ -144,7 +145,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.slow
-@examples(150)
+@examples(50)
 @given(st.lists(mutated(), min_size=1, max_size=8))
 def test_among_many_hostile_lines_as_many_are_recorded_as_are_refused(lines: list[bytes]) -> None:
     async def check() -> None:
@@ -164,6 +165,7 @@ WRITES_REFUSALS: Final = {
 """The functions that write the refusal of a message. Each of them notes it as well."""
 
 
+@pytest.mark.slow
 def test_the_refusal_of_a_message_is_written_only_where_it_is_recorded() -> None:
     folder = Path(hookproxy.__file__).parent
     found: dict[str, str] = {}

@@ -17,6 +17,7 @@ PASSES: Final = Runs(False, "")
 RM: Final = command_matcher("rm *")
 
 
+@pytest.mark.slow
 def test_no_spelling_passes() -> None:
     assert len(SPELLINGS) > 3000
     assert [line for line in SPELLINGS if RM(line, WorkBudget()) == PASSES] == []

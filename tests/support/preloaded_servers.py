@@ -1,5 +1,7 @@
 """Servers of the `mcp` package that start at once: a process that has imported the package already forks each of them.
 
+`preloaded_program` has hookproxy itself forked in the same way.
+
 To import it takes a second of processor time, and many tests start such a server several times. What a test starts is
 this file, with the server's own arguments behind it. It hands its standard input, output and error to a process that is
 forked, and ends as the server ends; if it is ended, the server is killed. Where nothing forks, it becomes the server.
@@ -72,15 +74,30 @@ def _have_server(address: str, argv: list[str]) -> None:
     os._exit(status)
 
 
-def _fork_servers(address: str) -> None:
+def _import(package: str) -> None:
+    """Import what the programs to be forked need: servers of `mcp`, or hookproxy with all its modules."""
+    import importlib
+    import pkgutil
+
+    if package == "mcp":
+        import uvicorn  # noqa: F401
+
+        return
+    found = importlib.import_module(package)
+    for module in pkgutil.walk_packages(found.__path__, f"{package}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
+def _fork_servers(address: str, package: str = "mcp") -> None:
     """Fork a process for each connection, until standard input ends."""
+    import gc
     import select
     import signal
     import socket
 
-    import mcp.server.mcpserver  # noqa: F401
-    import uvicorn  # noqa: F401
-
+    _import(package)
+    gc.freeze()  # a fork that collects would copy all pages
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"\0{address}")
@@ -156,6 +173,6 @@ def _be_server(head: bytes) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--fork":
-        _fork_servers(sys.argv[2])
+        _fork_servers(*sys.argv[2:])
     else:
         _have_server(sys.argv[1], sys.argv[2:])

@@ -65,6 +65,7 @@ async def test_a_worker_run_is_recorded_and_a_message_about_it_is_a_remark() -> 
     assert observed.observation.remarks == ["guard: was started again"]
 
 
+@pytest.mark.usefixtures("forgets_hooks")
 async def test_a_hook_that_is_not_a_process_gets_no_variables() -> None:
     spec = replace(hook(""), shell="", type="python", call="json:loads", cwd="/")
     observed = ObservedHooks((group(spec),), Settings(), "files", os.environ)

@@ -113,6 +113,7 @@ def test_what_is_nested_too_deep_is_refused(brackets: str) -> None:
     read("x.json", fits)
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_fast() -> None:
     read("x.json", '{"a": [' + '"x", ' * 200_000 + "1]}" + "// x\n" * 100_000 + "/*" + "*" * 1_000_000 + "*/")
     with pytest.raises(ConfigError, match="is not closed"):

@@ -80,7 +80,7 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KE
 
 
 @pytest.mark.slow
-@examples(300)
+@examples(90)
 @given(event=st.sampled_from(EVENTS), output=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
 def test_json_of_any_shape_gives_a_verdict(event: Event, output: dict[str, Any], code: int) -> None:
     verdict = verdict_on(output, event, code)

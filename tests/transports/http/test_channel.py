@@ -1082,6 +1082,7 @@ async def test_a_server_that_does_not_read_pauses_the_agent() -> None:
         await agent.until(lambda: agent.full == [True])
 
 
+@pytest.mark.slow
 async def test_an_agent_that_does_not_read_pauses_the_server() -> None:
     sent = 0
 

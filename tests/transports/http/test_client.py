@@ -270,7 +270,7 @@ class Schedule:
                 world.fire()
 
 
-@examples(400)
+@examples(120)
 @given(st.lists(STEPS, max_size=40), st.sampled_from(["json", "lost", "404", "401", "500", "half a stream"]))
 def test_whatever_happens_each_request_gets_one_response_and_no_post_is_repeated_that_may_have_had_an_effect(
     steps: list[tuple[str, Any]], end: str

@@ -609,6 +609,7 @@ def test_no_request_is_read_as_another_one_by_another_reader(
     assert ours[: len(theirs)] == theirs
 
 
+@pytest.mark.slow
 async def test_nothing_of_a_response_is_left_when_it_has_ended() -> None:
     ends: list[weakref.ref[object]] = []
     calls: list[object] = []

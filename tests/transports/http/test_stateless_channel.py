@@ -166,6 +166,7 @@ async def test_an_agent_that_does_not_read_holds_up_no_other_and_is_disconnected
         assert (await post.head()).status == 200
 
 
+@pytest.mark.slow
 async def test_many_agents_that_do_not_read_pause_the_server_until_they_are_gone() -> None:
     async with requests_of_one_user() as (channel, server, agent):
         posts = [await agent.post(request(1)) for _ in range(5)]

@@ -1,0 +1,284 @@
+"""`hookproxy lock`: pins what servers say of themselves in a file, and compares it with what they say now.
+
+The diff is written to standard output, all other messages to standard error. Exit status: 0 done; 1 `--check` found a
+difference; 2 it failed: of a server that did not answer, the old entry is kept, and those of the others are written.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import ndiff
+from typing import Final
+
+import anyio
+from msgspec import Struct
+
+from ..checks.server_description import DESCRIBE_SECONDS, Described
+from ..lock import hidden_text, lock_file
+from ..lock.changes import Change, shortened
+from ..lock.compare import IDENTITY, Pinned, accept
+from ..lock.description import Description, Identity, Kind
+from ..model.counts import counted
+from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, printable
+from . import lock_targets
+from .common import show, split_command, tell, working_directory
+from .hook_runtime import run_until_done
+from .layout import new_page
+from .lock_targets import Target, Targets
+from .options import Parser, add_remote_options
+
+_LONGEST_SECONDS: Final = 3600.0  # more is a mistake: nobody waits for it
+_AT_ONCE: Final = 4  # servers that run at the same time: each may be a whole Node.js
+_MOST_LINES: Final = 60  # of one text in the diff: more is read in the file
+_MOST_COLUMNS: Final = 2000  # of one line of it
+_MOST_SHOWN: Final = 200  # changes of one server
+_STYLES: Final = {"+": "green", "-": "red", "?": "dim"}
+_NEW: Final = Description(Identity(), {})
+
+
+class _Answers(Struct, frozen=True):
+    """What the servers said, and the errors of those that did not."""
+
+    described: Mapping[str, Described]
+    errors: Mapping[str, UserError]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Ask the servers, show what has changed, and write the file. Returns the exit status."""
+    words, command = split_command(arguments)
+    options = build_parser().parse_args(words)
+    cwd = working_directory()
+    _check(options, command)
+    path = _path(options)
+    before = _read(path, required=options.check or options.diff or bool(options.accept))
+    targets = _targets(options, command, cwd)
+    tell(*targets.notes)
+    answers = run_until_done(lambda: _ask_all(targets.targets, options.timeout))
+    return _Outcome(options, path, before, targets.targets, answers).carry_out()
+
+
+def _check(options: Namespace, command: Sequence[str]) -> None:
+    """Raise UserError for options that exclude each other."""
+    by_line = [name for name, given in (("-- COMMAND", command), ("--url", options.url)) if given]
+    sources = [name for name in ("--agent", "--config") if getattr(options, name[2:]) is not None] + by_line
+    if len(sources) > 1:
+        raise UserError(f"{sources[0]} and {sources[1]} exclude each other", "servers come from one of them")
+    if options.name and not by_line:
+        raise UserError("--name has no server to name", "write -- COMMAND [ARG...] after it, or --url URL")
+    if options.server and by_line:
+        raise UserError(f"--server is not for {by_line[0]}", "leave it out: there is one server")
+    for name in ("header", "ca", "cert", "key", "allow_http"):
+        if getattr(options, name) and options.url is None:
+            raise UserError(f"--{name.replace('_', '-')} is for --url", "name the server's address: --url URL")
+
+
+def _targets(options: Namespace, command: Sequence[str], cwd: str) -> Targets:
+    if command or options.url is not None:
+        return lock_targets.of_line(options, command, cwd)
+    if options.config is None:
+        return lock_targets.of_agents(options.agent, options.server, cwd)
+    from ..config.gateway import load_gateway
+
+    return lock_targets.of_gateway(load_gateway(options.config, os.environ, cwd), options.server)
+
+
+def _path(options: Namespace) -> str:
+    """The file: the named one, else that beside the gateway's file, or in the working directory."""
+    return options.file or os.path.join(os.path.dirname(options.config or ""), lock_file.NAME)
+
+
+def _read(path: str, required: bool) -> lock_file.Lock:
+    if not os.path.lexists(path):
+        if required:
+            raise UserError(f"there is no {printable(path)}", "hookproxy lock makes it; --file names another one")
+        return {}
+    return lock_file.read(path)
+
+
+async def _ask_all(targets: Sequence[Target], seconds: float) -> _Answers:
+    described: dict[str, Described] = {}
+    errors: dict[str, UserError] = {}
+    limit = anyio.CapacityLimiter(_AT_ONCE)
+
+    async def ask(target: Target) -> None:
+        async with limit:
+            tell(f"{target.name}: asking {shortened(target.what)}")
+            try:
+                described[target.name] = await target.ask(seconds)
+            except UserError as error:
+                errors[target.name] = error
+
+    async with anyio.create_task_group() as tasks:
+        for target in targets:
+            tasks.start_soon(ask, target)
+    return _Answers(described, errors)
+
+
+class _Outcome:
+    """What is done with what the servers said."""
+
+    def __init__(
+        self,
+        options: Namespace,
+        path: str,
+        before: lock_file.Lock,
+        targets: Sequence[Target],
+        answers: _Answers,
+    ) -> None:
+        self._options = options
+        self._path = path
+        self._before = before
+        self._targets = targets
+        self._answers = answers
+        self._by_line = all(target.place == lock_targets.LINE for target in targets)
+        self._page = new_page()
+
+    def carry_out(self) -> int:
+        """Show what has changed, and write it unless it is only to be shown. Returns the exit status."""
+        new = self._new()
+        changed = [name for name, description in new.items() if self._show_changes(name, description)]
+        show(self._page.text)
+        self._tell_hidden(new)
+        for name, described in self._answers.described.items():
+            tell(*(f"{name}: {note}" for note in described.notes))
+        if self._options.check or self._options.diff:
+            self._tell_absent()
+            tell(self._summary(changed))
+        else:
+            self._write(new, changed)
+        for name, error in self._answers.errors.items():
+            kept = "its old entry is kept" if name in self._before else "it is not in the lock"
+            tell(f"error: {name}: {error.message} ({kept})", f"hint: {error.hint}", prefix="")
+        if self._answers.errors:
+            return EXIT_USER_ERROR
+        return EXIT_FINDINGS if self._options.check and changed else 0
+
+    def _new(self) -> dict[str, Description]:
+        """What is to be pinned of the servers that answered. Raises UserError for a name that none of them has."""
+        new = {name: described.description for name, described in sorted(self._answers.described.items())}
+        names = self._options.accept
+        if not names:
+            return new
+        known = {key[1] for lock in (new, self._before) for description in lock.values() for key in description.entries}
+        for name in names:
+            if name not in known and name not in IDENTITY:
+                from ..dialects.shared.hook_file import suggestion
+
+                hint = suggestion(name, known) or f"or {', '.join(IDENTITY)} of a server; --diff shows what has changed"
+                raise UserError(f"--accept: no server has {name!r}", hint)
+        return {name: accept(self._before.get(name, _NEW), came, names) for name, came in new.items()}
+
+    def _write(self, new: Mapping[str, Description], changed: Sequence[str]) -> None:
+        if not changed:
+            tell(f"{self._path}: nothing has changed" if self._answers.described else "nothing was written")
+            return
+        lock_file.update(self._path, lambda before: {**before, **{name: new[name] for name in changed}})
+        what = ", ".join(f"{name} ({_counts(new[name])})" for name in changed)
+        tell(f"{self._path}: written: {what}")
+
+    def _summary(self, changed: Sequence[str]) -> str:
+        if changed:
+            return f"{self._path}: {', '.join(changed)} changed; hookproxy lock --accept TOOL accepts what is in order"
+        return f"{self._path}: nothing has changed" if self._answers.described else ""
+
+    def _tell_absent(self) -> None:
+        """Warn of servers in the lock that are not there, if all were asked."""
+        if not self._options.server and not self._by_line:
+            asked = {target.name for target in self._targets}
+            for name in self._before:
+                if name not in asked:
+                    tell(f"warning: {self._path} pins {name}, and there is no such server")
+
+    def _tell_hidden(self, new: Mapping[str, Description]) -> None:
+        lock = {**self._before, **new}
+        for name, described in self._answers.described.items():
+            others = {other: description for other, description in lock.items() if other != name}
+            for hidden in hidden_text.in_server(described.description, others):
+                tell(f"warning: {name}: {hidden.line()}")
+
+    def _show_changes(self, name: str, new: Description) -> bool:
+        """Show what differs from the lock; False: nothing."""
+        pinned = self._before.get(name)
+        changes = Pinned(_NEW if pinned is None else pinned).compare(new)
+        if pinned is None:
+            self._page.line((f"+ {name}: {_counts(new)}", "green"))
+            if not self._options.check and not self._options.diff:
+                return True
+        for change in changes[:_MOST_SHOWN]:
+            self._page.line((f"{name}: {change.line()}", "bold"))
+            for line in _text_lines(change):
+                self._page.line((f"    {line}", _STYLES.get(line[:1], "")))
+        if len(changes) > _MOST_SHOWN:
+            self._page.line(f"{name}: and {len(changes) - _MOST_SHOWN} more changes")
+        return bool(changes) or pinned is None
+
+
+def _counts(description: Description) -> str:
+    counts = [(kind, sum(key[0] is kind for key in description.entries)) for kind in Kind]
+    return ", ".join(counted(count, kind.value) for kind, count in counts if count) or "neither tools nor prompts"
+
+
+def _text_lines(change: Change) -> Iterator[str]:
+    """The two texts of a change as lines of a diff, with an escape for each character that is not seen."""
+    before, after = _lines(change.before), _lines(change.after)
+    if not before or not after:
+        yield from (f"- {line}" for line in before)
+        yield from (f"+ {line}" for line in after)
+        return
+    yield from (line.rstrip("\n") for line in ndiff(before, after) if not line.startswith("  "))
+
+
+def _lines(text: str) -> list[str]:
+    lines = [lock_file.seen(line[:_MOST_COLUMNS]) for line in text.split("\n", _MOST_LINES)] if text else []
+    return lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"]
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= _LONGEST_SECONDS:
+        raise ArgumentTypeError(f"{text} is not a number of seconds up to {_LONGEST_SECONDS:g}")
+    return seconds
+
+
+def build_parser() -> Parser:
+    """The parser of this verb's command line."""
+    parser = Parser(
+        "lock",
+        "Ask servers what they say of themselves (tools, prompts, resource templates, instructions), and pin it in a "
+        "file that is made to be committed. Without --agent, --config and a server: the servers in the agents' files "
+        "of this project. The servers are started, as their agents would start them. Exit status: 0 done, 1 --check "
+        "found a difference, 2 a server did not answer: its old entry is kept.",
+        rest="[-- COMMAND [ARG...]]",
+    )
+    parser.add_argument("--agent", metavar="NAME", help="the servers of this agent, the user's and the project's")
+    parser.add_argument("--config", metavar="FILE", help="the servers of this gateway.toml")
+    parser.add_argument(
+        "--server", metavar="NAME", action="append", default=[], help="only this server; may be given several times"
+    )
+    parser.add_argument("--name", help="the server's name in the lock (default: derived from COMMAND or URL)")
+    parser.add_argument("--file", metavar="FILE", help=f"the file (default: {lock_file.NAME}, beside FILE of --config)")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=DESCRIBE_SECONDS,
+        help=f"how long each server may take to say everything (default: {DESCRIBE_SECONDS:g})",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--check", action="store_true", help="write nothing; status 1 and a diff if anything has changed")
+    how.add_argument("--diff", action="store_true", help="write nothing, and show what has changed")
+    how.add_argument(
+        "--accept",
+        metavar="TOOL",
+        nargs="+",
+        default=[],
+        help="write only what has changed of these tools, prompts and templates, or instructions, version, name, "
+        "title, capabilities of the server",
+    )
+    add_remote_options(parser)
+    return parser

@@ -1,0 +1,117 @@
+"""One request of the server that rules, limits or hooks of calls are about: it is judged as a tool call is.
+
+PreToolUse hooks and rules see its params, PostToolUse hooks the agent's answer, which is its result. The method stands
+in the place of the tool's name. Whoever handles the request sends what follows from it.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from msgspec.structs import replace
+
+from ..audit.call_record import Record
+from ..hooks.session_events import SessionEvents
+from ..model.call_end import CallEnd, Refused, Responded
+from ..model.decision import Comments, Decision, Proceed, RefusalCause, Refuse
+from ..model.hooks import Event, Outcome
+from ..protocol import feedback
+from ..protocol.calls import Call, id_key
+from .call import request_approval
+from .call_context import CallContext, CallServices, event_context_of
+from .post_hooks import run_post_hooks
+
+
+class JudgesRequests:
+    """Makes a judged request of each request of the server."""
+
+    def __init__(self, services: CallServices, session_events: SessionEvents) -> None:
+        self._services = services
+        self._session_events = session_events
+
+    def request(self, method: str, raw_id: bytes, arguments: bytes, line: bytes) -> JudgedRequest:
+        """A request with these params; `line` has it as the server has spelled it."""
+        return JudgedRequest(self._services, self._session_events, method, raw_id, arguments, line)
+
+
+class JudgedRequest:
+    """The decision about one request, the judgement of its answer, and the record of both."""
+
+    def __init__(  # the request, and what judging needs
+        self,
+        services: CallServices,
+        session_events: SessionEvents,
+        method: str,
+        raw_id: bytes,
+        arguments: bytes,
+        line: bytes,
+    ) -> None:
+        self._services = services
+        self._session_events = session_events
+        self._started = perf_counter()
+        self.policy = policy = services.policy
+        call = Call(id_key(raw_id), raw_id, line, method, arguments, {}, stateless=False, task=False)
+        session = services.session
+        self.record = Record(session.id, session.server, method, raw_id, arguments, services.agent())
+        self.record.protocol, self.record.method = services.protocol_version(), method
+        call.trace = policy.audit.begin(self.record, call)
+        self._context = CallContext(call, policy, services, self.record, event_context_of(call, policy, services))
+
+    async def decide(self) -> Decision:
+        """Whether the agent may see the request, and with which params. On cancel, its hooks are ended."""
+        context, policy = self._context, self.policy
+        if policy.audit.required and (problem := policy.audit.failure()):
+            return _refuse_without_audit(problem)
+        evaluation = await policy.hooks.run_pre_hooks(context.event_context, None, self.record.hook_runs)
+        decision = evaluation.decision
+        context.event_context = evaluation.context_after(context.event_context)
+        if isinstance(decision, Proceed) and decision.approval_request:
+            approved = await request_approval(context, decision)
+            assert not isinstance(approved, Responded), "only a call of 2026-07-28 asks by its response"
+            decision = approved
+        if isinstance(decision, Proceed) and policy.hooks.has_limits:
+            decision = await policy.hooks.apply_limits(decision, context.event_context)
+        if isinstance(decision, Proceed):
+            self.record.note_allowed(decision)
+            if problem := policy.audit.write_begun(self.record):
+                decision = _refuse_without_audit(problem)
+        if isinstance(decision, Refuse):
+            denied = replace(context.event_context, event=Event.PERMISSION_DENIED, message=decision.reason)
+            self._services.start_hooks(denied)
+            if decision.stop:
+                self._services.refuse_other_calls(context.call, decision)
+        return decision
+
+    def refused(self, decision: Refuse, line: bytes) -> Refused:
+        """How the request ends that is refused by `line`."""
+        why = feedback.refusal_sentence(decision).partition(" The tool was not run.")[0]
+        self._services.report(f"refused a {self._context.call.tool} of the server: {why}")
+        reason = self.record.reason or decision.reason
+        return Refused(line, reason, decision.cause.value, decision.by, decision.place, asked=decision.asked)
+
+    @property
+    def judges_answer(self) -> bool:
+        """Hooks may change the answer."""
+        return self.policy.hooks.has_post_hooks_for(self._context.call.tool)
+
+    async def judge_answer(self, outcome: Outcome) -> Comments:
+        """What post hooks do to the answer. Their feedback goes to the agent's model with its next result."""
+        runs_before = len(self.record.hook_runs)
+        context = self._context
+        comments = await run_post_hooks(
+            context.call, self.policy, self._services, context.event_context, outcome, self.record.hook_runs
+        )
+        self._session_events.keep_feedback(self.record.hook_runs[runs_before:])
+        return comments
+
+    def close(self, end: CallEnd) -> bool:
+        """Write the record. False: it cannot be written although it is required, so nothing may pass."""
+        record, audit = self.record, self.policy.audit
+        record.note_end(end)
+        record.ms = (perf_counter() - self._started) * 1000
+        self._services.report_unwritten(problem := audit.write(record))
+        return not (problem and audit.required)
+
+
+def _refuse_without_audit(problem: str) -> Refuse:
+    return Refuse("the audit", problem, cause=RefusalCause.FAILURE)

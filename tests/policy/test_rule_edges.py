@@ -1,0 +1,155 @@
+"""Edges of rules that other tests pass by: each was found by a change of the code that no test noticed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hookproxy.model.hooks import Permission
+from hookproxy.model.principal import Principal
+from hookproxy.model.settings import AgentRule, Settings
+from hookproxy.policy import matchers
+from hookproxy.policy.bounds import Bound
+from hookproxy.policy.globs import BudgetExceeded, WorkBudget
+from hookproxy.policy.path_rules import PathPattern
+from hookproxy.policy.rules import Rules
+from hookproxy.policy.shell_commands import Runs, command_matcher
+
+DOES, DOES_NOT = (True, ""), (False, "")
+
+
+def runs(rule: str, line: str) -> Runs:
+    return command_matcher(rule)(line, WorkBudget())
+
+
+def is_unreadable(found: Runs) -> bool:
+    return not found.certain and bool(found.unreadable)
+
+
+# --- command lines ---
+
+
+@pytest.mark.parametrize("line", ["=rm x", "rm.exe x", "/usr/bin/rm.exe x"])
+def test_a_program_is_known_with_what_shells_and_systems_put_around_its_name(line: str) -> None:
+    assert runs("rm *", line) == DOES
+
+
+@pytest.mark.parametrize("line", ["rmx y", "=rmx y", "rm.exec y"])
+def test_another_name_is_another_program(line: str) -> None:
+    assert runs("rm *", line) == DOES_NOT
+
+
+def test_a_rule_with_separators_needs_all_its_commands_in_any_order() -> None:
+    assert runs("curl * | wget *", "wget y; curl x") == DOES
+    assert runs("curl * | wget *", "curl x; ls y") == DOES_NOT
+    assert runs("curl * | wget *", "ls; wget y") == DOES_NOT
+    assert runs("a && b && c", "c; b; a") == DOES
+    assert runs("a && b && c", "c; b") == DOES_NOT
+
+
+def test_a_rule_with_separators_is_unreadable_where_one_of_its_commands_is() -> None:
+    assert is_unreadable(runs("curl * | wget *", 'curl x; $X "y"'))
+    assert is_unreadable(runs("curl * | wget *", '$X "y"; wget x'))
+    assert not is_unreadable(runs("curl * | wget *", "curl x; ls"))
+
+
+def test_a_line_that_would_take_too_long_is_unreadable_and_not_certain() -> None:
+    exhausted = WorkBudget()
+    with pytest.raises(BudgetExceeded):
+        exhausted.spend(10**9)
+    found = command_matcher("rm *")("ls", exhausted)
+    assert found == (False, "it would take too long to read")
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("git push -f *", "some-program 'git push --mirror'"),
+        ("git-* *", "some-program 'git-push x'"),
+        ("rm *", "some-program --exec='rm x'"),
+        ("rm *", "some-program " + " ".join(f"rm{n}" for n in range(17))),
+    ],
+)
+def test_what_a_program_may_start_is_suspected(rule: str, line: str) -> None:
+    assert is_unreadable(runs(rule, line)), line
+
+
+def test_a_few_words_that_begin_with_its_name_are_no_suspicion() -> None:
+    assert runs("rm *", "some-program " + " ".join(f"rm{n}" for n in range(16))) == DOES_NOT
+
+
+@pytest.mark.parametrize("line", ["rm *", "rm *.txt", "rm $X", "rm ${X} y"])
+def test_a_pattern_of_files_and_a_variable_of_somebody_else_are_operands_and_no_options(line: str) -> None:
+    assert runs("rm -rf *", line) == DOES_NOT
+
+
+@pytest.mark.parametrize("line", ["X='-rf y'; rm $X", "rm $(cat x)", "rm `cat x`", "rm {-r,-f} $Y"])
+def test_what_the_line_itself_makes_may_be_an_option(line: str) -> None:
+    assert runs("rm -rf *", line) != DOES_NOT, line
+
+
+# --- rules ---
+
+
+def test_a_deny_rule_that_may_apply_is_not_replaced_by_an_ask_rule_that_does() -> None:
+    settings = Settings(deny=("Bash(rm *)",), ask=("Bash(git *)",), unreadable="deny")
+    decision = Rules.of(settings).judge(("Bash",), b'{"command":"git x; $X y"}')
+    assert decision is not None
+    assert (decision.permission, decision.rule) == (Permission.DENY, "Bash(rm *)")
+
+
+def test_an_ask_rule_that_applies_stands_beside_a_deny_rule_that_may_only_ask() -> None:
+    settings = Settings(deny=("Bash(rm *)",), ask=("Bash(git *)",), unreadable="ask")
+    decision = Rules.of(settings).judge(("Bash",), b'{"command":"git x; $X y"}')
+    assert decision is not None
+    assert (decision.permission, decision.rule) == (Permission.ASK, "Bash(git *)")
+
+
+@pytest.mark.parametrize("text", ["a b", " a b ", "a \t b", "a\n\nb"])
+def test_blanks_between_the_words_of_an_argument_do_not_matter(text: str) -> None:
+    decision = Rules.of(Settings(deny=("say(a b)",))).judge(("say",), json.dumps({"text": text}).encode())
+    assert decision is not None
+
+
+def test_a_search_without_a_path_is_one_in_the_folder() -> None:
+    rule = AgentRule("deny", "Grep(**)", "s:1", ("Grep",), "**", ("/project",), ("/project",), "/home/kim")
+    assert Rules.of(Settings(agent_rules=(rule,))).judge(("Grep",), b'{"pattern":"x"}') is not None
+
+
+# --- matchers, paths, bounds ---
+
+
+def test_a_permission_rule_is_told_from_a_matcher_that_happens_to_look_like_one() -> None:
+    assert matchers.is_rule("Bash(git push:*)")
+    assert matchers.is_rule("Bash(git push)")
+    assert not matchers.is_rule("Bash")
+    assert not matchers.is_rule("mcp__files__(read|write)")
+
+
+def test_a_server_is_one_word_behind_mcp() -> None:
+    assert matchers.is_server("mcp__files")
+    assert not matchers.is_server("mcp____files")
+    assert not matchers.is_server("mcp__files__read")
+
+
+def test_a_domain_is_found_on_any_line_and_with_several_stars() -> None:
+    assert matchers.value_pattern("domain:example.com").fullmatch("a\nhttps://example.com\nb")
+    assert matchers.has_domain("*.example.*", "https://a.example.org/")
+    assert not matchers.has_domain("*.example.*", "https://a.other.org/")
+
+
+@pytest.mark.parametrize("path", ["a\\b", "a%2fb", "a\0b", " a", "a ", "../x", "c:x", "x" * 5000])
+def test_no_allow_rule_covers_a_path_that_servers_may_read_in_another_way(path: str) -> None:
+    one = PathPattern.of(("/repo",), "**", ("/repo",), "/home/u", fold=False)
+    assert one.must_match("a/b")
+    assert not one.must_match(path)
+
+
+def test_a_bound_is_about_its_users_and_without_any_about_everybody() -> None:
+    alice, bob = Principal("token:alice", "alice"), Principal("token:bob", "bob")
+    assert [Bound("b", users=("alice",)).is_about(who, "s") for who in (alice, bob)] == [True, False]
+    assert [Bound("b").is_about(who, "s") for who in (alice, bob)] == [True, True]
+    assert [Bound("b", together=together).is_about(None, "s") for together in (True, False)] == [True, False]
+    assert not Bound("b", users=("alice",), together=True).is_about(None, "s")
+    assert not Bound("b", servers=frozenset({"other"})).is_about(alice, "s")
