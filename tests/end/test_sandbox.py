@@ -266,6 +266,25 @@ def test_run_offers_the_same_sandbox(kind: str, tmp_path: Path) -> None:
     assert (folder / "made").exists()
 
 
+def test_run_hands_on_no_descriptor_of_its_agent(kind: str, tmp_path: Path) -> None:
+    assert kind
+    (folder := tmp_path / "project").mkdir()
+    (secret := tmp_path / "secret").write_text(SECRET)
+    with secret.open() as file:
+        argv = [sys.executable, "-S", "-E", "-c", f"import os; print(os.read({file.fileno()}, 99))"]
+        ended = subprocess.run(
+            [HOOKPROXY, "run", "--sandbox", "--", *argv],
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            pass_fds=(file.fileno(),),
+        )
+    assert SECRET not in ended.stdout + ended.stderr
+    assert "Bad file descriptor" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
