@@ -219,6 +219,17 @@ s = socket.socket(1); s.connect(C['abstract']); reached = True
 import socket
 a, b = socket.socketpair(1, 2); a.sendto(b'x', C['datagrams']); reached = True
 """,
+    "a packet to a socket": """
+import socket
+a, b = socket.socketpair(1, 5); b.close()
+try: a.connect(C['socket'])
+except OSError: pass
+a.sendto(b'x', C['datagrams']); reached = True
+""",
+    "a pair that is connected again": """
+import socket
+a, b = socket.socketpair(1, 1); b.close(); a.shutdown(2); a.connect(C['socket']); reached = True
+""",
     # --- shared memory, queues, keys ---
     "shared memory of its account": _CALL
     + "reached = libc.shmat(C['shm'], 0, 0) != -1 and libc.shmget(C['shm_key'], 1, 0) != -1",

@@ -175,7 +175,7 @@ def test_it_does_the_same_at_the_end_of_a_socket() -> None:
     ours.sendall(b"\n{}\n")
     ours.shutdown(socket.SHUT_WR)
     with ours, its:
-        ended = subprocess.run(waiting(["/bin/cat"]), stdin=its, capture_output=True, check=True)
+        ended = subprocess.run(waiting(["/bin/cat"]), stdin=its.fileno(), capture_output=True, check=True)
     assert ended.stdout == b"{}\n"
 
 
