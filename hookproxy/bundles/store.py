@@ -41,6 +41,7 @@ _FORMAT: Final = 1
 _READABLE: Final = 0o444
 _EXECUTABLE: Final = 0o555
 _FOLDER: Final = 0o755  # while it is filled
+UNKNOWN: Final = 1_000_000  # statements: more than there can be
 _LARGEST_STATE: Final = 256 * 1024  # bytes: it has a few hundred
 
 
@@ -74,6 +75,8 @@ class State(Struct, frozen=True):
     """All that are there, the newest one first; the one in force among them."""
     highest: Mapping[str, tuple[int, str]] = {}
     """By ring: the highest version that was taken, and its digest."""
+    highest_chain: Mapping[str, int] = {}
+    """By ring: how many statements of keys there were then; UNKNOWN or absent: of other keys of the administrator."""
     keys_of: str = ""
     """`manifest.keys_digest` of the administrator's keys under which `keys_chain` was taken."""
     keys_chain: tuple[str, ...] = ()
@@ -84,6 +87,8 @@ class State(Struct, frozen=True):
     """Why that gave nothing; empty: it did, or there was nothing new."""
     failures: int = 0
     """In a row."""
+    came: float = 0.0
+    """When the source has sent a bundle last, and not only said that there is no other one."""
     mark: str = ""
     mark_of: str = ""
     """The source whose mark it is."""
@@ -95,7 +100,9 @@ class State(Struct, frozen=True):
     def memory(self, ring: str, keys_of: str) -> Memory:
         """What must be remembered for this ring and these keys of the administrator."""
         version, digest = self.highest.get(ring, (0, ""))
-        return Memory(version, digest, self.keys_chain if keys_of == self.keys_of else ())
+        if keys_of != self.keys_of:  # the statements are about other keys
+            return Memory(version, digest, (), UNKNOWN)
+        return Memory(version, digest, self.keys_chain, self.highest_chain.get(ring, UNKNOWN))
 
 
 class Store:
