@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.bundles import make
+from hookproxy.bundles import make, store
 from hookproxy.bundles.store import State, Store, verified_bundle
 from hookproxy.bundles.update import keys_of, read_file, refresh, resume, roll_back
+from hookproxy.files.folder_use import FolderUse
 from hookproxy.model.errors import UserError
 from hookproxy.model.policy_source import PolicySource
 from tests.support.http_server import Request, serving
@@ -252,6 +253,35 @@ async def test_the_last_five_are_kept(publisher: Publisher) -> None:
         await publisher.take(bundle(KEY, version))
     assert [taken.version for taken in publisher.state.kept] == [7, 6, 5, 4, 3]
     assert len(os.listdir(Path(publisher.store.folder, "bundles"))) == 5
+
+
+async def test_what_somebody_uses_is_kept_until_nobody_does(publisher: Publisher) -> None:
+    await publisher.take(bundle(KEY, 1))
+    current = publisher.state.current
+    assert current is not None
+    used = publisher.store.path_of(current.digest)
+    use = FolderUse(used)
+    for version in range(2, 9):
+        await publisher.take(bundle(KEY, version))
+    assert Path(used, "policy.toml").is_file()
+    del use
+    await publisher.take(bundle(KEY, 9))
+    assert not Path(used).exists()
+    assert len(os.listdir(Path(publisher.store.folder, "bundles"))) == 5
+
+
+async def test_of_what_is_used_for_ever_so_many_are_kept(publisher: Publisher) -> None:
+    uses = []
+    for version in range(1, 8):
+        await publisher.take(bundle(KEY, version))
+        current = publisher.state.current
+        assert current is not None
+        uses.append(FolderUse(publisher.store.path_of(current.digest)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_MOST_USED", 1)
+        await publisher.take(bundle(KEY, 8))
+    assert len(os.listdir(Path(publisher.store.folder, "bundles"))) == 6
+    assert FolderUse("/no/such/folder") == uses[0]
 
 
 async def test_rings_have_versions_of_their_own(publisher: Publisher) -> None:
