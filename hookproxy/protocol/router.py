@@ -25,7 +25,16 @@ from .calls import id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
 from .held_notifications import HeldNotifications
-from .inflight import ANNOUNCED, GUARDED_KINDS, REQUEST_KINDS, SESSION_DATA, InFlight, JudgedCalls, RequestKind
+from .inflight import (
+    ANNOUNCED,
+    GUARDED_KINDS,
+    REQUEST_KINDS,
+    SESSION_DATA,
+    TOOLS_LIST,
+    InFlight,
+    JudgedCalls,
+    RequestKind,
+)
 from .responses import Members, Response
 from .roots import Roots, may_name_roots
 from .shown_tools import ShownTools, UnknownTool
@@ -482,6 +491,8 @@ class Router:
             return actions.ToolsListed(listed, cursor)
         if kind in ANNOUNCED:
             return actions.Announced(ANNOUNCED[kind], cursor)
+        if kind is RequestKind.TOOLS_LIST:
+            return actions.Announced(TOOLS_LIST)
         return PASS
 
     def _blocked_response(self, key: bytes, response: Response | None) -> ServerAction:

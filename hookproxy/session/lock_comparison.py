@@ -166,12 +166,12 @@ class LockComparison:
 
     def _hidden_in_instructions(self, instructions: str) -> bool:
         """Tell what the instructions hide. True: they are withheld therefore."""
-        hidden = hidden_text.in_instructions(instructions, self._foreign())
+        hidden = hidden_text.in_instructions(instructions, self.foreign())
         for one in hidden:
             self.note(f"{one.line()}{_WITHHELD}")
         return bool(hidden)
 
-    def _foreign(self) -> dict[str, str]:
+    def foreign(self) -> dict[str, str]:
         """The tools of other servers in the file."""
         return {tool: server for tool, server in self.shared.tools.items() if server != self.server}
 
@@ -250,7 +250,7 @@ class LockComparison:
         known = self._checked.get(raw)
         if known is None:
             came = entry_or_none(kind, raw)
-            hidden = () if came is None else hidden_text.in_entry(came, self._foreign())
+            hidden = () if came is None else hidden_text.in_entry(came, self.foreign())
             known = tuple(f"{one.line()}{_WITHHELD}" for one in hidden)
             if len(raw) <= _LONGEST_CHECKED:
                 bounded_cache.keep(self._checked, raw, known)
