@@ -473,6 +473,10 @@ class Router:
             return actions.CallAnswered(call)
         if self.requests.is_blocked(key):
             return self._blocked_response(key, response)
+        if self.elicitations is not None and key in self.requests and self.elicitations.may_ask_in_result(line):
+            self.requests.settle(key)
+            why = "a result that asks for what hooks judge, in response to a request that they do not judge"
+            return actions.Dropped(why, bytes(raw_json.fields(line).get("id", b"null")))
         kind = self.requests.settle(key)
         if kind is None:
             if not self._judges_calls or self.requests.take_late_response(key):

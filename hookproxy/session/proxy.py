@@ -33,6 +33,7 @@ from ..transports.channel import Channel, Passage, Refuses, TakesPassages
 from .change_event import ChangeEvent
 from .elicitation_hooks import ElicitationHooks
 from .hook_tool_calls import HookToolCalls
+from .input_requests import InputRequests
 from .judged_request import JudgesRequests
 from .relay import Relay
 from .running_calls import RunningCalls
@@ -114,7 +115,10 @@ class Proxy:
             self.changes,
         )
 
-        self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
+        judge = self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
+        self.calls.input_requests = InputRequests(
+            self.router, self.session_events, lambda: self.policy.settings.max_depth, judge
+        )
         self.lists = ServerLists(self._context, self.session_events, self.router, self.calls, self._concerns)
         self.lists.use(settings)
         self.hook_tool_calls.withholds = lambda tool: self.lists.withholds is not None and self.lists.withholds(tool)
@@ -200,12 +204,12 @@ class Proxy:
 
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
-        policy = self._context.policy
+        policy, elicitations = self._context.policy, self.router.elicitations
         if self.lists.withholds is not None and self.lists.withholds(tool):
             return True
-        if policy.settings.audit_all_calls or (
-            self.session_events.feedback_pending and not self.router.handshake.uses_initialize
-        ):
+        # in 2026-07-28 each result may ask for what is judged
+        needed = self.session_events.feedback_pending or (elicitations is not None and bool(elicitations.judged))
+        if policy.settings.audit_all_calls or (needed and not self.router.handshake.uses_initialize):
             return True
         return policy.hooks.concerns(tool)
 
