@@ -52,6 +52,8 @@ class Record(Struct):
     """JSON, as the agent sent them, normalised."""
     agent: str = ""
     """Name and version as the agent gave them."""
+    method: str = ""
+    """The method, of which `tool` is the name as well; empty or `tools/call`: it is a tool's call."""
     protocol: str = ""
     """The version of MCP that the agent speaks, as it says; empty: it is not known."""
     alias: str = ""

@@ -17,6 +17,7 @@ from ..jsonrpc import normalize, raw_json
 from ..model.hooks import Ended, Event, HookRun, Permission, Session, Verdict
 from ..model.principal import Principal
 from ..model.settings import Results, Settings
+from ..policy.methods import TOOLS_CALL
 from . import os_user
 from .call_record import Record, RefusedMessage
 
@@ -37,14 +38,27 @@ _STDERR_LIMIT: Final = 2000  # bytes kept of the end of a hook's standard error:
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _NOT_REDACTED: Final = frozenset(
     {
-        *("time", "session", "server", "tool", "alias", "event", "dialect", "decision", "result", "changed", "verdict"),
+        *(
+            "time",
+            "session",
+            "server",
+            "tool",
+            "method",
+            "alias",
+            "event",
+            "dialect",
+            "decision",
+            "result",
+            "changed",
+            "verdict",
+        ),
         *("ended", "outcome", "arguments_sha256", "rewritten_sha256", "call", "cause", "stdout_sha256"),
         *("input_sha256", "result_before_sha256", "result_after_sha256", "message_sha256"),
     }
 )
 """Members of a line that are not redacted: they hold names and times, by which people search."""
 
-_LEFT_OUT_IF_EMPTY: Final = ("call", "alias", "skipped", "repeats", "cause", "by", "place", "answered")
+_LEFT_OUT_IF_EMPTY: Final = ("call", "method", "alias", "skipped", "repeats", "cause", "by", "place", "answered")
 """Members of a call's line that most calls do not have."""
 
 _CHOSEN_NAMES: Final = frozenset({"tool", "alias", "tool_name"})
@@ -117,6 +131,7 @@ class Lines:
             "session": record.session,
             "server": record.server,
             "tool": record.tool,
+            "method": record.method if record.method != TOOLS_CALL else "",
             "alias": record.alias,
             "id": msgspec.Raw(record.id),
             **self._arguments(record),

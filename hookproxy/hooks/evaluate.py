@@ -17,7 +17,7 @@ from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, Refus
 from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
 from ..model.settings import Settings
-from ..policy import decide
+from ..policy import decide, methods
 from ..policy.shared_state import NOTHING_SHARED, Shared
 from ..protocol import calls, request_edits
 from ..runners.runner import CallTool, no_server
@@ -66,7 +66,7 @@ class Hooks:
 
         Raises ConfigError for a hook that would bypass managed hooks or rules.
         """
-        self._familiar = FamiliarTools(command)
+        self._familiar = FamiliarTools(command, server=server)
         self.groups = HookGroups(groups, server, settings.aliases, self._familiar if settings.auto_aliases else None)
         self._layers = layers(self.groups, settings, server, self._familiar, shared)
         self.has_rules = any(self._layers)
@@ -337,7 +337,7 @@ class _LayerEvaluator(Struct):
             rewritten = proceed.arguments
             if decision.arguments is not None:
                 rewritten = decision.arguments
-                context = replace(context, arguments=normalize.normalize(rewritten))
+                context = _with_arguments(layer, context, rewritten)
             request = proceed.approval_request or decision.approval_request
             proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=request)
         after_rules = layer.apply_rules(proceed, context)
@@ -375,12 +375,23 @@ class _LayerEvaluator(Struct):
             rewritten = decide.allowed_arguments(runs) if decided else None
             if rewritten is not None:
                 proceed = replace(proceed, arguments=rewritten)
-                request = replace(request, arguments=normalize.normalize(rewritten))
+                request = _with_arguments(layer, request, rewritten)
         if wanted and (allowed or layer.allow(request) or await layer.allow_elsewhere(request)):
             proceed = replace(proceed, approval_request=None, asked=True)
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)
         return Evaluation(layer.apply_rules(proceed, request), request.arguments)  # no rule has seen these arguments
+
+
+def _with_arguments(layer: Permissions, context: EventContext, rewritten: bytes) -> EventContext:
+    """The context after a rewrite. A method's familiar names depend on its URI, so they are found anew.
+
+    Raises Unreadable, DuplicateKeys for a URI that may mean anything.
+    """
+    context = replace(context, arguments=normalize.normalize(rewritten))
+    if not methods.is_method(context.tool):
+        return context
+    return replace(context, alias=layer.groups.alias(context.tool, context.arguments))
 
 
 def _may_allow(run: HookRun, selected: SelectedHooks, context: EventContext) -> bool:

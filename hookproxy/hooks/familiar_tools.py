@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
+from ..policy import methods, resource_aliases
 from ..protocol.tool_list import ListedTools
 from . import bounded_cache
 
@@ -25,13 +26,16 @@ if TYPE_CHECKING:
 class FamiliarTools:
     """What is known of the server and its tools so far, and the aliases that follow from it."""
 
-    def __init__(self, command: Sequence[str] = (), *, any_server: bool = False, guesses: bool = True) -> None:
-        """`command` is the server's command line; empty: not known.
+    def __init__(
+        self, command: Sequence[str] = (), *, any_server: bool = False, guesses: bool = True, server: str = ""
+    ) -> None:
+        """`command` is the server's command line; empty: not known. `server` is its name as hooks see it.
 
         `any_server`: the server is not known, so a tool may get the names that it has in any preset. Without `guesses`,
         a tool that is not listed may be Bash only by its name: its calls have no argument that is named like a command.
         """
         self._command = command
+        self._server = server
         self._any_server = any_server
         self._guesses = guesses
         self._server_name = ""
@@ -74,6 +78,8 @@ class FamiliarTools:
 
     def aliases(self, tool: str) -> tuple[Alias, ...]:
         """The aliases of a tool that is in a preset or was listed, the most specific first; else none."""
+        if methods.is_method(tool):
+            return resource_aliases.of_method(tool, self._server)
         cached = self._aliases.get(tool)
         if cached is None:
             cached = self._known_aliases(tool)
@@ -85,6 +91,8 @@ class FamiliarTools:
 
     def possible_aliases(self, tool: str) -> tuple[Alias, ...]:
         """An alias for each name that a call of this tool may get; those that depend on its arguments map none."""
+        if methods.is_method(tool):
+            return self.aliases(tool)
         cached = self._possible.get(tool)
         if cached is None:
             known = self.aliases(tool)
@@ -117,6 +125,8 @@ class FamiliarTools:
 
         Raises Unreadable if it is not known which of several arguments the server uses.
         """
+        if methods.is_method(tool):
+            return _combined(resource_aliases.for_request(self.aliases(tool), arguments))
         if not self.possible_aliases(tool):
             return None
         from ..policy import alias_choice, tool_arguments

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
 from ..model.hooks import EventContext, Permission, Tool, Verdict
 from ..model.settings import Settings
-from ..policy import matchers
+from ..policy import matchers, methods
 from ..policy.shared_state import NOTHING_SHARED, Approved, Shared, StoreUnavailable
 from . import argument_types, bounded_cache
 from .familiar_tools import FamiliarTools
@@ -103,7 +103,9 @@ class Permissions:
         own = self._judge(self.groups.own_names(context.tool), context.arguments)
         if context.alias is None:
             return own
-        by_alias = [self._judge_readings(name, readings) for name, readings in _under_aliases(context)]
+        # a rule must know of a familiar name whether it stands for a method
+        of_method = (context.tool,) if methods.is_method(context.tool) else ()
+        by_alias = [self._judge_readings((*of_method, name), readings) for name, readings in _under_aliases(context)]
         if context.alias.automatic or context.alias.guessed:
             by_alias = [
                 ruling for ruling in by_alias if ruling is not None and ruling.permission is not Permission.ALLOW
@@ -114,9 +116,9 @@ class Permissions:
             default=None,
         )
 
-    def _judge_readings(self, name: str, readings: Sequence[bytes]) -> RuleDecision | None:
+    def _judge_readings(self, names: tuple[str, ...], readings: Sequence[bytes]) -> RuleDecision | None:
         """The strictest ruling on the readings of a call; one of them alone does not allow it."""
-        rulings = [self._judge((name,), arguments) for arguments in readings]
+        rulings = [self._judge(names, arguments) for arguments in readings]
         known = [ruling for ruling in rulings if ruling is not None]
         strictest = max(known, key=lambda ruling: ruling.permission, default=None)
         allows = strictest is not None and strictest.permission is Permission.ALLOW

@@ -38,7 +38,8 @@ from ..model.hooks import (
 )
 from ..model.principal import Principal
 from ..model.settings import Results, Settings
-from ..policy import decide
+from ..policy import decide, resource_aliases
+from ..protocol import method_forms
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
 from ..runners.slow_hooks import SlowHooks
@@ -438,6 +439,9 @@ async def _checked_arguments(
         sent = aliases.for_server(context.alias, arguments)
         if call_context.alias is not None:
             call_context.alias.check(sent)
+        if call_context.tool in method_forms.BY_NAME:
+            method_forms.check_rewrite(call_context.tool, call_context.arguments, sent)
+            resource_aliases.check(call_context.tool, sent)
     except ValueError as unreadable:
         failure = f"rewrote the arguments so that they cannot be read: {unreadable}"
         return replace(verdict, arguments=None, failure=failure)

@@ -464,7 +464,7 @@ def _seen_names(
 
 def _has_other_arguments(alias: Alias) -> bool:
     """Hooks may see other arguments by this alias than the server gets."""
-    return bool(alias.arguments or alias.edits or alias.parts)
+    return bool(alias.arguments or alias.edits or alias.parts or alias.server)
 
 
 def _matched_names(spec: HookSpec, alias: Alias, spellings: ToolSpellings, is_method: bool) -> Iterator[str]:

@@ -23,6 +23,10 @@ FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch
 """The tools of Claude Code for which tools of servers can stand, as messages list them."""
 
 
+_SERVER: Final = "server"
+"""The argument in which Claude Code's tools for resources name the server."""
+
+
 class Alias(Struct, frozen=True):
     """The names by which hooks know one tool of the server."""
 
@@ -57,6 +61,14 @@ class Alias(Struct, frozen=True):
     calls. A call may have no command."""
     composed: Composed | None = None
     """The command line of this call, made of `parts`; None: hooks see the arguments as they are."""
+    uri: str = ""
+    """The server's argument that is the URI of a resource, of which hooks see the path; empty: it has none."""
+    paths: tuple[str, ...] = ()
+    """The paths that this URI may mean in this call: hooks see the first."""
+    given: str = ""
+    """The URI of this call."""
+    server: str = ""
+    """The server's name, which hooks see as the argument `server`; empty: they do not."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,7 +88,17 @@ class Alias(Struct, frozen=True):
 
     def for_call(self, arguments: bytes) -> Alias:
         """Return the alias for a call with these arguments. Raises Unreadable, DuplicateKeys if they are ambiguous."""
+        if self.uri:
+            return self._for_uri(arguments)
         return self._for_members(raw_json.fields(arguments))
+
+    def _for_uri(self, arguments: bytes) -> Alias:
+        from . import resource_paths  # only for requests about resources
+
+        given = raw_json.text(bytes(raw_json.fields(arguments).get(self.uri, b"")))
+        if given is None:
+            raise raw_json.Unreadable(f"its {self.uri!r} is not a text")
+        return replace(self, given=given, paths=resource_paths.paths(given) or (given,))
 
     def _for_members(self, members: Mapping[str, msgspec.Raw]) -> Alias:
         keys = members.keys()
@@ -116,6 +138,8 @@ class Alias(Struct, frozen=True):
     def readings(self, arguments: bytes) -> list[bytes]:
         """As `for_call` and `for_hooks`, once for each line that the call's command may be. Raises as `for_call`."""
         alias = self.for_call(arguments)
+        if alias.paths:
+            return [replace(alias, paths=(path,)).for_hooks(arguments) for path in alias.paths]
         if alias.composed is None:
             return [alias._for_hooks(arguments, None, "")]
         return [alias._for_hooks(arguments, alias.composed, line) for line in alias.composed.lines]
@@ -124,6 +148,8 @@ class Alias(Struct, frozen=True):
         if self.edit_texts:
             arguments = _with_edits(arguments, self.edits, {own: name for name, own in self.edit_texts.items()})
         names = {self.arguments[name]: name for name in self.arguments.keys() - self.used_by_agent}
+        if self.paths or self.server:
+            return self._about_resource(arguments, names)
         if composed is None:
             return _renamed(arguments, names)
         members = raw_json.fields(arguments)
@@ -148,10 +174,40 @@ class Alias(Struct, frozen=True):
             if own in keys and own not in self.arguments:
                 raise raw_json.Unreadable(f"{own!r} is the tool's own name for {name!r}")
         names = {name: self.arguments[name] for name in self.arguments.keys() - self.used_by_agent}
+        if self.paths or self.server:
+            return self._for_resource(arguments, names)
         if self.composed is not None:
             return self._divided(arguments, self.composed, names)
         renamed = _renamed(arguments, names)
         return _with_edits(renamed, self.edits, self.edit_texts) if self.edit_texts else renamed
+
+    def _about_resource(self, arguments: bytes, names: Mapping[str, str]) -> bytes:
+        """The arguments of a request about a resource, with the path in place of its URI, and with the server."""
+        if self.paths:
+            arguments = raw_json.with_member(arguments, self.uri, raw_json.encode(self.paths[0]))
+        renamed = _renamed(arguments, names)
+        if not self.server:
+            return renamed
+        return raw_json.with_member(renamed, names.get(_SERVER, _SERVER), raw_json.encode(self.server))
+
+    def _for_resource(self, arguments: bytes, names: Mapping[str, str]) -> bytes:
+        """A hook's arguments about a resource with its URI, and without the server. Raises Unreadable."""
+        if self.server:
+            own = next((name for name, of_server in names.items() if of_server == _SERVER), _SERVER)
+            given = raw_json.fields(arguments).get(own)
+            if given is not None and raw_json.text(bytes(given)) != self.server:
+                raise raw_json.Unreadable(f"{own!r} cannot be another server")
+            arguments = raw_json.without_member(arguments, own) if given is not None else arguments
+        renamed = _renamed(arguments, names)
+        if not self.paths:
+            return renamed
+        path = raw_json.text(bytes(raw_json.fields(renamed).get(self.uri, b"")))
+        if path is None:
+            raise raw_json.Unreadable(f"{self.uri!r} is not a text")
+        from . import resource_paths
+
+        uri = self.given if path == self.paths[0] else resource_paths.with_path(self.given, path)
+        return raw_json.with_member(renamed, self.uri, raw_json.encode(uri))
 
     def _divided(self, arguments: bytes, composed: Composed, names: Mapping[str, str]) -> bytes:
         """A hook's arguments with the command line in the parts of which it was made. Raises Unreadable."""

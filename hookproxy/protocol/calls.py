@@ -14,6 +14,7 @@ from ..model.aliases import Alias
 from ..model.decision import Refuse
 from ..model.hooks import Tool
 from ..model.settings import MAX_DEPTH
+from ..policy import methods
 from . import argument_names, fast_scan
 from .responses import Members, Response
 
@@ -121,6 +122,15 @@ class Call(Struct, eq=False):
     """Hooks have judged its output, and replaced nothing of it."""
     trace: tuple[tuple[str, str], ...] = ()
     """Environment variables with which hooks continue its trace; empty: it has none."""
+    mcp_method: str = methods.TOOLS_CALL
+    """The method; of any other, `tool` is the method as well, and `arguments` are its params (`method_forms`)."""
+    listens: bool = False
+    """Its response comes only when the server ends the subscription."""
+
+    @property
+    def fails_by_error(self) -> bool:
+        """Only a JSON-RPC error can say that it failed: a task, or another method, has no failed result."""
+        return self.task or self.mcp_method != methods.TOOLS_CALL
 
     def stop(self) -> None:
         """Keep the call from the server, if the server does not have it yet. Its response is still to be sent."""
@@ -149,6 +159,9 @@ class Request(Struct, frozen=True):
     """`_meta` as spelled; empty: there is none."""
     params: Members = {}
     """All members of its params; empty if there are none besides these three."""
+    mcp_method: str = methods.TOOLS_CALL
+    listens: bool = False
+    """As in Call."""
 
     @property
     def state(self) -> str:
@@ -230,16 +243,16 @@ def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
     """Return the messages of a batch with their methods. Raises ValueError, also if one of them must come alone."""
     raw_json.check_utf8(line)
     batch = [raw_json.fields(item) for item in raw_json.items(line)]
-    methods = [method(members) for members in batch]
+    named = [method(members) for members in batch]
     for members in batch:
         check_spelling(members)
-    if METHOD in methods:
+    if METHOD in named:
         raise raw_json.Unreadable("a tool call is not forwarded: send it as a separate message")
-    if any(name.startswith(TASKS_PREFIX) for name in methods):
+    if any(name.startswith(TASKS_PREFIX) for name in named):
         raise raw_json.Unreadable("a request about a task is not forwarded: send it as a separate message")
-    if CANCELLED in methods and len(batch) > 1:
+    if CANCELLED in named and len(batch) > 1:
         raise raw_json.Unreadable("a cancellation is not forwarded with other messages: send it as a separate message")
-    return list(zip(batch, methods, strict=True))
+    return list(zip(batch, named, strict=True))
 
 
 def read(members: Members) -> Request:
@@ -257,6 +270,8 @@ def read(members: Members) -> Request:
         raise raw_json.Unreadable("it names no tool")
     if "\0" in tool:
         raise raw_json.Unreadable("its tool's name contains a NUL, where some readers stop")
+    if methods.is_method(tool):
+        raise raw_json.Unreadable("its tool's name is that of a method, which rules know by this name")
     arguments, meta = bytes(params.get("arguments", b"")), bytes(params.get("_meta", b""))
     return Request(raw_id, id_key(raw_id), tool, arguments, meta, params)
 
@@ -264,7 +279,7 @@ def read(members: Members) -> Request:
 def from_compact(call: fast_scan.CompactCall) -> Request | None:
     """Return the request of a call that the fast path has read; None: the line must be read member by member."""
     raw_id, tool = bytes(call.id), call.params.name
-    if not tool or "\0" in tool or not (raw_id.isdigit() or raw_id[:1] == b'"'):
+    if not tool or "\0" in tool or methods.is_method(tool) or not (raw_id.isdigit() or raw_id[:1] == b'"'):
         return None
     return Request(raw_id, id_key(raw_id), tool, bytes(call.params.arguments), bytes(call.params.meta))
 
@@ -326,6 +341,8 @@ def judged_call(
         state=state,
         has_own_state=bool(state) and is_own_state(state),
         alias=alias,
+        mcp_method=request.mcp_method,
+        listens=request.listens,
     )
 
 

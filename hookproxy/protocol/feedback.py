@@ -13,6 +13,7 @@ from ..jsonrpc import raw_json
 from ..model.decision import Comments, RefusalCause, Refuse
 from ..model.hooks import HookRun, Tool
 from ..model.settings import Delivery
+from ..policy.methods import TOOLS_CALL
 from . import approval_messages, list_edits, response_edits
 from .calls import Progress
 from .response_edits import INTERNAL_ERROR, DeliveredResponse, error_response, json_string
@@ -56,6 +57,9 @@ TASK_REQUEST_FAILED: Final = (
 )
 """It replaces the message of an error that is not the task's own."""
 
+_NOT_RUN: Final = "The tool was not run."
+"""What most refusals say; of another method than `tools/call`, they say that the server did not get the request."""
+
 _RULE_ADVICE: Final = "The same call will be refused again. If it is needed, tell the user."
 _KNOWN_OF_CALL: Final = {
     Progress.NOT_SENT: "The call was not sent to the server. The tool was not run.",
@@ -73,10 +77,18 @@ _MAX_CHARACTERS: Final = 1_000_000
 """Characters of text in our own responses: with six bytes each in JSON, a line stays below `MAX_LINE_BYTES`."""
 
 
-def refusal(raw_id: bytes, refuse: Refuse, *, stateless: bool = False, task: bool = False) -> bytes:
-    """Return the response to a refused call: a failed result, or an error if only a task is a valid result."""
-    text = _paragraphs((refusal_sentence(refuse), *refuse.feedback))[:_MAX_CHARACTERS]
-    return _failure(raw_id, text, stateless, task)
+def refusal(
+    raw_id: bytes, refuse: Refuse, *, stateless: bool = False, task: bool = False, method: str = TOOLS_CALL
+) -> bytes:
+    """Return the response to a refused call: a failed result, or an error if only a task is a valid result.
+
+    Other methods than `tools/call` have no failed result.
+    """
+    sentence = refusal_sentence(refuse)
+    if method != TOOLS_CALL:
+        sentence = sentence.replace(_NOT_RUN, f"The server did not get this {method}.")
+    text = _paragraphs((sentence, *refuse.feedback))[:_MAX_CHARACTERS]
+    return _failure(raw_id, text, stateless, task or method != TOOLS_CALL)
 
 
 def deliver(
@@ -167,7 +179,7 @@ def changed(why: str, accept: str) -> str:
     """
     return (
         f"Blocked: {why}, so it is withheld until the user has looked at it. Do not try it again. Tell the user: "
-        f"`{accept} --diff` shows what has changed, and `{accept} --accept` accepts it."
+        f"`{accept} --diff` shows what has changed, and `{accept} --accept NAME` accepts it."
     )
 
 

@@ -32,9 +32,12 @@ class RequestKind(Enum):
     TEMPLATES_LIST = auto()
 
 
+INITIALIZE: Final = b'"initialize"'
+TOOLS_LIST: Final = b'"tools/list"'
+
 REQUEST_KINDS: Final = {
-    b'"initialize"': RequestKind.INITIALIZE,
-    b'"tools/list"': RequestKind.TOOLS_LIST,
+    INITIALIZE: RequestKind.INITIALIZE,
+    TOOLS_LIST: RequestKind.TOOLS_LIST,
     b'"subscriptions/listen"': RequestKind.SUBSCRIPTION,
 }
 
@@ -111,9 +114,9 @@ class InFlight(dict[bytes, RequestKind]):
             self._duplicates[key] = self._duplicates.get(key, 0) + 1
         self[key] = kind
 
-    def note_released(self, key: bytes, spelled: bytes) -> None:
+    def note_released(self, key: bytes, spelled: bytes, kind: RequestKind = RequestKind.OTHER) -> None:
         """Note a judged call that goes to the server and is a request like any other from now on."""
-        self.note(key, RequestKind.OTHER)
+        self.note(key, kind)
         self.released[key] = self.spelled[key] = spelled
 
     def unanswered(self) -> list[bytes]:
@@ -259,7 +262,8 @@ class JudgedCalls(dict[bytes, Call]):
             call.progress = Progress.NO_RESPONSE
         if unseen:
             self._forget(call)
-            self._requests.note_released(call.key, call.id)
+            kind = RequestKind.SUBSCRIPTION if call.listens else RequestKind.OTHER
+            self._requests.note_released(call.key, call.id, kind)
         return True
 
     def finish(self, call: Call) -> bool:

@@ -14,18 +14,27 @@ The tables keep themselves consistent: `InFlight` and `JudgedCalls` (inflight), 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
 from ..model.settings import MAX_DEPTH
-from . import actions, calls, fast_scan, feedback, responses, tool_list
+from . import actions, calls, fast_scan, feedback, method_forms, responses, tool_list
 from .actions import PASS, AgentAction, ServerAction, pass_as
 from .calls import id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
 from .held_notifications import HeldNotifications
-from .inflight import ANNOUNCED, GUARDED_KINDS, REQUEST_KINDS, SESSION_DATA, InFlight, JudgedCalls, RequestKind
+from .inflight import (
+    ANNOUNCED,
+    GUARDED_KINDS,
+    REQUEST_KINDS,
+    SESSION_DATA,
+    TOOLS_LIST,
+    InFlight,
+    JudgedCalls,
+    RequestKind,
+)
 from .responses import Members, Response
 from .roots import Roots, may_name_roots
 from .shown_tools import ShownTools, UnknownTool
@@ -85,11 +94,19 @@ class Router:
         self.guards_lists = False
         """Something of what the server says of itself must not reach the agent."""
         self.judged_tools = tool_list.JudgedTools(judged, self.tools)
+        self._judges_method: Callable[[str], bool] = lambda _method: False
+        self._methods: Mapping[bytes, method_forms.MethodForm] = {}  # the methods beside tool calls that are judged
 
     def change_policy(self, find_alias: FindAlias, elicitations: Elicitations | None, max_depth: int) -> None:
         """Decide anew which tools are judged; calls in flight stay as they are. The arguments are as for a router."""
         self._find_alias, self.elicitations, self._max_depth = find_alias, elicitations, max_depth
         self.judged_tools.forget_all()
+        self.judge_methods(self._judges_method)
+
+    def judge_methods(self, judged: Callable[[str], bool]) -> None:
+        """Judge the methods of which `judged` says so; all others beside tool calls pass."""
+        self._judges_method = judged
+        self._methods = {method: form for method, form in method_forms.FORMS.items() if judged(form.name)}
 
     def show_tools(self, shown: ShownTools | None, why_withheld: WhyWithheld | None = None) -> None:
         """Show tools so to the agent, from the next list and the next call on. None: as the server lists them.
@@ -295,16 +312,21 @@ class Router:
             return self._tool_call(line, members)
         if not method:
             return self._response_from_agent(members)
+        if method in method_forms.FORMS and (action := self._method_call(line, members, method)) is not None:
+            return action
         if "id" not in members:
-            if method == calls.INITIALIZED:
-                self.handshake.note_initialized()
-            return self._cancel(members) if method == calls.CANCELLED else PASS
+            return self._notification_from_agent(members, method)
         if refused := self._refused_request(members, method):
             return refused
         if self.tasks and method.startswith(calls.TASKS_PREFIX):
             return self.tasks.request(self.as_line(line), members, self.calls, self.requests)
         self._note(members, method)
         return PASS
+
+    def _notification_from_agent(self, members: Members, method: bytes) -> AgentAction:
+        if method == calls.INITIALIZED:
+            self.handshake.note_initialized()
+        return self._cancel(members) if method == calls.CANCELLED else PASS
 
     def _refused_request(self, members: Members, method: bytes) -> actions.Refused | None:
         """A request must not go on: its response could not be told from another, or what it is about is withheld."""
@@ -333,29 +355,48 @@ class Router:
         except ValueError as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", calls.response_id(members))
 
+    def _method_call(self, line: bytes, members: Members, method: bytes) -> AgentAction | None:
+        """The action for a request of a method beside tool calls; None: it is not judged."""
+        try:
+            if method not in self._methods:
+                if b"requestState" not in line or not self._continues_judged_call(method_forms.read(members, method)):
+                    return None
+            elif not method_forms.may_be_judged(method, members):
+                return None
+            if self.guards_lists and (why := self.why_withheld(method, bytes(members.get("params", b"")))):
+                return actions.Refused(why, calls.response_id(members), code=feedback.REFUSED)
+            return self._start_call(method_forms.read(members, method), line)
+        except ValueError as problem:
+            if method not in self._methods:
+                return None
+            name = self._methods[method].name
+            return actions.Refused(f"This {name} cannot be judged: {problem}.", calls.response_id(members))
+
     def _start_call(self, request: calls.Request, line: bytes) -> AgentAction:
         key = request.key
         if key in self.requests or key in self.calls or self.requests.is_blocked(key):
             return actions.Refused("Its id is the id of a request that is in flight or cancelled.", request.id)
+        is_method = request.mcp_method in method_forms.BY_NAME  # then it is judged for certain
         came = line
         try:
             if not self.handshake.opened:
                 self.handshake.note_call(calls.meta(request.meta))
-            if self.shown is not None:
+            if self.shown is not None and not is_method:
                 request, line = self.shown.request(request, line)
-            if not (self.judged_tools.find_out(request.tool) or self._continues_judged_call(request)):
+            if not (is_method or self.judged_tools.find_out(request.tool) or self._continues_judged_call(request)):
                 self.requests.note(key, RequestKind.OTHER, request.id)
                 self.requests.unjudged_calls += 1
                 return PASS if line is came else actions.Send(self.as_line(line))
             if why := self._why_call_is_refused(key):
                 return actions.Refused(why, request.id)
-            listed = self.tools.get(request.tool)
+            listed = method_forms.BY_NAME[request.tool].tool if is_method else self.tools.get(request.tool)
             clean = self.as_line(line)
             call = calls.judged_call(request, clean, listed, self._find_alias, self._max_depth, self.is_own_state)
         except UnknownTool as unknown:
             return actions.Refused(str(unknown), request.id, code=feedback.BAD_PARAMS)
         except raw_json.AMBIGUOUS as problem:
-            return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
+            what = f"This {request.tool}" if is_method else "The tool call"
+            return actions.Refused(f"{what} cannot be judged: {problem}.", request.id)
         self.calls[key] = call
         self.judged_tools.note_judged_call()
         self.handshake.note_judged_call(call.meta)
@@ -432,6 +473,10 @@ class Router:
             return actions.CallAnswered(call)
         if self.requests.is_blocked(key):
             return self._blocked_response(key, response)
+        if self.elicitations is not None and key in self.requests and self.elicitations.may_ask_in_result(line):
+            self.requests.settle(key)
+            why = "a result that asks for what hooks judge, in response to a request that they do not judge"
+            return actions.Dropped(why, bytes(raw_json.fields(line).get("id", b"null")))
         kind = self.requests.settle(key)
         if kind is None:
             if not self._judges_calls or self.requests.take_late_response(key):
@@ -450,6 +495,8 @@ class Router:
             return actions.ToolsListed(listed, cursor)
         if kind in ANNOUNCED:
             return actions.Announced(ANNOUNCED[kind], cursor)
+        if kind is RequestKind.TOOLS_LIST:
+            return actions.Announced(TOOLS_LIST)
         return PASS
 
     def _blocked_response(self, key: bytes, response: Response | None) -> ServerAction:
@@ -486,6 +533,8 @@ class Router:
 
     def _why_batch_is_refused(self, line: bytes, batch: list[tuple[Members, bytes]]) -> str:
         """Return why a readable batch of the agent must not pass; empty: it may pass."""
+        if judged := next((self._methods[method].name for _, method in batch if method in self._methods), ""):
+            return f"A {judged} is not forwarded in a batch: send it as a separate message."
         requests = [members for members, method in batch if method and "id" in members]
         answering = [members for members, method in batch if not method]
         if self.roots is not None and may_name_roots(line):

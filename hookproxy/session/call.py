@@ -46,7 +46,7 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
     started, policy = perf_counter(), services.policy
     audit = policy.audit
     record = Record(services.session.id, services.session.server, call.tool, call.id, call.arguments, services.agent())
-    record.protocol = services.protocol_version()
+    record.protocol, record.method = services.protocol_version(), call.mcp_method
     call.trace = audit.begin(record, call)
     end: CallEnd = Cancelled()
     defective = False
@@ -68,7 +68,7 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
             if problem and audit.required and not (isinstance(end, Refused) or call.ended_because):
                 call.output_passes = False
                 ran = record.decision != "asked"  # "asked": a person must approve the call before it runs
-                line = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=ran)
+                line = feedback.unaudited(call.id, stateless=call.stateless, task=call.fails_by_error, ran=ran)
             services.respond(call, line)
     return end
 
@@ -118,7 +118,7 @@ async def _process(call: Call, policy: Policy, services: CallServices, record: R
 def _refuse_without_audit(call: Call, policy: Policy, services: CallServices, problem: str) -> Refused:
     if not policy.audit.reports_failures:
         services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
-    line = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
+    line = feedback.unaudited(call.id, stateless=call.stateless, task=call.fails_by_error, ran=False)
     return Refused(line, problem, "audit")
 
 
@@ -246,7 +246,8 @@ async def _with_meta(context: CallContext, proceed: Proceed) -> Decision:
 async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
     """Forward the call and run the hooks on its response; repeat it as often as its hooks want."""
     call, services, policy = context.call, context.services, context.policy
-    line = request_edits.line_for_server(call, decision.arguments, context.earlier_round, decision.meta)
+    inputs = await _judged_answers(context)
+    line = request_edits.line_for_server(call, decision.arguments, context.earlier_round, decision.meta, inputs)
     must_read = _must_read_response(context, decision)
     call.holds_notifications = policy.settings.hold_notifications and policy.hooks.has_post_hooks_for(call.tool)
     if not (must_read or call.task) and services.forward_without_waiting(call, line):
@@ -274,6 +275,14 @@ async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
         line = next_line
 
 
+async def _judged_answers(context: CallContext) -> bytes | None:
+    """The agent's answers to the server's requests as the server gets them; None: as the agent has sent them."""
+    judge, earlier = context.services.input_requests, context.earlier_round
+    if judge is None or not (context.call.inputs or (earlier is not None and earlier.refused)):
+        return None
+    return await judge.judge_answers(context.call, earlier)
+
+
 async def _prepare_to_send_again(context: CallContext, line: bytes, handled: HandledResponse) -> bytes | None:
     """The line to send; None if the agent has cancelled the call. Hooks run on that, unless they ran on a response."""
     next_line = context.services.prepare_repeat(context.call, line)
@@ -285,6 +294,8 @@ async def _prepare_to_send_again(context: CallContext, line: bytes, handled: Han
 def _must_read_response(context: CallContext, decision: Proceed) -> bool:
     """Hooks or the audit need the response, feedback goes with it, or it may start a further round of the call."""
     policy, call = context.policy, context.call
+    if call.listens:  # its response says nothing but that it has ended, perhaps after days
+        return False
     needed = policy.audit.needs_results or policy.hooks.observes_outcome(call.tool)
     needed = needed or policy.hooks.counts_bytes(call.tool)
     return bool(decision.feedback or call.stateless or needed)

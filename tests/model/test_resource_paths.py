@@ -1,0 +1,149 @@
+"""The same file is the same path, however the URI of its resource is spelled."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from hookproxy.hooks.evaluate import Hooks
+from hookproxy.jsonrpc import raw_json
+from hookproxy.model import resource_paths
+from hookproxy.model.hooks import Event, EventContext, Session
+from hookproxy.model.settings import Settings
+from hookproxy.policy.rules import Rules
+
+ENV: Final = "/home/a/.env"
+
+SPELLINGS: Final = (
+    "file:///home/a/.env",
+    "file:/home/a/.env",
+    "file://localhost/home/a/.env",
+    "file://LOCALHOST/home/a/.env",
+    "file://other.example/home/a/.env",
+    "file://127.0.0.1:80/home/a/.env",
+    "file://user@host/home/a/.env",
+    "file:////home/a/.env",
+    "file://///home//a//.env",
+    "FILE:///home/a/.env",
+    "File:/home/a/.env",
+    "fi\tle:///home/a/.env",
+    "file:///home/a/.e\nnv",
+    "file:\r\n///home/a/.env",
+    " file:///home/a/.env ",
+    "\x01\x1ffile:///home/a/.env\x00".rstrip("\x00"),
+    "\u00a0file:///home/a/.env\u2003",
+    "file:///home/a/%2eenv",
+    "file:///home/a/%2Eenv",
+    "file:///home/a/%252eenv",
+    "file:///home/a/%25252eenv",
+    "file:///home%2fa%2f.env",
+    "file:///home%252fa%252f.env",
+    "file:%2f%2f%2fhome/a/.env",
+    "file%3a///home/a/.env",
+    "file:///home/a/b/../.env",
+    "file:///home/a/b/%2e%2e/.env",
+    "file:///home/a/b/.%2e/.env",
+    "file:///home/a/b/%252e%252e/.env",
+    "file:///home/a/./.env",
+    "file:///home/a/.env/",
+    "file:///home/a/.env#part",
+    "file:///home/a/.env?version=1",
+    "file:///home/a/.env?",
+    "file:///home/a/.env;v=1",
+    "file:///home/a/.env%23",
+    "file:///home/a/.env%3fx",
+    r"file:\\\home\a\.env",
+    r"file:///home\a\.env",
+    "file:///home%5ca%5c.env",
+    "file:///home/a/\u2024env",
+    "file:///home/a/\uff0eenv",
+    "file:///home/a/%EF%BC%8Eenv",
+    "file:///home/a\uff0f.env",
+    "file:///home/a/.ENV",
+    "file:///C:/home/a/.env",
+    "file:///c|/home/a/.env",
+    "file://C:/home/a/.env",
+    r"C:\home\a\.env",
+    "/home/a/.env",
+    "view-source:file:///home/a/.env",
+    "resource:///home/a/.env",
+    "repo://project/home/a/.env",
+    "git+file:///home/a/.env",
+    "fs://home/a/.env",
+    "https://example.org/home/a/.env",
+    "fs:home/a/.env",
+)
+REFUSED: Final = (
+    "file:///home/a/.env\x00.txt",
+    "file:///home/a/.env%00.txt",
+    "file:///home/a/.env%2500.txt",
+    "file:///home/a/%c0%aeenv",
+    "file:///home/a/%ffenv",
+    f"file:///home/a/%{'25' * 20}2eenv",
+    f"file:///{'a/' * 5000}.env",
+)
+
+
+def _allowed(settings: Settings, tool: str, arguments: dict[str, str]) -> bool:
+    """Whether the rules let a call of a tool, or a request of a method, pass."""
+    groups = Hooks((), settings, "files", {})
+    layer = groups._layers[0]
+    encoded = raw_json.encode(arguments)
+    alias = groups.groups.alias(tool, encoded)
+    context = EventContext(
+        Event.PRE_TOOL_USE, Session("s", "files", "/", "/"), tool=tool, arguments=encoded, alias=alias
+    )
+    return layer._ruling(context) is None
+
+
+@pytest.mark.parametrize("uri", SPELLINGS)
+def test_a_spelling_of_a_path_is_judged_as_the_path(uri: str) -> None:
+    settings = Settings(deny=("Read(**/.env)",))
+    for method in ("resources/read", "resources/subscribe"):
+        assert not _allowed(settings, method, {"uri": uri})
+    assert not _allowed(settings, "read_file", {"path": ENV})
+
+
+@pytest.mark.parametrize("uri", SPELLINGS)
+def test_other_files_pass_in_each_spelling(uri: str) -> None:
+    settings = Settings(deny=("Read(**/.env)",))
+    other = uri.replace("nv", "xample").replace("NV", "XAMPLE")
+    assert _allowed(settings, "resources/read", {"uri": other})
+
+
+@pytest.mark.parametrize("uri", REFUSED)
+def test_a_uri_that_may_mean_anything_has_no_path(uri: str) -> None:
+    with pytest.raises(raw_json.Unreadable):
+        resource_paths.paths(uri)
+
+
+@pytest.mark.parametrize("uri", SPELLINGS[:34])
+def test_hooks_see_the_path_of_the_file(uri: str) -> None:
+    assert resource_paths.paths(uri)[0] == ENV
+
+
+def test_an_absolute_rule_holds_for_a_resource() -> None:
+    settings = Settings(deny=("Read(/etc/**)",))
+    for uri in ("file:///etc/passwd", "file:///x/../etc/passwd", "file://etc/passwd", "fs://etc/passwd", "/etc/passwd"):
+        assert not _allowed(settings, "resources/read", {"uri": uri})
+    assert _allowed(settings, "resources/read", {"uri": "file:///home/etc-notes"})
+
+
+@pytest.mark.parametrize("uri", ["memo://insights", "memo:insights", "demo://a/"])
+def test_a_name_is_not_a_path(uri: str) -> None:
+    assert resource_paths.paths(uri) == ()
+
+
+def test_another_path_of_a_hook_becomes_a_uri() -> None:
+    assert resource_paths.with_path("file:///a", "/b/c d") == "file:///b/c%20d"
+    with pytest.raises(raw_json.Unreadable):
+        resource_paths.with_path("repo://a/b", "/b")
+    with pytest.raises(raw_json.Unreadable):
+        resource_paths.with_path("file:///a", "b")
+
+
+def test_a_rule_for_tools_alone_says_nothing_of_resources() -> None:
+    assert _allowed(Settings(deny=("*", "*(**/.env)")), "resources/read", {"uri": "file:///home/a/.env"})
+    assert Rules.of(Settings(deny=("resources/read(**/.env)",))).concerns(("resources/read",))
+    assert not _allowed(Settings(deny=("resources/read(**/.env)",)), "resources/read", {"uri": "file:///a/%252eenv"})

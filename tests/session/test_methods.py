@@ -1,0 +1,310 @@
+"""Requests of other methods than tools/call: judged where something names them, relayed as they are elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.dialects.dialect import Group
+from hookproxy.model.hooks import Event
+from hookproxy.model.settings import Limit, OnAsk, Per, Settings
+from hookproxy.policy.methods import JUDGED, Direction
+from hookproxy.protocol.method_forms import BY_NAME
+from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig, stub, stub_group
+
+pytestmark = pytest.mark.anyio
+
+PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
+STATELESS: Final = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+ERAS: Final = pytest.mark.parametrize("meta", [{}, STATELESS], ids=["2025", "2026"])
+URI: Final = "file:///home/a/.env"
+PARAMS: Final[dict[str, dict[str, Any]]] = {
+    "resources/list": {"cursor": "x"},
+    "resources/read": {"uri": URI},
+    "resources/subscribe": {"uri": URI},
+    "subscriptions/listen": {"notifications": {"resourceSubscriptions": [URI], "toolsListChanged": True}},
+    "prompts/get": {"name": "review", "arguments": {"a": "b"}},
+    "completion/complete": {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "v"}},
+}
+METHODS: Final = pytest.mark.parametrize("method", PARAMS)
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return DIRECT_LOOP
+
+
+def request(method: str, params: dict[str, Any], meta: dict[str, Any] | None = None, number: int = 7) -> bytes:
+    of_meta = {"_meta": meta} if meta else {}
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, **of_meta}}
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def name_of(method: str) -> str:
+    return "resources/subscribe" if method == "subscriptions/listen" else method
+
+
+def result(of: dict[str, Any], number: int = 7) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": of}, separators=(",", ":")).encode() + b"\n"
+
+
+async def passes(proxied: Rig, line: bytes) -> None:
+    """The server gets the bytes of the line, and the agent those of the response."""
+    await proxied.agent.send(line)
+    assert await proxied.server.line() == line
+    answer = result({"contents": [], "_meta": {"x": 1.0}}, json.loads(line)["id"])
+    await proxied.server.send(answer)
+    assert await proxied.agent.line() == answer
+
+
+def denies(matcher: str, reason: str = "no") -> Group:
+    return group(hook(f"echo {reason} >&2; exit 2", matcher=matcher))
+
+
+def test_the_tables_name_the_same_methods() -> None:
+    assert set(BY_NAME) == {name for name, direction in JUDGED.items() if direction is Direction.FROM_AGENT}
+
+
+@METHODS
+@ERAS
+@pytest.mark.parametrize("settings", [Settings(deny=("*", "tool")), Settings(ask=("other/*",)), Settings()])
+async def test_a_method_that_nothing_names_stays_the_bytes_that_came(
+    method: str, meta: dict[str, str], settings: Settings
+) -> None:
+    async with rig(denies(""), denies("*"), denies(".*"), denies("Bash"), settings=settings) as proxied:
+        await passes(proxied, request(method, PARAMS[method], meta))
+        await passes(proxied, b" " + request(method, {**PARAMS[method], "URI": 1}, meta, number=8))
+
+
+@METHODS
+@ERAS
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_rule_denies_a_method_by_its_name(method: str, meta: dict[str, str], whole: bool) -> None:
+    rule = "*/*" if whole else name_of(method)
+    async with rig(settings=Settings(deny=(rule,))) as proxied:
+        await proxied.agent.send(request(method, PARAMS[method], meta))
+        error = (await proxied.agent.message())["error"]
+        assert error["code"] == -31403
+        assert f"the permission rule {rule}" in error["message"]
+        assert f"The server did not get this {name_of(method)}." in error["message"]
+        assert await proxied.finish() == (b"", b"")
+
+
+@METHODS
+@ERAS
+async def test_a_hook_denies_a_method_by_its_name(method: str, meta: dict[str, str]) -> None:
+    async with rig(denies(f"Bash|{name_of(method)}", "because")) as proxied:
+        await proxied.agent.send(request(method, PARAMS[method], meta))
+        error = (await proxied.agent.message())["error"]
+        assert "because" in error["message"]
+        assert await proxied.finish() == (b"", b"")
+
+
+async def test_a_hook_sees_the_method_and_its_params(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    async with rig(group(hook(f"cat >> {shlex.quote(str(seen))}", matcher="*/*"))) as proxied:
+        await passes(proxied, request("prompts/get", PARAMS["prompts/get"], {"k": "v"}))
+    document = json.loads(seen.read_bytes())
+    assert document["tool_name"] == "prompts/get"
+    assert document["tool_input"] == PARAMS["prompts/get"]
+
+
+@pytest.mark.parametrize(
+    ("method", "matcher", "tool_input"),
+    [
+        ("resources/read", "ReadMcpResourceTool", {"uri": "FILE:/home/a/%2eenv", "server": "files"}),
+        ("resources/read", "Read", {"file_path": "/home/a/.env"}),
+        ("resources/subscribe", "Read|Write", {"file_path": "/home/a/.env"}),
+        ("resources/list", "ListMcpResourcesTool", {"uri": "FILE:/home/a/%2eenv", "server": "files"}),
+    ],
+)
+async def test_a_hook_knows_a_resource_by_a_familiar_name(
+    method: str, matcher: str, tool_input: dict[str, str], tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    async with rig(group(hook(f"cat >> {shlex.quote(str(seen))}", matcher=matcher))) as proxied:
+        await passes(proxied, request(method, {"uri": "FILE:/home/a/%2eenv"}))
+    document = json.loads(seen.read_bytes())
+    assert document["tool_name"] == matcher.partition("|")[0]
+    assert document["tool_input"] == tool_input
+
+
+async def test_a_guard_for_files_is_not_asked_about_a_name() -> None:
+    async with rig(denies("Read")) as proxied:
+        await passes(proxied, request("resources/read", {"uri": "memo://insights"}))
+        await proxied.agent.send(request("resources/read", {"uri": "file:///a"}))
+        assert "error" in await proxied.agent.message()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","method":"resources/read","params":{"uri":"file:///a"}}',
+        b'{"jsonrpc":"2.0","id":null,"method":"resources/read","params":{"uri":"file:///a"}}',
+        b'{"jsonrpc":"2.0","id":1.5,"method":"resources/read","params":{"uri":"file:///a"}}',
+        b'{"jsonrpc":"2.0","id":[1],"method":"resources/read","params":{"uri":"file:///a"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///a","URI":"file:///b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///a","uri":"file:///b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"Uri":"file:///a"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":["file:///a"]}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///a\\u0000b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///a%00b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":["file:///a"]}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///a","task":{}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","Params":{},"params":{"uri":"file:///a"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","method":"ping","params":{"uri":"file:///a"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources\\/read","params":{"uri":"file:///a","URI":"b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read\\u0000","params":{"uri":"file:///a"}}',
+        b'[{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///a"}}]',
+        b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"resources/read"}]',
+        b'{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":'
+        b'{"notifications":{"resourceSubscriptions":["file:///a","file:///b"]}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":'
+        b'{"notifications":{"resourcesubscriptions":["file:///a"]}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"resources/read","arguments":{}}}',
+    ],
+)
+async def test_a_request_that_readers_may_read_differently_is_refused(line: bytes) -> None:
+    async with rig(settings=Settings(ask=("resources/*", "Read(**/secret)"), on_ask=OnAsk.ALLOW)) as proxied:
+        await proxied.agent.send(line + b"\n")
+        message = await proxied.agent.message()
+        assert message["error"]["code"] == -32600
+        assert await proxied.finish() == (b"", b"")
+
+
+async def test_an_id_in_flight_is_taken() -> None:
+    async with rig(settings=Settings(ask=("resources/*",), on_ask=OnAsk.ALLOW)) as proxied:
+        await proxied.agent.send(request("resources/read", {"uri": "file:///a"}))
+        await proxied.server.line()
+        await proxied.agent.send(request("resources/read", {"uri": "file:///b"}))
+        assert "in flight" in (await proxied.agent.message())["error"]["message"]
+
+
+async def test_a_subscription_to_lists_alone_is_not_judged() -> None:
+    line = request("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, STATELESS)
+    async with rig(settings=Settings(deny=("resources/*",))) as proxied:
+        await proxied.agent.send(line)
+        assert await proxied.server.line() == line
+
+
+async def test_a_judged_subscription_keeps_nobody_waiting_at_the_end() -> None:
+    async with rig(settings=Settings(audit_all_calls=True)) as proxied:
+        await proxied.agent.send(request("subscriptions/listen", PARAMS["subscriptions/listen"], STATELESS))
+        await proxied.server.line()
+        assert not proxied.proxy.router.pending
+        assert await proxied.finish() == (b"", b"")
+
+
+async def test_a_rate_limit_counts_a_method() -> None:
+    settings = Settings(limits=(Limit("resources/read", 1, Per.SESSION, "limits[0]"),))
+    async with rig(settings=settings) as proxied:
+        await passes(proxied, request("resources/read", {"uri": "file:///a"}))
+        await proxied.agent.send(request("resources/read", {"uri": "file:///a"}, number=8))
+        error = (await proxied.agent.message())["error"]
+        assert "no more than 1 call of resources/read per session" in error["message"]
+
+
+async def test_without_a_person_a_request_that_needs_approval_is_refused() -> None:
+    async with rig(settings=Settings(ask=("prompts/get",))) as proxied:
+        await proxied.agent.send(request("prompts/get", PARAMS["prompts/get"]))
+        error = (await proxied.agent.message())["error"]
+        assert "prompts/get" in error["message"]
+        assert await proxied.finish() == (b"", b"")
+
+
+@ERAS
+async def test_a_person_approves_a_request(meta: dict[str, Any]) -> None:
+    capabilities: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+    async with rig(settings=Settings(ask=("resources/read",))) as proxied:
+        if not meta:
+            await open_with_forms(proxied)
+            await proxied.agent.send(request("resources/read", {"uri": "file:///a"}))
+            asked = await proxied.agent.message()
+            accept = {"action": "accept", "content": {"decision": "allow once"}}
+            await proxied.agent.send(
+                json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": accept}).encode() + b"\n"
+            )
+            assert "file:///a" in asked["params"]["message"]
+        else:
+            line = request("resources/read", {"uri": "file:///a"}, {**meta, **capabilities})
+            await proxied.agent.send(line)
+            asked = (await proxied.agent.message())["result"]
+            (name,) = asked["inputRequests"]
+            again = {"uri": "file:///a", "requestState": asked["requestState"]}
+            again["inputResponses"] = {name: {"action": "accept", "content": {"decision": "allow once"}}}
+            await proxied.agent.send(request("resources/read", again, {**meta, **capabilities}, number=8))
+        received = json.loads(await proxied.server.line())
+        assert received["method"] == "resources/read"
+        assert "requestState" not in received["params"]
+
+
+async def open_with_forms(proxied: Rig) -> None:
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"elicitation": {"form": {}}},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    await proxied.agent.send(request("initialize", params, number=1))
+    await proxied.server.line()
+    given = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    await proxied.server.send(result(given, 1))
+    await proxied.agent.line()
+    await proxied.agent.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+    await proxied.server.line()
+
+
+@METHODS
+@ERAS
+async def test_a_hook_rewrites_what_the_server_gets(method: str, meta: dict[str, str]) -> None:
+    given = dict(PARAMS[method])
+    changed = {"uri": "file:///other"} if "listen" in method else {**given, next(iter(given)): "other"}
+    if method == "completion/complete":
+        changed = {**given, "argument": {"name": "a", "value": "w"}}
+    expected = changed
+    if "listen" in method:
+        expected = {"notifications": {**given["notifications"], "resourceSubscriptions": ["file:///other"]}}
+    pre = replace(stub(PRE, arguments=changed), matcher=name_of(method))
+    async with rig(stub_group(pre)) as proxied:
+        await proxied.agent.send(request(method, given, meta))
+        params = json.loads(await proxied.server.line())["params"]
+        assert params.pop("_meta", {}) == meta
+        assert params == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "changed"),
+    [
+        ("resources/read", {"uri": 5}),
+        ("resources/read", {}),
+        ("resources/read", {"uri": "file:///a%00"}),
+        ("resources/read", {"uri": "file:///a", "_meta": {}}),
+        ("prompts/get", {"name": "x", "arguments": {"a": 5}}),
+        ("subscriptions/listen", {"uri": "file:///a", "more": 1}),
+    ],
+)
+async def test_a_rewrite_that_does_not_fit_the_method_is_a_failure(method: str, changed: dict[str, Any]) -> None:
+    pre = replace(stub(PRE, arguments=changed), matcher="*/*", fails_closed=True)
+    async with rig(stub_group(pre)) as proxied:
+        await proxied.agent.send(request(method, PARAMS[method]))
+        assert "rewrote" in (await proxied.agent.message())["error"]["message"]
+        assert await proxied.finish() == (b"", b"")
+
+
+async def test_a_guard_for_files_rewrites_the_path() -> None:
+    pre = replace(stub(PRE, arguments={"file_path": "/srv/a b"}), matcher="Read", matches="Read".__eq__)
+    async with rig(stub_group(pre), settings=Settings(deny=("Read(/nothing/**)",))) as proxied:
+        await proxied.agent.send(request("resources/read", {"uri": "file:///home/a"}))
+        assert json.loads(await proxied.server.line())["params"] == {"uri": "file:///srv/a%20b"}
+
+
+async def test_rules_hold_for_what_a_hook_has_written() -> None:
+    pre = replace(stub(PRE, arguments={"uri": "file:///a/.env"}), matcher="resources/read")
+    async with rig(stub_group(pre), settings=Settings(deny=("Read(**/.env)",))) as proxied:
+        await proxied.agent.send(request("resources/read", {"uri": "memo://insights"}))
+        assert "Read(**/.env)" in (await proxied.agent.message())["error"]["message"]
