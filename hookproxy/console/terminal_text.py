@@ -138,6 +138,10 @@ def call_in_flight(run: RunState, call: CallInFlight, now: float) -> str:
 def approval(waiting: ShownApproval, agent: str) -> str:
     """An approval with everything that the person must know: the whole arguments, and what wants it."""
     asked = waiting.approval
+    if asked.is_about_lock:
+        facts = [("reason", asked.reason), ("agent", agent), ("withheld", "until somebody accepts it")]
+        parts = [f"Accept what {asked.server} says of {asked.tool}?", _facts(facts), "", "recorded in hookproxy.lock"]
+        return visible("\n".join([*parts, pretty(asked.recorded), "", "says now", pretty(asked.now)]))
     facts = [
         ("asked by", f"{asked.asked_by} ({asked.place})" if asked.place else asked.asked_by),
         ("reason", asked.reason),

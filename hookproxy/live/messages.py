@@ -135,6 +135,15 @@ class WaitingApproval(Struct, frozen=True):
     """Whose call it is, at a gateway."""
     user_id: str = ""
     """The id of that user."""
+    recorded: Raw = NOTHING
+    """Of a question that is not about a call: what is recorded of the tool in hookproxy.lock."""
+    now: Raw = NOTHING
+    """What the server says now; NOTHING: it is about a call."""
+
+    @property
+    def is_about_lock(self) -> bool:
+        """It asks whether what a server says of itself is accepted."""
+        return bytes(self.now) != b"null"
 
 
 class Settled(Struct, frozen=True):

@@ -277,6 +277,7 @@ class Settings(Struct, frozen=True):
     def uses_console(self) -> bool:
         """Some approvals are for a console, whether one is open or not."""
         own = self.console is ConsoleUse.ALWAYS or self.on_ask is OnAsk.CONSOLE
+        own = own or (self.lock is not None and self.lock.on_change == "ask")
         return own or (self.managed is not None and self.managed.uses_console)
 
     @property

@@ -179,7 +179,7 @@ def changed(why: str, accept: str) -> str:
     """
     return (
         f"Blocked: {why}, so it is withheld until the user has looked at it. Do not try it again. Tell the user: "
-        f"`{accept} --diff` shows what has changed, and `{accept} --accept` accepts it."
+        f"`{accept} --diff` shows what has changed, and `{accept} --accept NAME` accepts it."
     )
 
 

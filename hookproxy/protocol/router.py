@@ -25,7 +25,16 @@ from .calls import id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
 from .held_notifications import HeldNotifications
-from .inflight import ANNOUNCED, GUARDED_KINDS, REQUEST_KINDS, SESSION_DATA, InFlight, JudgedCalls, RequestKind
+from .inflight import (
+    ANNOUNCED,
+    GUARDED_KINDS,
+    REQUEST_KINDS,
+    SESSION_DATA,
+    TOOLS_LIST,
+    InFlight,
+    JudgedCalls,
+    RequestKind,
+)
 from .responses import Members, Response
 from .roots import Roots, may_name_roots
 from .shown_tools import ShownTools, UnknownTool
@@ -464,6 +473,10 @@ class Router:
             return actions.CallAnswered(call)
         if self.requests.is_blocked(key):
             return self._blocked_response(key, response)
+        if self.elicitations is not None and key in self.requests and self.elicitations.may_ask_in_result(line):
+            self.requests.settle(key)
+            why = "a result that asks for what hooks judge, in response to a request that they do not judge"
+            return actions.Dropped(why, bytes(raw_json.fields(line).get("id", b"null")))
         kind = self.requests.settle(key)
         if kind is None:
             if not self._judges_calls or self.requests.take_late_response(key):
@@ -482,6 +495,8 @@ class Router:
             return actions.ToolsListed(listed, cursor)
         if kind in ANNOUNCED:
             return actions.Announced(ANNOUNCED[kind], cursor)
+        if kind is RequestKind.TOOLS_LIST:
+            return actions.Announced(TOOLS_LIST)
         return PASS
 
     def _blocked_response(self, key: bytes, response: Response | None) -> ServerAction:

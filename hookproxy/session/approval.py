@@ -32,8 +32,11 @@ _MAX_PENDING: Final = 512  # requests at a time: nobody answers so many, and eac
 _MAX_PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
 
 
-AskConsole = Callable[[Call, WaitingApproval, bool], Awaitable[ConsoleAnswer | None]]
-"""Asks on a console, until the approval's time is over: then None. True: only as long as a console is open."""
+AskConsole = Callable[[Call | None, WaitingApproval, bool], Awaitable[ConsoleAnswer | None]]
+"""Asks on a console about a call (None: something else), until the approval's time is over: then None.
+
+True: only as long as a console is open.
+"""
 
 
 class ApprovalResult(Struct, frozen=True):

@@ -443,7 +443,7 @@ class LiveFeed:
     # --- approvals ---
 
     async def _ask(
-        self, proxy: Proxy, call: Call, approval: WaitingApproval, only_while_open: bool
+        self, proxy: Proxy, call: Call | None, approval: WaitingApproval, only_while_open: bool
     ) -> ConsoleAnswer | None:
         """Ask whoever has a console open until `approval.until`; None: nobody has answered. On cancel, withdraw it.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -18,14 +18,14 @@ from ..audit.log import DEFERRED_SECONDS, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents
-from ..jsonrpc import raw_json
 from ..jsonrpc.known_secrets import KnownSecrets
 from ..model.hooks import Session, Tool
-from ..model.settings import Delivery, RootsRule, Settings
-from ..protocol import actions, feedback, response_edits, tool_list
+from ..model.settings import RootsRule, Settings
+from ..protocol import actions, feedback, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Progress, id_key
 from ..protocol.elicitations import Elicitations
+from ..protocol.inflight import INITIALIZE, TOOLS_LIST
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.router import Router
 from ..protocol.server_requests import METHODS
@@ -33,18 +33,15 @@ from ..transports.channel import Channel, Passage, Refuses, TakesPassages
 from .change_event import ChangeEvent
 from .elicitation_hooks import ElicitationHooks
 from .hook_tool_calls import HookToolCalls
+from .input_requests import InputRequests
 from .judged_request import JudgesRequests
 from .relay import Relay
 from .running_calls import RunningCalls
+from .server_lists import ServerLists
 from .server_requests import ServerRequests
 
 _MAX_NOISE_SHOWN: Final = 2000  # characters of a line that is not JSON: enough to recognise it
-_INITIALIZE: Final = b'"initialize"'
-_TOOLS_LIST: Final = b'"tools/list"'
 _PASSAGES: Final = "responses that no hook sees are on their way under a former policy"
-
-if TYPE_CHECKING:
-    from .lock_guard import LockGuard
 
 OnToolsListed = Callable[[bytes, Sequence[Tool], str], None]
 """Gets each tools/list response, its tools, and the name that the server gives itself (empty: none)."""
@@ -118,10 +115,13 @@ class Proxy:
             self.changes,
         )
 
-        self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
-        self.guard: LockGuard | None = None
-        """Compares what the server says of itself with what is pinned; None: nothing is."""
-        self._guard_lists(settings)
+        judge = self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
+        self.calls.input_requests = InputRequests(
+            self.router, self.session_events, lambda: self.policy.settings.max_depth, judge
+        )
+        self.lists = ServerLists(self._context, self.session_events, self.router, self.calls, self._concerns)
+        self.lists.use(settings)
+        self.hook_tool_calls.withholds = lambda tool: self.lists.withholds is not None and self.lists.withholds(tool)
 
     @property
     def policy(self) -> Policy:
@@ -189,7 +189,7 @@ class Proxy:
         hooks.note_tools(self.router.tools.values(), self.router.handshake.server_name)
         elicitations = _elicitations(hooks, settings, self.router.elicitations)
         self.router.change_policy(hooks.groups.alias, elicitations, settings.max_depth)
-        self._guard_lists(settings)
+        self.lists.use(settings)
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
 
@@ -204,12 +204,12 @@ class Proxy:
 
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
-        policy = self._context.policy
-        if self.guard is not None and self.guard.withholds(tool):
+        policy, elicitations = self._context.policy, self.router.elicitations
+        if self.lists.withholds is not None and self.lists.withholds(tool):
             return True
-        if policy.settings.audit_all_calls or (
-            self.session_events.feedback_pending and not self.router.handshake.uses_initialize
-        ):
+        # in 2026-07-28 each result may ask for what is judged
+        needed = self.session_events.feedback_pending or (elicitations is not None and bool(elicitations.judged))
+        if policy.settings.audit_all_calls or (needed and not self.router.handshake.uses_initialize):
             return True
         return policy.hooks.concerns(tool)
 
@@ -249,16 +249,18 @@ class Proxy:
             case actions.HookToolCallAnswered():
                 self.hook_tool_calls.resolve(action)
             case actions.InitializeAnswered():
-                line = self._as_pinned(_INITIALIZE, line)
+                line = self.lists.as_pinned(INITIALIZE, line)
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
+                self.lists.tell_hidden(INITIALIZE, line)
             case actions.Announced(method, cursor):
-                self.relay.to_agent(self._as_pinned(method, line, cursor))
+                self.relay.to_agent(self.lists.as_pinned(method, line, cursor))
+                self.lists.tell_hidden(method, line)
             case actions.ToolsListed(tools, cursor):
-                line = self._as_pinned(_TOOLS_LIST, line, cursor)
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
-                edited = self._edit_tool_list(line, tools, server_name)
+                edited = self.lists.tools(line, tools, server_name, cursor)
                 self.relay.to_agent(edited)
                 self.on_tools_listed(edited, tools, server_name)
+                self.lists.tell_hidden(TOOLS_LIST, line)
             case actions.NotificationHeld():
                 pass
             case actions.NotJson():
@@ -301,50 +303,6 @@ class Proxy:
     async def _prepare_names(self) -> None:
         """Import what recognises tools while the server answers: at the first call it would take longer, or fail."""
         self.policy.hooks.prepare_names()
-
-    def _edit_tool_list(self, line: bytes, tools: Sequence[Tool], server_name: str) -> bytes:
-        hooks = self.policy.hooks
-        renamed = hooks.note_tools(tools, server_name)
-        self.router.judged_tools.forget(list(self.router.tools) if renamed else [tool.name for tool in tools])
-        if self.policy.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
-            line = feedback.without_output_schemas(line, self._concerns)
-        line = feedback.without_tools(line, hooks.hides) if hooks.has_rules else line
-        shown = self.router.shown
-        if shown is None:
-            return line
-        try:
-            return shown.edited_list(line, self.session_events.report_once)
-        except raw_json.AMBIGUOUS as problem:
-            return self._unreadable_list(line, problem)
-
-    def _as_pinned(self, method: bytes, line: bytes, cursor: bytes = b"") -> bytes:
-        """The response to a request of this method, without what is not as it is pinned."""
-        if self.guard is None:
-            return line
-        try:
-            return self.guard.edited(method, line, cursor)
-        except raw_json.AMBIGUOUS as problem:
-            return self._unreadable_list(line, problem)
-
-    def _unreadable_list(self, line: bytes, problem: ValueError) -> bytes:
-        self.report(f"what the server says of itself is withheld, because it cannot be read: {problem}")
-        return feedback.unreadable_list(response_edits.member_or_empty(line, "id") or b"null", str(problem))
-
-    def _guard_lists(self, settings: Settings) -> None:
-        """Show the agent what it may see of what the server has; what was withheld stays so until it is listed."""
-        shown, former = None, self.guard
-        if settings.shown_tools:
-            from ..protocol.shown_tools import ShownTools  # for configurations that have it only
-
-            shown = ShownTools(settings.shown_tools)
-        self.guard = None
-        if settings.lock is not None:
-            from .lock_guard import guard_of  # likewise
-
-            self.guard = guard_of(settings.lock, self._context, self.session_events, former)
-        self.calls.refuse = None if self.guard is None else self.guard.refuse
-        if shown or self.guard or former or self.router.shown:
-            self.router.show_tools(shown, None if self.guard is None else self.guard.why_withheld)
 
     def handle_server_exit(self, why: str) -> None:
         """End all calls, because the server no longer answers; `why` is a sentence without a full stop."""

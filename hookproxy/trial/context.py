@@ -26,7 +26,7 @@ from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.responses import Members
 from ..protocol.router import Router
 from ..session.approval import Approvals
-from ..session.call_context import Ending
+from ..session.call_context import Ending, JudgesInputs
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -61,6 +61,7 @@ class TrialServices:
         result: bytes | None,
     ) -> None:
         self.session = session
+        self.input_requests: JudgesInputs | None = None
         self.record_audit = LastRecordAudit(settings)
         self.policy = Policy.of(hooks, settings, self.record_audit)
         self.request_states: RequestStates = StateSealer()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -20,14 +21,15 @@ def config(folder: Path, text: str) -> GatewayConfig:
     return load_gateway("gateway.toml", {"XDG_STATE_HOME": str(folder / "state")}, str(folder))
 
 
-def start(config: GatewayConfig, name: str) -> None:
+def start(config: GatewayConfig, name: str, account: service.Account | None = None) -> None:
+    """Start it, and wait for its end."""
     try:
         server_process.check(config)
     except UserError as problem:
         pytest.skip(problem.message)
-    started = server_process.start(config.servers[name], "", service.own_account(), {}, 2)
-    process.close_all((started.server.to_server, started.server.from_server))
+    started = server_process.start(config.servers[name], "", account or service.own_account(), {}, 2)
     process.reap_killed(started.server.pid)
+    process.close_all((started.server.to_server, started.server.from_server))
     started.ended()
 
 
@@ -54,3 +56,22 @@ def test_what_holds_servers_to_their_limits_is_in_the_metrics(tmp_path: Path) ->
     metrics.sandbox_limits = "rlimits"
     assert 'hookproxy_sandbox_limits{kind="rlimits"} 1' in metrics.text(Counter(), "", draining=False)
     assert os.path.isabs(off.servers["s"].real_cwd)
+
+
+@pytest.mark.slow
+def test_temporary_files_of_another_account_are_its_own_under_landlock(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:  # tmp_path is for one account
+        account = service.account_named("nobody")
+        os.chmod(name, 0o755)
+        (work := Path(name, "work")).mkdir()
+        os.chown(work, account.uid, account.gid)
+        script = 'f=$(mktemp) && echo kept >"$f" && cp "$f" done; ls -ldn "$TMPDIR" >>done'
+        text = f"[gateway]\nsandbox = 'landlock'\n[servers.s]\ncommand = ['/bin/sh', '-c', '''{script}''']\n"
+        loaded = config(tmp_path, f"{text}user = 'nobody'\ncwd = '{work}'\n")
+        start(loaded, "s", account)
+        kept, listed = (work / "done").read_text().splitlines()
+        assert kept == "kept"
+        assert listed.split()[0].startswith("drwx------")
+        assert listed.split()[2] == str(account.uid)

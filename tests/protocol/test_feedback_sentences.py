@@ -170,8 +170,8 @@ def test_a_refusal_is_of_a_session_and_no_task_unless_it_is_said() -> None:
         (
             Refuse("hookproxy.lock", "the tool is new", cause=RefusalCause.CHANGED, remedy="hookproxy lock"),
             "Blocked: the tool is new, so it is withheld until the user has looked at it. Do not try it again. Tell "
-            "the user: `hookproxy lock --diff` shows what has changed, and `hookproxy lock --accept` accepts it. The "
-            "tool was not run.",
+            "the user: `hookproxy lock --diff` shows what has changed, and `hookproxy lock --accept NAME` accepts it. "
+            "The tool was not run.",
         ),
         (
             Refuse("limits[0]", "", cause=RefusalCause.STORE_AWAY),

@@ -10,7 +10,7 @@ import pytest
 
 from hookproxy.model.errors import UserError
 from hookproxy.model.sizes import SIZE, size_in_bytes
-from hookproxy.sandbox.folders import is_common, overlaps
+from hookproxy.sandbox.folders import SYSTEM_FILES, is_common, overlaps
 from hookproxy.sandbox.installation import Installation, Surroundings, find_installation
 from hookproxy.sandbox.places import close_all, open_all, own_folder
 
@@ -145,3 +145,10 @@ def test_the_first_line_of_a_script_shows_nothing_that_no_server_may_see(tmp_pat
         find_installation((str(script),), None, str(own), around)
     around = Surroundings((), (str(state),), (str(own),))
     assert find_installation(("/bin/sh", str(script)), None, str(own), around).paths == [str(script)]
+
+
+def test_the_page_names_all_that_is_shown_of_etc() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
+    paragraph = page.partition("### Of /etc\n")[2].split("\n## ")[0].partition("They must")[0]
+    named = {f"/etc/{name}" for name in re.findall(r"`([^`]+)`", paragraph) if name != "/etc"}
+    assert named == set(SYSTEM_FILES)

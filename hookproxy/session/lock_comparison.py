@@ -1,0 +1,355 @@
+"""Compares what a server says of itself with `hookproxy.lock`, and edits what the agent gets of it.
+
+What must hold, unless `on_change` is "warn":
+
+- No entry of a list reaches the agent that is not as it is pinned, and no instructions that are not.
+- A difference is told to people once, with all that they need, and stands in the audit.
+- What is withheld now, and why, is in `withheld`; `lock_guard` refuses requests by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from ..hooks import bounded_cache
+from ..jsonrpc import raw_json
+from ..lock import hidden_text
+from ..lock.changes import Change, What
+from ..lock.compare import Compared, Names, Pinned
+from ..lock.description import Description, Entry, Identity, Kind, entry, identity
+from ..model.errors import UserError, printable
+from ..model.lock_settings import LockSettings
+from ..protocol import feedback, list_edits
+from ..protocol.calls import SERVER_INFO_KEY
+from . import lock_updates
+from .shared_lock import shared_lock
+
+KINDS: Final = {b'"%b"' % kind.list_method.encode(): kind for kind in Kind}
+"""The kinds of entries, by the method that lists them, as compact JSON."""
+
+ACCEPT: Final = "hookproxy lock"
+"""The command by which people see and accept what differs."""
+
+_LONGEST_CHECKED: Final = 16 * 1024  # bytes of an entry that is remembered: ten times what most have
+_LONGEST_KEPT: Final = 64 * 1024  # bytes of a withheld entry that can be accepted on a console
+_MOST_WITHHELD: Final = 1000  # entries: as many as servers have; then the whole server is refused
+_MOST_CHAINS: Final = 64  # lists that are read in pages at the same time: agents read one after another
+_MOST_SENTENCES: Final = 4  # a model needs to know that something differs; people get all of it
+_MOST_TOLD: Final = 10_000  # lines: a server that changes for ever must not fill memory
+_WITHHELD: Final = ", so it is withheld"
+_NO_LIST: Final = "the server says something else of itself than is recorded in hookproxy.lock"
+
+
+class Withheld(Struct, frozen=True):
+    """An entry that differs from what is pinned, or hides something."""
+
+    raw: bytes
+    """As it came; empty: it is too long to be kept."""
+    changes: tuple[Change, ...]
+    hides: tuple[str, ...] = ()
+    """What its texts hide, if that is why, each as a line for people."""
+
+    def why(self) -> str:
+        """Why, without any word that the server chose."""
+        sentences = dict.fromkeys(change.sentence() for change in self.changes)
+        return " and ".join([*sentences][:_MOST_SENTENCES]) or "its texts hide something from whoever reads them"
+
+
+class _Read(Struct, frozen=True):
+    """One item of a page."""
+
+    raw: bytes
+    compared: Compared
+    hides: tuple[str, ...]
+
+
+class LockComparison:
+    """The comparison in one session. `report` tells people one line, once; `record` writes a sentence to the audit."""
+
+    def __init__(
+        self,
+        settings: LockSettings,
+        server: str,
+        report: Callable[[str], None],
+        record: Callable[[str], None],
+    ) -> None:
+        self.settings = settings
+        self.server = server
+        self.shared = shared_lock(settings)
+        self.denied = ""
+        """Why the whole server is refused, without a full stop; empty: it is not."""
+        self.withheld: dict[tuple[Kind, str], Withheld] = {}
+        """What the last lists had and the agent does not get, by kind and name."""
+        self.instructions: tuple[Change, ...] = ()
+        """What differs in the instructions."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when something is withheld."""
+        self._report = report
+        self.record = record
+        """Writes a sentence to the audit."""
+        self._chains: dict[tuple[Kind, bytes], list[str]] = {}  # the names on earlier pages, by the next cursor
+        self._first: dict[Kind, dict[tuple[Kind, str], Entry]] = {}  # what the first use of a kind pins
+        self._told: dict[str, None] = {}
+        self.identity = Identity()
+        """What the server said of itself last, beside its lists."""
+        self._version = self.shared.version
+        self._checked: dict[bytes, tuple[str, ...]] = {}
+
+    @property
+    def pinned(self) -> Pinned | None:
+        """What is pinned of the server; None: it is not in the file."""
+        return self.shared.servers.get(self.server)
+
+    @property
+    def warns_only(self) -> bool:
+        """Differences are told, and withhold nothing."""
+        return self.settings.on_change == "warn"
+
+    def is_open(self, kind: Kind) -> bool:
+        """True if nothing of this kind is pinned yet, and the first use pins it."""
+        pinned = self.pinned
+        if pinned is None or not self.settings.create:
+            return pinned is None
+        if any(its_kind is kind for its_kind, _ in pinned.description.entries):
+            return False
+        capability = "resources" if kind is Kind.TEMPLATE else f"{kind.value}s"
+        return bytes(pinned.description.identity.capabilities) == b"{}" or capability in raw_json.fields(
+            pinned.description.identity.capabilities
+        )
+
+    # --- what the server says of itself ---
+
+    def edited(self, method: bytes, line: bytes, cursor: bytes) -> bytes:
+        """The response to a request of this method as the agent gets it. Raises Unreadable, DuplicateKeys.
+
+        `cursor` is that of the request, as spelled.
+        """
+        kind = KINDS.get(method)
+        return self.edited_identity(line) if kind is None else self.edited_list(kind, line, cursor)
+
+    def edited_identity(self, line: bytes) -> bytes:
+        """The response to `initialize` or `server/discover` as the agent gets it. Raises Unreadable, DuplicateKeys."""
+        span = raw_json.members(line).get("result")
+        if span is None:
+            return line
+        result = line[slice(*span)]
+        spans = raw_json.members(result)
+        list_edits.check_lookalikes(spans, "instructions")
+        members = {name: msgspec.Raw(result[slice(*place)]) for name, place in spans.items()}
+        meta = raw_json.fields(members["_meta"]) if "_meta" in members else {}
+        came = self.identity = identity(members, meta.get(SERVER_INFO_KEY))
+        pinned = self.pinned
+        if pinned is None or (self.settings.create and pinned.description.identity == Identity()):
+            if self.settings.create:
+                self._pin(None, Description(came, {}))
+            changes: tuple[Change, ...] = ()
+            if pinned is None and not self.settings.create:
+                self._tell(
+                    f"{self.server} is not in {self.settings.file}, so nothing is compared: hookproxy lock records it"
+                )
+        else:
+            changes = pinned.compare_identity(came)
+        self.instructions = tuple(change for change in changes if not _is_notice(change))
+        hides = self.settings.hidden_text == "withhold" and self._hidden_in_instructions(came.instructions)
+        self._note_changes(changes)
+        if self.instructions:
+            self.on_change()
+        if not (hides or (self.instructions and not self.warns_only)) or "instructions" not in spans:
+            return line
+        if self.settings.on_change == "deny" and self.instructions:
+            return self._deny(line)
+        return raw_json.splice(line, [(span, raw_json.without_member(result, "instructions"))])
+
+    def _hidden_in_instructions(self, instructions: str) -> bool:
+        """Tell what the instructions hide. True: they are withheld therefore."""
+        hidden = hidden_text.in_instructions(instructions, self.foreign())
+        for one in hidden:
+            self.note(f"{one.line()}{_WITHHELD}")
+        return bool(hidden)
+
+    def foreign(self) -> dict[str, str]:
+        """The tools of other servers in the file."""
+        return {tool: server for tool, server in self.shared.tools.items() if server != self.server}
+
+    def edited_list(self, kind: Kind, line: bytes, cursor: bytes) -> bytes:
+        """A page of a list as the agent gets it; `cursor` is that of its request. Raises Unreadable, DuplicateKeys."""
+        if self.denied:
+            return self._deny(line)
+        items, next_cursor = list_edits.items_of(line, kind.list_member)
+        if items is None:
+            return line
+        names = [*self._chains.get((kind, _cursor_text(cursor)), ())] if cursor else []
+        if not cursor:
+            self._first.pop(kind, None)
+        out = self._settle(kind, self._compare(kind, items, names))
+        if next_cursor:
+            self._keep_chain(kind, _cursor_text(next_cursor), names)
+        else:
+            self._list_is_complete(kind, names)
+        if self.settings.on_change == "deny" and out:
+            return self._deny(line)
+        if not out:
+            return line
+        numbers = iter(range(len(items)))
+        return list_edits.edited(line, kind.list_member, lambda item: None if next(numbers) in out else item)
+
+    def _compare(self, kind: Kind, items: Sequence[bytes], earlier: list[str]) -> list[_Read]:
+        """Compare the items of a page. `earlier` are the names on the pages before it, and gets those of this one."""
+        pinned = None if self.is_open(kind) else self.pinned
+        names = Names()
+        for name in earlier:
+            names.note(name)
+        read = []
+        for raw in items:
+            compared = self._first_seen(kind, raw) if pinned is None else pinned.compare_entry(kind, raw, names)
+            if compared.name:
+                earlier.append(compared.name)
+            read.append(_Read(raw, compared, self._hides(kind, raw)))
+        return read
+
+    def _first_seen(self, kind: Kind, raw: bytes) -> Compared:
+        """An entry of a kind of which nothing is pinned."""
+        try:
+            came = entry(kind, raw)
+        except raw_json.AMBIGUOUS as problem:
+            return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(problem)),))
+        if self.settings.create and not self._hides(kind, raw):
+            self._first.setdefault(kind, {})[kind, came.name] = came
+        return Compared(came.name, ())
+
+    def _settle(self, kind: Kind, read: Sequence[_Read]) -> set[int]:
+        """Note what of a page is withheld from now on, and what no longer. Returns the places of what is left out."""
+        differing: dict[str, Withheld] = {}
+        for one in read:
+            if one.compared.changes or one.hides:
+                raw = one.raw if len(one.raw) <= _LONGEST_KEPT else b""
+                differing.setdefault(one.compared.name, Withheld(raw, one.compared.changes, one.hides))
+                self._note_changes(one.compared.changes)
+                for hidden in one.hides:
+                    self.note(hidden)
+        if self.withheld:
+            for one in read:
+                self.withheld.pop((kind, one.compared.name), None)
+        if not differing:
+            return set()
+        self.withheld |= {(kind, name): withheld for name, withheld in differing.items() if name}
+        if len(self.withheld) > _MOST_WITHHELD and not self.warns_only:
+            self.denied = _NO_LIST
+        self.on_change()
+        left_out = {name for name, one in differing.items() if one.hides or not self.warns_only}
+        return {number for number, one in enumerate(read) if one.compared.name in left_out}
+
+    def _hides(self, kind: Kind, raw: bytes) -> tuple[str, ...]:
+        """What the texts of an entry hide, if it is withheld therefore; one that was read is not read again."""
+        if self.settings.hidden_text != "withhold":
+            return ()
+        known = self._checked.get(raw)
+        if known is None:
+            came = entry_or_none(kind, raw)
+            hidden = () if came is None else hidden_text.in_entry(came, self.foreign())
+            known = tuple(f"{one.line()}{_WITHHELD}" for one in hidden)
+            if len(raw) <= _LONGEST_CHECKED:
+                bounded_cache.keep(self._checked, raw, known)
+        return known
+
+    def _keep_chain(self, kind: Kind, cursor: bytes, names: list[str]) -> None:
+        if len(self._chains) >= _MOST_CHAINS:
+            del self._chains[next(iter(self._chains))]
+        self._chains[kind, cursor] = names
+
+    def _list_is_complete(self, kind: Kind, names: list[str]) -> None:
+        if self.settings.create and self.is_open(kind):
+            first = self._first.pop(kind, {})
+            if first or self.pinned is None:
+                self._pin(kind, Description(self.identity, first))
+        elif self.pinned is not None and not self.is_open(kind):
+            self._note_changes(self.pinned.removed([(kind, name) for name in names], (kind,)))
+
+    def _pin(self, kind: Kind | None, came: Description) -> None:
+        """Pin what the server says at its first use: a complete list of a kind, or (None) its identity."""
+        what = "what it says of itself" if kind is None else f"the list of its {kind.value}s"
+        try:
+            now = lock_updates.update(
+                self.shared.path, self.server, lambda before: lock_updates.first_use(before, kind, came)
+            )
+            self.note(f"{what} is recorded in {self.shared.path}, because lock.create is true")
+        except UserError as problem:
+            pinned = self.pinned
+            now = lock_updates.first_use(None if pinned is None else pinned.description, kind, came)
+            self.note(f"{what} cannot be recorded: {problem}")
+        self.shared.pin(self.server, now)
+
+    def _deny(self, line: bytes) -> bytes:
+        """An error in place of the response, because the whole server is refused."""
+        if not self.denied:
+            self.denied = _NO_LIST
+            self.note(f'the server is refused, because it is not as {self.settings.file} has it (on_change = "deny")')
+        raw_id = line[slice(*raw_json.members(line)["id"])]
+        return feedback.refused_message(
+            raw_id, feedback.changed(self.denied, ACCEPT), unreadable=False, code=feedback.REFUSED
+        )
+
+    def _note_changes(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self.note(f"{change.line()}{'' if _is_notice(change) or self.warns_only else _WITHHELD}")
+        if any(not _is_notice(change) for change in changes):
+            self._tell(f"{ACCEPT} --diff shows what {self.server} has changed, and {ACCEPT} --accept NAME accepts it")
+
+    def note(self, text: str) -> None:
+        """Tell people one line, and write it to the audit; once each."""
+        line = printable(f"{self.server}: {text}")
+        if self._tell(line):
+            self.record(f"hookproxy.lock: {line}")
+
+    def _tell(self, line: str) -> bool:
+        """Tell people one line, unless it was told before."""
+        if line in self._told:
+            return False
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[line] = None
+        self._report(line)
+        return True
+
+    def why_withheld(self, kind: Kind, name: str) -> str:
+        """Why something of this name is withheld, without a full stop; empty: it is not."""
+        if self._version != self.shared.version:
+            self.compare_again()
+        withheld = self.withheld.get((kind, name))
+        if withheld is not None and (not self.warns_only or withheld.hides):
+            return withheld.why()
+        pinned = self.pinned
+        if self.warns_only or pinned is None or pinned.has(kind, name) or self.is_open(kind):
+            return ""
+        return f"the {kind.value} is not in hookproxy.lock"
+
+    def compare_again(self, former: LockComparison | None = None) -> None:
+        """Compare what is withheld with what is pinned now; `former` is the comparison before a reload."""
+        self._version = self.shared.version
+        for (kind, _), withheld in [*(former or self).withheld.items()]:
+            self._settle(kind, self._compare(kind, [withheld.raw], []))
+
+
+def _is_notice(change: Change) -> bool:
+    """A difference that is told, and withholds nothing: of the name, version or capabilities, and what is gone."""
+    if change.subject == "server":
+        return change.member != "instructions" or change.what is What.REMOVED
+    return change.what is What.REMOVED and not change.member
+
+
+def _cursor_text(raw: bytes) -> bytes:
+    """A cursor in one spelling."""
+    text = raw_json.text(raw)
+    return raw if text is None else text.encode()
+
+
+def entry_or_none(kind: Kind, raw: bytes) -> Entry | None:
+    """The entry; None: it cannot be read."""
+    try:
+        return entry(kind, raw)
+    except raw_json.AMBIGUOUS:
+        return None

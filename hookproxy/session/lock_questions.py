@@ -1,0 +1,130 @@
+"""Asks a person on a console whether what a server says of itself is accepted (`on_change = "ask"`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import time
+from typing import Final
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ..jsonrpc import raw_json
+from ..live.messages import NOTHING, WaitingApproval
+from ..lock.description import Description, Identity, Kind
+from ..model.errors import UserError, printable
+from ..protocol.response_edits import json_string
+from . import lock_updates
+from .approval import Approvals
+from .lock_comparison import LockComparison, entry_or_none
+
+_MOST_ASKED: Final = 50  # at a time in one session: a person answers a few, and the rest is asked with the next list
+
+
+class Question(Struct, frozen=True):
+    """A difference that a person may accept."""
+
+    kind: Kind | None
+    """None: the instructions."""
+    name: str
+    raw: bytes
+    """What the server says now, as JSON."""
+    why: str
+    recorded: bytes
+    """What is recorded, as JSON; empty: nothing."""
+
+    @property
+    def subject(self) -> str:
+        """What it is about, for people."""
+        return "instructions" if self.kind is None else printable(f"{self.kind.value} {self.name}")
+
+
+class LockQuestions:
+    """The questions of one session. Nothing waits for an answer: what is not accepted stays withheld."""
+
+    def __init__(
+        self, comparison: LockComparison, approvals: Approvals, spawn: Callable[..., None], seconds: Callable[[], float]
+    ) -> None:
+        """`seconds`: how long a question waits for an answer. It is asked again when the list comes again."""
+        self._comparison = comparison
+        self._approvals = approvals
+        self._spawn = spawn
+        self._seconds = seconds
+        self._waiting = 0
+
+    def ask(self) -> None:
+        """Ask about all that is withheld and not asked about yet, if consoles can find this run."""
+        if self._approvals.console is None:
+            return
+        asked = self._comparison.shared.asked
+        for question in self._questions():
+            key = (self._comparison.server, question.kind, question.name, question.raw)
+            if key not in asked and self._waiting < _MOST_ASKED:
+                asked.add(key)
+                self._waiting += 1
+                self._spawn(self._ask, question)
+
+    async def _ask(self, question: Question) -> None:
+        comparison, now = self._comparison, time()
+        waiting = WaitingApproval(
+            id="",
+            call="",
+            session="",
+            server=comparison.server,
+            tool=question.subject,
+            arguments=NOTHING,
+            reason=question.why,
+            asked_by="hookproxy.lock",
+            at=now,
+            until=now + self._seconds(),
+            may_allow_session=False,
+            recorded=Raw(question.recorded or b"null"),
+            now=Raw(question.raw),
+        )
+        try:
+            console = self._approvals.console
+            answer = None if console is None else await console(None, waiting, False)
+        finally:
+            self._waiting -= 1
+            comparison.shared.asked.discard((comparison.server, question.kind, question.name, question.raw))
+        if answer is not None and answer.answer.action == "allow":
+            self._accept(question, answer.by)
+        elif answer is not None:
+            comparison.record(f"hookproxy.lock: {comparison.server}: {question.subject}: refused by {answer.by}")
+
+    def _accept(self, question: Question, by: str) -> None:
+        """Record what a person has accepted: for all sessions from now on."""
+        kind, name = question.kind, question.name
+        came = None if kind is None else entry_or_none(kind, question.raw)
+
+        def accepted(before: Description | None) -> Description:
+            before = before or Description(Identity(), {})
+            if came is None or kind is None:
+                said = raw_json.text(question.raw) or ""
+                return Description(replace(before.identity, instructions=said), before.entries)
+            return Description(before.identity, {**before.entries, (kind, name): came})
+
+        try:
+            now = lock_updates.update(self._comparison.shared.path, self._comparison.server, accepted)
+        except UserError as problem:
+            self._comparison.note(f"what {by} has accepted cannot be recorded: {problem}")
+            return
+        self._comparison.shared.pin(self._comparison.server, now)
+        self._comparison.record(f"hookproxy.lock: {self._comparison.server}: {question.subject}: accepted by {by}")
+
+    def _questions(self) -> list[Question]:
+        """What a person may accept now, each thing once in all sessions."""
+        pinned = self._comparison.pinned
+        if pinned is None or self._comparison.settings.on_change != "ask":
+            return []
+        texts = [
+            Question(kind, name, withheld.raw, withheld.why(), b"" if recorded is None else recorded.text)
+            for (kind, name), withheld in self._comparison.withheld.items()
+            if not withheld.hides and entry_or_none(kind, withheld.raw) is not None
+            for recorded in [pinned.description.entries.get((kind, name))]
+        ]
+        if self._comparison.instructions:
+            why = " and ".join(change.sentence() for change in self._comparison.instructions)
+            said = json_string(self._comparison.identity.instructions)
+            texts.append(Question(None, "", said, why, json_string(pinned.description.identity.instructions)))
+        return texts

@@ -1,0 +1,151 @@
+"""What the server says it is and has, as the agent gets it: without what is withheld, hidden or named otherwise.
+
+The steps of a list, in this order: what is not as `hookproxy.lock` has it goes; outputSchemas go if the settings say
+so; tools go of which every call is denied; then the names and descriptions of `[tools.X]` are put in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..hooks.session_events import SessionContext, SessionEvents
+from ..jsonrpc import raw_json
+from ..model.hooks import Tool
+from ..model.settings import Delivery, Settings
+from ..protocol import feedback, response_edits
+from ..protocol.inflight import INITIALIZE, TOOLS_LIST
+from ..protocol.router import Router
+from .running_calls import RunningCalls
+
+if TYPE_CHECKING:
+    from ..model.lock_settings import LockSettings
+    from .hidden_text_watch import HiddenTextWatch
+    from .lock_comparison import LockComparison
+
+_NO_LOCK: Final = (
+    "records what servers say of themselves, so that a later change of it is noticed; there is no lock yet"
+)
+
+
+class ServerLists:
+    """The edits in one session. Without a configuration that asks for some, every line stays the same object."""
+
+    def __init__(
+        self,
+        context: SessionContext,
+        session_events: SessionEvents,
+        router: Router,
+        calls: RunningCalls,
+        concerns: Callable[[str], bool],
+    ) -> None:
+        """`concerns` says of a tool whether calls of it are judged."""
+        self._context = context
+        self._session_events = session_events
+        self._router = router
+        self._calls = calls
+        self._concerns = concerns
+        self._comparison: LockComparison | None = None
+        self._watch: HiddenTextWatch | None = None
+        self._initialized = b""  # the response to `initialize`, if its instructions are still to be looked at
+        self.withholds: Callable[[str], bool] | None = None
+        """Whether calls of a tool are refused, because it is not as it is pinned; None: nothing is pinned."""
+
+    def use(self, settings: Settings) -> None:
+        """Edit by these settings from now on. What was withheld stays so, unless it is pinned now."""
+        shown, former = None, self._comparison
+        if settings.shown_tools:
+            from ..protocol.shown_tools import ShownTools  # for configurations that have it only
+
+            shown = ShownTools(settings.shown_tools)
+        why_withheld = None
+        self._comparison = self.withholds = self._calls.refuse = None
+        if settings.lock is not None:
+            from .lock_guard import LockGuard  # likewise
+
+            self._comparison = self._comparison_by(settings.lock, former)
+            guard = LockGuard(self._comparison)
+            self.withholds, self._calls.refuse, why_withheld = guard.withholds, guard.refuse, guard.why_withheld
+        if shown or former or settings.lock or self._router.shown:
+            self._router.show_tools(shown, why_withheld)
+
+    def _comparison_by(self, lock: LockSettings, former: LockComparison | None) -> LockComparison:
+        if former is not None and former.settings == lock:
+            return former
+        from .lock_comparison import LockComparison
+
+        context, record = self._context, self._session_events.note_in_audit
+        comparison = LockComparison(lock, context.session.server, context.report, record)
+        if lock.on_change == "ask":
+            from .lock_questions import LockQuestions
+
+            questions = LockQuestions(
+                comparison, self._calls.approvals, context.spawn, lambda: context.policy.settings.ask_seconds
+            )
+            comparison.on_change = questions.ask
+        if former is not None:
+            comparison.compare_again(former)
+        return comparison
+
+    def as_pinned(self, method: bytes, line: bytes, cursor: bytes = b"") -> bytes:
+        """The response to a request of this method, without what is not as it is pinned.
+
+        `cursor` is that of the request, as spelled.
+        """
+        if self._comparison is None:
+            return line
+        try:
+            return self._comparison.edited(method, line, cursor)
+        except raw_json.AMBIGUOUS as problem:
+            return self._unreadable(line, problem)
+
+    def tools(self, line: bytes, tools: Sequence[Tool], server_name: str, cursor: bytes) -> bytes:
+        """The tools/list response as the agent gets it; `tools` are those in it that can be read."""
+        line = self.as_pinned(TOOLS_LIST, line, cursor)
+        hooks, settings = self._context.policy.hooks, self._context.policy.settings
+        renamed = hooks.note_tools(tools, server_name)
+        self._router.judged_tools.forget(list(self._router.tools) if renamed else [tool.name for tool in tools])
+        if settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
+            line = feedback.without_output_schemas(line, self._concerns)
+        line = feedback.without_tools(line, hooks.hides) if hooks.has_rules else line
+        if (shown := self._router.shown) is None:
+            return line
+        try:
+            return shown.edited_list(line, self._session_events.report_once)
+        except raw_json.AMBIGUOUS as problem:
+            return self._unreadable(line, problem)
+
+    # --- what people are told, after the agent has it ---
+
+    def tell_hidden(self, method: bytes, line: bytes) -> None:
+        """Tell people what the texts of a response to this method hide, and at first that there may be a lock."""
+        settings = self._context.policy.settings
+        if settings.lock is None and method == TOOLS_LIST:
+            self._calls.report_of_tool("hookproxy lock", _NO_LOCK)
+        if settings.lock is not None and settings.lock.hidden_text == "withhold":
+            return
+        if method == INITIALIZE:
+            self._initialized = line if b'"instructions"' in line else b""
+            return  # with the first list: nothing is imported before
+        if self._initialized:
+            self._context.spawn(self._look_at, INITIALIZE, self._initialized)
+            self._initialized = b""
+        self._context.spawn(self._look_at, method, line)
+
+    async def _look_at(self, method: bytes, line: bytes) -> None:
+        from .lock_comparison import KINDS  # not before the first list: it would delay the start
+
+        if self._watch is None:
+            from .hidden_text_watch import HiddenTextWatch
+
+            foreign = {} if self._comparison is None else self._comparison.foreign()
+            server = self._context.session.server
+            self._watch = HiddenTextWatch(lambda text: self._calls.report_of_tool(server, text), foreign)
+        if (kind := KINDS.get(method)) is not None:
+            await self._watch.look_at_list(kind, line)
+        else:
+            await self._watch.look_at_instructions(line)
+
+    def _unreadable(self, line: bytes, problem: ValueError) -> bytes:
+        self._context.report(f"what the server says of itself is withheld, because it cannot be read: {problem}")
+        return feedback.unreadable_list(response_edits.member_or_empty(line, "id") or b"null", str(problem))
