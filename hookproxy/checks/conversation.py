@@ -84,6 +84,8 @@ class Conversation:
         self._bytes = 0
         self.noise = 0
         """How many lines were not JSON."""
+        self.has_changed = False
+        """The server has said that a list is another one now."""
 
     async def begin(self, discover: bool = False) -> Beginning:
         """Begin the session in the way that the server knows. With `discover`, ask also one of the stateless era."""
@@ -142,6 +144,7 @@ class Conversation:
                 self.noise += 1
                 continue
             if "method" in members:
+                self.has_changed |= bytes(members["method"]).endswith(b'/list_changed"')
                 await self._answer(members)
             elif bytes(members.get("id", b"")).strip(b'"') == str(self._id).encode():  # some servers answer 1 with "1"
                 return self._result(line, members)

@@ -6,6 +6,7 @@ its end. What cannot be pinned is told, and left out: a proxy withholds it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
@@ -26,6 +27,7 @@ DESCRIBE_SECONDS: Final = 30.0
 """How long a server may take to start and to list everything: `npx` may have to download it first."""
 
 _MOST_ENTRIES: Final = 10_000  # of one server: a hundred times what models can be shown
+_MOST_READINGS: Final = 3  # of all lists, of a server that says again and again that they have changed
 _MOST_NOTES: Final = 10  # of one server: a person reads no more
 _CAPABILITIES: Final[Mapping[str, object]] = {
     "roots": {"listChanged": True},
@@ -94,11 +96,23 @@ async def describe_channel(
 
 async def _describe(conversation: Conversation) -> Described:
     beginning = await conversation.begin(discover=True)
-    reader = _Reader()
-    for kind in Kind:
-        await reader.read(conversation, beginning, kind)
+    for _ in range(_MOST_READINGS):  # some servers have more to list once they know our roots
+        reader = _Reader()
+        conversation.has_changed = False
+        for kind in Kind:
+            await reader.read(conversation, beginning, kind)
+        await _wait_for_all(conversation, beginning)
+        if not conversation.has_changed:
+            break
     identity = description.identity(beginning.result, reader.server_info or _server_info(beginning.result))
     return Described(Description(identity, reader.entries), tuple(reader.notes))
+
+
+async def _wait_for_all(conversation: Conversation, beginning: Beginning) -> None:
+    """Wait for what the server has said so far: a response comes after it."""
+    if not beginning.is_stateless:
+        with contextlib.suppress(ErrorResponse):
+            await conversation.request("ping", {})
 
 
 def _server_info(result: Mapping[str, object]) -> bytes | None:

@@ -7,7 +7,7 @@ difference; 2 it failed: of a server that did not answer, the old entry is kept,
 from __future__ import annotations
 
 import os
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import ndiff
 from typing import Final
@@ -15,7 +15,7 @@ from typing import Final
 import anyio
 from msgspec import Struct
 
-from ..checks.server_description import Described
+from ..checks.server_description import DESCRIBE_SECONDS, Described
 from ..lock import hidden_text, lock_file
 from ..lock.changes import Change, shortened
 from ..lock.compare import IDENTITY, Pinned, accept
@@ -29,6 +29,7 @@ from .layout import new_page
 from .lock_targets import Target, Targets
 from .options import Parser, add_remote_options
 
+_LONGEST_SECONDS: Final = 3600.0  # more is a mistake: nobody waits for it
 _AT_ONCE: Final = 4  # servers that run at the same time: each may be a whole Node.js
 _MOST_LINES: Final = 60  # of one text in the diff: more is read in the file
 _MOST_COLUMNS: Final = 2000  # of one line of it
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     before = _read(path, required=options.check or options.diff or bool(options.accept))
     targets = _targets(options, command, cwd)
     tell(*targets.notes)
-    answers = run_until_done(lambda: _ask_all(targets.targets))
+    answers = run_until_done(lambda: _ask_all(targets.targets, options.timeout))
     return _Outcome(options, path, before, targets.targets, answers).carry_out()
 
 
@@ -96,7 +97,7 @@ def _read(path: str, required: bool) -> lock_file.Lock:
     return lock_file.read(path)
 
 
-async def _ask_all(targets: Sequence[Target]) -> _Answers:
+async def _ask_all(targets: Sequence[Target], seconds: float) -> _Answers:
     described: dict[str, Described] = {}
     errors: dict[str, UserError] = {}
     limit = anyio.CapacityLimiter(_AT_ONCE)
@@ -105,7 +106,7 @@ async def _ask_all(targets: Sequence[Target]) -> _Answers:
         async with limit:
             tell(f"{target.name}: asking {shortened(target.what)}")
             try:
-                described[target.name] = await target.ask()
+                described[target.name] = await target.ask(seconds)
             except UserError as error:
                 errors[target.name] = error
 
@@ -234,6 +235,16 @@ def _lines(text: str) -> list[str]:
     return lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"]
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= _LONGEST_SECONDS:
+        raise ArgumentTypeError(f"{text} is not a number of seconds up to {_LONGEST_SECONDS:g}")
+    return seconds
+
+
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
@@ -251,6 +262,13 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--name", help="the server's name in the lock (default: derived from COMMAND or URL)")
     parser.add_argument("--file", metavar="FILE", help=f"the file (default: {lock_file.NAME}, beside FILE of --config)")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=DESCRIBE_SECONDS,
+        help=f"how long each server may take to say everything (default: {DESCRIBE_SECONDS:g})",
+    )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--check", action="store_true", help="write nothing; status 1 and a diff if anything has changed")
     how.add_argument("--diff", action="store_true", help="write nothing, and show what has changed")

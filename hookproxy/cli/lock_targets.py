@@ -49,8 +49,8 @@ class Target(Struct, frozen=True):
     """Where it comes from, for people."""
     what: str
     """Its command line or address, for people."""
-    ask: Callable[[], Awaitable[Described]]
-    """Raises UserError."""
+    ask: Callable[[float], Awaitable[Described]]
+    """Ask it, within so many seconds. Raises UserError."""
 
 
 class Targets(Struct, frozen=True):
@@ -227,7 +227,7 @@ def _of_gateway(config: GatewayConfig, server: GatewayServer) -> Target:
     return Target(server.name, f"{config.path}: servers.{server.name}", what, partial(_ask, open_it))
 
 
-async def _ask(open_it: Callable[[Callable[[str], None]], tuple[Channel, ServerEnd]]) -> Described:
+async def _ask(open_it: Callable[[Callable[[str], None]], tuple[Channel, ServerEnd]], seconds: float) -> Described:
     reports: list[str] = []
 
     def report(text: str) -> None:
@@ -238,7 +238,7 @@ async def _ask(open_it: Callable[[Callable[[str], None]], tuple[Channel, ServerE
     def hint() -> str:
         return f"the last that was said of it: {'; '.join(reports)}" if reports else "hookproxy check shows more of it"
 
-    return await describe_channel(channel, partial(_end, channel, end), hint)
+    return await describe_channel(channel, partial(_end, channel, end), hint, seconds)
 
 
 async def _end(channel: Channel, end: ServerEnd) -> None:

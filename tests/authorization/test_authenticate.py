@@ -89,6 +89,12 @@ async def test_both_sorts_of_tokens_name_their_users(gateway: Gateway) -> None:
     assert found == Principal(f"{gateway.tenant.issuer} alice", "alice", ("developers",))
 
 
+def test_blanks_around_a_token_are_no_part_of_it_and_every_other_byte_is() -> None:
+    resource = protected_resource(AUDIENCE, "git", "")
+    assert bearer_token([(b"Authorization", b"Bearer  XabcX \t")], resource) == b"XabcX"
+    assert bearer_token([(b"Authorization", b"Bearer abc\x0b")], resource) == b"abc\x0b"
+
+
 @pytest.mark.parametrize("spelling", ["bearer {}", "BEARER {}", "Bearer   {}", "Bearer {} "])
 async def test_the_name_of_the_scheme_has_any_case(gateway: Gateway, spelling: str) -> None:
     assert isinstance(gateway.check(spelling.format(gateway.own)), Principal)

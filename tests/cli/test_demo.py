@@ -23,11 +23,26 @@ SEEN = "hookproxy: files: 4 hooks on 4 of 4 tools\n"  # what `run` says on stand
 COLOURED = "\x1b[1;31m3  blocked\x1b[0m"
 
 
-def demo_output(tmp_path: Path, **environment: str) -> str:
-    """What the demo prints into a pipe."""
-    env = os.environ | {"TMPDIR": str(tmp_path)} | environment
-    ended = subprocess.run(COMMAND, env=env, capture_output=True, encoding="utf-8", timeout=60)
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the demo prints into a pipe, where everything that it might read or leave behind is in the way."""
+    folder = tmp_path_factory.mktemp("demo")
+    config = folder / ".config" / "hookproxy" / "hookproxy.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("nonsense")
+    (folder / "anyio.py").write_text("raise SystemExit('taken from the working directory')")
+    before = sorted(folder.rglob("*"))
+    env = os.environ | {
+        "TMPDIR": str(folder),
+        "HOME": str(folder),
+        "XDG_CONFIG_HOME": str(folder / ".config"),
+        "COLUMNS": "120",
+    }
+    command = [str(Path(sys.executable).with_name("hookproxy")), "demo"]
+    ended = subprocess.run(command, env=env, cwd=folder, capture_output=True, encoding="utf-8", timeout=60)
     assert (ended.returncode, ended.stderr) == (0, SEEN)
+    assert sorted(folder.rglob("*")) == before
+    assert running_with(folder) == []
     return ended.stdout
 
 
@@ -59,8 +74,7 @@ def test_it_ends_as_by_sigpipe_if_nobody_reads_the_output() -> None:
         assert process.wait(60) == 141
 
 
-def test_each_call_is_shown_as_agent_hooks_and_server_saw_it(tmp_path: Path) -> None:
-    shown = demo_output(tmp_path, COLUMNS="120")
+def test_each_call_is_shown_as_agent_hooks_and_server_saw_it(shown: str) -> None:
     assert "\x1b" not in shown
     assert not any(line.endswith(" ") for line in shown.splitlines())
     headings = [line.split()[:2] for line in shown.splitlines() if line[:1].isdigit()]
@@ -78,28 +92,15 @@ def test_each_call_is_shown_as_agent_hooks_and_server_saw_it(tmp_path: Path) -> 
     assert "agent got        there is no file plan.md  (isError)" in failed
 
 
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    demo_output(tmp_path, HOME=str(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-    assert running_with(tmp_path) == []
-
-
-def test_the_users_own_configuration_is_not_used(tmp_path: Path, home: Path) -> None:
-    (home / ".config" / "hookproxy").mkdir(parents=True)
-    (home / ".config" / "hookproxy" / "hookproxy.toml").write_text("nonsense")
-    (tmp_path / "anyio.py").write_text("raise SystemExit('taken from the working directory')")
-    command = Path(sys.executable).with_name("hookproxy")
-    ended = subprocess.run([command, "demo"], cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=60)
-    assert (ended.returncode, ended.stderr) == (0, SEEN)
+def test_nothing_is_left_behind_and_nothing_of_the_users_own_is_read(shown: str) -> None:
+    assert shown
 
 
 def test_a_terminal_gets_colours_unless_no_color_is_set(tmp_path: Path) -> None:
     assert COLOURED in demo_output_on_a_terminal(tmp_path)
-    assert "31m" not in demo_output_on_a_terminal(tmp_path, NO_COLOR="1")
-
-
-def test_output_in_ascii_is_ascii(tmp_path: Path) -> None:
-    assert demo_output(tmp_path, PYTHONIOENCODING="ascii").isascii()
+    plain = demo_output_on_a_terminal(tmp_path, NO_COLOR="1", PYTHONIOENCODING="ascii")
+    assert "31m" not in plain
+    assert plain.isascii()
 
 
 def test_the_output_shows_what_happened(

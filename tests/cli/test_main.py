@@ -1,4 +1,4 @@
-"""The command line as a user sees it: the real program in its own process."""
+"""The command line as a user sees it: the real program in its own process, mostly a forked one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hookproxy import __version__
 from hookproxy.cli import main
 from hookproxy.model.errors import UserError
 from hookproxy.processes import platforms
+from tests.support import preloaded_program
 
 pytestmark = pytest.mark.slow
 
 
 def hookproxy(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hookproxy", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=30, check=False)
+    return preloaded_program.run(arguments, Path.cwd())
 
 
 @pytest.fixture

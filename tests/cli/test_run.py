@@ -13,6 +13,7 @@ import pytest
 
 from hookproxy.cli.run import _split, main, server_name
 from hookproxy.model.errors import UserError
+from tests.support import preloaded_program
 
 pytestmark = pytest.mark.slow
 
@@ -24,15 +25,7 @@ RECORDING: Final = {"type": "command", "command": 'cat >>"$CLAUDE_PROJECT_DIR/re
 
 
 def run(folder: Path, *arguments: str, agent: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*RUN, *arguments],
-        cwd=folder,
-        env=os.environ | environment,
-        input=agent,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=30,
-    )
+    return preloaded_program.run(["run", *arguments], folder, os.environ | environment, document=agent)
 
 
 def hook_file(path: Path, event: str = "PreToolUse", **hook: object) -> Path:

@@ -1,20 +1,23 @@
 """A small MCP server that does what the called tool's name says; it is started as a process.
 
 Each line it gets is appended to the file that the variable E2E_LOG names, before it is handled.
+Nearly every test starts one, so it imports little.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import select
 import signal
 import sys
 import time
-from typing import Any
 
-Json = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
 
 TOOLS: list[Json] = [
     {"name": "echo", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
@@ -60,8 +63,23 @@ def text_result(text: str) -> Json:
     return {"content": [{"type": "text", "text": text}]}
 
 
+class Options:
+    """`--ignore-eof` and the like, and `--status STATUS`."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.ignore_eof = self.ignore_signals = self.logging = self.float_ids = False
+        self.instructions, self.status = "", "0"
+        self.tools = ""  # a file with what tools/list tells
+        rest = iter(words)
+        for word in rest:
+            name = word.removeprefix("--").replace("-", "_")
+            if name not in vars(self):
+                sys.exit(f"unknown option {word}")
+            setattr(self, name, True if getattr(self, name) is False else next(rest))
+
+
 class Server:
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Options) -> None:
         self.options = options
         self.log = os.open(os.environ.get("E2E_LOG", os.devnull), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
@@ -245,15 +263,7 @@ def flood(size: int, stuck: str) -> None:
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ignore-eof", action="store_true")
-    parser.add_argument("--ignore-signals", action="store_true")
-    parser.add_argument("--logging", action="store_true")
-    parser.add_argument("--float-ids", action="store_true")
-    parser.add_argument("--instructions", default="")
-    parser.add_argument("--tools", default="", help="a file with what tools/list tells")
-    parser.add_argument("--status", default="0")
-    options = parser.parse_args()
+    options = Options(sys.argv[1:])
     if options.ignore_signals:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)

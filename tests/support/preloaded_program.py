@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from fcntl import F_SETPIPE_SZ, fcntl
 from pathlib import Path
 from typing import IO, Final
 
@@ -45,7 +46,7 @@ def run(
             errors="surrogateescape",
             timeout=_PATIENCE,
         )
-    with _file(document) as stdin, _file() as stdout, _file() as stderr, socket.socket(socket.AF_UNIX) as connection:
+    with _pipe(document) as stdin, _file() as stdout, _file() as stderr, socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_PATIENCE)
         connection.connect(f"\0{_address()}")
         head = json.dumps({"argv": argv, "env": env, "cwd": str(folder)}).encode()
@@ -64,11 +65,18 @@ def _changes_python(env: Mapping[str, str]) -> bool:
     )
 
 
-def _file(content: str = "") -> IO[bytes]:
-    file = open(os.memfd_create("standard"), "w+b")  # noqa: SIM115  # `run` closes it
-    file.write(content.encode(errors="surrogateescape"))
-    file.seek(0)
-    return file
+def _pipe(content: str) -> IO[bytes]:
+    """The end of a pipe from which this can be read, and no more."""
+    reading, writing = os.pipe()
+    raw = content.encode(errors="surrogateescape")
+    assert fcntl(writing, F_SETPIPE_SZ, len(raw) + 4096) >= len(raw), "more than a pipe holds"
+    os.write(writing, raw)
+    os.close(writing)
+    return open(reading, "rb")
+
+
+def _file() -> IO[bytes]:
+    return open(os.memfd_create("output"), "w+b")
 
 
 def _text(file: IO[bytes]) -> str:
