@@ -25,6 +25,7 @@ from ..protocol import actions, feedback, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Progress, id_key
 from ..protocol.elicitations import Elicitations
+from ..protocol.inflight import INITIALIZE, TOOLS_LIST
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.router import Router
 from ..protocol.server_requests import METHODS
@@ -36,7 +37,7 @@ from .input_requests import InputRequests
 from .judged_request import JudgesRequests
 from .relay import Relay
 from .running_calls import RunningCalls
-from .server_lists import INITIALIZE, ServerLists
+from .server_lists import ServerLists
 from .server_requests import ServerRequests
 
 _MAX_NOISE_SHOWN: Final = 2000  # characters of a line that is not JSON: enough to recognise it
@@ -120,6 +121,7 @@ class Proxy:
         )
         self.lists = ServerLists(self._context, self.session_events, self.router, self.calls, self._concerns)
         self.lists.use(settings)
+        self.hook_tool_calls.withholds = lambda tool: self.lists.withholds is not None and self.lists.withholds(tool)
 
     @property
     def policy(self) -> Policy:
@@ -249,13 +251,16 @@ class Proxy:
             case actions.InitializeAnswered():
                 line = self.lists.as_pinned(INITIALIZE, line)
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
+                self.lists.tell_hidden(INITIALIZE, line)
             case actions.Announced(method, cursor):
                 self.relay.to_agent(self.lists.as_pinned(method, line, cursor))
+                self.lists.tell_hidden(method, line)
             case actions.ToolsListed(tools, cursor):
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
                 edited = self.lists.tools(line, tools, server_name, cursor)
                 self.relay.to_agent(edited)
                 self.on_tools_listed(edited, tools, server_name)
+                self.lists.tell_hidden(TOOLS_LIST, line)
             case actions.NotificationHeld():
                 pass
             case actions.NotJson():
