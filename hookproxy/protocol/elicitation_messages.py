@@ -5,7 +5,7 @@ A changed line differs only in the response (law 2). A hook's failure is never a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -155,7 +155,7 @@ def with_response(elicitation: Elicitation, response: ElicitationResponse) -> El
 
 def response_line(raw_id: bytes, response: ElicitationResponse) -> bytes:
     """Return the line with the response to the server's request."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_json.one_line(raw_id), _result(response))
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_json.one_line(raw_id), result_of(response))
 
 
 def changed_response(line: bytes, response: ElicitationResponse) -> bytes:
@@ -174,19 +174,8 @@ def changed_response(line: bytes, response: ElicitationResponse) -> bytes:
     return line if result == line[start:end] else raw_json.splice(line, [((start, end), result)])
 
 
-def next_round(line: bytes, result: Members, answers: Mapping[str, ElicitationResponse]) -> bytes:
-    """Return the line that continues a call with a response to each of the result's requests. Raises ValueError."""
-    start, end = raw_json.members(line)["params"]
-    responses = {name: msgspec.Raw(_result(response)) for name, response in answers.items()}
-    params = raw_json.with_member(line[start:end], "inputResponses", raw_json.encode(responses))
-    if "requestState" in result:
-        params = raw_json.with_member(params, "requestState", bytes(result["requestState"]))
-    else:
-        params = raw_json.without_member(params, "requestState")
-    return raw_json.splice(line, [((start, end), params)])
-
-
-def _result(response: ElicitationResponse) -> bytes:
+def result_of(response: ElicitationResponse) -> bytes:
+    """The result that gives this response."""
     content = b"" if response.content is None else b',"content":%b' % _on_one_line(response.content)
     return b'{"action":%b%b}' % (raw_json.encode(response.action), content)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
 from ..model.hooks import Elicitation
-from . import calls, elicitation_messages, server_requests
+from . import calls, elicitation_messages, input_rounds, server_requests
 from .actions import (
     Dropped,
     ElicitationAnswered,
@@ -138,6 +138,16 @@ class Elicitations:
             return ElicitationWithdrawn(pending)
         pending.stage = ElicitationStage.WITHDRAWN  # its response may be on its way already
         return ElicitationWithdrawn(pending) if pending.judged else None
+
+    def may_ask_in_result(self, line: bytes) -> bool:
+        """True if the result in a response may ask the agent for something that is judged."""
+        if not self.judged or (b"inputRequests" not in line and b"\\" not in line and line.isascii()):
+            return False
+        try:
+            result = raw_json.fields(line).get("result", b"")
+            return bytes(memoryview(result)[:1]) == b"{" and input_rounds.asks(raw_json.fields(result), self.judged)
+        except raw_json.AMBIGUOUS:
+            return b"inputRequests" in line
 
     def may_be_in_batch(self, batch: bytes) -> bool:
         """True if a batch from the server may hold a request that hooks judge, or one that the agent must answer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..jsonrpc import nesting, normalize, raw_json
+from ..model.decision import Comments
 from ..model.hooks import Outcome
 from . import tool_results
 from .responses import Members
@@ -31,6 +32,13 @@ def outcome_of_result(result: bytes) -> Outcome:
     if whole[:1] == b"{":
         raw_json.fields(whole)
     return Outcome(has_result=True, more=whole, whole=whole)
+
+
+def after_comments(method: str, comments: Comments, result: bytes, withheld: bytes) -> bytes:
+    """The result after post hooks: itself, their replacement, or `withheld`. Raises ValueError as `replaced`."""
+    if comments.withheld or comments.hidden_by or comments.failed:
+        return withheld
+    return result if comments.replacement is None else replaced(method, comments.replacement, result)
 
 
 def replaced(method: str, replacement: bytes, result: bytes) -> bytes:

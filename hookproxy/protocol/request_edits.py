@@ -6,7 +6,7 @@ import contextlib
 from typing import Final
 
 from ..jsonrpc import normalize, raw_json
-from . import approval_messages, method_forms
+from . import approval_messages, input_rounds, method_forms
 from .calls import Call
 from .request_state import CallRound, embedded_server_state
 from .response_edits import json_string
@@ -17,14 +17,20 @@ _PROTOCOL_LABELS: Final = frozenset({"modelcontextprotocol", "mcp"})
 
 
 def line_for_server(
-    call: Call, arguments: bytes | None, waiting: CallRound | None = None, meta: bytes | None = None
+    call: Call,
+    arguments: bytes | None,
+    waiting: CallRound | None = None,
+    meta: bytes | None = None,
+    inputs: bytes | None = None,
 ) -> bytes:
     """Return the agent's line with these arguments and this `_meta` (None: the agent's; else as in `meta_for_server`).
+
+    `inputs` are the answers to the server's requests in place of the agent's; None: the agent's own.
 
     `waiting` is the round that the request state has brought back. A state that only looks like hookproxy's never
     reaches a server, but the server's state in it does.
     """
-    if arguments is None and meta is None and not call.has_own_state:
+    if arguments is None and meta is None and inputs is None and not call.has_own_state:
         return call.line
     start, end = raw_json.members(call.line)["params"]
     params = call.line[start:end]
@@ -35,15 +41,23 @@ def line_for_server(
     if meta is not None:
         sent = meta_for_server(call.meta, meta)
         params = raw_json.with_member(params, "_meta", sent) if sent else raw_json.without_member(params, "_meta")
+    if inputs is not None:
+        params = input_rounds.with_answers(params, inputs)
     if call.has_own_state:
-        state = embedded_server_state(call.state) if waiting is None else waiting.state
-        if state:
-            params = raw_json.with_member(params, "requestState", raw_json.one_line(state))
-        else:
-            params = raw_json.without_member(params, "requestState")
-        if waiting is None or waiting.approval_request:  # else the response is for another hookproxy behind this one
-            params = _without_approval_response(params, call.inputs)
+        params = _with_server_state(params, call, waiting, call.inputs if inputs is None else inputs)
     return raw_json.splice(call.line, [((start, end), params)])
+
+
+def _with_server_state(params: bytes, call: Call, waiting: CallRound | None, inputs: bytes) -> bytes:
+    """The params with the server's own state in place of ours, and without the answer to our own request."""
+    state = embedded_server_state(call.state) if waiting is None else waiting.state
+    if state:
+        params = raw_json.with_member(params, "requestState", raw_json.one_line(state))
+    else:
+        params = raw_json.without_member(params, "requestState")
+    if waiting is None or waiting.approval_request:  # else the response is for another hookproxy behind this one
+        params = _without_approval_response(params, inputs)
+    return params
 
 
 def meta_for_server(members: Members, chosen: bytes) -> bytes:

@@ -51,11 +51,16 @@ class CallRound(Struct, frozen=True):
     """A person was asked in an earlier round, or a hook or a rule answered for the person."""
     state: bytes = b""
     """The server's own requestState as spelled; empty: the server gave none."""
+    requested: bytes = b""
+    """If answers are judged: the server's `inputRequests` as the agent got them."""
+    refused: bytes = b""
+    """Our answers to the requests that the agent did not get, an object by their names; empty: there are none."""
 
     @property
     def size(self) -> int:
         """The number of bytes or characters that it keeps."""
-        return len(self.arguments) + len(self.rewritten or b"") + len(self.state) + sum(map(len, self.feedback))
+        kept = (self.arguments, self.rewritten or b"", self.state, self.requested, self.refused, *self.feedback)
+        return sum(map(len, kept))
 
 
 class RequestStates(Protocol):

@@ -246,7 +246,8 @@ async def _with_meta(context: CallContext, proceed: Proceed) -> Decision:
 async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
     """Forward the call and run the hooks on its response; repeat it as often as its hooks want."""
     call, services, policy = context.call, context.services, context.policy
-    line = request_edits.line_for_server(call, decision.arguments, context.earlier_round, decision.meta)
+    inputs = await _judged_answers(context)
+    line = request_edits.line_for_server(call, decision.arguments, context.earlier_round, decision.meta, inputs)
     must_read = _must_read_response(context, decision)
     call.holds_notifications = policy.settings.hold_notifications and policy.hooks.has_post_hooks_for(call.tool)
     if not (must_read or call.task) and services.forward_without_waiting(call, line):
@@ -272,6 +273,14 @@ async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
         if (next_line := await _prepare_to_send_again(context, line, handled)) is None:
             return Cancelled()
         line = next_line
+
+
+async def _judged_answers(context: CallContext) -> bytes | None:
+    """The agent's answers to the server's requests as the server gets them; None: as the agent has sent them."""
+    judge, earlier = context.services.input_requests, context.earlier_round
+    if judge is None or not (context.call.inputs or (earlier is not None and earlier.refused)):
+        return None
+    return await judge.judge_answers(context.call, earlier)
 
 
 async def _prepare_to_send_again(context: CallContext, line: bytes, handled: HandledResponse) -> bytes | None:

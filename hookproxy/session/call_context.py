@@ -18,6 +18,7 @@ from ..protocol import feedback
 from ..protocol.actions import ElicitationSeen
 from ..protocol.calls import Call, Progress
 from ..protocol.elicitation_messages import ElicitationResponse
+from ..protocol.input_rounds import JudgedInputs
 from ..protocol.request_state import CallRound, RequestStates
 from ..protocol.responses import Members
 from .approval import Approvals
@@ -33,12 +34,27 @@ class Ending(Enum):
     INTERRUPTED = auto()  # the agent cancelled it
 
 
+class JudgesInputs(Protocol):
+    """Judges what the server asks in the results of calls, and the answers (2026-07-28): `input_requests`."""
+
+    def ask_in(self, result: Members) -> bool:
+        """True if a result may ask for something that is judged."""
+
+    async def judge(self, call: Call, line: bytes, result: Members) -> JudgedInputs:
+        """What becomes of the requests in this result of a response. Raises ValueError: it is ambiguous."""
+
+    async def judge_answers(self, call: Call, earlier: CallRound | None) -> bytes | None:
+        """The answers that the server gets; None: as the agent has sent them. Raises ValueError: they are ambiguous."""
+
+
 class CallServices(Protocol):
     """What handling a call needs from the proxy; a trial has its own implementation."""
 
     session: Session
     request_states: RequestStates
     approvals: Approvals
+    input_requests: JudgesInputs | None
+    """None: no requests of the server are judged."""
 
     @property
     def policy(self) -> Policy:

@@ -53,7 +53,7 @@ class JudgedRequest:
         call = Call(id_key(raw_id), raw_id, line, method, arguments, {}, stateless=False, task=False)
         session = services.session
         self.record = Record(session.id, session.server, method, raw_id, arguments, services.agent())
-        self.record.protocol = services.protocol_version()
+        self.record.protocol, self.record.method = services.protocol_version(), method
         call.trace = policy.audit.begin(self.record, call)
         self._context = CallContext(call, policy, services, self.record, event_context_of(call, policy, services))
 

@@ -13,8 +13,11 @@ from ..model.call_end import Failed, Responded
 from ..model.decision import Comments, Proceed, Refuse
 from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
 from ..model.settings import Delivery
-from ..protocol import elicitation_messages, feedback, request_edits, tool_results
+from ..policy.methods import TOOLS_CALL
+from ..protocol import elicitations, feedback, input_rounds, request_edits, tool_results
 from ..protocol.calls import Call, Progress
+from ..protocol.elicitation_messages import result_of
+from ..protocol.input_rounds import JudgedInputs
 from ..protocol.request_state import CallRound
 from ..protocol.tool_results import NO_OUTCOME, ParsedResponse
 from .call_context import CallContext, CallServices, Ending
@@ -42,6 +45,10 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
     except ValueError as problem:
         context.services.report(f"the response to a call of {call.tool} is withheld: {problem}")
         return HandledResponse(Failed(feedback.ambiguous(call.id, str(problem)), str(problem)))
+    inputs = context.services.input_requests
+    if parsed.final and inputs is not None and call.response is not None and inputs.ask_in(call.response.result or {}):
+        why = "it is a final result, and asks for something that hooks judge"
+        return HandledResponse(Failed(feedback.ambiguous(call.id, why), why))
     if not parsed.final:
         return await _handle_unfinished(context, line, decision, parsed, request)
     if not (observed or decision.feedback):
@@ -76,15 +83,36 @@ async def _handle_unfinished(
         line = services.follow_tasks(call, context.record, context.event_context, decision.feedback, line)
         return HandledResponse(Responded(line, "pending"))
     result = (call.response and call.response.result) or {}
-    answers = await services.answer_elicitations(result) if request else None
-    if answers is not None:
-        next_round_line = elicitation_messages.next_round(request, result, answers)
+    judged = JudgedInputs(line)
+    try:
+        if services.input_requests is not None:
+            judged = await services.input_requests.judge(call, line, result)
+    except ValueError as problem:
+        services.report(f"the response to a call of {call.tool} is withheld: {problem}")
+        return HandledResponse(Failed(feedback.ambiguous(call.id, str(problem)), str(problem)))
+    if judged.line is not line:
+        line = judged.line
+        result = raw_json.fields(raw_json.fields(line)["result"])
+    if judged.none_left and not request:
+        why = "the server has asked too often for what is refused"
+        return HandledResponse(Failed(feedback.failed_call(call.id, f"The call was ended: {why}."), why))
+    elicited = None if judged.none_left or not request else await services.answer_elicitations(result)
+    if judged.none_left or elicited is not None:
+        answers = judged.refused | {name: result_of(answer) for name, answer in (elicited or {}).items()}
+        next_round_line = input_rounds.next_round(request, result, answers)
         return HandledResponse(Responded(line, "pending"), next_round=next_round_line)
-    for elicitation in parsed.elicitations:
+    for elicitation in elicitations.in_result(result) if judged.refused else parsed.elicitations:
         services.start_elicitation_hooks(elicitation, only_observers=bool(request))
-    state = request_edits.server_state_of(line)
-    texts, asked = decision.feedback, decision.asked
-    next_round = CallRound(call.tool, call.arguments, decision.arguments, texts, asked=asked, state=state)
+    next_round = CallRound(
+        call.tool,
+        call.arguments,
+        decision.arguments,
+        decision.feedback,
+        asked=decision.asked,
+        state=request_edits.server_state_of(line),
+        requested=judged.requested,
+        refused=input_rounds.encode(judged.refused) if judged.refused else b"",
+    )
     edited = request_edits.with_own_state(line, services.request_states.to_request_state(next_round))
     return HandledResponse(Responded(edited, "pending"))
 
@@ -148,7 +176,11 @@ def add_feedback(
     delivery: Delivery | None,
 ) -> bytes:
     """The response with the hooks' feedback; `line` itself where there is none. `delivery`: None for an error."""
-    if delivery is not None:
+    if delivery is not None and call.mcp_method != TOOLS_CALL:
+        from ..protocol import method_results  # most sessions have no such results
+
+        delivered = method_results.deliver(call, line, comments, texts)
+    elif delivery is not None:
         delivered = feedback.deliver(line, comments, texts, delivery, services.tool(call.tool))
     else:
         delivered = feedback.deliver_error(line, comments, texts)

@@ -25,6 +25,7 @@ from ..protocol import actions, feedback, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Progress, id_key
 from ..protocol.elicitations import Elicitations
+from ..protocol.inflight import INITIALIZE, TOOLS_LIST
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.router import Router
 from ..protocol.server_requests import METHODS
@@ -32,10 +33,11 @@ from ..transports.channel import Channel, Passage, Refuses, TakesPassages
 from .change_event import ChangeEvent
 from .elicitation_hooks import ElicitationHooks
 from .hook_tool_calls import HookToolCalls
+from .input_requests import InputRequests
 from .judged_request import JudgesRequests
 from .relay import Relay
 from .running_calls import RunningCalls
-from .server_lists import INITIALIZE, ServerLists
+from .server_lists import ServerLists
 from .server_requests import ServerRequests
 
 _MAX_NOISE_SHOWN: Final = 2000  # characters of a line that is not JSON: enough to recognise it
@@ -113,9 +115,13 @@ class Proxy:
             self.changes,
         )
 
-        self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
+        judge = self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
+        self.calls.input_requests = InputRequests(
+            self.router, self.session_events, lambda: self.policy.settings.max_depth, judge
+        )
         self.lists = ServerLists(self._context, self.session_events, self.router, self.calls, self._concerns)
         self.lists.use(settings)
+        self.hook_tool_calls.withholds = lambda tool: self.lists.withholds is not None and self.lists.withholds(tool)
 
     @property
     def policy(self) -> Policy:
@@ -198,12 +204,12 @@ class Proxy:
 
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
-        policy = self._context.policy
+        policy, elicitations = self._context.policy, self.router.elicitations
         if self.lists.withholds is not None and self.lists.withholds(tool):
             return True
-        if policy.settings.audit_all_calls or (
-            self.session_events.feedback_pending and not self.router.handshake.uses_initialize
-        ):
+        # in 2026-07-28 each result may ask for what is judged
+        needed = self.session_events.feedback_pending or (elicitations is not None and bool(elicitations.judged))
+        if policy.settings.audit_all_calls or (needed and not self.router.handshake.uses_initialize):
             return True
         return policy.hooks.concerns(tool)
 
@@ -245,13 +251,16 @@ class Proxy:
             case actions.InitializeAnswered():
                 line = self.lists.as_pinned(INITIALIZE, line)
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
+                self.lists.tell_hidden(INITIALIZE, line)
             case actions.Announced(method, cursor):
                 self.relay.to_agent(self.lists.as_pinned(method, line, cursor))
+                self.lists.tell_hidden(method, line)
             case actions.ToolsListed(tools, cursor):
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
                 edited = self.lists.tools(line, tools, server_name, cursor)
                 self.relay.to_agent(edited)
                 self.on_tools_listed(edited, tools, server_name)
+                self.lists.tell_hidden(TOOLS_LIST, line)
             case actions.NotificationHeld():
                 pass
             case actions.NotJson():

@@ -36,7 +36,7 @@ from ..protocol.router import Router
 from ..protocol.tasks import TaskRequest
 from .approval import Approvals
 from .call import handle_call
-from .call_context import Ending, event_context_of, refusal
+from .call_context import Ending, JudgesInputs, event_context_of, refusal
 from .change_event import ChangeEvent
 from .coroutine_pool import CallCoroutine, CoroutinePool
 from .elicitation_hooks import ElicitationHooks
@@ -85,6 +85,7 @@ class RunningCalls:
         self.on_first_passed: Callable[[], None] = lambda: None
         """Called once, when the first of them have."""
         self.session, self.request_states, self.report = session_context.session, request_states, session_context.report
+        self.input_requests: JudgesInputs | None = None
         self.approvals = Approvals(session_context, router.handshake)
         self.start_hooks, self.report_unwritten = session_events.start_hooks, session_events.report_unwritten
         self.start_elicitation_hooks = session_events.start_elicitation_hooks

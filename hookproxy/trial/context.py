@@ -18,6 +18,7 @@ from ..model.decision import Refuse
 from ..model.errors import describe_error
 from ..model.hooks import Event, EventContext, Session, Tool
 from ..model.settings import Settings
+from ..protocol import method_forms
 from ..protocol.actions import ElicitationSeen
 from ..protocol.calls import Call
 from ..protocol.elicitation_messages import ElicitationResponse
@@ -25,7 +26,7 @@ from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.responses import Members
 from ..protocol.router import Router
 from ..session.approval import Approvals
-from ..session.call_context import Ending
+from ..session.call_context import Ending, JudgesInputs
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -60,6 +61,7 @@ class TrialServices:
         result: bytes | None,
     ) -> None:
         self.session = session
+        self.input_requests: JudgesInputs | None = None
         self.record_audit = LastRecordAudit(settings)
         self.policy = Policy.of(hooks, settings, self.record_audit)
         self.request_states: RequestStates = StateSealer()
@@ -87,7 +89,8 @@ class TrialServices:
         return ""  # as it
 
     def tool(self, name: str) -> Tool | None:
-        return self._router.tools.get(name)
+        form = method_forms.BY_NAME.get(name)
+        return self._router.tools.get(name) if form is None else form.tool
 
     def may_have_feedback(self) -> bool:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -13,17 +14,18 @@ from mcp_types.jsonrpc import JSONRPCResponse, jsonrpc_message_adapter
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.hooks import Elicitation, Ended, Event, HookResult, HookRun, HookSpec, Verdict
 from hookproxy.model.settings import OnFailure, Settings
-from hookproxy.protocol import elicitation_messages
+from hookproxy.protocol import elicitation_messages, input_rounds
 from hookproxy.protocol.elicitation_messages import (
     ElicitationResponse,
     changed_response,
     checked_verdict,
     decide,
-    next_round,
     report,
     response_line,
+    result_of,
     stricter,
 )
+from hookproxy.protocol.responses import Members
 
 FORM = Elicitation("Who?", schema=b'{"type":"object"}')
 VISIT = Elicitation("Log in", mode="url", url="https://x")
@@ -169,6 +171,10 @@ CALL = (
     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":1.10},'
     b'"_meta":{},"inputResponses":{"old":{"action":"accept"}},"requestState":"old"}}\n'
 )
+
+
+def next_round(line: bytes, result: Members, answers: Mapping[str, ElicitationResponse]) -> bytes:
+    return input_rounds.next_round(line, result, {name: result_of(answer) for name, answer in answers.items()})
 
 
 def test_the_next_round_has_the_responses_and_the_servers_state_and_nothing_else_new() -> None:
