@@ -140,12 +140,12 @@ class Watch:
             if call.kind == "openat2":
                 flags = int.from_bytes(_memory(pid, flags, 8), sys.byteorder)
             folder = arguments[call.folder] if call.folder >= 0 else _AT_CWD
-            self._note_open(pid, _path(pid, folder, arguments[call.path]), flags)
+            self._note_open(pid, path_of_argument(pid, folder, arguments[call.path]), flags)
 
     def _note_paths(self, pid: int, call: Call, arguments: Sequence[int]) -> None:
         program = self._processes[pid]
         for what, folder, position in paths_of(call):
-            path = _path(pid, arguments[folder] if folder >= 0 else _AT_CWD, arguments[position])
+            path = path_of_argument(pid, arguments[folder] if folder >= 0 else _AT_CWD, arguments[position])
             is_new_name = position != call.path
             if path and (is_new_name or os.path.lexists(path) != (what == "make")):
                 whole = os.path.realpath(path) if what in ("run", "write") else _real_parent(path)
@@ -245,7 +245,7 @@ def _name(pid: int) -> str:
         return file.read().strip()
 
 
-def _path(pid: int, folder: int, pointer: int) -> str:
+def path_of_argument(pid: int, folder: int, pointer: int) -> str:
     """The absolute path that an argument names, links unresolved; empty: it names none. Raises OSError."""
     path = _text(pid, pointer)
     folder = struct.unpack("=i", struct.pack("=I", folder & 0xFFFFFFFF))[0]
