@@ -94,10 +94,14 @@ class ServerLists:
         """
         if self._comparison is None:
             return line
+        was_denied = self._comparison.denied
         try:
             return self._comparison.edited(method, line, cursor)
         except raw_json.AMBIGUOUS as problem:
             return self._unreadable(line, problem)
+        finally:
+            if self._comparison.denied != was_denied:
+                self._router.judged_tools.forget_all()
 
     def tools(self, line: bytes, tools: Sequence[Tool], server_name: str, cursor: bytes) -> bytes:
         """The tools/list response as the agent gets it; `tools` are those in it that can be read."""

@@ -376,3 +376,33 @@ async def test_a_hook_that_is_a_tool_which_is_not_as_recorded_fails() -> None:
         await proxied.agent.send(compact(request) + b"\n")
         assert json.loads(await proxied.server.line())["params"]["name"] == "read"
         assert any("not as it is recorded in hookproxy.lock" in line for line in proxied.reports)
+
+
+async def test_a_server_that_is_denied_by_another_list_runs_no_tool_that_was_called_before() -> None:
+    async with session(on_change="deny") as locked_session:
+        await locked_session.passes("tools/call", name="read")
+        assert "error" in json.loads(
+            await locked_session.ask("prompts/list", page("prompts", changed(PROMPT, title=EVIL)))
+        )
+        for _ in range(2):
+            assert "isError" in (await locked_session.refused("tools/call", name="read"))["result"]
+
+
+async def test_people_are_not_flooded_with_lines_and_the_audit_has_all() -> None:
+    async with session() as locked_session:
+        tools = [changed(READ, name=f"new{number}") for number in range(300)]
+        assert json.loads(await locked_session.ask("tools/list", page("tools", *tools)))["result"]["tools"] == []
+        assert len(locked_session.reports) < 250
+        assert len(locked_session.recorded) >= 300
+
+
+async def test_a_server_that_lists_too_much_that_differs_is_refused() -> None:
+    async with session() as locked_session:
+        for start in range(0, 1200, 300):
+            tools = [changed(READ, name=f"new{start + number}") for number in range(300)]
+            await locked_session.proxied.agent.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+            await locked_session.proxied.server.line()
+            response = {"jsonrpc": "2.0", "id": 1, "result": page("tools", *tools)}
+            await locked_session.proxied.server.send(compact(response) + b"\n")
+            await locked_session.proxied.agent.line()
+        assert "isError" in (await locked_session.refused("tools/call", name="read"))["result"]
