@@ -69,6 +69,8 @@ class AppendFile:
         self._key = b""  # read with the first line
         self.rotation_error = ""
         """Why the file could not be rotated; empty if it could, or need not be."""
+        self.was_removed = False
+        """The file that was open before the present one has no name any more: it was not moved, but removed."""
 
     def ready(self) -> None:
         """Raise OSError if a line cannot be written now, as far as that can be known."""
@@ -261,6 +263,7 @@ class AppendFile:
             size = self._file.size_by_name()
             if size >= 0:
                 return self._file, size
+            self.was_removed = self._file.is_removed
             self._file.close()  # another process has rotated or moved it
             self._file = None
         if self._options.key_file and not self._key:

@@ -87,6 +87,11 @@ class OpenedFile:
         """Its size; 0 for a pipe or a device."""
         return os.fstat(self.fd).st_size if self.is_regular else 0
 
+    @property
+    def is_removed(self) -> bool:
+        """It has no name any more."""
+        return os.fstat(self.fd).st_nlink == 0
+
     def size_by_name(self) -> int:
         """Its size; -1: its name is now that of another file, or of none: it was rotated or moved."""
         if not self.is_regular:

@@ -119,6 +119,8 @@ class CallRecord(LineMembers, frozen=True):
     call: str = ""
     """Older records have none."""
     tool: str = ""
+    method: str = ""
+    """Empty: it is `tools/call`."""
     alias: str = ""
     id: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     arguments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)

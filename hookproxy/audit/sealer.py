@@ -80,7 +80,9 @@ class Sealer:
         self._compare: list[Signed] = []  # they, and the one beside the audit
         self._there: list[Signed] = []  # the last ones of the audit
         self._made: Signed | None = None  # the one that is being written
-        self._compared = False
+        self._compared = -1  # how many of the copies elsewhere were compared
+        self._reading = 0  # as many are being compared
+        self._moved: Checkpoint | None = None  # the last one of an audit that was moved away, with its copy
         self._changed = Condition()
         self._unsigned = 0  # lines
         self._unsigned_bytes = 0
@@ -91,7 +93,7 @@ class Sealer:
         self._thread: Thread | None = None
 
     def expect(self, copy: bytes) -> None:
-        """A copy of a checkpoint, which must be in the audit: a store has it. Only before the first line."""
+        """A copy of a checkpoint, which must be in the audit: a store has it. It is compared before the next one."""
         if (signed := checkpoints.read(copy.rstrip(b"\n"))) is not None:
             self._copies.append(signed)
 
@@ -173,7 +175,7 @@ class Sealer:
         """Write a checkpoint if there are lines to be signed. Returns why it could not be written, or nothing."""
         try:
             signer = self._signer = self._signer or read_signer(self._settings.audit_sign_key)
-            if not self._compared:
+            if not self._has_compared:
                 self._read_copies()
             elif self.newest is not None:  # what other processes have written since can be long: without the lock
                 self._there = list(self._back_to(self.newest))
@@ -182,7 +184,9 @@ class Sealer:
                 _is_checkpoint, lambda segment: self._line_of(segment, signer, closed=closed), self._most_bytes()
             )
             if written:  # what could not be written is not a checkpoint, and the next one compares again
-                self._compared, self.newest = True, self._made
+                self.newest = self._made
+                if not self._has_compared:
+                    self._compared = self._reading
             if self.newest is not None:
                 self._file.sync()
                 self._keep_copy(self.newest)
@@ -200,7 +204,7 @@ class Sealer:
     def _line_of(self, segment: Segment, signer: Signer, *, closed: bool) -> bytes:
         """The line of the checkpoint for these lines; nothing if there is nothing to be signed."""
         before = checkpoints.read(segment.lines[0]) if segment.begins else None
-        lost = self._lost_meanwhile(before) if self._compared else self._lost(before)
+        lost = self._lost_meanwhile(before) if self._has_compared else self._lost(before)
         is_closed = before is not None and before.checkpoint.closed and before.checkpoint.run == self._run
         is_new = len(segment.lines) > 1 or before is None or (closed and not is_closed)
         if not is_new and lost is None:
@@ -228,6 +232,12 @@ class Sealer:
         if lost is not None:
             note = f"the audit was cut or replaced before this line; {note}"
             self.report(f"{self.path}: {_loss(lost)}")
+        elif (moved := self._moved) is not None:
+            lines = counted(moved.total, "line")
+            note = (
+                f"the audit before was moved away, with checkpoint {moved.number} after {lines}, {moved.head}; {note}"
+            )
+            self._moved = None
         members = {
             "v": VERSION,
             "time": checkpoint.time,
@@ -240,9 +250,15 @@ class Sealer:
 
     # --- the copies ---
 
+    @property
+    def _has_compared(self) -> bool:
+        """All copies that are known of elsewhere were compared with the audit."""
+        return self._compared == len(self._copies)
+
     def _read_copies(self) -> None:
         """Read the copy beside the audit, and the checkpoints of the audit as far back as the copies go."""
         copies = list(self._copies)
+        self._reading = len(copies)
         with suppress(FileNotFoundError):
             copies += _read_copy(self.path + SIGNED)
         self._compare, self._there = copies, []
@@ -273,8 +289,10 @@ class Sealer:
         if own is None or last == own:
             return None
         checkpoint = own.checkpoint
-        if last is None and not os.path.lexists(self.path + SIGNED):  # both were moved away: a new log begins
+        is_gone = last is None and not os.path.lexists(self.path + SIGNED)
+        if is_gone and not self._file.was_removed:  # both were moved away: a new log begins
             self.report(f"{self.path} and its copy are not there any more: a new log of checkpoints begins")
+            self._moved = checkpoint
             return None
         there = self._there if last in self._there else list(self._back_to(own))
         if own in there:

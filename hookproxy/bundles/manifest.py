@@ -88,6 +88,8 @@ class Verified(Struct, frozen=True):
     signed_by: PublicKey
     keys_chain: tuple[str, ...] = ()
     """The SHA-256 of each statement of keys that counts, in their order; none: the administrator's keys count."""
+    key_since: int = 0
+    """After how many of these statements the key that has signed it counted for the first time."""
 
 
 def formatted_time(seconds: float) -> str:
@@ -101,14 +103,15 @@ def verify(files: Mapping[str, bytes], keys: Sequence[PublicKey]) -> Verified:
         text, signature = files[MANIFEST], files[SIGNATURE]
     except KeyError as missing:
         raise Refused(f"it has no {missing.args[0]}") from None
-    keys, chain = _keys_in_force(files, keys)
+    all_keys, chain = _keys_in_force(files, keys)
     try:
-        signed_by = ssh_signature.verify(signature, NAMESPACE, text, keys)
+        signed_by = ssh_signature.verify(signature, NAMESPACE, text, all_keys[-1])
     except ssh_signature.BadSignature as problem:
         raise Refused(f"{MANIFEST} {problem}") from None
     manifest = _parsed(text)
     check_files(manifest, files)
-    return Verified(manifest, hashlib.sha256(text).hexdigest(), signed_by, chain)
+    since = next(number for number, then in enumerate(all_keys) if signed_by.raw in {key.raw for key in then})
+    return Verified(manifest, hashlib.sha256(text).hexdigest(), signed_by, chain, since)
 
 
 def _parsed(text: bytes) -> Manifest:
@@ -147,9 +150,10 @@ def check_files(manifest: Manifest, files: Mapping[str, bytes]) -> None:
 
 def _keys_in_force(
     files: Mapping[str, bytes], keys: Sequence[PublicKey]
-) -> tuple[Sequence[PublicKey], tuple[str, ...]]:
-    """The keys that count after all statements, and the hashes of those that count. Raises Refused."""
+) -> tuple[Sequence[Sequence[PublicKey]], tuple[str, ...]]:
+    """The keys that count at first and after each statement, and the hashes of those that count. Raises Refused."""
     chain: list[str] = []
+    all_keys = [keys]
     numbers = sorted(int(match[1]) for name in files if (match := _STATEMENT.fullmatch(name)))
     if len(numbers) > MOST_KEYS:
         raise Refused(f"it has more than {MOST_KEYS} statements of keys")
@@ -164,10 +168,11 @@ def _keys_in_force(
             if statement.number != number:
                 raise ValueError(f"it is number {statement.number}")
             keys = [parse_public(line) for line in statement.keys]
+            all_keys.append(keys)
         except (ValueError, RecursionError) as problem:
             raise Refused(f"{name} cannot be read: {printable(str(problem))}") from None
         chain.append(hashlib.sha256(files[name]).hexdigest())
-    return keys, tuple(chain)
+    return all_keys, tuple(chain)
 
 
 # --- whether it may be taken ---
@@ -182,6 +187,8 @@ class Memory(Struct, frozen=True):
     """Of the bundle with that version."""
     keys_chain: tuple[str, ...] = ()
     """The longest `Verified.keys_chain` under the administrator's present keys."""
+    version_chain: int = 0
+    """How many statements there were when that version was taken."""
 
 
 def check_usable(verified: Verified, ring: str, min_version: int, now: float, *, keep_expired: bool = False) -> None:
@@ -196,10 +203,16 @@ def check_usable(verified: Verified, ring: str, min_version: int, now: float, *,
 
 
 def is_newer(verified: Verified, memory: Memory) -> bool:
-    """Whether the bundle is to be taken; False: it is the newest one that is known. Raises Refused for an older one."""
+    """Whether the bundle is to be taken; False: it is the newest one that is known. Raises Refused for an older one.
+
+    Versions begin anew with a key that counts only since the highest one was taken: who had an earlier key may have
+    published the highest version that there is, and the new key has signed nothing that could be put back.
+    """
     version = verified.manifest.version
     if verified.keys_chain[: len(memory.keys_chain)] != memory.keys_chain:
         raise Refused("it lacks a statement of keys that was taken before: a key that was dropped may have signed it")
+    if verified.key_since > memory.version_chain:
+        return True
     if version < memory.version:
         raise Refused(f"version {version} is older than version {memory.version}, which was taken before")
     if version == memory.version and memory.digest and verified.digest != memory.digest:

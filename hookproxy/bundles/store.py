@@ -3,7 +3,8 @@
 - A bundle is written beside the others, onto the disk, and gets its name by one rename. `state.json`, which names the
   one in force, is replaced as a whole: after a crash of the machine there is the bundle before or the new one.
 - Nothing in a bundle's folder is writable, and whoever uses one reads all of it and verifies it again.
-- The last ones are kept, for `rollback`.
+- The last ones are kept, for `rollback`, and those that somebody uses: calls may still be judged by one, and runs end
+  with the policy that they began with.
 - Whoever changes something holds the folder's lock.
 """
 
@@ -21,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..files.folder_lock import lock_folder
+from ..files.folder_use import is_used
 from ..files.open_flags import NEW_FILE
 from ..files.replace import replace_file, sync_folder
 from ..model.errors import ConfigError, UserError, file_hint
@@ -37,10 +39,12 @@ FETCHING: Final = ".git-"
 
 _LONGEST_FETCH: Final = 3600.0  # seconds: a fetch takes minutes at most
 _KEPT: Final = 5  # bundles: the one in force, and some to go back to
+_MOST_USED: Final = 50  # more: a year of runs with a new policy each week
 _FORMAT: Final = 1
 _READABLE: Final = 0o444
 _EXECUTABLE: Final = 0o555
 _FOLDER: Final = 0o755  # while it is filled
+UNKNOWN: Final = 1_000_000  # statements: more than there can be
 _LARGEST_STATE: Final = 256 * 1024  # bytes: it has a few hundred
 
 
@@ -74,6 +78,8 @@ class State(Struct, frozen=True):
     """All that are there, the newest one first; the one in force among them."""
     highest: Mapping[str, tuple[int, str]] = {}
     """By ring: the highest version that was taken, and its digest."""
+    highest_chain: Mapping[str, int] = {}
+    """By ring: how many statements of keys there were then; UNKNOWN or absent: of other keys of the administrator."""
     keys_of: str = ""
     """`manifest.keys_digest` of the administrator's keys under which `keys_chain` was taken."""
     keys_chain: tuple[str, ...] = ()
@@ -84,6 +90,8 @@ class State(Struct, frozen=True):
     """Why that gave nothing; empty: it did, or there was nothing new."""
     failures: int = 0
     """In a row."""
+    came: float = 0.0
+    """When the source has sent a bundle last, and not only said that there is no other one."""
     mark: str = ""
     mark_of: str = ""
     """The source whose mark it is."""
@@ -95,7 +103,9 @@ class State(Struct, frozen=True):
     def memory(self, ring: str, keys_of: str) -> Memory:
         """What must be remembered for this ring and these keys of the administrator."""
         version, digest = self.highest.get(ring, (0, ""))
-        return Memory(version, digest, self.keys_chain if keys_of == self.keys_of else ())
+        if keys_of != self.keys_of:  # the statements are about other keys
+            return Memory(version, digest, (), UNKNOWN)
+        return Memory(version, digest, self.keys_chain, self.highest_chain.get(ring, UNKNOWN))
 
 
 class Store:
@@ -173,17 +183,25 @@ class Store:
         return final
 
     def forget_old(self, state: State) -> State:
-        """Remove bundles that are neither in force nor among the last ones. Returns the state without them."""
+        """Remove bundles that are neither in force nor among the last ones nor in use. Returns the state without them.
+
+        So many that are in use are kept, the newest ones: whoever can read a folder can use it for ever.
+        """
         kept = state.kept[:_KEPT]
         if state.current is not None and state.current not in kept:
             kept = (*kept[:-1], state.current)
         digests = {taken.digest for taken in kept}
         folder = os.path.join(self.folder, _BUNDLES)
         with suppress(OSError):
-            for name in os.listdir(folder):
-                if name not in digests:
-                    with suppress(OSError):  # of another account, which may remove it
-                        _remove(os.path.join(folder, name))
+            others = [entry for entry in os.scandir(folder) if entry.name not in digests]
+            others.sort(key=lambda entry: entry.stat(follow_symlinks=False).st_mtime, reverse=True)
+            used = 0
+            for entry in others:
+                if used < _MOST_USED and is_used(entry.path):
+                    used += 1
+                    continue
+                with suppress(OSError):  # of another account, which may remove it
+                    _remove(entry.path)
         self._remove_left_behind()
         return replace(state, kept=kept)
 

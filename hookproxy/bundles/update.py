@@ -20,7 +20,7 @@ from ..model.policy_source import PolicySource
 from ..signing.keys import PublicKey, parse_public
 from . import manifest, sources
 from .manifest import Refused, Verified
-from .store import Pin, State, Store, Taken, verified_bundle
+from .store import UNKNOWN, Pin, State, Store, Taken, verified_bundle
 
 if TYPE_CHECKING:
     import ssl
@@ -29,6 +29,10 @@ _FETCH_SECONDS: Final = 120.0
 """For all requests of one fetch over HTTP: a bundle has some kilobytes, and a registry is asked four times."""
 
 _LARGEST_CREDENTIAL: Final = 16 * 1024  # bytes: tokens have a few thousand
+
+_BELIEVED_SECONDS: Final = 3600.0
+"""That a web server is believed that there is nothing new. Whoever could deliver once may have given the bundle the
+mark that the next version will have, and the server then says of that one that it is known."""
 
 Try = Callable[[str], None]
 """Loads the configuration with the bundle in this folder in force, and raises UserError if it cannot be used."""
@@ -62,6 +66,8 @@ def _mark(policy: PolicySource, store: Store, source: sources.Source, state: Sta
     """The mark of what was fetched last; none if that could not be used as it is, and must come again."""
     current = state.current
     if not state.mark or state.mark_of != _mark_of(policy, source) or current is None or current.ring != policy.ring:
+        return ""
+    if source.kind == "https" and not 0 <= time.time() - state.came < _BELIEVED_SECONDS:
         return ""
     return state.mark if _is_whole(store, current.digest, keys_of(policy)) else ""
 
@@ -143,6 +149,7 @@ def _take(
         if fetched.files is None:
             store.write(checked)
             return None
+        checked = replace(checked, came=checked.checked)
         keys = keys_of(policy)
         try:
             verified = _verify(fetched.files, keys)
@@ -210,12 +217,15 @@ def _as_taken(verified: Verified, ring: str) -> Taken:
 
 
 def _with(state: State, taken: Taken, verified: Verified, keys: Sequence[PublicKey]) -> State:
+    digest = manifest.keys_digest(keys)
+    chains = state.highest_chain if digest == state.keys_of else dict.fromkeys(state.highest, UNKNOWN)
     return replace(
         state,
         current=taken,
         kept=(taken, *(other for other in state.kept if other.digest != taken.digest)),
         highest={**state.highest, taken.ring: (taken.version, taken.digest)},
-        keys_of=manifest.keys_digest(keys),
+        highest_chain={**chains, taken.ring: len(verified.keys_chain)},
+        keys_of=digest,
         keys_chain=verified.keys_chain,
         pinned=None,
     )

@@ -173,6 +173,15 @@ def _server(server: CheckedServer, entries: Sequence[HookEntry]) -> dict[str, ob
             {"tool": tool, "names": [_name(name) for name in names.get(tool, ())], "rules": tool in coverage.ruled}
             for tool in coverage.tools
         ],
+        "methods": coverage
+        and [
+            {
+                "method": method.method,
+                "hooks": [{"label": spec.label, "event": spec.event, "name": name} for spec, name in method.seen],
+                "rules": method.ruled,
+            }
+            for method in coverage.methods
+        ],
     }
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ..hooks.coverage import coverage
 from ..model.hooks import Tool
 from ..model.settings import Settings
+from ..policy import matchers
 
 
 def rules_without_tools(
@@ -19,5 +20,6 @@ def rules_without_tools(
     return tuple(
         rule
         for rule in dict.fromkeys((*settings.deny, *settings.ask))
-        if not coverage((), replace(without_rules, deny=(rule,)), server, tools, command, server_info).ruled
+        if not matchers.rule(rule).names_methods
+        and not coverage((), replace(without_rules, deny=(rule,)), server, tools, command, server_info).ruled
     )

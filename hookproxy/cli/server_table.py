@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..checks.report import CheckedServer, HookEntry, NameOfTool, names_of_tools
+from ..hooks.coverage import MethodCoverage
 from ..model.counts import counted
 from .layout import MARGIN, Page, Part, alias_text, columns, wrap
 
@@ -15,6 +16,7 @@ _MIN_HOOKS_WIDTH: Final = 16  # for the label of a hook
 _MIN_WIDTH: Final = 7  # of a cell, however narrow the terminal is
 _MAX_SHOWN: Final = 200  # characters of a cell: servers choose the names of their tools, which may be very long
 _MAKES_BASH: Final = 'guards for Bash do not judge these; as = "Bash" in [tools.NAME] of hookproxy.toml changes that'
+_UNREAD: Final = ": requests that pass unread, because no hook and no rule names their method"
 _MAX_UNSEEN: Final = 40  # tools that no hook sees, by name: some lines of them
 
 
@@ -37,7 +39,17 @@ def print_server(page: Page, server: CheckedServer, entries: Sequence[HookEntry]
     _names(page, "rules", [tool for tool in coverage.tools if tool in coverage.ruled])
     _names(page, "no tool", server.idle_rules, ": rules that match no tool of this server")
     _names(page, "other", coverage.left_out, f": {_MAKES_BASH}")
+    _names(page, "methods", [_judged_by(method) for method in coverage.methods if method.covered])
+    _names(page, "unread", [method.method for method in coverage.methods if not method.covered], _UNREAD)
     page.line()
+
+
+def _judged_by(method: MethodCoverage) -> str:
+    """A method, and what judges its requests."""
+    names = dict.fromkeys(
+        spec.label if name == method.method else f"{spec.label} as {name}" for spec, name in method.seen
+    )
+    return f"{method.method} by {' and '.join([*names, *(['rules'] if method.ruled else [])])}"
 
 
 def _seen_as(name: NameOfTool) -> str:

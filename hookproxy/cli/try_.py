@@ -29,6 +29,7 @@ from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
 from ..model.hooks import Ended, Event, HookSpec, Tool, Verdict
+from ..policy import methods
 from ..policy.presets import PRESETS
 from ..trial.observe import ObservedRun
 from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
@@ -84,6 +85,8 @@ def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
     """A sentence about a tool's name that nothing in the configuration knows; empty if something does."""
     if tool.startswith("mcp__"):
         return _TOOL_NAME_NOTE
+    if "/" in tool and not methods.is_method(tool) and (near := suggestion(tool, methods.JUDGED)):
+        return f"{tool!r} is tried as the name of a tool: no method that can be judged has this name ({near})"
     settings = loaded.settings
     if not tool or not (loaded.groups or settings.deny or settings.ask or settings.allow or settings.limits):
         return ""
@@ -106,7 +109,9 @@ def build_parser() -> Parser:
         "no person is asked, and nothing is audited. Exit status: 0 allowed, 1 refused or a person would be asked, "
         "2 not allowed because a hook failed, or the call could not be tried: if no hook is configured, for example.",
     )
-    parser.add_argument("tool", metavar="TOOL", nargs="?", help="the server's own name of the tool")
+    parser.add_argument(
+        "tool", metavar="TOOL", nargs="?", help="the server's own name of the tool, or a method such as resources/read"
+    )
     parser.add_argument(
         "arguments",
         metavar="ARGUMENTS",
@@ -158,6 +163,8 @@ def _attempt(options: Namespace, event: Event | None) -> TrialCall:
         raise UserError(
             "standard input cannot be both the arguments and the result", "put one of them into a file: @FILE"
         )
+    if methods.JUDGED.get(tool) is methods.Direction.FROM_SERVER:
+        raise UserError(f"{tool} is a request of the server: only what an agent sends can be tried", _TOOL_NAME_NOTE)
     arguments = json_object("ARGUMENTS", _read("ARGUMENTS", options.arguments))
     result = json_object("--result", _read("--result", options.result)) if options.result is not None else None
     return TrialCall(tool, arguments, _result_for(event, result))
@@ -337,11 +344,19 @@ def _failed_guards(trial: TrialResult) -> int:
     return len({id(run.spec) for run in runs if failures.decides(run.spec)})
 
 
+def _refusal(response: bytes) -> str:
+    """What the model reads of a refusal: the texts of a failed result, or the message of an error."""
+    members = raw_json.fields(response)
+    if "error" in members:
+        return raw_json.text(bytes(raw_json.fields(bytes(members["error"])).get("message", b""))) or ""
+    return "\n".join(input.block_texts(bytes(members.get("content", b"[]"))))
+
+
 def _model_output(trial: TrialResult) -> Rows:
     """Rows with what the model gets in place of a result, or why it does not get the result."""
     comments = trial.observation.comments
     if trial.decision in ("deny", "asked-deny") and trial.response:
-        yield "model", "\n".join(input.block_texts(bytes(raw_json.fields(trial.response).get("content", b"[]"))))
+        yield "model", _refusal(trial.response)
     elif comments is not None:
         for hook_run in comments.withheld:
             yield "withheld", f"the {hook_run.spec.event} hook {hook_run.spec.label} {hook_run.verdict.failure}"

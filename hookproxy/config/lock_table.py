@@ -13,7 +13,7 @@ from typing import Final
 from ..lock import lock_file
 from ..model.errors import ConfigError
 from ..model.lock_settings import LockSettings
-from ..trust.sources import FileContext
+from ..trust.sources import FileContext, stat_signature
 from .models import LockTable
 
 _HINT: Final = "make it: hookproxy lock, or set lock.create = true"
@@ -33,22 +33,26 @@ def lock_settings(table: LockTable | None, where: str, folder: str, file_context
         raise ConfigError(where, f"there is no file {path}", _HINT)
     data = b""
     if there:
-        check_owner(path)
+        checked = check_owner(path)
         file_context.text(path, where)
-        data = file_context.files_read[path].data
+        read = file_context.files_read[path]
+        if checked is not None and stat_signature(checked) != read.signature:
+            raise ConfigError(path, "was replaced while it was read", "start again")
+        data = read.data
         lock_file.parse(data, path)
     return LockSettings(path, data, table.on_change, table.create, table.hidden_text)
 
 
-def check_owner(path: str) -> None:
+def check_owner(path: str) -> os.stat_result | None:
     """Raise ConfigError if another account than ours and root could have written what the file says."""
     try:
         state = os.stat(path)
     except OSError:
-        return  # whoever reads it says what is wrong
+        return None  # whoever reads it says what is wrong
     if not stat.S_ISREG(state.st_mode):
         raise ConfigError(path, "is not a file", "name a file that `hookproxy lock` has written")
     if state.st_uid not in (0, os.geteuid()):
         raise ConfigError(path, "belongs to another account, which could change it", "copy it to a file of your own")
     if state.st_mode & stat.S_IWOTH:
         raise ConfigError(path, "can be changed by everybody", f"chmod o-w {path}")
+    return state

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ..bundles import manifest
 from ..bundles.store import Store, verified_bundle
 from ..bundles.update import keys_of, without_cryptography
+from ..files.folder_use import FolderUse
 from ..model.errors import ConfigError
 from ..model.policy_source import PolicyBundle, PolicySource
 from ..trust.managed_files import check_programs, environment, read_root_owned
@@ -162,7 +163,7 @@ def _read(policy: PolicySource, folder: str, reading: Reading) -> InForce:
             return InForce(closed=f"the policy, version {version} of {policy.ring}, has expired at {expires}")
         notes = (f"{policy.place}: version {version} of {policy.ring} has expired at {expires} (on_expired)",)
     content = _content(folder, snapshots, reading)
-    bundle = PolicyBundle(version, policy.ring, verified.digest, verified.manifest.expires_at)
+    bundle = PolicyBundle(version, policy.ring, verified.digest, verified.manifest.expires_at, FolderUse(folder))
     layers, path = (content.layer,), os.path.join(folder, manifest.MANIFEST)
     return InForce(layers, bundle, "", notes, snapshots[path], path, content.rules, content.people, content.servers)
 

@@ -40,6 +40,7 @@ class AuditSigning:
         self._report = report
         self._sealers: dict[tuple[str, str], Sealer] = {}
         self._stored: dict[str, bytes] = {}  # by path: what the store has
+        self._not_compared = set[str]()  # paths whose copies the store has not shown yet
         self._config: GatewayConfig | None = None
 
     async def begin(self) -> None:
@@ -54,8 +55,7 @@ class AuditSigning:
                 found = self._sealers[key] = sealer.acquire(path, file_options(settings, path), settings)
                 found.report = self._report  # it writes at once, from any thread
                 found.instance = _own_name(config.gateway)
-                if (copy := await self._copy_in_store(path)) is not None:
-                    found.expect(copy)
+                await self._compare(path, found)
                 found.begin()
         self._gateway.metrics.audit_unsigned = self._unsigned if self._sealers else None
 
@@ -68,6 +68,11 @@ class AuditSigning:
             await anyio.sleep(_LOOK_SECONDS)
             if self._gateway.config is not self._config:
                 await self.begin()
+            for (path, _), one in list(self._sealers.items()):
+                if path in self._not_compared:
+                    await self._compare(path, one)
+                    if path not in self._not_compared:
+                        one.begin()
             await self._store_copies()
 
     async def sign_now(self) -> None:
@@ -84,16 +89,22 @@ class AuditSigning:
 
     # --- the store ---
 
-    async def _copy_in_store(self, path: str) -> bytes | None:
+    async def _compare(self, path: str, sealer: Sealer) -> None:
+        """Have the copy in the store compared with the audit, as soon as the store has it."""
         store = self._gateway.store
         if store is None:
-            return None
+            return
         try:
             copy = await store.ask("GET", _copy_key(store, writer_of(self._gateway.config.gateway), path))
         except StoreUnavailable as problem:
-            self._report(f"the audit {path} is not compared with the last checkpoint in the store: {problem}")
-            return None
-        return copy if isinstance(copy, bytes) else None
+            if path not in self._not_compared:
+                why = f"is compared with the last checkpoint in the store when the store answers: {problem}"
+                self._report(f"the audit {path} {why}")
+            self._not_compared.add(path)
+            return
+        self._not_compared.discard(path)
+        if isinstance(copy, bytes):
+            sealer.expect(copy)
 
     async def _store_copies(self) -> None:
         store = self._gateway.store
@@ -101,6 +112,8 @@ class AuditSigning:
             return
         for (path, _), one in self._sealers.items():
             newest = one.newest
+            if path in self._not_compared:
+                continue  # else what was there would be lost
             if newest is not None and self._stored.get(path) != newest.text:
                 try:
                     await store.ask("SET", _copy_key(store, newest.checkpoint.writer, path), newest.text)

@@ -17,7 +17,7 @@ from ..model.aliases import FAMILIAR_NAMES, Alias, spelled, spelled_names
 from ..model.counts import counted
 from ..model.hooks import Event, HookSpec, Tool
 from ..model.settings import Settings, ToolNames
-from ..policy import matchers
+from ..policy import matchers, methods
 from .familiar_tools import FamiliarTools
 from .permissions import Permissions, layers
 from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks
@@ -39,6 +39,21 @@ class SeenTool(Struct, frozen=True):
     """The name that the hook sees."""
     alias: Alias | None = None
     """The alias that the hook sees; None: it sees the tool and its arguments under the server's own names."""
+
+
+class MethodCoverage(Struct, frozen=True):
+    """What judges requests of a method other than `tools/call`."""
+
+    method: str
+    seen: tuple[tuple[HookSpec, str], ...] = ()
+    """The hooks that see them, each with the name that it sees."""
+    ruled: bool = False
+    """A permission rule or a limit applies to them."""
+
+    @property
+    def covered(self) -> bool:
+        """Something judges them; otherwise they pass unread."""
+        return bool(self.seen) or self.ruled
 
 
 class HookCoverage(Struct, frozen=True):
@@ -65,6 +80,8 @@ class Coverage(Struct, frozen=True):
     """The tools that a permission rule or a limit applies to."""
     left_out: tuple[str, ...] = ()
     """The tools that look like ones that run commands, and that no hook or rule for Bash is about."""
+    methods: tuple[MethodCoverage, ...] = ()
+    """All methods other than `tools/call` that can be judged."""
 
     def summary(self) -> str:
         """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
@@ -118,7 +135,7 @@ def coverage_in_steps(
 ) -> Generator[None, None, Coverage]:
     """As `coverage`, in steps of at most a fraction of a millisecond each: a server may list very many tools."""
     listed: dict[str, Tool] = {}
-    familiar = FamiliarTools(command)
+    familiar = FamiliarTools(command, server=server)
     for tool in tools:
         listed[tool.name] = tool
         familiar.note_tools((tool,), server_info)
@@ -141,7 +158,14 @@ def coverage_in_steps(
             if familiar.is_left_out(name):
                 left_out.append(name)
             yield
-    return Coverage(tuple(listed), tuple(hooks), frozenset(seen), frozenset(ruled), tuple(left_out))
+    covered = tuple(_method_coverage(method, layer_coverages) for method in methods.JUDGED)
+    return Coverage(tuple(listed), tuple(hooks), frozenset(seen), frozenset(ruled), tuple(left_out), covered)
+
+
+def _method_coverage(method: str, layer_coverages: Sequence[_LayerCoverage]) -> MethodCoverage:
+    seen = {id(spec): (spec, name) for of_layer in layer_coverages for spec, name in of_layer.seeing(method)}
+    ruled = any(of_layer.rules_name(method) for of_layer in layer_coverages)
+    return MethodCoverage(method, tuple(seen.values()), ruled)
 
 
 _Steps = Generator[None, None, None]
@@ -198,6 +222,19 @@ class _LayerCoverage:
                 self._seen.setdefault(id(matched.spec), {}).setdefault((tool, seen.name), seen)
                 self._seen_tools.add(tool)
 
+    def seeing(self, method: str) -> Iterable[tuple[HookSpec, str]]:
+        """The hooks that see requests of a method, each with the name that it sees."""
+        aliases = self._selection.aliases(method)
+        alias = replace(aliases[0], alternatives=aliases[1:]) if aliases else None
+        for event in TOOL_EVENTS if any(group.hooks for group in self._groups) else ():
+            for selected in self._selection.select(event, method, alias):
+                yield from ((matched.spec, matched.tool_name) for matched in selected.hooks)
+
+    def rules_name(self, method: str) -> bool:
+        """Whether a permission rule or a limit may apply to requests of a method."""
+        rules, limits, names = self._permissions.rules, self._permissions.limits, self._selection.possible_names(method)
+        return bool((rules and rules.concerns(names)) or (limits and limits.concerns(names)))
+
     def ruled(self, ruled_tools: set[str]) -> _Steps:
         """Add the tools that a permission rule or a limit applies to."""
         rules, limits = self._permissions.rules, self._permissions.limits
@@ -230,7 +267,7 @@ class _LayerCoverage:
         if spec.event in (Event.ELICITATION, Event.ELICITATION_RESULT):
             fits = spec.matches(self._server)
             return "" if fits else f"its matcher {spec.matcher!r} does not match the server's name {self._server!r}"
-        if spec.event not in TOOL_EVENTS:
+        if spec.event not in TOOL_EVENTS or _names_method(spec):
             return ""
         if not self._tools:
             return "the server has no tools"
@@ -285,6 +322,13 @@ def _seen_tool(matched: MatchedHook, selected: SelectedHooks, tool: str, alias: 
     if alias.name and matched.spec.matches(alias.name) and rule.names_tool(alias.name):
         return SeenTool(tool, alias.name, alias)  # the `if` names the alias, and the hook then sees the alias, too
     return None
+
+
+def _names_method(spec: HookSpec) -> bool:
+    """True if a matcher names a method, or what agents call their tools for resources."""
+    familiar = ("ReadMcpResourceTool", "ListMcpResourcesTool")
+    named = methods.pattern_names_method(spec.matcher)
+    return named or any(methods.matches_familiar(spec.matches, name) for name in familiar)
 
 
 def _names(group: Group) -> dict[str, str]:

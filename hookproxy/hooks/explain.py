@@ -104,7 +104,7 @@ def explain(
     server_info: str = "",
 ) -> list[Explanation]:
     """What is decided about each of these tools; the arguments are those of `coverage`."""
-    familiar = FamiliarTools(command)
+    familiar = FamiliarTools(command, server=server)
     familiar.note_tools(tools, server_info)
     whole = HookGroups(groups, server, settings.aliases, familiar if settings.auto_aliases else None)
     of_layers = layers(whole, settings, server, familiar)
@@ -176,7 +176,7 @@ def hooks_of_call(
 
     Raises Unreadable, DuplicateKeys for arguments that an alias makes ambiguous.
     """
-    familiar = FamiliarTools(session.command)
+    familiar = FamiliarTools(session.command, server=session.server)
     familiar.note_tools([tool], "")
     whole = HookGroups(groups, session.server, settings.aliases, familiar if settings.auto_aliases else None)
     found = set[int]()

@@ -37,6 +37,8 @@ class PolicyBundle(Struct, frozen=True):
     """The SHA-256 of its manifest, in hexadecimal."""
     expires: float
     """In seconds since 1970."""
+    use: object = None
+    """Keeps its folder for as long as somebody has this: hooks of it may still be started."""
 
     @property
     def shown(self) -> str:

@@ -145,7 +145,7 @@ class ToolsListed(Struct, frozen=True):
 
 
 class Announced(Struct, frozen=True):
-    """The response to another request about what the server is or has, where lists are guarded."""
+    """The response to another request about what the server is or has, if lists are guarded or nothing is judged."""
 
     method: bytes
     """The method of the request, as compact JSON."""

@@ -32,9 +32,12 @@ class RequestKind(Enum):
     TEMPLATES_LIST = auto()
 
 
+INITIALIZE: Final = b'"initialize"'
+TOOLS_LIST: Final = b'"tools/list"'
+
 REQUEST_KINDS: Final = {
-    b'"initialize"': RequestKind.INITIALIZE,
-    b'"tools/list"': RequestKind.TOOLS_LIST,
+    INITIALIZE: RequestKind.INITIALIZE,
+    TOOLS_LIST: RequestKind.TOOLS_LIST,
     b'"subscriptions/listen"': RequestKind.SUBSCRIPTION,
 }
 

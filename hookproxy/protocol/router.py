@@ -25,7 +25,16 @@ from .calls import id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
 from .held_notifications import HeldNotifications
-from .inflight import ANNOUNCED, GUARDED_KINDS, REQUEST_KINDS, SESSION_DATA, InFlight, JudgedCalls, RequestKind
+from .inflight import (
+    ANNOUNCED,
+    GUARDED_KINDS,
+    REQUEST_KINDS,
+    SESSION_DATA,
+    TOOLS_LIST,
+    InFlight,
+    JudgedCalls,
+    RequestKind,
+)
 from .responses import Members, Response
 from .roots import Roots, may_name_roots
 from .shown_tools import ShownTools, UnknownTool
@@ -84,6 +93,9 @@ class Router:
         """Says of a request, by its method and its params as spelled, why it is refused; empty: it is not."""
         self.guards_lists = False
         """Something of what the server says of itself must not reach the agent."""
+        self._awaited: set[bytes] = (
+            set()
+        )  # the keys of requests for such: no reader may take another line for a response
         self.judged_tools = tool_list.JudgedTools(judged, self.tools)
         self._judges_method: Callable[[str], bool] = lambda _method: False
         self._methods: Mapping[bytes, method_forms.MethodForm] = {}  # the methods beside tool calls that are judged
@@ -266,7 +278,7 @@ class Router:
     @property
     def _reads_responses(self) -> bool:
         """True while some line from the server may concern more than a request in flight."""
-        return bool(self.calls or self.elicitations or self.tasks or self._awaits_guarded)
+        return bool(self.calls or self.elicitations or self.tasks or self._awaited)
 
     @property
     def pending(self) -> bool:
@@ -276,12 +288,7 @@ class Router:
     @property
     def withholds_responses(self) -> bool:
         """True if a response may come that must not reach the agent (yet), so responses must be read closely."""
-        return bool(self.calls or self.tasks or self.requests.blocks_any or self._awaits_guarded)
-
-    @property
-    def _awaits_guarded(self) -> bool:
-        """True if a list may come of which the agent must not get all: no reader may take another line for it."""
-        return self.guards_lists and self.requests.awaits_session_data
+        return bool(self.calls or self.tasks or self.requests.blocks_any or self._awaited)
 
     def is_taken(self, key: bytes) -> bool:
         """True if no other request may have this id: a judged call or a hook's tool call may be answered under it."""
@@ -421,6 +428,7 @@ class Router:
             kind = self.requests.settle(key)
             if kind is not None:
                 judged = judged or (self.guards_lists and kind in SESSION_DATA)
+                self._awaited.discard(key)
                 (self.requests.bar if judged else self.requests.cancel)(key)
             return PASS
         return actions.CancelCall(call, forward=self.calls.cancel(call))
@@ -430,8 +438,10 @@ class Router:
         kind = self._kind(method)
         raw_id = bytes(members["id"])
         self.requests.note(id_key(raw_id), kind, raw_id)
-        if self.guards_lists and kind in SESSION_DATA and (cursor := cursor_of(members)):
-            self.requests.cursors[id_key(raw_id)] = cursor
+        if self.guards_lists and kind in SESSION_DATA:
+            self._awaited.add(id_key(raw_id))
+            if cursor := cursor_of(members):
+                self.requests.cursors[id_key(raw_id)] = cursor
         if not self.handshake.opened:
             self.handshake.note_request(members, method, kind is RequestKind.INITIALIZE)
 
@@ -477,6 +487,7 @@ class Router:
 
     def _announcement(self, kind: RequestKind, key: bytes, line: bytes) -> ServerAction:
         """The action for a response that may say what the server is or has."""
+        self._awaited.discard(key)
         cursor = self.requests.cursors.pop(key, b"") if self.requests.cursors else b""
         if kind is RequestKind.INITIALIZE:
             return actions.InitializeAnswered()
@@ -486,6 +497,8 @@ class Router:
             return actions.ToolsListed(listed, cursor)
         if kind in ANNOUNCED:
             return actions.Announced(ANNOUNCED[kind], cursor)
+        if kind is RequestKind.TOOLS_LIST:
+            return actions.Announced(TOOLS_LIST)
         return PASS
 
     def _blocked_response(self, key: bytes, response: Response | None) -> ServerAction:
@@ -496,6 +509,7 @@ class Router:
     def dropped_as_unclear(self, raw_id: bytes) -> actions.Dropped:
         """Drop what readers may take for a withheld response; a request with this id, unless empty, gets an error."""
         why = "a message that readers may take for different responses while a response is withheld"
+        self._awaited.discard(id_key(raw_id))
         return actions.Dropped(why, raw_id if raw_id and self.requests.settle(id_key(raw_id)) is not None else b"")
 
     # --- batches, and lines without a JSON object ---

@@ -13,12 +13,15 @@ from msgspec.structs import replace
 from ..jsonrpc import nesting, normalize, raw_json
 from ..model import content_blocks
 from ..model.hooks import Outcome
+from ..policy.methods import TOOLS_CALL
 from . import elicitations, structured_content
 from .actions import ElicitationSeen
 from .calls import Call
 from .responses import Members
 
 _READ: Final = frozenset({"resultType", "content", "structuredContent", "isError", "task", "taskId"})
+_OUTPUT: Final = frozenset({"content", "structuredContent", "contents", "messages", "completion", "resources"})
+"""Members that an agent may show, whatever else the result says."""
 _FOLDED: Final = frozenset(map(str.casefold, _READ))
 
 NO_OUTCOME: Final = Outcome()
@@ -50,6 +53,8 @@ def read(call: Call, max_depth: int = 0, *, observed: bool = True) -> ParsedResp
         _check_depth(call.response.error, max_depth)
         return ParsedResponse(True, True, Outcome(error=error_text(call.response.error)) if observed else NO_OUTCOME)
     members = call.response.result or {}
+    if call.mcp_method != TOOLS_CALL:
+        return _read_of_method(call, members, max_depth, observed=observed)
     if any(key not in _READ and raw_json.folded_key(key) in _FOLDED for key in members):
         raise raw_json.Unreadable("a member of its result differs only in case from a known member")
     if (call.stateless or call.task) and (unfinished := _unfinished(call, members)):
@@ -61,6 +66,21 @@ def read(call: Call, max_depth: int = 0, *, observed: bool = True) -> ParsedResp
     if failed:
         outcome = replace(outcome, error=_failure_text(outcome) or "The tool reported an error without a message.")
     return ParsedResponse(True, failed, outcome)
+
+
+def _read_of_method(call: Call, members: Members, max_depth: int, *, observed: bool) -> ParsedResponse:
+    """As `read`, for a result of another method."""
+    from . import method_results  # most sessions have no such results
+
+    method_results.check_names(call.mcp_method, members)
+    if call.stateless and (unfinished := _unfinished(call, members)):
+        return unfinished
+    if not observed:
+        return ParsedResponse(True, outcome=Outcome(has_result=True))
+    other = bytes(call.response.other) if call.response is not None else b""
+    outcome = method_results.outcome(call.mcp_method, members, other)
+    _check_depth(outcome.whole, max_depth)
+    return ParsedResponse(True, outcome=outcome)
 
 
 def _outcome_for_hooks(members: Members, other: bytes, max_depth: int) -> Outcome:
@@ -79,7 +99,7 @@ def _unfinished(call: Call, members: Members) -> ParsedResponse | None:
     result_type = raw_json.text(members["resultType"]) if "resultType" in members else "complete"
     waits = result_type == "input_required" or (result_type == "task" and "taskId" in members)
     handle = (call.stateless and waits) or (call.task and "task" in members)
-    if not handle or not members.keys().isdisjoint({"content", "structuredContent"}):  # an agent may show these
+    if not handle or not members.keys().isdisjoint(_OUTPUT):  # an agent may show these
         return None
     needs_input = result_type == "input_required"
     return ParsedResponse(False, needs_input=needs_input, elicitations=tuple(elicitations.in_result(members)))

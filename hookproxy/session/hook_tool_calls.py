@@ -47,6 +47,8 @@ class HookToolCalls:
         self._to_server = to_server
         self._pending: dict[bytes, _HookToolCall] = {}
         self._closed = False
+        self.withholds: Callable[[str], bool] = lambda _tool: False
+        """Whether a tool is not as it is pinned: nobody calls it then."""
 
     async def call(self, server: str, tool: str, arguments: bytes) -> bytes:
         """As `CallTool`. A response that is not final, such as a task, is a failure: nothing continues it."""
@@ -56,6 +58,8 @@ class HookToolCalls:
         if meta is None or self._closed:
             state = "no longer connected" if self._closed else "not connected yet"
             raise HookFailed(f"cannot be called: the server is {state}")
+        if self.withholds(tool):
+            raise HookFailed("cannot be called: it is not as it is recorded in hookproxy.lock")
         raw_id, tool_call = calls.new_id(), _HookToolCall()
         key = calls.id_key(raw_id)
         self._pending[key] = tool_call

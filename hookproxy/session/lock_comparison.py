@@ -37,7 +37,9 @@ ACCEPT: Final = "hookproxy lock"
 _LONGEST_CHECKED: Final = 16 * 1024  # bytes of an entry that is remembered: ten times what most have
 _LONGEST_KEPT: Final = 64 * 1024  # bytes of a withheld entry that can be accepted on a console
 _MOST_WITHHELD: Final = 1000  # entries: as many as servers have; then the whole server is refused
-_MOST_CHAINS: Final = 64  # lists that are read in pages at the same time: agents read one after another
+_MOST_CHAINS: Final = 4  # lists that are read in pages at the same time: agents read one after another
+_MOST_NAMES: Final = 50_000  # on the pages of one list: many times what servers have
+_MOST_SHOWN: Final = 200  # lines on standard error in one session: a person reads no more, and the audit has all
 _MOST_SENTENCES: Final = 4  # a model needs to know that something differs; people get all of it
 _MOST_TOLD: Final = 10_000  # lines: a server that changes for ever must not fill memory
 _WITHHELD: Final = ", so it is withheld"
@@ -94,6 +96,7 @@ class LockComparison:
         self._chains: dict[tuple[Kind, bytes], list[str]] = {}  # the names on earlier pages, by the next cursor
         self._first: dict[Kind, dict[tuple[Kind, str], Entry]] = {}  # what the first use of a kind pins
         self._told: dict[str, None] = {}
+        self._shown = 0
         self.identity = Identity()
         """What the server said of itself last, beside its lists."""
         self._version = self.shared.version
@@ -129,6 +132,9 @@ class LockComparison:
         `cursor` is that of the request, as spelled.
         """
         kind = KINDS.get(method)
+        if self.pinned is None and not self.settings.create and self.settings.hidden_text == "warn":
+            self._tell(f"{self.server} is not in {self.settings.file}, so nothing is compared: {ACCEPT} records it")
+            return line
         return self.edited_identity(line) if kind is None else self.edited_list(kind, line, cursor)
 
     def edited_identity(self, line: bytes) -> bytes:
@@ -147,10 +153,6 @@ class LockComparison:
             if self.settings.create:
                 self._pin(None, Description(came, {}))
             changes: tuple[Change, ...] = ()
-            if pinned is None and not self.settings.create:
-                self._tell(
-                    f"{self.server} is not in {self.settings.file}, so nothing is compared: hookproxy lock records it"
-                )
         else:
             changes = pinned.compare_identity(came)
         self.instructions = tuple(change for change in changes if not _is_notice(change))
@@ -166,12 +168,12 @@ class LockComparison:
 
     def _hidden_in_instructions(self, instructions: str) -> bool:
         """Tell what the instructions hide. True: they are withheld therefore."""
-        hidden = hidden_text.in_instructions(instructions, self._foreign())
+        hidden = hidden_text.in_instructions(instructions, self.foreign())
         for one in hidden:
             self.note(f"{one.line()}{_WITHHELD}")
         return bool(hidden)
 
-    def _foreign(self) -> dict[str, str]:
+    def foreign(self) -> dict[str, str]:
         """The tools of other servers in the file."""
         return {tool: server for tool, server in self.shared.tools.items() if server != self.server}
 
@@ -206,7 +208,7 @@ class LockComparison:
         read = []
         for raw in items:
             compared = self._first_seen(kind, raw) if pinned is None else pinned.compare_entry(kind, raw, names)
-            if compared.name:
+            if compared.name and len(earlier) < _MOST_NAMES:
                 earlier.append(compared.name)
             read.append(_Read(raw, compared, self._hides(kind, raw)))
         return read
@@ -250,7 +252,7 @@ class LockComparison:
         known = self._checked.get(raw)
         if known is None:
             came = entry_or_none(kind, raw)
-            hidden = () if came is None else hidden_text.in_entry(came, self._foreign())
+            hidden = () if came is None else hidden_text.in_entry(came, self.foreign())
             known = tuple(f"{one.line()}{_WITHHELD}" for one in hidden)
             if len(raw) <= _LONGEST_CHECKED:
                 bounded_cache.keep(self._checked, raw, known)
@@ -312,7 +314,11 @@ class LockComparison:
         if len(self._told) >= _MOST_TOLD:
             self._told.clear()
         self._told[line] = None
-        self._report(line)
+        self._shown += 1
+        if self._shown <= _MOST_SHOWN:
+            self._report(line)
+        elif self._shown == _MOST_SHOWN + 1:
+            self._report(f"{self.server}: what else differs from hookproxy.lock is in the audit only")
         return True
 
     def why_withheld(self, kind: Kind, name: str) -> str:

@@ -13,6 +13,7 @@ from ..model.call_end import Failed, Responded
 from ..model.decision import Comments, Proceed, Refuse
 from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
 from ..model.settings import Delivery
+from ..policy.methods import TOOLS_CALL
 from ..protocol import elicitations, feedback, input_rounds, request_edits, tool_results
 from ..protocol.calls import Call, Progress
 from ..protocol.elicitation_messages import result_of
@@ -175,7 +176,11 @@ def add_feedback(
     delivery: Delivery | None,
 ) -> bytes:
     """The response with the hooks' feedback; `line` itself where there is none. `delivery`: None for an error."""
-    if delivery is not None:
+    if delivery is not None and call.mcp_method != TOOLS_CALL:
+        from ..protocol import method_results  # most sessions have no such results
+
+        delivered = method_results.deliver(call, line, comments, texts)
+    elif delivery is not None:
         delivered = feedback.deliver(line, comments, texts, delivery, services.tool(call.tool))
     else:
         delivered = feedback.deliver_error(line, comments, texts)

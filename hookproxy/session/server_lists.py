@@ -14,15 +14,18 @@ from ..jsonrpc import raw_json
 from ..model.hooks import Tool
 from ..model.settings import Delivery, Settings
 from ..protocol import feedback, response_edits
+from ..protocol.inflight import INITIALIZE, TOOLS_LIST
 from ..protocol.router import Router
 from .running_calls import RunningCalls
 
 if TYPE_CHECKING:
     from ..model.lock_settings import LockSettings
+    from .hidden_text_watch import HiddenTextWatch
     from .lock_comparison import LockComparison
 
-INITIALIZE: Final = b'"initialize"'
-_TOOLS_LIST: Final = b'"tools/list"'
+_NO_LOCK: Final = (
+    "records what servers say of themselves, so that a later change of it is noticed; there is no lock yet"
+)
 
 
 class ServerLists:
@@ -43,6 +46,8 @@ class ServerLists:
         self._calls = calls
         self._concerns = concerns
         self._comparison: LockComparison | None = None
+        self._watch: HiddenTextWatch | None = None
+        self._initialized = b""  # the response to `initialize`, if its instructions are still to be looked at
         self.withholds: Callable[[str], bool] | None = None
         """Whether calls of a tool are refused, because it is not as it is pinned; None: nothing is pinned."""
 
@@ -89,14 +94,18 @@ class ServerLists:
         """
         if self._comparison is None:
             return line
+        was_denied = self._comparison.denied
         try:
             return self._comparison.edited(method, line, cursor)
         except raw_json.AMBIGUOUS as problem:
             return self._unreadable(line, problem)
+        finally:
+            if self._comparison.denied != was_denied:
+                self._router.judged_tools.forget_all()
 
     def tools(self, line: bytes, tools: Sequence[Tool], server_name: str, cursor: bytes) -> bytes:
         """The tools/list response as the agent gets it; `tools` are those in it that can be read."""
-        line = self.as_pinned(_TOOLS_LIST, line, cursor)
+        line = self.as_pinned(TOOLS_LIST, line, cursor)
         hooks, settings = self._context.policy.hooks, self._context.policy.settings
         renamed = hooks.note_tools(tools, server_name)
         self._router.judged_tools.forget(list(self._router.tools) if renamed else [tool.name for tool in tools])
@@ -109,6 +118,37 @@ class ServerLists:
             return shown.edited_list(line, self._session_events.report_once)
         except raw_json.AMBIGUOUS as problem:
             return self._unreadable(line, problem)
+
+    # --- what people are told, after the agent has it ---
+
+    def tell_hidden(self, method: bytes, line: bytes) -> None:
+        """Tell people what the texts of a response to this method hide, and at first that there may be a lock."""
+        settings = self._context.policy.settings
+        if settings.lock is None and method == TOOLS_LIST:
+            self._calls.report_of_tool("hookproxy lock", _NO_LOCK)
+        if settings.lock is not None and settings.lock.hidden_text == "withhold":
+            return
+        if method == INITIALIZE:
+            self._initialized = line if b'"instructions"' in line else b""
+            return  # with the first list: nothing is imported before
+        if self._initialized:
+            self._context.spawn(self._look_at, INITIALIZE, self._initialized)
+            self._initialized = b""
+        self._context.spawn(self._look_at, method, line)
+
+    async def _look_at(self, method: bytes, line: bytes) -> None:
+        from .lock_comparison import KINDS  # not before the first list: it would delay the start
+
+        if self._watch is None:
+            from .hidden_text_watch import HiddenTextWatch
+
+            foreign = {} if self._comparison is None else self._comparison.foreign()
+            server = self._context.session.server
+            self._watch = HiddenTextWatch(lambda text: self._calls.report_of_tool(server, text), foreign)
+        if (kind := KINDS.get(method)) is not None:
+            await self._watch.look_at_list(kind, line)
+        else:
+            await self._watch.look_at_instructions(line)
 
     def _unreadable(self, line: bytes, problem: ValueError) -> bytes:
         self._context.report(f"what the server says of itself is withheld, because it cannot be read: {problem}")

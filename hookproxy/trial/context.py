@@ -18,6 +18,7 @@ from ..model.decision import Refuse
 from ..model.errors import describe_error
 from ..model.hooks import Event, EventContext, Session, Tool
 from ..model.settings import Settings
+from ..protocol import method_forms
 from ..protocol.actions import ElicitationSeen
 from ..protocol.calls import Call
 from ..protocol.elicitation_messages import ElicitationResponse
@@ -88,7 +89,8 @@ class TrialServices:
         return ""  # as it
 
     def tool(self, name: str) -> Tool | None:
-        return self._router.tools.get(name)
+        form = method_forms.BY_NAME.get(name)
+        return self._router.tools.get(name) if form is None else form.tool
 
     def may_have_feedback(self) -> bool:
         return False

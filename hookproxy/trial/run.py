@@ -23,6 +23,7 @@ from ..model.decision import Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, Session
 from ..model.settings import Settings
+from ..policy import methods
 from ..protocol import actions, feedback
 from ..protocol.calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from ..protocol.router import Router
@@ -109,9 +110,18 @@ class TrialCall(Struct, frozen=True):
     @property
     def line(self) -> bytes:
         """The agent's message."""
+        if methods.is_method(self.tool):
+            return self._request
         arguments = msgspec.Raw(self.arguments.replace(b"\n", b" "))
         params = {"name": self.tool, "arguments": arguments, "_meta": _META}
         message = {"jsonrpc": "2.0", "id": msgspec.Raw(self.id), "method": "tools/call", "params": params}
+        return raw_json.one_line(raw_json.encode(message)) + b"\n"
+
+    @property
+    def _request(self) -> bytes:
+        """The message of another method than `tools/call`, whose params are the arguments."""
+        params = raw_json.with_member(self.arguments.replace(b"\n", b" "), "_meta", raw_json.encode(_META))
+        message = {"jsonrpc": "2.0", "id": msgspec.Raw(self.id), "method": self.tool, "params": msgspec.Raw(params)}
         return raw_json.one_line(raw_json.encode(message)) + b"\n"
 
 
@@ -193,7 +203,7 @@ class TrialRunner:
         )
         self.hooks = ObservedHooks(self.groups, plan.settings, session.server, environ, trust, session.command)
         self.session = session
-        familiar = FamiliarTools(session.command) if plan.settings.auto_aliases else None
+        familiar = FamiliarTools(session.command, server=session.server) if plan.settings.auto_aliases else None
         self._all = HookGroups(groups, session.server, plan.settings.aliases, familiar)
 
     async def __aenter__(self) -> Self:
@@ -207,9 +217,13 @@ class TrialRunner:
         """As in a session, where hooks for all events run."""
         return self.settings.audit_all_calls or self._all.concerns(tool) or self.hooks.concerns(tool)
 
+    def _judges_method(self, method: str) -> bool:
+        return self.settings.audit_all_calls or self._all.names_method(method) or self.hooks.concerns_method(method)
+
     async def call(self, trial_call: TrialCall) -> TrialResult:
         """Try a call. On cancel its hooks are ended with their whole process groups. Raises UserError."""
         router = Router(self._is_judged, find_alias=self.hooks.groups.alias, max_depth=self.settings.max_depth)
+        router.judge_methods(self._judges_method)
         observation = self.hooks.observation = Observation()
         line = trial_call.line
         if len(line) > self.settings.max_message_bytes:
@@ -239,6 +253,7 @@ class TrialRunner:
     async def run_event(self, event: Event, trial_call: TrialCall) -> TrialResult:
         """Try one of SIDE_EVENTS, for the call or for the session. Raises UserError."""
         router = Router(lambda _tool: True, find_alias=self.hooks.groups.alias)
+        router.judge_methods(lambda _method: True)
         observation = self.hooks.observation = Observation()
         effect = None if event in SESSION_EVENTS else router.from_agent(trial_call.line)
         if isinstance(effect, actions.Refused):

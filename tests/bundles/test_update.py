@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.bundles import make
+from hookproxy.bundles import make, store
 from hookproxy.bundles.store import State, Store, verified_bundle
 from hookproxy.bundles.update import keys_of, read_file, refresh, resume, roll_back
+from hookproxy.files.folder_use import FolderUse
 from hookproxy.model.errors import UserError
 from hookproxy.model.policy_source import PolicySource
 from tests.support.http_server import Request, serving
@@ -254,6 +255,35 @@ async def test_the_last_five_are_kept(publisher: Publisher) -> None:
     assert len(os.listdir(Path(publisher.store.folder, "bundles"))) == 5
 
 
+async def test_what_somebody_uses_is_kept_until_nobody_does(publisher: Publisher) -> None:
+    await publisher.take(bundle(KEY, 1))
+    current = publisher.state.current
+    assert current is not None
+    used = publisher.store.path_of(current.digest)
+    use = FolderUse(used)
+    for version in range(2, 9):
+        await publisher.take(bundle(KEY, version))
+    assert Path(used, "policy.toml").is_file()
+    del use
+    await publisher.take(bundle(KEY, 9))
+    assert not Path(used).exists()
+    assert len(os.listdir(Path(publisher.store.folder, "bundles"))) == 5
+
+
+async def test_of_what_is_used_for_ever_so_many_are_kept(publisher: Publisher) -> None:
+    uses = []
+    for version in range(1, 8):
+        await publisher.take(bundle(KEY, version))
+        current = publisher.state.current
+        assert current is not None
+        uses.append(FolderUse(publisher.store.path_of(current.digest)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_MOST_USED", 1)
+        await publisher.take(bundle(KEY, 8))
+    assert len(os.listdir(Path(publisher.store.folder, "bundles"))) == 6
+    assert FolderUse("/no/such/folder") == uses[0]
+
+
 async def test_rings_have_versions_of_their_own(publisher: Publisher) -> None:
     rings = ["stable", "canary"]
     assert await publisher.take(bundle(KEY, 9, rings=rings), ring="canary") == 9
@@ -276,6 +306,54 @@ async def test_a_dropped_key_signs_nothing_more_until_the_administrator_says_oth
     assert "lacks a statement of keys" in await publisher.refused(bundle(KEY, 3))
     both = (KEY.public.line, OTHER.public.line)
     assert await publisher.take(bundle(KEY, 3), keys=both) == 3
+
+
+async def test_a_key_that_has_published_the_highest_version_there_is_can_be_replaced(publisher: Publisher) -> None:
+    assert await publisher.take(bundle(KEY, 2**53, rings=["stable", "canary"])) == 2**53
+    assert "is older than version" in await publisher.refused(bundle(KEY, 4))
+    statement = make.key_statement({}, [OTHER.public], KEY)
+    assert await publisher.take(bundle(OTHER, 4, files=statement)) == 4
+    assert "version 3 is older than version 4" in await publisher.refused(bundle(OTHER, 3, files=statement))
+    assert await publisher.take(bundle(OTHER, 5, files=statement)) == 5
+
+
+async def test_in_each_ring_the_versions_of_a_new_key_begin_anew(publisher: Publisher) -> None:
+    highest = bundle(KEY, 2**53, rings=["stable", "canary"])
+    assert await publisher.take(highest, ring="canary") == 2**53
+    assert await publisher.take(highest, ring="stable") == 2**53
+    replaced = bundle(OTHER, 4, rings=["stable", "canary"], files=make.key_statement({}, [OTHER.public], KEY))
+    assert await publisher.take(replaced) == 4
+    assert await publisher.take(ring="canary") == 4
+    assert "version 3 is older" in await publisher.refused(
+        bundle(OTHER, 3, rings=["canary"], files=make.key_statement({}, [OTHER.public], KEY))
+    )
+
+
+async def test_a_new_statement_puts_back_nothing_that_a_key_of_before_has_signed(publisher: Publisher) -> None:
+    assert await publisher.take(bundle(KEY, 9)) == 9
+    both = make.key_statement({}, [KEY.public, OTHER.public], KEY)
+    assert "version 8 is older than version 9" in await publisher.refused(bundle(KEY, 8, files=both))
+    dropped = both | make.key_statement(both, [OTHER.public], KEY)
+    again = dropped | make.key_statement(dropped, [KEY.public], OTHER)
+    assert "version 8 is older than version 9" in await publisher.refused(bundle(KEY, 8, files=again))
+
+
+async def test_other_keys_of_the_administrator_alone_put_nothing_back(publisher: Publisher) -> None:
+    assert await publisher.take(bundle(KEY, 9)) == 9
+    publisher.policy = replace(publisher.policy, keys=(OTHER.public.line,))
+    statement = make.key_statement({}, [KEY.public], OTHER)
+    assert "version 8 is older than version 9" in await publisher.refused(bundle(KEY, 8, files=statement))
+
+
+async def test_a_mark_that_was_guessed_holds_back_a_version_for_an_hour_at_most(publisher: Publisher) -> None:
+    publisher.etag = '"of-the-next-one"'
+    assert await publisher.take(bundle(KEY, 1)) == 1
+    assert await publisher.take(bundle(KEY, 2)) is None, "the server says that it is known"
+    for came in (time.time() - 3601, time.time() + 3601):
+        with publisher.store.locked():
+            publisher.store.write(replace(publisher.state, came=came))
+        assert await publisher.take() == publisher.version
+        publisher.files = bundle(KEY, publisher.version + 1)
 
 
 async def test_a_state_that_cannot_be_read_is_not_taken_for_none(publisher: Publisher) -> None:

@@ -610,6 +610,10 @@ tools of git (Git\\x1b[31m): hooks see 2 of 2 tools
   git_log     mcp__git__git_log  good.sh (PreToolUse)
   git_commit  Task               good.sh (PostToolUse)
   rules    git_log
+  unread   resources/list, resources/read, resources/subscribe, prompts/get,
+           completion/complete, sampling/createMessage, elicitation/create,
+           roots/list: requests that pass unread, because no hook and no rule
+           names their method
 
 """
 

@@ -44,6 +44,21 @@ def document(folder: Path, *arguments: str, status: int = 0) -> dict[str, Any]:
     return read
 
 
+def test_a_request_of_another_method_is_tried_like_a_call(tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text('[permissions]\ndeny = ["Read(**/.env)"]\nask = ["prompts/*"]\n')
+    named = ("--config", "hookproxy.toml")
+    read = document(tmp_path, "resources/read", '{"uri": "FILE:/a/%252eenv"}', *named, status=1)
+    assert (read["decision"], read["by"]) == ("deny", "the permission rule Read(**/.env)")
+    assert document(tmp_path, "resources/read", '{"uri": "file:///a"}', *named)["decision"] == "allow"
+    asked = document(tmp_path, "prompts/get", '{"name": "review"}', *named, status=1)
+    assert (asked["decision"], asked["by"]) == ("asked", "the permission rule prompts/* of hookproxy.toml")
+    shown = attempt(tmp_path, "resources/read", '{"uri": "file:///.env"}', *named).stdout
+    assert "The server did not get this resources/read." in " ".join(shown.split())
+    other = attempt(tmp_path, "sampling/createMessage", *named)
+    assert other.returncode == 2
+    assert "a request of the server" in other.stderr
+
+
 # --- hook files of other systems ---
 
 

@@ -263,3 +263,14 @@ def test_of_many_tools_the_line_at_start_names_a_few() -> None:
     tools = [Tool(f"execute_sql{number}", LEFT_OUT[0].input_schema) for number in range(9)]
     found = coverage((group(spec("Bash")),), Settings(), "files", tools)
     assert "not counted as Bash: 'execute_sql0', 'execute_sql1', 'execute_sql2' and 6 more" in found.summary()
+
+
+def test_each_method_says_what_judges_it() -> None:
+    settings = Settings(deny=("resources/list",))
+    found = covered(group(spec("Read|prompts/get"), spec("*"), spec("")), settings=settings)
+    names = {method.method: [name for _, name in method.seen] for method in found.methods}
+    assert names["resources/read"] == ["Read"]
+    assert names["prompts/get"] == ["prompts/get"]
+    assert [method.method for method in found.methods if method.ruled] == ["resources/list"]
+    assert not found.hooks[0].why_never
+    assert not next(method for method in found.methods if method.method == "completion/complete").covered

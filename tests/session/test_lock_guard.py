@@ -16,7 +16,9 @@ from hookproxy.lock import lock_file
 from hookproxy.lock.description import Description, Kind, entry, identity
 from hookproxy.model.lock_settings import LockSettings
 from hookproxy.model.settings import Settings
-from tests.support.proxy_rig import DIRECT_LOOP, SESSION, Rig, rig
+from tests.session.test_approval import handshake
+from tests.session.test_hook_tool_calls import mcp_tool_hook
+from tests.support.proxy_rig import DIRECT_LOOP, SESSION, Rig, group, rig
 
 pytestmark = pytest.mark.anyio
 
@@ -343,3 +345,64 @@ async def test_what_was_withheld_is_compared_anew_after_a_reload() -> None:
         accepted = lock_file.text_of({SESSION.server: Description(lock[SESSION.server].identity, entries)}).encode()
         proxy.change_policy(policy.hooks, Settings(lock=LockSettings(settings.lock.file, accepted)), policy.audit)
         await locked_session.passes("tools/call", name="send")
+
+
+async def test_people_are_told_what_texts_hide_with_or_without_a_lock() -> None:
+    for settings in (Settings(), Settings(audit_all_calls=True), Settings(lock=LockSettings("/x", locked(), "warn"))):
+        async with rig(settings=settings) as proxied:
+            told = Locked(proxied, Path("/nowhere"))
+            said = {**SERVER, "instructions": "Be\u202e brief."}
+            assert json.loads(await told.ask("initialize", said))["result"] == said
+            for _ in range(2):
+                assert (
+                    json.loads(await told.ask("tools/list", page("tools", READ, HIDING)))["result"]["tools"][1]
+                    == HIDING
+                )
+            await told.passes("ping")
+            lines = " | ".join(proxied.reports)
+            for what in (
+                "files: server: instructions has 1 bidirectional",
+                "tool hides: description has an HTML comment",
+            ):
+                assert lines.count(what) == 1, lines
+            assert lines.count("hookproxy lock: records what servers say") == (settings.lock is None)
+
+
+async def test_a_hook_that_is_a_tool_which_is_not_as_recorded_fails() -> None:
+    check = mcp_tool_hook()
+    async with rig(group(check), settings=Settings(lock=LockSettings("/x", locked()))) as proxied:
+        await handshake(proxied)
+        request = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "read", "arguments": {}}}
+        await proxied.agent.send(compact(request) + b"\n")
+        assert json.loads(await proxied.server.line())["params"]["name"] == "read"
+        assert any("not as it is recorded in hookproxy.lock" in line for line in proxied.reports)
+
+
+async def test_a_server_that_is_denied_by_another_list_runs_no_tool_that_was_called_before() -> None:
+    async with session(on_change="deny") as locked_session:
+        await locked_session.passes("tools/call", name="read")
+        assert "error" in json.loads(
+            await locked_session.ask("prompts/list", page("prompts", changed(PROMPT, title=EVIL)))
+        )
+        for _ in range(2):
+            assert "isError" in (await locked_session.refused("tools/call", name="read"))["result"]
+
+
+async def test_people_are_not_flooded_with_lines_and_the_audit_has_all() -> None:
+    async with session() as locked_session:
+        tools = [changed(READ, name=f"new{number}") for number in range(300)]
+        assert json.loads(await locked_session.ask("tools/list", page("tools", *tools)))["result"]["tools"] == []
+        assert len(locked_session.reports) < 250
+        assert len(locked_session.recorded) >= 300
+
+
+async def test_a_server_that_lists_too_much_that_differs_is_refused() -> None:
+    async with session() as locked_session:
+        for start in range(0, 1200, 300):
+            tools = [changed(READ, name=f"new{start + number}") for number in range(300)]
+            await locked_session.proxied.agent.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+            await locked_session.proxied.server.line()
+            response = {"jsonrpc": "2.0", "id": 1, "result": page("tools", *tools)}
+            await locked_session.proxied.server.send(compact(response) + b"\n")
+            await locked_session.proxied.agent.line()
+        assert "isError" in (await locked_session.refused("tools/call", name="read"))["result"]

@@ -308,3 +308,128 @@ async def test_rules_hold_for_what_a_hook_has_written() -> None:
     async with rig(stub_group(pre), settings=Settings(deny=("Read(**/.env)",))) as proxied:
         await proxied.agent.send(request("resources/read", {"uri": "memo://insights"}))
         assert "Read(**/.env)" in (await proxied.agent.message())["error"]["message"]
+
+
+RESULTS: Final[dict[str, dict[str, Any]]] = {
+    "resources/read": {"contents": [{"uri": URI, "mimeType": "text/plain", "text": "KEY=secret"}]},
+    "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": "KEY=secret"}}]},
+    "completion/complete": {"completion": {"values": ["KEY=secret"]}},
+    "resources/list": {"resources": [{"uri": "file:///secret", "name": "KEY=secret"}]},
+    "resources/subscribe": {},
+}
+WITH_RESULT: Final = pytest.mark.parametrize("method", RESULTS)
+
+
+def post(method: str, **verdict: Any) -> Group:  # noqa: ANN401
+    return stub_group(replace(stub(POST, **verdict), matcher=method))
+
+
+async def response_to(proxied: Rig, method: str, meta: dict[str, str], of: dict[str, Any]) -> dict[str, Any]:
+    await proxied.agent.send(request(method, PARAMS[method], meta))
+    await proxied.server.line()
+    await proxied.server.send(result({**({"resultType": "complete"} if meta else {}), **of}))
+    return await proxied.agent.message()
+
+
+@WITH_RESULT
+@ERAS
+async def test_a_hook_comments_on_a_result(method: str, meta: dict[str, str]) -> None:
+    async with rig(post(method, feedback=["handle with care"])) as proxied:
+        given = (await response_to(proxied, method, meta, RESULTS[method]))["result"]
+        if method == "resources/read":
+            assert given["contents"][:1] == RESULTS[method]["contents"]
+            assert given["contents"][1]["text"] == "handle with care"
+        elif method == "prompts/get":
+            assert given["messages"][:1] == RESULTS[method]["messages"]
+            assert given["messages"][1]["content"]["text"] == "handle with care"
+        else:
+            assert given.pop("_meta") == {"hook_feedback": "handle with care"}
+            given.pop("resultType", None)
+            assert given == RESULTS[method]
+
+
+@WITH_RESULT
+@ERAS
+@pytest.mark.parametrize("verdict", [{"hides": True}, {"replacement": "gone"}])
+async def test_what_a_hook_hides_or_replaces_does_not_reach_the_agent(
+    method: str, meta: dict[str, str], verdict: dict[str, Any]
+) -> None:
+    async with rig(post(method, **verdict)) as proxied:
+        message = await response_to(proxied, method, meta, RESULTS[method] | {"more": "secret"})
+        assert "secret" not in json.dumps(message).replace(URI, "")
+        if "hides" in verdict:
+            assert "hides its output" in message["error"]["message"]
+        else:
+            assert "gone" in json.dumps(message)
+            assert message.get("result", {}).get("resultType", "") == (
+                "complete" if meta and "result" in message else ""
+            )
+
+
+async def test_a_hook_that_fails_withholds_the_result() -> None:
+    spec = replace(hook("exit 3", POST), matcher="resources/*", withholds=True)
+    async with rig(group(spec)) as proxied:
+        message = await response_to(proxied, "resources/read", {}, RESULTS["resources/read"])
+        assert "withheld" in message["error"]["message"]
+        assert "The tool" not in message["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "replacement",
+    [
+        {"contents": [{"uri": "file:///x", "text": "gone"}]},
+        [{"uri": "file:///x", "text": "gone"}],
+        [{"type": "text", "text": "gone"}],
+        {"content": [{"type": "text", "text": "gone"}]},
+    ],
+)
+async def test_a_replacement_may_be_a_result_its_contents_or_blocks(replacement: object) -> None:
+    async with rig(post("resources/read", replacement=replacement)) as proxied:
+        message = await response_to(proxied, "resources/read", {}, RESULTS["resources/read"])
+        assert message["result"]["contents"][0]["text"] == "gone"
+
+
+@pytest.mark.parametrize(
+    ("matcher", "expected"),
+    [
+        ("resources/read", RESULTS["resources/read"]),
+        ("ReadMcpResourceTool", RESULTS["resources/read"]),
+        ("Read", {"type": "text", "file": {"filePath": "/home/a/.env", "content": "KEY=secret", "numLines": 1}}),
+    ],
+)
+async def test_a_hook_reads_the_contents_of_a_resource(matcher: str, expected: object, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    async with rig(group(hook(f"cat >> {shlex.quote(str(seen))}", POST, matcher))) as proxied:
+        await response_to(proxied, "resources/read", {}, RESULTS["resources/read"])
+    document = json.loads(seen.read_bytes())
+    assert document["tool_name"] == matcher
+    response = document["tool_response"]
+    if matcher == "Read":
+        response["file"] = {name: response["file"][name] for name in ("filePath", "content", "numLines")}
+    assert response == expected
+
+
+async def test_a_hook_reads_the_texts_of_a_prompt(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    spec = replace(stub(POST, f"cat >> {shlex.quote(str(seen))}; echo '{{}}'"), matcher="prompts/get")
+    async with rig(stub_group(spec)) as proxied:
+        await response_to(proxied, "prompts/get", {}, RESULTS["prompts/get"])
+    assert json.loads(seen.read_bytes())["text"] == "KEY=secret"
+
+
+async def test_a_failed_request_is_the_event_after_failures(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    spec = hook(f"cat >> {shlex.quote(str(seen))}", Event.POST_TOOL_USE_FAILURE, "resources/*")
+    async with rig(group(spec)) as proxied:
+        await proxied.agent.send(request("resources/read", PARAMS["resources/read"]))
+        await proxied.server.line()
+        failed = b'{"jsonrpc":"2.0","id":7,"error":{"code":-32002,"message":"Resource not found"}}\n'
+        await proxied.server.send(failed)
+        assert await proxied.agent.line() == failed
+    assert "Resource not found" in json.loads(seen.read_bytes())["error"]
+
+
+async def test_a_result_with_a_second_contents_is_withheld() -> None:
+    async with rig(post("resources/read", feedback=["x"])) as proxied:
+        message = await response_to(proxied, "resources/read", {}, {**RESULTS["resources/read"], "Contents": []})
+        assert "withheld" in message["error"]["message"]

@@ -311,6 +311,45 @@ def test_an_audit_that_is_moved_away_with_its_copy_is_no_cut(audit: SignedAudit)
     audit.seal()
     assert "a new log of checkpoints begins" in only(audit.reports)
     assert audit.check().problems == []
+    assert "the audit before was moved away, with checkpoint 2 after 10 lines" in audit.lines()[-1].decode()
+
+
+def test_an_audit_that_is_removed_with_its_copy_is_a_cut(audit: SignedAudit) -> None:
+    for path in (audit.file, audit.copy):
+        path.unlink()
+    audit.write(2)
+    audit.seal()
+    assert "checkpoint 2, which was signed after 10 lines, is not in it" in only(audit.reports)
+    assert "checkpoint 2, after 10 lines, was not in it" in only(audit.check().problems)
+
+
+def test_a_copy_of_a_store_that_answers_later_is_compared_then(audit: SignedAudit) -> None:
+    audit.kill()
+    elsewhere = audit.copy.read_bytes()
+    signed = read(audit.lines()[5])
+    assert signed is not None
+    audit.copy.write_bytes(signed.text)
+    audit.put(audit.lines()[:6])
+    audit.start()
+    audit.write(1)
+    audit.seal()
+    assert audit.reports == []
+    audit.sealer.expect(elsewhere)
+    audit.seal()
+    assert "checkpoint 2" in only(audit.reports)
+    assert "checkpoint 2, after 10 lines, was not in it" in only(audit.check().problems)
+    audit.write(1)
+    audit.seal()
+    assert len(audit.reports) == 1
+
+
+def test_a_copy_that_comes_later_and_is_in_the_audit_is_no_loss(audit: SignedAudit) -> None:
+    elsewhere = audit.copy.read_bytes()
+    audit.write(1)
+    audit.seal()
+    audit.sealer.expect(elsewhere)
+    audit.seal()
+    assert (audit.reports, audit.check().problems) == ([], [])
 
 
 def test_a_copy_of_a_store_is_compared_at_the_start(audit: SignedAudit) -> None:
