@@ -15,7 +15,6 @@ from ..hooks.session_events import SessionEvents
 from ..model.call_end import CallEnd, Refused, Responded
 from ..model.decision import Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.hooks import Event, Outcome
-from ..protocol import feedback
 from ..protocol.calls import Call, id_key
 from .call import request_approval
 from .call_context import CallContext, CallServices, event_context_of
@@ -84,9 +83,9 @@ class JudgedRequest:
 
     def refused(self, decision: Refuse, line: bytes) -> Refused:
         """How the request ends that is refused by `line`."""
-        why = feedback.refusal_sentence(decision).partition(" The tool was not run.")[0]
-        self._services.report(f"refused a {self._context.call.tool} of the server: {why}")
         reason = self.record.reason or decision.reason
+        why = f"{decision.by} ({decision.cause.value})" + (f": {reason}" if reason else "")
+        self._services.report(f"refused the server's {self._context.call.tool}: {why}")
         return Refused(line, reason, decision.cause.value, decision.by, decision.place, asked=decision.asked)
 
     @property
