@@ -197,7 +197,7 @@ class Proxy:
         from .input_requests import InputRequests  # for such configurations only
         from .judged_request import JudgesRequests
 
-        judge = self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
+        judge = self.server_requests.judge = JudgesRequests(self.calls, self.session_events.keep_feedback)
         self.calls.input_requests = InputRequests(
             self.router, self.session_events, lambda: self.policy.settings.max_depth, judge
         )
