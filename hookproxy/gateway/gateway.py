@@ -9,25 +9,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
-from weakref import WeakValueDictionary
 
 import anyio
 
 from ..model.errors import UserError
 from ..model.hooks import Session
 from ..model.principal import GROUP_SIGN
-from ..model.settings import Limit, Per
 from ..network.spare_descriptors import SpareDescriptors
-from ..policy.rate_limits import SharedWindows, Window, window_for
-from ..policy.shared_state import Shared
-from ..protocol.request_state import SharedStates, UsedHere
-from ..session.running_calls import OpenCalls
 from ..transports.accounts import Accounts
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.long_messages import LongMessages
-from ..transports.user_load import UserLoad
 from . import server_process
 from .audit_health import AuditHealth
+from .between_sessions import BetweenSessions
 from .blocked_users import BlockedUsers
 from .capacity import Capacity, Claim, Full, Starts
 from .log import GatewayLog
@@ -38,14 +32,14 @@ from .sealed_values import SealedValues
 from .secrets import secrets_of_if_any, secrets_redacted
 from .server_memory import ServerMemory
 from .session import ENDING, GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
-from .store import Store, shared_of
+from .store import Store
 
 if TYPE_CHECKING:
     from ..audit.call_record import RefusedMessage
     from ..authorization.bearer_tokens import BearerTokens
     from ..config.gateway import GatewayConfig, GatewayServer
     from ..model.principal import Principal
-    from ..protocol.request_state import RequestStates, SealKey, UsedTexts
+    from ..protocol.request_state import SealKey
     from ..session.live_feed import LiveFeed
     from ..transports.channel import Channel
     from .servers import Servers
@@ -90,7 +84,7 @@ class Gateway:
         self.store = Store(table, folder, report, self.metrics) if table is not None else None
         """What other gateways share; None: this one counts and remembers alone."""
         blocked_file = os.path.join(state_folder, "users.json") if state_folder else ""
-        self.blocked = BlockedUsers(blocked_file, self.store, SealedValues(lambda: self._seal_keys), report)
+        self.blocked = BlockedUsers(blocked_file, self.store, SealedValues(lambda: self.seal_keys), report)
         self.blocked.on_change = self.end_blocked
         self.tokens: BearerTokens | None = None
         """Those of the file, as agents over HTTP have them."""
@@ -105,8 +99,6 @@ class Gateway:
         """Whose servers are starting."""
         self.make_room: Callable[[Principal], None] = lambda _principal: None
         """Ends a session of this user that nobody uses, if there is one: a further one needs its room."""
-        self._open_calls = WeakValueDictionary[str, OpenCalls]()  # by user; the user's sessions keep them
-        self._loads = WeakValueDictionary[str, UserLoad]()  # over Unix sockets, as above
         self.long_messages = LongMessages(report)
         self.pace = Pace()
         """How much of the event loop's time longer messages of each user have taken."""
@@ -124,15 +116,13 @@ class Gateway:
         """Whether the audit can be written."""
         self.health.watch(config.servers.values())
         self._report = report
-        self._reports_of_tools: dict[str, None] = {}
-        self._windows = SharedWindows()
-        self._seal_keys = config.seal_keys
-        self._used: UsedTexts = self.store or UsedHere()
+        self.between = BetweenSessions(lambda: self.config, self.store, self.health, report)
+        """What sessions share."""
 
     @property
     def seal_keys(self) -> Sequence[SealKey]:
         """Those in force: the first one seals, all of them open. None: each gateway stands alone."""
-        return self._seal_keys
+        return self.between.seal_keys
 
     def admit(
         self,
@@ -159,8 +149,7 @@ class Gateway:
         claim.is_used = True
         identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
         report = self._report.about(server_name, principal.name, identity.id[:_SHOWN_OF_ID])
-        open_calls = self._open_calls.setdefault(principal.id, OpenCalls(lambda: self.config.gateway.max_requests))
-        load = self._load_of(principal)
+        open_calls, load = self.between.open_calls_of(principal), self.between.load_of(principal)
         session = GatewaySession(identity, server, self.metrics, report, open_calls, load, self.feed)
         session.on_end = partial(self.capacity.release, claim)
         self.sessions.add(session)
@@ -287,14 +276,6 @@ class Gateway:
         """Count a message of a shared server that certainly belonged to no session."""
         self.metrics.dropped_messages[server] += 1
 
-    def _load_of(self, principal: Principal) -> UserLoad:
-        """What waits for the agents of a user."""
-        if (load := self._loads.get(principal.id)) is None:
-            name = principal.name
-            load = UserLoad(lambda: self.config.gateway.max_unread_bytes, lambda text: self._report(f"{name}: {text}"))
-            self._loads[principal.id] = load
-        return load
-
     def parameters_of(self, server: str, tool: str) -> ParameterHeaders | None:
         """The arguments of a tool that have headers of their own; None: the tool is not known."""
         return self.parameters.get(server, _NO_TOOLS).get(tool)
@@ -310,8 +291,8 @@ class Gateway:
                 if self.draining and not session.identity.is_stateless:
                     raise UserError(ENDING, "try again in a few seconds")
             parameters = self.parameters.setdefault(session.server.name, ParameterTable())
-            policy = self._policy_of(session, self.config)
-            await session.relay(agent, open_server, policy, parameters, self._request_states(session))
+            policy, states = self.between.policy_of(session), self.between.request_states(session)
+            await session.relay(agent, open_server, policy, parameters, states)
         except UserError as problem:
             removed = secrets_of_if_any(session.server).removed_from
             raise UserError(removed(problem.message), removed(problem.hint), problem.status) from None
@@ -334,7 +315,7 @@ class Gateway:
         """Put another configuration into force, for new sessions and for new calls of open ones."""
         self.config = config
         self.accounts.forget()
-        self._seal_keys = config.seal_keys or self._seal_keys
+        self.between.change_policy(config)
         self.capacity.change(config.bounds)
         self.health.watch(config.servers.values())
         for session in list(self.sessions):
@@ -360,7 +341,7 @@ class Gateway:
     def _change(self, session: GatewaySession, change: Callable[[SessionPolicy], None]) -> None:
         """Change what holds for a session. One for which that is impossible ends."""
         try:
-            change(self._policy_of(session, self.config))
+            change(self.between.policy_of(session))
         except UserError as problem:
             self._report(f"{problem.message} ({problem.hint})")
             session.end(f"the session ends, because it cannot go on under the new policy: {problem.message}")
@@ -370,27 +351,6 @@ class Gateway:
 
     def _groups_of_rules(self) -> frozenset[str]:
         return frozenset(who[len(GROUP_SIGN) :] for _, who in self.config.people if who.startswith(GROUP_SIGN))
-
-    def _policy_of(self, session: GatewaySession, config: GatewayConfig) -> SessionPolicy:
-        server, identity = session.server.name, session.identity
-        if self.store is None:
-            shared = Shared(window_of=partial(self._window, server, identity.principal.id))
-        else:
-            shared = shared_of(self.store, server, identity, session.server.table.idle_seconds, config.policy)
-        return SessionPolicy(config.version, shared, self._reports_of_tools, self.health)
-
-    def _request_states(self, session: GatewaySession) -> RequestStates | None:
-        """What makes the request states of a session; None: they are of this process alone."""
-        if not self._seal_keys:
-            return None
-        owner = session.identity.principal.id, session.server.name
-        return SharedStates(lambda: self._seal_keys, owner, self._used)
-
-    def _window(self, server: str, user: str, limit: Limit) -> Window:
-        """The calls that this limit has counted: of one session, or of all those of one or all users at this server."""
-        if limit.per is Per.SESSION:
-            return window_for(limit)
-        return self._windows.of((server, "" if limit.together else user), limit)
 
     async def drain(self, *, stateless: bool) -> None:
         """Let calls in flight end, and end sessions: of stateless requests, or those that are bound to this gateway.

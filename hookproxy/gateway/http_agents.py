@@ -8,31 +8,23 @@ then, so it does not exist either for a token that gives the same user another n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-import anyio
-from msgspec import Struct
-
-from ..audit.call_record import RefusedMessage
 from ..authorization.authenticate import Authenticator, Challenge, bearer_token
 from ..authorization.resource_metadata import WELL_KNOWN, ProtectedResource, protected_resource
 from ..config.gateway_models import SERVER_NAME
 from ..model.credentials import NotReady
-from ..model.errors import UserError, describe_error
+from ..model.errors import describe_error
 from ..model.principal import Principal
 from ..protocol.feedback import failed_call
-from ..transports.http import messages
-from ..transports.http.agent_channel import AgentChannel
 from ..transports.http.agent_lines import TooManyRequests
 from ..transports.http.agent_requests import (
     Accepted,
-    Era,
     Head,
-    Kind,
     Rejected,
     Rules,
     allowed_hosts,
@@ -44,16 +36,13 @@ from ..transports.http.agent_requests import (
     wrong_source,
 )
 from ..transports.http.agent_stream import JSON_HEADER
-from ..transports.http.stateless_channel import StatelessChannel
-from ..transports.user_load import UserLoad
 from . import probes
 from .gateway import BLOCKED, NotAdmitted
 from .http_listeners import networks
 from .http_refusals import HttpRefusals
 from .http_senders import PREFIX, KnownHead, Senders
+from .http_sessions import HttpSessions, NotServed
 from .long_requests import Admissions, LongRequests
-from .session import GatewaySession, new_session_id
-from .unused_sessions import UnusedSessions
 from .waiting_requests import LONGEST, WaitingRequests
 
 if TYPE_CHECKING:
@@ -70,62 +59,13 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(SERVER_NAME.encode())
 _WELL_KNOWN: Final = WELL_KNOWN.encode()
-_NO_SESSION: Final = "There is no such session. Initialize a new one."
-_MISSING_SESSION: Final = "The header Mcp-Session-Id is missing. Initialize a session first."
 _TOO_MANY: Final = "Too many requests are in flight."
 _TOO_MANY_CONNECTIONS: Final = "Too many connections are open. Use those that are open, or close some."
-_UNREAD: Final = "Too much waits that your agents do not read. Read the responses to earlier requests first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
 _MOST_PAGES: Final = 256  # pages of users that are kept: each takes 10 KB and, with many servers, 20 ms to make
 _PAGES: Final = (b"/", b"/servers")
 """The landing page, and the same for programs: `landing`, which is imported when somebody asks for it."""
-_UNUSED_SECONDS: Final = 30.0
-"""After which a session that is not used makes room for another one of its user: an agent that lives comes back before,
-or opens it again when it reads that it is gone."""
-
-
-class _NotServed(Exception):
-    """A request that is as it must be, and for which there is no session or no stream."""
-
-    def __init__(self, status: HTTPStatus, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class _User(UserLoad):
-    """What one user has open here."""
-
-    __slots__ = ("sessions",)
-
-    def __init__(self, most_unread: Callable[[], int], report: Callable[[str], None]) -> None:
-        super().__init__(most_unread, report)
-        self.sessions = 0
-
-
-_Key = str | tuple[Principal, str]
-"""The id of a session; or user and server, for all stateless requests of one user to one server."""
-
-
-class _HttpSession(Struct, eq=False):
-    """A session over HTTP, or all stateless requests of one user to one server."""
-
-    key: _Key
-    session: GatewaySession
-    channel: AgentChannel | StatelessChannel
-    load: UserLoad  # of the user
-
-    def belongs_to(self, sender: Principal, server: str) -> bool:
-        """For all others it does not exist. Other tokens of the user may have other groups, and so other rules."""
-        return self.session.identity.principal == sender and self.session.server.name == server
-
-    @property
-    def idle_seconds(self) -> float:
-        return self.session.server.table.idle_seconds
-
-    @property
-    def unused_since(self) -> float | None:
-        return None if self.channel.in_use else self.channel.last_used
 
 
 class _Servers:
@@ -201,8 +141,8 @@ class _Servers:
 class HttpAgents:
     """Handles the requests of all listeners for HTTP.
 
-    A request passes `handle` (is its way encrypted, and who sends it?), `_checked` (head and body) and `_dispatch`,
-    which gives it to its session in `_sessions`; `_refuse` is the way out of both. What a head says is kept beside its
+    A request passes `handle` (is its way encrypted, and who sends it?), `_checked` (head and body) and `_serve`,
+    which gives it to its session in `sessions`; `_refuse` is the way out of both. What a head says is kept beside its
     connection, so that a call with the same head takes the fast path of `_handle_call`.
     """
 
@@ -225,17 +165,13 @@ class HttpAgents:
         self._answers_probes = table.probes is None and not table.trusted_proxies  # else everybody is "this machine"
         self._tasks = tasks
         self._report = report
-        self._sessions: dict[_Key, _HttpSession] = {}
-        self._users: dict[str, _User] = {}
+        self.sessions = HttpSessions(gateway, tasks, report)
         self._waiting = WaitingRequests(gateway, report)
-        self._unused = UnusedSessions(self._end_unused)
-        self.end_unused = self._unused.end_unused  # both run until they are cancelled
+        self.end_unused = self.sessions.end_unused  # both run until they are cancelled
         self.end_forbidden_streams = self.senders.open_streams.end_forbidden
-        self.refusals = HttpRefusals(gateway, report, self._known_session)
+        self.refusals = HttpRefusals(gateway, report, self.sessions.known)
         self.admit = Admissions(authenticator, self.senders, self.refusals, self._rejection_of_head, tasks).admit
         self.long = LongRequests(gateway, tasks, self.handle, self._handle_looked_at, self._refuse_long)
-        gateway.on_policy_change = self._unused.look_again
-        gateway.make_room = self._make_room
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Handle one request; the response comes now or later."""
@@ -294,7 +230,7 @@ class HttpAgents:
             return False
         if isinstance(sender, Challenge):
             return False
-        session = self._session_of(head, sender)
+        session = self.sessions.session_of(head, sender)
         if session is None or session.load.has_unread:
             return False
         if self.long.waiting and (sender.id, head.session) in self.long.waiting:
@@ -303,21 +239,6 @@ class HttpAgents:
             return False
         call = check_call(head, body, self._gateway.parameters_of)
         return call is not None and session.channel.post_call(call, responder)
-
-    def _session_of(self, head: Head, sender: Principal) -> _HttpSession | None:
-        """The session to which a request with this head belongs; None: there is none that the sender may use."""
-        if not head.called:
-            return self._find(head.session or "", sender, head.server)
-        is_allowed = self._gateway.config.servers[head.server].allows(sender)
-        return self._find((sender, head.server), sender, head.server) if is_allowed else None
-
-    def _find(self, key: _Key, sender: Principal, server: str) -> _HttpSession | None:
-        session = self._sessions.get(key)
-        if session is None or not session.belongs_to(sender, server):
-            return None
-        if session.channel.has_ended or session.session.is_ending:  # it is about to be forgotten
-            return None
-        return session
 
     def _authenticate(
         self,
@@ -398,12 +319,12 @@ class HttpAgents:
         """Give a request to its session, or refuse it. Where there is no room for a new session, it waits once."""
 
         def refuse(problem: Exception) -> None:
-            assert isinstance(problem, NotAdmitted | TooManyRequests | _NotServed)
+            assert isinstance(problem, NotAdmitted | TooManyRequests | NotServed)
             self._refuse(_rejection(problem, accepted.id or _NO_ID), request, sender, responder)
 
         try:
-            self._dispatch(accepted, sender, responder, claim)
-        except (NotAdmitted, TooManyRequests, _NotServed) as problem:
+            self.sessions.dispatch(accepted, sender, responder, claim)
+        except (NotAdmitted, TooManyRequests, NotServed) as problem:
             may_wait = isinstance(problem, NotAdmitted) and problem.may_wait and len(request.body) <= LONGEST
             if not may_wait or has_waited:
                 refuse(problem)
@@ -411,29 +332,14 @@ class HttpAgents:
             again = partial(self._serve, accepted, request, sender, responder, has_waited=True)
             self._tasks.start_soon(self._waiting.wait, accepted, sender, responder, again, refuse)
 
-    def _make_room(self, user: Principal) -> None:
-        """End the session of this user that was not used for the longest time."""
-        now = anyio.current_time()
-        unused = [
-            (since, session)
-            for session in self._sessions.values()
-            if session.session.identity.principal.id == user.id and (since := session.unused_since) is not None
-        ]
-        since, longest = min(unused, key=lambda one: one[0], default=(now, None))
-        if longest is not None and now - since >= _UNUSED_SECONDS:
-            longest.session.report("the session ends: nobody has used it, and its user needs room for another one")
-            self._unused.discard(longest)
-            self._end_unused(longest)
-
     def _rejection_of_head(self, request: Request, sender: Principal) -> Rejected | None:
         """Why the body of a request of a known user is not read. None: it is read."""
         server = self._gateway.config.servers.get(request.target.removeprefix(PREFIX).decode("latin-1"))
-        user = self._users.get(sender.id)
         if self._gateway.blocked.blocks(sender):
             rejected: Head | Rejected = _rejection(NotAdmitted(BLOCKED, "", HTTPStatus.FORBIDDEN), _NO_ID)
         elif server is not None and not server.allows(sender):
             rejected = no_server(request.headers, b"")
-        elif user is not None and user.requests >= self._gateway.config.gateway.max_requests:
+        elif self.sessions.requests_of(sender) >= self._gateway.config.gateway.max_requests:
             rejected = _rejection(TooManyRequests(), _NO_ID)
         else:
             rejected = check_head(request.method, request.target, request.headers, b"", self._servers.rules)
@@ -443,11 +349,6 @@ class HttpAgents:
         """The only place where a request of a known user is refused: no refusal leaves without its audit line."""
         self.refusals.write(rejected, request, sender)
         responder.respond(rejected.status, rejected.headers, rejected.body)
-
-    def _known_session(self, session_id: str, sender: Principal, server: str) -> GatewaySession | None:
-        """The session that a request names, or that of the stateless requests of its sender."""
-        session = self._sessions.get(session_id) or self._sessions.get((sender, server))
-        return session.session if session is not None and session.belongs_to(sender, server) else None
 
     def _checked(self, request: Request, sender: Principal) -> Accepted | Rejected:
         """What the request asks for. A head that was checked before under the same rules is not checked again.
@@ -481,129 +382,10 @@ class HttpAgents:
         self.refusals.rejected(sender, rejected.reason)
         self._refuse(rejected, request, sender, responder)
 
-    # --- sessions ---
 
-    def _dispatch(
-        self, accepted: Accepted, sender: Principal, responder: Responder, claim: Claim | None = None
-    ) -> None:
-        """Give a request to its session. `claim` is room for a new one.
-
-        Raises NotAdmitted, TooManyRequests, _NotServed.
-        """
-        user = self._users.get(sender.id)
-        if user is not None and accepted.id and accepted.method:
-            if user.requests >= self._gateway.config.gateway.max_requests:
-                raise TooManyRequests
-            if not user.may_ask:
-                raise TooManyRequests(_UNREAD)
-        if accepted.era is Era.STATELESS:
-            self._post_stateless(accepted, sender, responder, claim)
-        elif accepted.session:
-            self._in_session(accepted, sender, responder)
-        elif accepted.kind is Kind.MESSAGE and accepted.method == "initialize":
-            self._open_session(accepted, sender, responder, claim)
-        else:
-            raise _NotServed(HTTPStatus.BAD_REQUEST, _MISSING_SESSION)
-
-    def _in_session(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
-        session = self._find(accepted.session, sender, accepted.server)
-        if session is None:
-            raise _NotServed(HTTPStatus.NOT_FOUND, _NO_SESSION)
-        channel = session.channel
-        assert isinstance(channel, AgentChannel)
-        match accepted.kind:
-            case Kind.MESSAGE:
-                channel.post(accepted.line + b"\n", _message(accepted), responder)
-            case Kind.STREAM:
-                if not channel.listen(responder, accepted.last_event):
-                    raise _NotServed(HTTPStatus.BAD_REQUEST, "This stream cannot be resumed.")
-            case Kind.END:
-                del self._sessions[accepted.session]  # from now on it does not exist for the agent
-                channel.end()
-                responder.respond(200)
-
-    def _open_session(self, accepted: Accepted, sender: Principal, responder: Responder, claim: Claim | None) -> None:
-        session = self._gateway.admit(sender, accepted.server, claim=claim)
-        session_id = f"{self._gateway.config.gateway.instance}.{new_session_id()}"
-        limits = session.server.loaded.settings
-        headers = ((b"mcp-session-id", session_id.encode()),)
-        user = self._user(sender)
-        channel = AgentChannel(limits.max_message_bytes, headers, user)
-        channel.on_refused = partial(self._note_refusal, session)
-        self._sessions[session_id] = opened = _HttpSession(session_id, session, channel, user)
-        self._tasks.start_soon(self._run, opened)
-        channel.post(accepted.line + b"\n", _message(accepted), responder)
-
-    def _note_refusal(self, session: GatewaySession, why: str, raw_id: bytes, line: bytes) -> None:
-        """As Refuses, until the session's proxy is there."""
-        refused = RefusedMessage(why, raw_id, line)
-        self._gateway.note_refusal(session.identity.principal, session.server.name, session, refused)
-
-    def _user(self, sender: Principal) -> _User:
-        """The user of one more session, which `_run` closes."""
-        user = self._users.get(sender.id)
-        if user is None:
-            name = sender.name
-            user = _User(self._most_unread, lambda text: self._report(f"{name}: {text}"))
-            self._users[sender.id] = user
-        user.sessions += 1
-        return user
-
-    def _most_unread(self) -> int:
-        """As for UserLoad: the configuration in force says it."""
-        return self._gateway.config.gateway.max_unread_bytes
-
-    def _post_stateless(self, accepted: Accepted, sender: Principal, responder: Responder, claim: Claim | None) -> None:
-        key = sender, accepted.server
-        known = self._find(key, sender, accepted.server)
-        if known is None:
-            session = self._gateway.admit(sender, accepted.server, is_stateless=True, claim=claim)
-            most = session.server.loaded.settings.max_message_bytes
-            user = self._user(sender)
-            opened = StatelessChannel(most, session.report, user)
-            opened.on_refused = partial(self._note_refusal, session)
-            self._sessions[key] = known = _HttpSession(key, session, opened, user)
-            self._tasks.start_soon(self._run, known)
-        channel = known.channel
-        assert isinstance(channel, StatelessChannel)
-        channel.post(accepted.line + b"\n", _message(accepted), responder)
-
-    def _forget(self, session: _HttpSession) -> None:
-        """No further request comes to this session."""
-        if self._sessions.get(session.key) is session:
-            del self._sessions[session.key]
-
-    async def _run(self, opened: _HttpSession) -> None:
-        """Run a session. Whatever happens concerns it alone."""
-        why = ""
-        self._unused.add(opened)
-        try:
-            await self._gateway.run_session(opened.session, opened.channel, self._gateway.servers.open)
-        except UserError as problem:
-            opened.session.report(f"{problem.message} ({problem.hint})")
-            why = f"The gateway cannot reach this server: {problem.message}"
-        except Exception as defect:
-            opened.session.report(f"the session has failed: {type(defect).__name__}")
-            why = "The gateway has failed"
-        finally:
-            self._forget(opened)
-            self._unused.discard(opened)
-            if why:
-                opened.channel.fail_waiting(why)
-            opened.channel.close()
-            user_id = opened.session.identity.principal.id
-            self._users[user_id].sessions -= 1
-            if not self._users[user_id].sessions:
-                del self._users[user_id]
-
-    def _end_unused(self, session: _HttpSession) -> None:
-        self._forget(session)
-        session.channel.end()
-
-
-def _rejection(problem: NotAdmitted | TooManyRequests | _NotServed, raw_id: bytes) -> Rejected:
+def _rejection(problem: NotAdmitted | TooManyRequests | NotServed, raw_id: bytes) -> Rejected:
     """The response to a request that cannot be served, or not now."""
-    if isinstance(problem, _NotServed):
+    if isinstance(problem, NotServed):
         status, text = problem.status, str(problem)
     elif isinstance(problem, NotAdmitted):
         status, text = problem.reason, problem.message
@@ -616,10 +398,3 @@ def _rejection(problem: NotAdmitted | TooManyRequests | _NotServed, raw_id: byte
 
 def _header(request: Request, name: bytes) -> bytes:
     return b", ".join(value for key, value in request.headers if key == name)
-
-
-def _message(accepted: Accepted) -> messages.Message:
-    """The message of a request. What the check has read of a request is not read again."""
-    if accepted.method and accepted.id:
-        return messages.Message(accepted.line, (accepted.id,), accepted.method)
-    return messages.read(accepted.line)

@@ -192,10 +192,10 @@ class Relay:
                 passing.append(action.line)
             else:
                 if passing:
-                    self._send(self.server, passing)
+                    _send(self.server, passing)
                 self._perform(action, line)
         if passing and self._strict:
-            self._send(self.server, passing)
+            _send(self.server, passing)
 
     def _from_agent(self, line: bytes) -> AgentAction:
         """The router's action; a line that takes more memory than there is is refused, and the session goes on."""
@@ -265,7 +265,7 @@ class Relay:
         if self.long_line.mode is _WHOLE:
             self.on_passed()
             if self._queued:
-                self._send(self.agent, self._queued)
+                _send(self.agent, self._queued)
         return rest
 
     def _server_block(self, lines: list[bytes]) -> None:
@@ -276,10 +276,10 @@ class Relay:
                 passing.append(line)
             else:
                 if passing:
-                    self._send(self.agent, passing)
+                    _send(self.agent, passing)
                 self._perform(action, line)
         if passing:
-            self._send(self.agent, passing)
+            _send(self.agent, passing)
 
     def _from_server(self, line: bytes) -> ServerAction:
         """The router's action; a response that takes more memory than there is becomes an error."""
@@ -328,22 +328,24 @@ class Relay:
         return self._replacing or self.server.is_substitute
 
     def _replace_lost(self) -> None:
-        lines = [*map(self._replacement, self._server_lines.lost)]
+        lines = [_replacement(lost, self._limit) for lost in self._server_lines.lost]
         self._server_lines.lost.clear()
         self._replacing = True
         self._server_block(lines)
         self._replacing = False
         self.on_passed()
 
-    def _replacement(self, lost: TooLong) -> bytes:
-        """An error in place of a response that is too long for hooks; text that is not JSON in place of others."""
-        if lost.id is not None:
-            return feedback.response_too_long(lost.id, lost.size, self._limit)
-        return feedback.message_too_long(lost.size, self._limit).encode() + b"\n"
 
-    def _send(self, channel: Channel, lines: list[bytes]) -> None:
-        channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
-        lines.clear()
+def _replacement(lost: TooLong, limit: int) -> bytes:
+    """An error in place of a response that is too long for hooks; text that is not JSON in place of others."""
+    if lost.id is not None:
+        return feedback.response_too_long(lost.id, lost.size, limit)
+    return feedback.message_too_long(lost.size, limit).encode() + b"\n"
+
+
+def _send(channel: Channel, lines: list[bytes]) -> None:
+    channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
+    lines.clear()
 
 
 def _require_room(line: bytes) -> None:

@@ -150,15 +150,15 @@ def test_a_gateway_that_ends_opens_no_session(gateway: Gateway) -> None:
 
 def test_a_limit_counts_a_user_at_a_server_in_all_sessions(gateway: Gateway) -> None:
     limit = Limit("*", 3, Per.MINUTE, "limits[0]")
-    window = gateway._window("open", ALICE.id, limit)
-    assert gateway._window("open", ALICE.id, limit) is window
+    window = gateway.between.window("open", ALICE.id, limit)
+    assert gateway.between.window("open", ALICE.id, limit) is window
     others = [("closed", ALICE.id), ("open", BOB.id)]
-    assert all(gateway._window(*other, limit) is not window for other in others)
+    assert all(gateway.between.window(*other, limit) is not window for other in others)
 
 
 def test_a_limit_for_each_session_counts_each_session(gateway: Gateway) -> None:
     limit = Limit("*", 3, Per.SESSION, "limits[0]")
-    assert gateway._window("open", ALICE.id, limit) is not gateway._window("open", ALICE.id, limit)
+    assert gateway.between.window("open", ALICE.id, limit) is not gateway.between.window("open", ALICE.id, limit)
 
 
 async def test_keys_that_a_reload_brings_are_in_force_for_open_sessions(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_keys_that_a_reload_brings_are_in_force_for_open_sessions(tmp_path
         (tmp_path / name).chmod(0o600)
     first, both = (f"[gateway]\nseal_keys = [{keys}]\n{CONFIG[10:]}" for keys in ('"old"', '"new", "old"'))
     gateway = gateway_of(tmp_path, first)
-    states = gateway._request_states(gateway.admit(ALICE, "open"))
+    states = gateway.between.request_states(gateway.admit(ALICE, "open"))
     assert states is not None
     waiting = CallRound("write", b"{}")
     text = states.to_request_state(waiting)

@@ -200,11 +200,11 @@ class Rig:
     def is_unused(self) -> bool:
         """Whether nothing is kept for anybody."""
         agents = self._http
-        return not (agents._sessions or agents._users)
+        return agents.sessions.are_none
 
     def end_unused(self, after: float) -> None:
         """Do what the gateway does when so many seconds have passed."""
-        self._http._unused.look(anyio.current_time() + after)
+        self._http.sessions._unused.look(anyio.current_time() + after)
 
     @property
     def short(self) -> int:
