@@ -85,7 +85,8 @@ _STATE: Final = pytest.StashKey[process_state.ProcessState]()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    item.stash[_STATE] = process_state.current()
+    if _STATE not in item.config.stash:
+        item.config.stash[_STATE] = process_state.current()
     return (yield)
 
 
@@ -93,7 +94,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     """A test that leaves the process changed fails: else others fail that run after it in the same worker."""
     yield
-    before, after = item.stash[_STATE], process_state.current()
+    before, after = item.config.stash[_STATE], process_state.current()
     if before != after:
         process_state.restore(before)
         pytest.fail(f"the test leaves changed: {'; '.join(process_state.differences(before, after))}", pytrace=False)

@@ -100,6 +100,8 @@ def _server_remarks(server: CheckedServer | None) -> Iterator[Finding]:
     if server and server.noise:
         what = "1 line that is" if server.noise == 1 else f"{server.noise} lines that are"
         yield Finding("", None, "", f"the server printed {what} not JSON on standard output")
+    for hidden in server.hidden if server else ():
+        yield Finding("", None, "", f"the server's texts hide something: {hidden}")
 
 
 def _running_entries(

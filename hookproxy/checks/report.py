@@ -96,6 +96,8 @@ class CheckedServer(Struct, frozen=True):
     """How many lines on its standard output were not JSON."""
     idle_rules: tuple[str, ...] = ()
     """The deny and ask rules that are about none of its tools."""
+    hidden: tuple[str, ...] = ()
+    """What its texts hide, a line for each."""
 
 
 class Report(Struct, frozen=True):

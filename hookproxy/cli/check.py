@@ -103,7 +103,7 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
         return CheckedServer(name, tuple(command), failure=error.message), failure
     found = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
     idle = rules_without_tools(loaded.settings, name, listed.tools, command, listed.server_info)
-    return CheckedServer(name, tuple(command), found, "", listed.server_info, listed.noise, idle), None
+    return CheckedServer(name, tuple(command), found, "", listed.server_info, listed.noise, idle, listed.hidden), None
 
 
 def _list_gateway_tools(command: Sequence[str], policy: OfflinePolicy) -> tuple[CheckedServer, UserError | None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ..config.load import MANAGED_FOLDER
 from ..live.registry import folder_of_runs
 from ..model.errors import EXIT_NOT_FOUND, UserError
-from ..processes import process
+from ..processes import inherited_state, process
 from ..sandbox.bubblewrap import TEMPORARY
 from ..sandbox.folders import SYSTEM, is_common, overlaps, within_any
 from ..sandbox.installation import Surroundings, find_installation
@@ -52,6 +52,7 @@ def start(options: argparse.Namespace, command: list[str], started: Callable[[in
     sandbox = Sandbox(read, write, options.sandbox_network == "all")
     task = Task(sandbox, layout, installed.command, env, protected, os.geteuid(), of_its_own)
     with prepared(task, "auto") as ready:
+        inherited_state.keep_descriptors()  # an agent may have left some open for whatever it starts
         for descriptor in ready.inherited:
             os.set_inheritable(descriptor, True)
         return process.start_server(ready.command, started, confined=(ready.env, ready.start))

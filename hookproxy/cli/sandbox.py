@@ -144,6 +144,8 @@ def _learn(arguments: Sequence[str]) -> int:
             raise watch.problem or failure from None
     if watch.problem is not None:
         raise watch.problem
+    if watch.is_cut:
+        tell("it used more different files than are kept: what came later is missing")
     _write(options, name, watch, command, time.monotonic() - begun)
     return 0
 

@@ -137,7 +137,9 @@ class Trials:
         except UserError as error:
             return CheckedServer(name, tuple(command), failure=error.message)
         seen = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
-        return CheckedServer(name, tuple(command), seen, info=listed.server_info, noise=listed.noise)
+        return CheckedServer(
+            name, tuple(command), seen, info=listed.server_info, noise=listed.noise, hidden=listed.hidden
+        )
 
     @contextlib.asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:

@@ -17,7 +17,7 @@ from ..checks import commands
 from ..checks.people import unknown_people
 from ..checks.report import ConfiguredHook
 from ..jsonrpc.known_secrets import PART
-from ..model.errors import ConfigError, UserError
+from ..model.errors import ConfigError, UserError, printable
 from ..network.address import parse
 from ..processes import service
 from ..processes.process import find_program
@@ -65,10 +65,27 @@ def _check_url(config: GatewayConfig, key: str, table: ServerTable) -> None:
         raise ConfigError(config.path, f"{key}: {problem.message.removeprefix('--url ')}", hint) from None
 
 
+def _of_lock(config: GatewayConfig) -> Iterator[str]:
+    """Servers that are pinned, and not there: one that was renamed is not pinned any more."""
+    locks = {lock for server in config.servers.values() if (lock := server.loaded.settings.lock) and lock.data}
+    if locks:
+        from ..lock import lock_file
+
+        for lock in locks:
+            for name in lock_file.parse(lock.data, lock.file).keys() - config.servers.keys():
+                yield f"{lock.file}: {printable(name)} is pinned, and {config.path} has no such server"
+
+
 def start_problems(config: GatewayConfig) -> Iterator[str]:
     """A sentence for each problem that is certain, without a full stop."""
     texts = dict.fromkeys(
-        (*_of_secrets(config), *_of_tokens(config), *_of_tls(config), *settings_without_effect(config))
+        (
+            *_of_secrets(config),
+            *_of_tokens(config),
+            *_of_tls(config),
+            *settings_without_effect(config),
+            *_of_lock(config),
+        )
     )
     texts |= dict.fromkeys(
         text

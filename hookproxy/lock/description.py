@@ -176,8 +176,8 @@ def _optional_text(members: Mapping[str, msgspec.Raw], name: str) -> str:
     if raw == b"null":
         return ""
     if len(raw) > MOST_BYTES:
-        raise Unreadable(f"its {name} has more than {MOST_BYTES} bytes")
+        raise Unreadable(f"it has more than {MOST_BYTES} bytes in its {name}")
     text = raw_json.text(raw)
     if text is None:
-        raise Unreadable(f"its {name} is not a text")
+        raise Unreadable(f"it has no text as its {name}")
     return text

@@ -19,7 +19,7 @@ import struct
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -44,6 +44,10 @@ _PATH_BENEATH: Final = 1
 _SET_NO_NEW_PRIVS: Final = 38
 _SET_SECCOMP: Final = 22
 _FILTER: Final = 2
+_SECCOMP: Final = {"x86_64": 317, "aarch64": 277}  # the number of the system call
+_SET_FILTER: Final = 1
+_NEW_LISTENER: Final = 8
+_WAIT_KILLABLE: Final = 32  # a call that waits for its answer is not begun again for each signal of Go's runtime
 _DROP_FROM_BOUNDING_SET: Final = 24
 _LAST_CAPABILITY: Final = 63  # the kernel refuses numbers that it does not know
 
@@ -59,6 +63,10 @@ class Confinement(Struct, frozen=True):
     """A descriptor of a folder or file, and the rights that are allowed there."""
     filter: bytes = b""
     """A program for seccomp; empty: none."""
+    asking: bytes = b""
+    """The same, but it asks about some calls; it is used where the kernel lets it, and somebody answers."""
+    answer: Callable[[int], None] | None = None
+    """Gets the descriptor at which it asks, closes it at the end, and does not wait."""
     drops_capabilities: bool = True
 
 
@@ -75,10 +83,12 @@ def start_once(confinement: Confinement, start: Callable[[], Started], /) -> Sta
     """Start a process from a thread of its own. Raises what `start` raises, and OSError."""
     results: queue.SimpleQueue[Started] = queue.SimpleQueue()
     errors: list[BaseException] = []
+    asked: list[int] = []
 
     def run() -> None:
         try:
-            _confine(confinement)
+            if (descriptor := _confine(confinement)) >= 0:
+                asked.append(descriptor)
             results.put(start())
         except BaseException as error:  # it is raised where the start was asked for
             errors.append(error)
@@ -86,6 +96,11 @@ def start_once(confinement: Confinement, start: Callable[[], Started], /) -> Sta
     thread = threading.Thread(target=run, name="starts a server", daemon=True)
     thread.start()
     thread.join()
+    for descriptor in asked:
+        if errors or confinement.answer is None:
+            os.close(descriptor)
+        else:
+            confinement.answer(descriptor)  # not in that thread, whose own calls are confined, too
     if errors:
         raise errors[0]
     return results.get()
@@ -111,7 +126,7 @@ class Starter:
         """Raises OSError if it cannot be confined."""
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="starts servers", daemon=True).start()
-        self.start(partial(_confine, confinement))
+        self.start(lambda: _confine(confinement))
 
     def start(self, start: Callable[[], Started], /) -> Started:
         """Start a process. Raises what `start` raises. Only one thread may call this."""
@@ -134,8 +149,8 @@ class Starter:
             self._work.get()()
 
 
-def _confine(confinement: Confinement) -> None:
-    """Confine this thread, for ever. Raises OSError."""
+def _confine(confinement: Confinement) -> int:
+    """Confine this thread, for ever. Returns the descriptor where its filter asks; -1: it does not. Raises OSError."""
     system = _system()
     if confinement.drops_capabilities and os.geteuid() == 0:  # what it starts gets none; this thread keeps its own
         for number in range(_LAST_CAPABILITY + 1):
@@ -151,10 +166,21 @@ def _confine(confinement: Confinement) -> None:
             _check(system.syscall(_RESTRICT_SELF, rules, 0))
         finally:
             os.close(rules)
+    if confinement.answer is not None and confinement.asking and (call := _SECCOMP.get(os.uname().machine)):
+        instructions, _kept = _instructions(confinement.asking)
+        flags = _NEW_LISTENER | _WAIT_KILLABLE
+        if (asked := int(system.syscall(call, _SET_FILTER, ctypes.c_long(flags), instructions))) >= 0:
+            return asked  # else something around us asks already: there is one for a process and all that it starts
     if confinement.filter:
-        program = ctypes.create_string_buffer(confinement.filter, len(confinement.filter))
-        instructions = struct.pack("@HP", len(confinement.filter) // 8, ctypes.addressof(program))
+        instructions, _kept = _instructions(confinement.filter)
         _check(system.prctl(_SET_SECCOMP, _FILTER, instructions, 0, 0))
+    return -1
+
+
+def _instructions(program: bytes) -> tuple[bytes, object]:
+    """What the kernel wants for a program, and what must be kept meanwhile."""
+    code = ctypes.create_string_buffer(program, len(program))
+    return struct.pack("@HP", len(program) // 8, ctypes.addressof(code)), code
 
 
 def _check(result: int) -> int:

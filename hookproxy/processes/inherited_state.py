@@ -1,4 +1,5 @@
-"""Replaces what a process inherits from whoever starts it by known values. For an administrator's hooks only.
+"""Replaces what a process inherits from whoever starts it by known values: for an administrator's hooks, and for a
+server in a sandbox, which would have the open files of its agent.
 
 Law: a user must not weaken managed hooks or their audit by limits, signals, descriptors or a umask.
 """
@@ -35,6 +36,11 @@ def reset() -> None:
     for number in signal.valid_signals():
         if number not in _IGNORED_BY_PYTHON and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+    keep_descriptors()
+
+
+def keep_descriptors() -> None:
+    """Let nothing that starts from now on inherit other descriptors than the standard ones."""
     for fd in _open_descriptors():
         with suppress(OSError):  # it was open only while they were listed
             if fd > 2:

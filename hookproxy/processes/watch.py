@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 from ..model.errors import UserError
@@ -37,6 +37,8 @@ _LONGEST_PATH: Final = 4096  # bytes, as in the kernel
 _PAGE: Final = 4096
 _LONGEST_ADDRESS: Final = 128  # bytes of a sockaddr
 _SAMPLE_SECONDS: Final = 0.1  # between two looks at memory: a peak that is shorter needs no limit of its own
+_MOST_KEPT: Final = 100_000  # different things: 30 MB; a server that opens more shows its folders long before
+_LONGEST_TEMPORARY: Final = 60  # characters: the path of a socket may have 107
 _LAUNCHER: Final = os.path.join(os.path.dirname(__file__), "watch_launcher.py")
 _HINT: Final = "Linux 5.5 or newer has what is needed; in a container, its seccomp profile must allow seccomp(2)"
 
@@ -51,6 +53,8 @@ class Watch:
         """Bytes: the most data that one of its processes had."""
         self.tasks = 0
         """The most processes and threads that it had at once."""
+        self.is_cut = False
+        """It used more different things than are kept."""
         self.problem: UserError | None = None
         """Why it could not be watched: then it was not started."""
         self._calls = calls_of(os.uname().machine)
@@ -59,6 +63,7 @@ class Watch:
         self._path = os.path.join(folder, "watch")
         self._socket.bind(self._path)
         self._socket.listen(1)
+        self._failure: Exception | None = None
         self._wake, self._woken = os.pipe()
         self._thread = threading.Thread(target=self._run, name="watches a server", daemon=True)
         self._thread.start()
@@ -68,11 +73,13 @@ class Watch:
         return (sys.executable, "-I", "-S", _LAUNCHER, self._path, *command)
 
     def end(self) -> None:
-        """Stop watching. What still runs cannot open anything any more."""
+        """Stop watching. What still runs cannot open anything any more. Raises what ended the watch before."""
         os.close(self._woken)
         self._thread.join()
         os.close(self._wake)
         self._socket.close()
+        if self._failure is not None:
+            raise self._failure
 
     def _run(self) -> None:
         ready, _, _ = select.select([self._socket.fileno(), self._wake], [], [])
@@ -88,6 +95,8 @@ class Watch:
             launcher.send(b".")
         try:
             self._watch(descriptors[0])
+        except Exception as failure:  # it is raised where the watch ends
+            self._failure = failure
         finally:
             os.close(descriptors[0])
 
@@ -121,7 +130,7 @@ class Watch:
                 self._processes[pid] = _name(pid)
                 self._sample()
             self._note(pid, self._calls[nr], arguments)
-        except (OSError, ValueError):  # it is protected from being read, such as an agent of ssh, or is gone
+        except (OSError, ValueError, KeyError):  # it is protected from being read, as an agent of ssh is, or gone
             self._add(Access("unseen", "", self._processes.get(pid, "")))
         finally:
             with suppress(OSError):  # it was killed meanwhile
@@ -140,12 +149,12 @@ class Watch:
             if call.kind == "openat2":
                 flags = int.from_bytes(_memory(pid, flags, 8), sys.byteorder)
             folder = arguments[call.folder] if call.folder >= 0 else _AT_CWD
-            self._note_open(pid, _path(pid, folder, arguments[call.path]), flags)
+            self._note_open(pid, path_of_argument(pid, folder, arguments[call.path]), flags)
 
     def _note_paths(self, pid: int, call: Call, arguments: Sequence[int]) -> None:
         program = self._processes[pid]
         for what, folder, position in paths_of(call):
-            path = _path(pid, arguments[folder] if folder >= 0 else _AT_CWD, arguments[position])
+            path = path_of_argument(pid, arguments[folder] if folder >= 0 else _AT_CWD, arguments[position])
             is_new_name = position != call.path
             if path and (is_new_name or os.path.lexists(path) != (what == "make")):
                 whole = os.path.realpath(path) if what in ("run", "write") else _real_parent(path)
@@ -179,6 +188,9 @@ class Watch:
     def _add(self, access: Access) -> None:
         if not self.accesses and access.what != "run":
             return  # what the launcher needs itself
+        if len(self.accesses) >= _MOST_KEPT and access not in self.accesses:
+            self.is_cut = True
+            return
         self.accesses[access] = self.accesses.get(access, 0) + 1
 
     def _sample(self) -> None:
@@ -205,12 +217,17 @@ def watching() -> Iterator[Watch]:
         raise UserError("programs can be watched on Linux only", "run it there, and copy the table")
     if not calls_of(machine := os.uname().machine):
         raise UserError(f"programs cannot be watched on {machine}", "run it on x86-64 or ARM64, and copy the table")
-    with tempfile.TemporaryDirectory(prefix="hookproxy-") as folder:  # nobody else can enter it
-        watch = Watch(folder)
+    with ExitStack() as stack:
         try:
-            yield watch
-        finally:
-            watch.end()
+            above = tempfile.gettempdir()
+            above = above if len(above) <= _LONGEST_TEMPORARY else "/tmp"
+            folder = tempfile.TemporaryDirectory(prefix="hookproxy-", dir=above)  # nobody else can enter it
+            watch = Watch(stack.enter_context(folder))
+        except OSError as error:
+            problem = f"there is no folder for the socket of the watch: {error.strerror}"
+            raise UserError(problem, "make /tmp writable, or set TMPDIR") from None
+        stack.callback(watch.end)
+        yield watch
 
 
 def start(words: tuple[str, ...]) -> int:
@@ -231,13 +248,16 @@ def end_of_input() -> Iterator[int | None]:
 
     Nothing is read from it: what comes there is the program's.
     """
-    with select.epoll() as poll:
-        try:
-            poll.register(0, 0)  # its end is reported in any case
-        except OSError:
-            yield None
-        else:
-            yield poll.fileno()
+    if sys.platform == "linux":  # type checkers understand that; `watching` refuses other systems
+        with select.epoll() as poll:
+            try:
+                poll.register(0, 0)  # its end is reported in any case
+            except OSError:
+                yield None
+            else:
+                yield poll.fileno()
+    else:
+        yield None
 
 
 def _name(pid: int) -> str:
@@ -245,7 +265,7 @@ def _name(pid: int) -> str:
         return file.read().strip()
 
 
-def _path(pid: int, folder: int, pointer: int) -> str:
+def path_of_argument(pid: int, folder: int, pointer: int) -> str:
     """The absolute path that an argument names, links unresolved; empty: it names none. Raises OSError."""
     path = _text(pid, pointer)
     folder = struct.unpack("=i", struct.pack("=I", folder & 0xFFFFFFFF))[0]
@@ -256,12 +276,15 @@ def _path(pid: int, folder: int, pointer: int) -> str:
             path = f"/proc/{pid}{path[len(alias) :]}"
     if os.path.isabs(path):
         root = os.readlink(f"/proc/{pid}/root")
-        return os.path.normpath(path if root == "/" else f"{root}{path}")
+        return path if root == "/" else f"{root}{path}"
     return os.path.join(os.readlink(f"/proc/{pid}/cwd" if folder == _AT_CWD else f"/proc/{pid}/fd/{folder}"), path)
 
 
 def _real_parent(path: str) -> str:
     """The path with the links on its way resolved, but not itself."""
+    path = path.rstrip(os.sep) or os.sep
+    if os.path.basename(path) in ("", ".", ".."):
+        return os.path.realpath(path)
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 

@@ -14,6 +14,7 @@ import msgspec
 from ..jsonrpc import raw_json
 from ..model.counts import counted
 from ..model.decision import ApprovalRequest
+from ..policy import methods
 
 MEMBER: Final = "hookproxy.ask"
 """The key of the approval request in `inputRequests`, and of the response in `inputResponses` (2026-07-28)."""
@@ -94,12 +95,22 @@ def message(server: str, tool: str, arguments: bytes, request: ApprovalRequest, 
         choices.insert(0, f"{Approval.SIMILAR.value}: {_shortened(similar, _LONGEST_REASON)}")
     return "\n\n".join(
         (
-            f"Allow the tool {tool} of {server} to run?{warning}",
+            f"{_question(server, tool)}{warning}",
             shown,
             asks,
             "\n".join(f"- {choice}" for choice in choices),
         )
     )
+
+
+def _question(server: str, tool: str) -> str:
+    match methods.JUDGED.get(tool):
+        case methods.Direction.FROM_SERVER:
+            return f"The server {server} sends {tool}. Allow it?"
+        case methods.Direction.FROM_AGENT:
+            return f"Allow {tool} at the server {server}?"
+        case None:
+            return f"Allow the tool {tool} of {server} to run?"
 
 
 def prompter_document(server: str, tool: str, arguments: bytes, request: ApprovalRequest) -> dict[str, object]:

@@ -19,6 +19,7 @@ from ..processes.confined import Confinement, landlock_abi, status_of
 from ..processes.platforms import SYSTEM_PATH
 from ..processes.process import find_program
 from ..processes.short_command import Output, output_of
+from . import modes
 from .bubblewrap import Tools, arguments
 from .folders import SYSTEM, SYSTEM_FILES
 from .landlock import HANDLED, OLDEST_ABI, SCOPES, rights
@@ -36,6 +37,8 @@ class Landlock(Struct, frozen=True):
 
     filters: Mapping[bool, bytes]
     """The program for seccomp with and without the network."""
+    asking: Mapping[bool, bytes] = {}
+    """The same, which asks about modes of files."""
 
 
 def find_sandbox(wanted: str) -> Tools | Landlock:
@@ -77,7 +80,8 @@ def find_landlock() -> Landlock:
             close_all(descriptor for descriptor, _ in rules)
     except OSError as error:
         raise UserError(f"Landlock cannot be used here: {error}", "install bubblewrap") from None
-    return Landlock(filters)
+    asking = {network: shared(machine, network=network, asks=modes.CALLS) for network in (True, False)}
+    return Landlock(filters, asking)
 
 
 def find_bubblewrap() -> Tools:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ..model.errors import UserError
 from ..processes.confined import Confinement, Starter, Starts, landlock_abi, start_once
+from . import modes
 from .available import Landlock, find_sandbox
 from .bubblewrap import TEMPORARY, Tools, arguments
 from .cgroups import waiting
@@ -22,7 +23,7 @@ from .installation import check_layout
 from .landlock import HANDLED, OLDEST_ABI, SCOPES, rights, without
 from .limits import limited
 from .places import close_all, open_all, open_rules, rule
-from .system_calls import namespaced
+from .system_calls import names_of, namespaced
 from .table import Layout, Sandbox
 
 mechanism = cache(find_sandbox)
@@ -111,7 +112,15 @@ def _for_landlock(task: Task, landlock: Landlock) -> Iterator[Prepared]:
     try:
         shown = {path: bits for path, bits in allowed.items() if path not in descriptors}
         rules += open_rules(without(shown, task.protected))
-        confinement = Confinement(HANDLED, SCOPES, rules, landlock.filters[task.sandbox.network])
+        network = task.sandbox.network
+        confinement = Confinement(HANDLED, SCOPES, rules, landlock.filters[network])
+        if not task.is_other:  # whose files we cannot change
+            names, folders = names_of(os.uname().machine), layout.writable
+            confinement = replace(
+                confinement,
+                asking=landlock.asking[network],
+                answer=lambda asked: modes.answer(asked, names, folders),
+            )
         words = limited(task.sandbox, task.command, makes_temporary=True, in_group=task.in_group)
         yield Prepared(words, env, layout.cwd, (), partial(start_once, confinement))
     except OSError as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 _ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -103,7 +103,7 @@ IOCTL_REQUESTS: Final = (0x80086601, 0x801C581F, 0xC020660B, 0x40049409, 0x40209
 """Besides: what reads flags, attributes and extents of files, and what copies a file into one that is open for writing
 (FS_IOC_GETFLAGS, FS_IOC_FSGETXATTR, FS_IOC_FIEMAP, FICLONE, FICLONERANGE)."""
 
-_STREAM: Final = 1
+_STREAM, _PACKETS = 1, 5  # a pair of these is connected for good; Rust starts processes by the latter
 _TYPE_MASK: Final = 0xF  # the other bits of a socket's type are flags
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _FAMILIES: Final = (_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK)
@@ -112,7 +112,7 @@ _WHOLE: Final = 0xFFFFFFFF
 _TYPE_OF_IOCTL: Final = 0xFF00
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # they write into a terminal as if a person had typed it
 _LOAD, _EQUAL, _GREATER_OR_EQUAL, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_ALLOW, _NOTIFY, _ERRNO = 0x7FFF0000, 0x7FC00000, 0x00050000
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # in struct seccomp_data
 
 _Instruction = tuple[int, int, int, int]
@@ -124,12 +124,18 @@ def namespaced(machine: str) -> bytes:
     return _program(numbers, machine, ALWAYS, (), _families(numbers, _FAMILIES)) if numbers else b""
 
 
-def shared(machine: str, *, network: bool) -> bytes:
-    """The program for a server that shares its namespaces with the gateway; empty as above."""
+def names_of(machine: str) -> Mapping[int, str]:
+    """The names of calls by their numbers on a machine."""
+    return {number: name for name, number in _numbers(machine).items()}
+
+
+def shared(machine: str, *, network: bool, asks: Collection[str] = ()) -> bytes:
+    """The program for a server that shares its namespaces with the gateway; empty as above. It may ask about calls."""
     numbers = _numbers(machine)
     if not numbers:
         return b""
-    more = [*_unless(numbers["socketpair"], 1, {_TYPE_MASK: [_STREAM]}, errno.EACCES)]
+    asked = [instruction for name in asks if name in numbers for instruction in _if_number(numbers[name], 0, _NOTIFY)]
+    more = [*asked, *_unless(numbers["socketpair"], 1, {_TYPE_MASK: [_STREAM, _PACKETS]}, errno.EACCES)]
     more += _unless(numbers["ioctl"], 1, {_WHOLE: IOCTL_REQUESTS, _TYPE_OF_IOCTL: IOCTL_TYPES}, errno.ENOTTY)
     for name, user in NOT_OF_THE_USER.items():
         more += _if_argument(numbers[name], 0, user, errno.EPERM)
@@ -141,7 +147,8 @@ def shared(machine: str, *, network: bool) -> bytes:
     else:
         more += _if_number(numbers["socket"], errno.EACCES)
         more += _families(numbers, ())
-    return _program(numbers, machine, (*ALWAYS, *SHARED_IPC, *OTHERS), WITHOUT_EFFECT, more)
+    without_effect = [name for name in WITHOUT_EFFECT if name not in asks]
+    return _program(numbers, machine, (*ALWAYS, *SHARED_IPC, *OTHERS), without_effect, more)
 
 
 def _numbers(machine: str) -> Mapping[str, int]:
@@ -181,10 +188,10 @@ def _program(
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
-def _if_number(number: int, error: int) -> Iterator[_Instruction]:
+def _if_number(number: int, error: int, action: int = _ERRNO) -> Iterator[_Instruction]:
     """Fail with this error, or do nothing for 0, if the call has this number, which is loaded."""
     yield (_EQUAL, 0, 1, number)
-    yield (_RETURN, 0, 0, _ERRNO | error)
+    yield (_RETURN, 0, 0, action | error)
 
 
 def _if_argument(number: int, argument: int, value: int, error: int) -> Iterator[_Instruction]:

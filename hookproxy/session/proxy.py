@@ -21,6 +21,7 @@ from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc.known_secrets import KnownSecrets
 from ..model.hooks import Session, Tool
 from ..model.settings import RootsRule, Settings
+from ..policy.methods import JUDGED, Direction
 from ..protocol import actions, feedback, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Progress, id_key
@@ -28,13 +29,10 @@ from ..protocol.elicitations import Elicitations
 from ..protocol.inflight import INITIALIZE, TOOLS_LIST
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.router import Router
-from ..protocol.server_requests import METHODS
 from ..transports.channel import Channel, Passage, Refuses, TakesPassages
 from .change_event import ChangeEvent
 from .elicitation_hooks import ElicitationHooks
 from .hook_tool_calls import HookToolCalls
-from .input_requests import InputRequests
-from .judged_request import JudgesRequests
 from .relay import Relay
 from .running_calls import RunningCalls
 from .server_lists import ServerLists
@@ -74,13 +72,15 @@ class Proxy:
         self.session = session
         self.report = report
         self._passages = 0  # responses that are sent on in pieces
-        strict = may_change or policy.judges_calls or bool(settings.shown_tools or settings.lock)  # lines must be read
+        judges = may_change or policy.judges_calls
+        strict = judges or bool(settings.shown_tools or settings.lock)  # lines must be read
         elicitations = _elicitations(hooks, settings)
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         if not settings.roots.passes_all:
             self._use_roots(settings.roots)
         request_states = request_states or StateSealer()
         self.router.is_own_state = request_states.is_own
+        self.router.judged_tools.are_listed = judges
         for channel in (agent, server):
             if isinstance(channel, Refuses):
                 channel.on_refused = self.note_refusal
@@ -115,10 +115,7 @@ class Proxy:
             self.changes,
         )
 
-        judge = self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
-        self.calls.input_requests = InputRequests(
-            self.router, self.session_events, lambda: self.policy.settings.max_depth, judge
-        )
+        self._judge_requests()
         self.lists = ServerLists(self._context, self.session_events, self.router, self.calls, self._concerns)
         self.lists.use(settings)
         self.hook_tool_calls.withholds = lambda tool: self.lists.withholds is not None and self.lists.withholds(tool)
@@ -189,9 +186,23 @@ class Proxy:
         hooks.note_tools(self.router.tools.values(), self.router.handshake.server_name)
         elicitations = _elicitations(hooks, settings, self.router.elicitations)
         self.router.change_policy(hooks.groups.alias, elicitations, settings.max_depth)
+        self._judge_requests()
         self.lists.use(settings)
         self._open_policy()
         self.spawn(self.calls.close_former_policies)
+
+    def _judge_requests(self) -> None:
+        """Be ready to judge requests of the server, if something is about them."""
+        elicitations = self.router.elicitations
+        if elicitations is None or not elicitations.judged or self.server_requests.judge is not None:
+            return
+        from .input_requests import InputRequests  # for such configurations only
+        from .judged_request import JudgesRequests
+
+        judge = self.server_requests.judge = JudgesRequests(self.calls, self.session_events.keep_feedback)
+        self.calls.input_requests = InputRequests(
+            self.router, self.session_events, lambda: self.policy.settings.max_depth, judge
+        )
 
     def _use_roots(self, rule: RootsRule) -> None:
         from .allowed_folders import roots_of  # only for such a rule
@@ -259,8 +270,8 @@ class Proxy:
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
                 edited = self.lists.tools(line, tools, server_name, cursor)
                 self.relay.to_agent(edited)
-                self.on_tools_listed(edited, tools, server_name)
                 self.lists.tell_hidden(TOOLS_LIST, line)
+                self.on_tools_listed(edited, tools, server_name)
             case actions.NotificationHeld():
                 pass
             case actions.NotJson():
@@ -332,7 +343,8 @@ class Proxy:
 def _elicitations(hooks: Hooks, settings: Settings, former: Elicitations | None = None) -> Elicitations | None:
     """The table of the server's requests that concern hooks, with those of the former policy; None: none do."""
     groups = hooks.groups
-    judged = frozenset(name for name in METHODS.values() if settings.audit_all_calls or hooks.concerns_method(name))
+    of_server = (name for name, direction in JUDGED.items() if direction is Direction.FROM_SERVER)
+    judged = frozenset(name for name in of_server if settings.audit_all_calls or hooks.concerns_method(name))
     if not (groups.observes_elicitations or judged):
         return former
     elicitations = former or Elicitations()

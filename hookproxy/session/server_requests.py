@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec import Struct, field
@@ -22,14 +22,16 @@ from ..jsonrpc import normalize, raw_json
 from ..model.call_end import CallEnd, Cancelled, Failed, Refused, Responded
 from ..model.decision import RefusalCause, Refuse
 from ..model.hooks import Elicitation, Event
-from ..protocol import elicitation_messages, feedback, request_answers, response_edits, server_requests
+from ..protocol import elicitation_messages, feedback, response_edits, server_requests
 from ..protocol.actions import ElicitationAnswered, ElicitationCompleted, ElicitationRequested, ElicitationWithdrawn
 from ..protocol.elicitation_messages import ElicitationResponse, ElicitationStage, PendingElicitation
 from ..protocol.elicitations import MAX_PENDING
 from ..protocol.router import Router
 from .elicitation_hooks import ElicitationHooks
-from .judged_request import JudgedRequest, JudgesRequests
 from .relay import Relay
+
+if TYPE_CHECKING:
+    from .judged_request import JudgedRequest, JudgesRequests
 
 _DECLINE: Final = ElicitationResponse("decline")
 _REFUSED: Final = f"hookproxy refused this request: {MAX_PENDING} others, or too many bytes, wait for an answer"
@@ -212,7 +214,7 @@ class ServerRequests:
             arguments = server_requests.arguments_of(pending.method, members, depth)
         except raw_json.AMBIGUOUS as problem:
             self._respond(pending, server_requests.unreadable(pending.id, str(problem)))
-            text = f"refused a {pending.method} of the server: {problem}"
+            text = f"refused the server's {pending.method}: {problem}"
             self._context.report(text)
             self._session_events.note_in_audit(text)
             return
@@ -251,6 +253,8 @@ class ServerRequests:
         if not request.judges_answer:
             failed = "error" in raw_json.fields(line)
             return Responded(line, "error" if failed else "ok")
+        from ..protocol import request_answers  # for such hooks only
+
         try:
             members = raw_json.fields(line)
             outcome = request_answers.outcome_of(members, request.policy.settings.max_depth)
@@ -258,13 +262,10 @@ class ServerRequests:
             if not (comments.takes_output or comments.failed):
                 return Responded(line, "error" if outcome.error else "ok")
             edited = self._refusal(pending)
-            if (
-                comments.replacement is not None
-                and "result" in members
-                and not (comments.withheld or comments.hidden_by or comments.failed)
-            ):
-                result = request_answers.replaced(pending.method, comments.replacement, bytes(members["result"]))
-                edited = raw_json.with_member(line, "result", result)
+            if "result" in members:
+                result = bytes(members["result"])
+                new = request_answers.after_comments(pending.method, comments, result, b"")
+                edited = raw_json.with_member(line, "result", new) if new else edited
         except ValueError as problem:  # readers may find different answers, or a hook has given none
             self._context.report(f"the answer to a {pending.method} is withheld: {problem}")
             return Failed(self._refusal(pending), str(problem))

@@ -338,12 +338,13 @@ def _by_own_tools(box: Box, name: str, uid: int, result: Result, other: str, bef
 
 def _copies(box: Box, name: str) -> Iterator[Path]:
     """Files with the secret where the server writes; what was put there for another user is not one."""
-    for folder in (box.work[name], box.state / "servers" / name):
-        for path in folder.rglob("*"):
-            with suppress(OSError):
-                own = path.is_file() and not path.is_symlink() and path.parent.name != "uid-4711-bob"
-                if own and path.name != "config" and SECRET.encode() in path.read_bytes():
-                    yield path
+    for top in (box.work[name], box.state / "servers" / name):
+        for folder, _, names in os.walk(top):  # what is removed meanwhile is left out
+            for path in (Path(folder, file) for file in names if file != "config"):
+                with suppress(OSError):
+                    own = not path.is_symlink() and path.parent.name != "uid-4711-bob"
+                    if own and SECRET.encode() in path.read_bytes():
+                        yield path
 
 
 def _lists(answer: str, what: str) -> bool:

@@ -224,3 +224,15 @@ async def test_no_descriptor_is_left_open() -> None:
     with pytest.raises(UserError):
         await list_tools(["no-such-program"], os.environ)
     assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+async def test_what_its_texts_hide_is_told() -> None:
+    tools = [{"name": "a\x1b", "description": "x\u200b<!-- -->"}, {"name": "b", "description": "plain"}]
+    begin = message(id=1, result={**CAPABILITIES, "instructions": "\u202e"})
+    found = await listed(READ, begin, READ, READ, message(id=2, result={"tools": tools}), WAIT)
+    assert found.hidden == (
+        "server: instructions has 1 bidirectional control",
+        "tool a\\x1b: description has 1 invisible character",
+        "tool a\\x1b: description has an HTML comment",
+        "tool a\\x1b: name has a terminal's control sequence (ANSI)",
+    )

@@ -162,7 +162,7 @@ def test_a_server_that_fails_keeps_its_entry_and_those_of_the_others_are_written
         ({"endless": True, "pages": 1, "tools": []}, "lists its tools on more than 1000 pages"),
         ({"tools": [{"name": str(n)} for n in range(10_001)], "pages": 5000}, "lists more than 10000 tools"),
         ({"tools": {}}, "answered tools/list without a list of tools"),
-        ({"instructions": 5}, "cannot be understood: its instructions is not a text"),
+        ({"instructions": 5}, "cannot be understood: it has no text as its instructions"),
         ({"hangs": "initialize"}, "has not said what it offers within"),
     ],
 )

@@ -7,6 +7,7 @@ import io
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -109,10 +110,10 @@ def test_a_page_of_a_hundred_thousand_lines_reads_only_the_newest(tmp_path: Path
     line = json.dumps(record(1))
     with open(tmp_path / "a.jsonl", "w") as file:
         file.writelines(f"{line}\n" for _ in range(100_000))
-    begun = datetime.now(UTC)
+    begun = process_time()
     listing = history.listing(str(tmp_path / "a.jsonl"), Query())
     assert len(listing.rows) == PAGE
-    assert (datetime.now(UTC) - begun).total_seconds() < 0.3
+    assert process_time() - begun < 0.3
 
 
 def test_a_missing_audit_is_an_error_that_names_it(tmp_path: Path) -> None:

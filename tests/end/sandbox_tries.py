@@ -143,6 +143,26 @@ own = os.getcwd(); os.rename(own, own + '2'); os.symlink(C['state'], own); reach
     "its likelihood to be ended": "reached = open(f\"/proc/{C['pid']}/oom_score_adj\", 'w').write('1000')",
     "a signal": "import os; os.kill(C['pid'], 0); reached = True",
     "a signal to its group": "import os; os.killpg(C['pid'], 0); reached = True",
+    "a signal when a socket is ready": """
+import fcntl, os, socket
+a, b = socket.socketpair()
+fcntl.fcntl(a, fcntl.F_SETOWN, C['pid']); fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC); b.send(b'x')
+""",
+    "enter its namespaces": _CALL
+    + """
+import os
+fd = os.pidfd_open(C['pid']); reached = libc.setns(fd, 0x02000000) == 0
+""",
+    "compare its descriptors": _CALL
+    + """
+number = {'x86_64': 312, 'aarch64': 272}[__import__('os').uname().machine]
+reached = libc.syscall(number, __import__('os').getpid(), C['pid'], 1, 0, 0) >= 0
+""",
+    "move its memory": _CALL
+    + """
+number = {'x86_64': 279, 'aarch64': 239}[__import__('os').uname().machine]
+reached = libc.syscall(number, C['pid'], 0, 0, 0, 0, 0) >= 0
+""",
     "a signal by a descriptor": """
 import os, signal
 fd = os.pidfd_open(C['pid']); signal.pidfd_send_signal(fd, 0); reached = True
@@ -198,6 +218,17 @@ s = socket.socket(1); s.connect(C['abstract']); reached = True
     "a datagram to a socket": """
 import socket
 a, b = socket.socketpair(1, 2); a.sendto(b'x', C['datagrams']); reached = True
+""",
+    "a packet to a socket": """
+import socket
+a, b = socket.socketpair(1, 5); b.close()
+try: a.connect(C['socket'])
+except OSError: pass
+a.sendto(b'x', C['datagrams']); reached = True
+""",
+    "a pair that is connected again": """
+import socket
+a, b = socket.socketpair(1, 1); b.close(); a.shutdown(2); a.connect(C['socket']); reached = True
 """,
     # --- shared memory, queues, keys ---
     "shared memory of its account": _CALL

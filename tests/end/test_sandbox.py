@@ -228,6 +228,36 @@ def test_what_a_server_may_do_it_can(box: Box) -> None:
     assert session.call("shell", "echo $T").startswith(OWN)
 
 
+def test_modes_of_its_own_files_can_be_changed_and_no_others(box: Box) -> None:
+    session = box.session
+    made = "printf '#!/bin/sh\necho ran\n' >tool && chmod 755 tool && ./tool && chmod 6700 tool && stat -c %a tool"
+    ran, mode = session.call("shell", made).split()
+    assert (ran, mode[-3:]) == ("ran", "700")
+    code = """
+import os
+os.makedirs('d/e', exist_ok=True)
+os.chmod('d/e/../../tool', 0o711); one = os.stat('tool').st_mode & 0o777
+fd = os.open('tool', os.O_RDONLY); os.fchmod(fd, 0o640); two = os.stat('tool').st_mode & 0o777
+folder = os.open('d', os.O_RDONLY); os.chmod('../tool', 0o755, dir_fd=folder); three = os.stat('tool').st_mode & 0o777
+reached = (one, two, three) == (0o711, 0o640, 0o755)
+"""
+    assert session.call("python", code) == "true"
+    assert session.call("python", "import os; os.chmod('missing', 0o700)").startswith("refused: FileNotFoundError")
+    before = os.stat(str(box.known["program"])).st_mode, os.stat("/usr/bin/env").st_mode
+    links = """
+import os
+os.symlink(C['program'], 'way'); os.symlink('/usr/bin', 'bins')
+others = '../../../../' + C['tokens'], '/proc/self/cwd/way', '/proc/self/root/usr/bin/env'
+for path in ('way', 'bins/env', C['program'], *others):
+    try: os.chmod(path, 0o777)
+    except OSError: pass
+reached = True
+"""
+    session.call("python", f"C = {box.known!r}\n{links}")
+    assert (os.stat(str(box.known["program"])).st_mode, os.stat("/usr/bin/env").st_mode) == before
+    assert os.stat(str(box.known["tokens"])).st_mode & 0o777 == 0o600
+
+
 def test_each_server_has_a_folder_of_its_own_that_stays(box: Box) -> None:
     box.session.call("shell", "echo mine >note")
     again = Session(box.gateway, "probe")
@@ -264,6 +294,25 @@ def test_run_offers_the_same_sandbox(kind: str, tmp_path: Path) -> None:
     assert "lost" not in text
     assert "root:" not in text
     assert (folder / "made").exists()
+
+
+def test_run_hands_on_no_descriptor_of_its_agent(kind: str, tmp_path: Path) -> None:
+    assert kind
+    (folder := tmp_path / "project").mkdir()
+    (secret := tmp_path / "secret").write_text(SECRET)
+    with secret.open() as file:
+        argv = [sys.executable, "-S", "-E", "-c", f"import os; print(os.read({file.fileno()}, 99))"]
+        ended = subprocess.run(
+            [HOOKPROXY, "run", "--sandbox", "--", *argv],
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            pass_fds=(file.fileno(),),
+        )
+    assert SECRET not in ended.stdout + ended.stderr
+    assert "Bad file descriptor" in ended.stderr
 
 
 @pytest.mark.parametrize(

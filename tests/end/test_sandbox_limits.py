@@ -94,6 +94,21 @@ def test_memory_of_one_process_is_refused(gateway: GatewayProcess) -> None:
     session.close()
 
 
+def test_nothing_is_kept_for_servers_that_have_ended(gateway: GatewayProcess) -> None:
+    def threads() -> int:
+        return len(os.listdir(f"/proc/{gateway.pid}/task"))
+
+    for number in range(4):
+        session = Session(gateway, "probe")
+        assert session.call("shell", "touch f && chmod 700 f && stat -c %a f") == "700\n"
+        session.close()
+        if number == 0:
+            settled = gateway.settled_descriptors
+            kept = threads()
+    gateway.settles_at(settled)
+    assert threads() <= kept + 1  # one that is just ending
+
+
 def processes_with(word: bytes) -> list[int]:
     """The processes in whose command line this stands."""
     found = []

@@ -11,6 +11,8 @@ import pytest
 
 from hookproxy.config.gateway import GatewayConfig, load_gateway
 from hookproxy.gateway.start_problems import check_servers, start_problems
+from hookproxy.lock import lock_file
+from hookproxy.lock.description import Description, Identity
 from hookproxy.model.errors import UserError
 from tests.support.program import HOOKPROXY
 
@@ -158,3 +160,12 @@ def test_a_secret_that_everybody_can_read_is_named(tmp_path: Path, key: str, tex
     config = config_of(tmp_path, text.replace("{folder}", str(tmp_path)))
     said = f"{config.path}: {key}: {secret} is readable by others, but it is a secret (chmod o-rwx {secret})"
     assert [one for one in start_problems(config) if "readable" in one] == ([said] if mode & 0o004 else [])
+
+
+def test_a_pinned_server_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    lock_file.update(
+        str(tmp_path / "hookproxy.lock"), lambda _: {name: Description(Identity(), {}) for name in ("a", "gone\x1b")}
+    )
+    config = config_of(tmp_path, '[servers.a]\ncommand = ["cat"]\n[servers.b]\ncommand = ["cat"]\n')
+    (problem,) = start_problems(config)
+    assert problem == f"{tmp_path}/hookproxy.lock: gone\\x1b is pinned, and {tmp_path}/gateway.toml has no such server"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -167,6 +168,15 @@ def test_a_server_waits_for_its_line_and_reads_no_further() -> None:
     command = waiting(["/bin/cat"])
     assert subprocess.run(command, input=b"\n{}\n", capture_output=True, check=True).stdout == b"{}\n"
     assert subprocess.run(command, input=b"", check=False).returncode == 126
+
+
+def test_it_does_the_same_at_the_end_of_a_socket() -> None:
+    ours, its = socket.socketpair()
+    ours.sendall(b"\n{}\n")
+    ours.shutdown(socket.SHUT_WR)
+    with ours, its:
+        ended = subprocess.run(waiting(["/bin/cat"]), stdin=its.fileno(), capture_output=True, check=True)
+    assert ended.stdout == b"{}\n"
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.sandbox import system_calls
+from hookproxy.sandbox import modes, system_calls
 from hookproxy.sandbox.system_calls import namespaced, shared
 
 ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -22,7 +22,7 @@ FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, BTRFS_IOC_SUBVOL_CREATE, FAT_SET_ATTRIBUTES 
 )
 FIONREAD, SIOCGIFCONF, FICLONE, TIOCSTI, FIOCLEX = 0x541B, 0x8912, 0x40049409, 0x5412, 0x5451
 UNIX, INET, INET6, NETLINK, PACKET, ALG, TIPC, VSOCK = 1, 2, 10, 16, 17, 38, 30, 40
-STREAM, DATAGRAM, CLOEXEC = 1, 2, 0o2000000
+STREAM, DATAGRAM, PACKETS, CLOEXEC = 1, 2, 5, 0o2000000
 
 
 def numbers(machine: str) -> dict[str, int]:
@@ -115,6 +115,16 @@ def test_flags_of_files_that_are_shared_cannot_be_set(machine: str, request_: in
     assert outcome(shared(machine, network=False), machine, numbers(machine)["ioctl"], 3, request_) == error
 
 
+def test_modes_may_be_asked_about(machine: str) -> None:
+    known = numbers(machine)
+    program = shared(machine, network=True, asks=modes.CALLS)
+    for name in (name for name in modes.CALLS if name in known):
+        data = struct.pack("=HBBI", 0x06, 0, 0, 0x7FC00000)
+        assert data in program
+        assert struct.pack("=HBBI", 0x15, 0, 1, known[name]) + data in program
+    assert outcome(program, machine, known["fchown"]) == 0
+
+
 def test_sockets_are_those_of_the_internet_and_of_its_own_folders(machine: str) -> None:
     socket, pair = numbers(machine)["socket"], numbers(machine)["socketpair"]
     for family in (INET, INET6, NETLINK):
@@ -133,6 +143,7 @@ def test_sockets_are_those_of_the_internet_and_of_its_own_folders(machine: str) 
 def test_pairs_of_sockets_are_connected_for_good(machine: str) -> None:
     pair = numbers(machine)["socketpair"]
     assert outcome(shared(machine, network=False), machine, pair, UNIX, STREAM | CLOEXEC) == ALLOWED
+    assert outcome(shared(machine, network=False), machine, pair, UNIX, PACKETS) == ALLOWED
     assert outcome(shared(machine, network=False), machine, pair, UNIX, DATAGRAM) == errno.EACCES
     assert outcome(shared(machine, network=False), machine, pair, TIPC, STREAM) == errno.EAFNOSUPPORT
 

@@ -29,15 +29,15 @@ _SIGNALS: Final = (
     signal.SIGUSR2,
     signal.SIGWINCH,
 )
-_OF_PYTEST: Final = "PYTEST_CURRENT_TEST"  # which it sets for each phase of a test
+_OF_PYTEST: Final = b"PYTEST_CURRENT_TEST"  # which it sets for each phase of a test
 
 
 class ProcessState(NamedTuple):
-    """It takes about fifty microseconds, most of them for the environment."""
+    """It takes about thirty microseconds."""
 
     path: list[str]
     folder: str
-    environment: dict[str, str]
+    environment: dict[bytes, bytes]
     limits: list[tuple[int, int]]
     umask: int
     handlers: list[Any]
@@ -49,7 +49,7 @@ class ProcessState(NamedTuple):
 
 def current() -> ProcessState:
     """The state as it is now."""
-    environment = dict(os.environ)
+    environment: dict[bytes, bytes] = dict(vars(os.environ)["_data"])  # to decode it would take five times as long
     environment.pop(_OF_PYTEST, None)
     umask = os.umask(0o077)
     os.umask(umask)
@@ -79,7 +79,7 @@ def differences(before: ProcessState, after: ProcessState) -> list[str]:
             continue
         if name == "environment":  # its values may be secret
             changed = dict(before.environment.items() ^ after.environment.items())
-            found.append(f"environment: {', '.join(sorted(changed))}")
+            found.append(f"environment: {', '.join(sorted(map(os.fsdecode, changed)))}")
         else:
             found.append(f"{name}: {new} instead of {old}")
     return found
@@ -89,9 +89,9 @@ def restore(before: ProcessState) -> None:
     """Make everything as it was, for the tests that follow."""
     sys.path[:] = before.path
     os.chdir(before.folder)
-    for name in set(os.environ) - set(before.environment) - {_OF_PYTEST}:
-        del os.environ[name]
-    os.environ.update(before.environment)
+    for name in set(os.environb) - set(before.environment) - {_OF_PYTEST}:
+        del os.environb[name]
+    os.environb.update(before.environment)
     os.umask(before.umask)
     _each(lambda limit, value: resource.setrlimit(limit, value), zip(_LIMITS, before.limits, strict=True))
     _each(lambda number, handler: signal.signal(number, handler), zip(_SIGNALS, before.handlers, strict=True))
