@@ -106,12 +106,27 @@ def _properties(dialect: Dialect) -> Iterator[str]:
     if own := [spelled[0].name.rpartition(": ")[2] for spelled in dialect.tool_spellings.values()]:
         seen = _list(tuple(dict.fromkeys(own)))
         yield f"- Tools that [do the same](../concepts.md#familiar-names) as its own are also known as: {seen}."
+    yield _resources(dialect)
     for key in dialect.options:
         yield f"- `{key}` in `[[use]]`: {(model_of(Use).model_fields[key].description or '').partition(': ')[2]}"
     if dialect.agents:
         yield f"- Agents that run such hooks themselves, so that they would run twice: {_list(dialect.agents)}."
     if not dialect.constant_environment:
         yield "- The variables of its hooks depend on the call, so `warm` cannot be used."
+
+
+def _resources(dialect: Dialect) -> str:
+    """The names by which hooks know requests for resources."""
+    names = {
+        name: [spelling.name for spelling in dialect.tool_spellings.get(name, ())] or [name]
+        for name in ("ReadMcpResourceTool", "Read", "ListMcpResourcesTool")
+    }
+    read, path, listed = (f"`{spelled[0].rpartition(': ')[2]}`" for spelled in names.values())
+    methods = "[resources](../permissions.md#resources-prompts-and-completions)"
+    return (
+        f"- A read of {methods} is known as {read}, where its URI has a path also as {path}, and their list as "
+        f"{listed}. A matcher that names a method, such as `prompts/get`, matches its requests."
+    )
 
 
 def _list(words: tuple[str, ...]) -> str:

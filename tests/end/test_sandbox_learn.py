@@ -110,6 +110,19 @@ def test_a_file_is_not_overwritten_and_that_is_said_before_the_server_starts(tmp
     assert not (tmp_path / "started").exists()
 
 
+def test_a_name_is_followed_as_the_kernel_does_through_links_and_dots(tmp_path: Path) -> None:
+    for name in ("a/deep", "b", "c"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("a/kept", "kept"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "link").symlink_to("a/deep")
+    script = 'cat "$D/link/../kept" >"$D/b/made"; mkdir "$D/c/new/"; mv "$D/b/../b/made" "$D/c/./new/"'
+    done = learn("--seconds", "20", "--name", "x", "--", "sh", "-c", script, D=str(tmp_path))
+    table = sandbox(done.stderr[done.stderr.index("[servers") :])
+    assert f"{tmp_path}/a/kept" in str(table["read"])
+    assert set(map(str, table["write"])) == {f"{tmp_path}/b", f"{tmp_path}/c"}  # type: ignore[call-overload]
+
+
 def test_after_its_seconds_the_server_and_what_it_started_are_ended(tmp_path: Path) -> None:
     done = learn("--seconds", "0.5", "--", "sh", "-c", "trap '' TERM; sleep 600 & echo $! $$; wait; wait")
     assert done.returncode == 0, done.stderr
