@@ -72,13 +72,15 @@ class Proxy:
         self.session = session
         self.report = report
         self._passages = 0  # responses that are sent on in pieces
-        strict = may_change or policy.judges_calls or bool(settings.shown_tools or settings.lock)  # lines must be read
+        judges = may_change or policy.judges_calls
+        strict = judges or bool(settings.shown_tools or settings.lock)  # lines must be read
         elicitations = _elicitations(hooks, settings)
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         if not settings.roots.passes_all:
             self._use_roots(settings.roots)
         request_states = request_states or StateSealer()
         self.router.is_own_state = request_states.is_own
+        self.router.judged_tools.are_listed = judges
         for channel in (agent, server):
             if isinstance(channel, Refuses):
                 channel.on_refused = self.note_refusal
@@ -268,8 +270,8 @@ class Proxy:
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
                 edited = self.lists.tools(line, tools, server_name, cursor)
                 self.relay.to_agent(edited)
-                self.on_tools_listed(edited, tools, server_name)
                 self.lists.tell_hidden(TOOLS_LIST, line)
+                self.on_tools_listed(edited, tools, server_name)
             case actions.NotificationHeld():
                 pass
             case actions.NotJson():
