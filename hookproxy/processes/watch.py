@@ -276,12 +276,15 @@ def path_of_argument(pid: int, folder: int, pointer: int) -> str:
             path = f"/proc/{pid}{path[len(alias) :]}"
     if os.path.isabs(path):
         root = os.readlink(f"/proc/{pid}/root")
-        return os.path.normpath(path if root == "/" else f"{root}{path}")
+        return path if root == "/" else f"{root}{path}"
     return os.path.join(os.readlink(f"/proc/{pid}/cwd" if folder == _AT_CWD else f"/proc/{pid}/fd/{folder}"), path)
 
 
 def _real_parent(path: str) -> str:
     """The path with the links on its way resolved, but not itself."""
+    path = path.rstrip(os.sep) or os.sep
+    if os.path.basename(path) in ("", ".", ".."):
+        return os.path.realpath(path)
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 

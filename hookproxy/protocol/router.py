@@ -493,7 +493,7 @@ class Router:
         if kind is RequestKind.INITIALIZE:
             return actions.InitializeAnswered()
         if kind is RequestKind.TOOLS_LIST and self._judges_calls:
-            listed = tool_list.listed_tools(line)
+            listed = tool_list.listed_tools(line) if self.judged_tools.are_listed else []
             self.tools.note(listed)
             return actions.ToolsListed(listed, cursor)
         if kind in ANNOUNCED:

@@ -191,11 +191,10 @@ class _Search(Struct):
         Raises UserError if what a server can write leads to something that it would see only because of that.
         """
         if self.within and not within_any(path, self._allowed()):
-            problem = f"the server's program leads to {path}, by a link or a first line in {self.within}"
-            hint = (
-                f"which servers may write: install it elsewhere, name its interpreter in the command, or {path} in read"
-            )
-            raise UserError(problem, hint)
+            way = f"by a link or a first line in {self.within}, which servers may write"
+            root = self._root_of(os.path.dirname(path), path)
+            hint = f"if it should see {root}, name that in read (--sandbox-read); else install the program elsewhere"
+            raise UserError(f"the server's program leads to {path}, {way}", hint)
         if not self.within:
             self.within = next((folder for folder in self.surroundings.writable if is_within(path, folder)), "")
 

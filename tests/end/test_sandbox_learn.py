@@ -110,6 +110,19 @@ def test_a_file_is_not_overwritten_and_that_is_said_before_the_server_starts(tmp
     assert not (tmp_path / "started").exists()
 
 
+def test_a_name_is_followed_as_the_kernel_does_through_links_and_dots(tmp_path: Path) -> None:
+    for name in ("a/deep", "b", "c"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("a/kept", "kept"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "link").symlink_to("a/deep")
+    script = 'cat "$D/link/../kept" >"$D/b/made"; mkdir "$D/c/new/"; mv "$D/b/../b/made" "$D/c/./new/"'
+    done = learn("--seconds", "20", "--name", "x", "--", "sh", "-c", script, D=str(tmp_path))
+    table = sandbox(done.stderr[done.stderr.index("[servers") :])
+    assert f"{tmp_path}/a/kept" in str(table["read"])
+    assert set(map(str, table["write"])) == {f"{tmp_path}/b", f"{tmp_path}/c"}  # type: ignore[call-overload]
+
+
 def test_after_its_seconds_the_server_and_what_it_started_are_ended(tmp_path: Path) -> None:
     done = learn("--seconds", "0.5", "--", "sh", "-c", "trap '' TERM; sleep 600 & echo $! $$; wait; wait")
     assert done.returncode == 0, done.stderr
@@ -125,6 +138,12 @@ def test_a_signal_ends_the_server(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
     assert has_ended(server)
+
+
+def test_a_server_that_fails_is_reported_with_the_table() -> None:
+    done = learn("--name", "x", "--", "sh", "-c", "exit 7")
+    assert (done.returncode, "ended with status 7" in done.stderr) == (0, True)
+    assert "[servers.x.sandbox]" in done.stderr
 
 
 def test_a_command_that_is_missing_or_that_lists_no_tools_is_an_error() -> None:
@@ -149,6 +168,7 @@ def test_where_there_is_no_linux_it_is_refused(
         (("lern",), "did you mean 'learn'"),
         (("learn",), "no COMMAND follows"),
         (("learn", "--seconds", "0", "--", "true"), "0 is not a number of seconds"),
+        (("learn", "--name", "a b", "--", "true"), "'a b' cannot be the name of a server"),
         (("learn", "--seconds", "x", "--", "true"), "x is not a number of seconds"),
     ],
 )

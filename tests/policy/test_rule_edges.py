@@ -11,6 +11,7 @@ from hookproxy.model.principal import Principal
 from hookproxy.model.settings import AgentRule, Settings
 from hookproxy.policy import matchers
 from hookproxy.policy.bounds import Bound
+from hookproxy.policy.call_texts import MOST_TEXTS, NO_PATH
 from hookproxy.policy.globs import BudgetExceeded, WorkBudget
 from hookproxy.policy.path_rules import PathPattern
 from hookproxy.policy.rules import Rules
@@ -153,3 +154,20 @@ def test_a_bound_is_about_its_users_and_without_any_about_everybody() -> None:
     assert [Bound("b", together=together).is_about(None, "s") for together in (True, False)] == [True, False]
     assert not Bound("b", users=("alice",), together=True).is_about(None, "s")
     assert not Bound("b", servers=frozenset({"other"})).is_about(alice, "s")
+
+
+def judged(file_path: object) -> bool:
+    rule = AgentRule("deny", "Read(.env)", "s:1", ("Read",), ".env", ("/project",), ("/project",), "/home/kim")
+    arguments = json.dumps({"File_Path": file_path}).encode()
+    return Rules.of(Settings(agent_rules=(rule,))).judge(("Read",), arguments) is not None
+
+
+def test_more_texts_than_can_be_compared_in_time_count_as_a_match() -> None:
+    assert not judged(["x"] * 900)
+    assert judged(["x"] * 899 + [".env"])
+    assert judged(["x"] * (MOST_TEXTS - 1))
+
+
+def test_the_longest_text_that_may_be_a_path_is_one() -> None:
+    assert judged("y" * (NO_PATH - 4) + "/env")
+    assert not judged("y" * (NO_PATH - 3) + "/env")

@@ -77,9 +77,11 @@ def test_it_may_name_the_systems_programs_and_its_own(place: Place, line: str) -
 
 
 def test_it_may_name_what_its_table_shows(place: Place) -> None:
+    (place.tool.parents[1] / "lib").mkdir()
     place.program(place.server, f"#!{place.tool}\n")
-    with pytest.raises(UserError):
+    with pytest.raises(UserError) as problem:
         place.find()
+    assert f"should see {place.tool.parents[1]}, name that in read" in problem.value.hint
     place.shown = (str(place.own), str(place.tool.parent))
     assert str(place.tool.parents[1]) not in place.find().paths
 
