@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import signal
 import sys
 import time
@@ -133,7 +134,7 @@ def _learn(arguments: Sequence[str]) -> int:
         raise UserError(
             f"cannot start the server: command not found: {command[0]}", "install it, or give its full path"
         )
-    name = options.name or server_name(command)
+    name = _checked(options.name) if options.name else re.sub(r"[^A-Za-z0-9_.-]+", "-", server_name(command))
     tell(f"{name} runs without a sandbox while it is watched")
     begun = time.monotonic()
     with watching() as watch:
@@ -148,6 +149,14 @@ def _learn(arguments: Sequence[str]) -> int:
         tell("it used more different files than are kept: what came later is missing")
     _write(options, name, watch, command, time.monotonic() - begun)
     return 0
+
+
+def _checked(name: str) -> str:
+    from ..config.gateway_models import SERVER_NAME
+
+    if not re.match(SERVER_NAME, name):
+        raise UserError(f"--name: {name!r} cannot be the name of a server", "use letters, digits, - and _")
+    return name
 
 
 def _check_new(options: Namespace) -> None:
@@ -175,6 +184,7 @@ async def _relay(watch: Watch, command: Sequence[str], seconds: float | None) ->
     from ..processes.ending import end_server
     from ..processes.watch import end_of_input, start
 
+    ended = False
     pid = start(watch.words(command))
     exit_fd = process.open_exit_fd(pid)
 
@@ -196,6 +206,7 @@ async def _relay(watch: Watch, command: Sequence[str], seconds: float | None) ->
                     tasks.start_soon(after_input, tasks.cancel_scope, end)
                 with anyio.move_on_after(seconds):
                     await anyio.wait_readable(exit_fd)
+                    ended = True
                 tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
@@ -203,8 +214,10 @@ async def _relay(watch: Watch, command: Sequence[str], seconds: float | None) ->
             await end_server(exits_within, partial(process.signal_group, pid))
             await exits_within(process.REAP_LIMIT)
             process.signal_group(pid, signal.SIGKILL)  # what is left of its group; its id is not reused yet
-            process.reap(pid)
+            status = process.reap(pid)
             os.close(exit_fd)
+    if ended and status:
+        tell(f"the server has ended with status {status}: what is proposed may be too little")
 
 
 # --- the table ---

@@ -163,8 +163,9 @@ def _attempt(options: Namespace, event: Event | None) -> TrialCall:
         raise UserError(
             "standard input cannot be both the arguments and the result", "put one of them into a file: @FILE"
         )
-    if methods.JUDGED.get(tool) is methods.Direction.FROM_SERVER:
-        raise UserError(f"{tool} is a request of the server: only what an agent sends can be tried", _TOOL_NAME_NOTE)
+    if event is not None and methods.JUDGED.get(tool) is methods.Direction.FROM_SERVER:
+        hint = "leave out --event; with --result, hooks after it see the agent's answer"
+        raise UserError(f"{tool} is a request of the server, which is tried as a whole", hint)
     arguments = json_object("ARGUMENTS", _read("ARGUMENTS", options.arguments))
     result = json_object("--result", _read("--result", options.result)) if options.result is not None else None
     return TrialCall(tool, arguments, _result_for(event, result))
@@ -355,6 +356,11 @@ def _refusal(response: bytes) -> str:
 def _model_output(trial: TrialResult) -> Rows:
     """Rows with what the model gets in place of a result, or why it does not get the result."""
     comments = trial.observation.comments
+    record = trial.record
+    if record is not None and methods.JUDGED.get(record.tool) is methods.Direction.FROM_SERVER:
+        if trial.response:
+            yield "server", trial.response.decode(errors="replace").strip()
+        return
     if trial.decision in ("deny", "asked-deny") and trial.response:
         yield "model", _refusal(trial.response)
     elif comments is not None:

@@ -141,7 +141,7 @@ class SandboxTable(Table, frozen=True):
     env: list[_Text] = field(default_factory=list)
     """Names of variables of the gateway's environment that it gets, such as HTTPS_PROXY."""
     memory: Annotated[str, Meta(pattern=SIZE)] = MEMORY
-    """How much memory it may use, such as "1GiB"; each of its processes for itself."""
+    """How much memory it may use, such as "1GiB": all of its processes together."""
     processes: Annotated[int, Meta(ge=1, le=1_000_000)] = PROCESSES
     """How many processes and threads it may have."""
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..jsonrpc.raw_json import AMBIGUOUS
 from .changes import Change, What, member_changes
-from .description import Description, Entry, Identity, Kind, canonical, entry
+from .description import Description, Entry, Identity, Kind, canonical, entry, is_same
 from .names import fold, is_unseen, skeleton
 
 _SPELLINGS: Final = 2  # per entry: a server spells it in one way, and in another one after an update of its library
@@ -58,7 +58,11 @@ class Pinned:
         self.description = description
         self._texts: dict[Kind, dict[str, bytes]] = {kind: {} for kind in Kind}
         self._spellings: dict[Kind, dict[bytes, Entry]] = {kind: {} for kind in Kind}  # of pinned entries, as they came
+        self._entries: dict[Kind, dict[str, Entry]] = {kind: {} for kind in Kind}
+        self._keys = {kind: kind.key for kind in Kind}
         for (kind, name), pinned in description.entries.items():
+            self._entries[kind][name] = pinned
+            _ = pinned.quotes  # counted now, so that no listing waits for it
             self._texts[kind][name] = pinned.text
 
     def has(self, kind: Kind, name: str) -> bool:
@@ -85,7 +89,7 @@ class Pinned:
         spellings = self._spellings[kind]
         if (known := spellings.get(data)) is not None:
             return known
-        came = entry(kind, data)
+        came = is_same(self._entries[kind], self._keys[kind], data) or entry(kind, data)
         if self._texts[kind].get(came.name) == came.text:  # what is pinned is of a bounded size, what comes is not
             if len(spellings) >= _SPELLINGS * len(self._texts[kind]):
                 spellings.clear()

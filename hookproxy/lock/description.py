@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from enum import Enum
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -60,7 +61,7 @@ _LISTS: Final = {
 }
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, dict=True):
     """A tool, a prompt or a resource template."""
 
     kind: Kind
@@ -68,6 +69,11 @@ class Entry(Struct, frozen=True):
     """Its name; of a resource template, the template of its URIs."""
     text: bytes
     """Its canonical text."""
+
+    @cached_property
+    def quotes(self) -> int:
+        """How many quotes its text has."""
+        return self.text.count(b'"')
 
     def members(self) -> dict[str, object]:
         """Its members as values."""
@@ -143,6 +149,21 @@ def _drop_trace(value: object) -> bool:
 def digest(text: bytes) -> str:
     """The digest of a canonical text."""
     return f"sha256:{hashlib.sha256(text).hexdigest()}"
+
+
+def is_same(pinned: Mapping[str, Entry], key: str, data: bytes) -> Entry | None:
+    """The entry of `pinned`, by names, of which this is another spelling; None: it is none, or a slower look says so.
+
+    `key` is the member that has the name. The number of quotes shows twin keys, as in `canonical`.
+    """
+    if len(data) > MOST_BYTES or b"\\u0022" in data:
+        return None
+    try:
+        value = _DECODER.decode(data)
+        same = pinned.get(value[key])
+        return same if same and _ENCODER.encode(value) == same.text and data.count(b'"') == same.quotes else None
+    except (*raw_json.DECODE_ERRORS, ValueError, TypeError, KeyError):
+        return None
 
 
 def entry(kind: Kind, raw: bytes | msgspec.Raw) -> Entry:

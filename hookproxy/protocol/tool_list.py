@@ -54,6 +54,8 @@ class JudgedTools(dict[str, bool]):
         self.may_judge = judged is not None
         self.special: frozenset[str] = frozenset()
         """Names by which the agent does not call the tool of this name: their calls are never on the fast path."""
+        self.are_listed = True
+        """False: lists are not read, because no hook, no rule and no audit concerns calls."""
 
     def find_out(self, name: str) -> bool:
         """Return whether a tool is judged, and remember it: but the agent chooses names, so not too many or long."""
@@ -83,7 +85,7 @@ class JudgedTools(dict[str, bool]):
         unchecked = len(self._listed) > _MAX_CHECKED
         if self._judged_tool is None and not unchecked:
             self._judged_tool = next(filter(self._judged, tools), None)
-        self.may_judge = self._has_judged_call or self._judged_tool is not None or unchecked
+        self.may_judge = self._has_judged_call or self._judged_tool is not None or unchecked or not self.are_listed
 
 
 def listed_tools(line: bytes) -> list[Tool]:

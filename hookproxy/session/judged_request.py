@@ -6,31 +6,34 @@ in the place of the tool's name. Whoever handles the request sends what follows 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
 
 from msgspec.structs import replace
 
 from ..audit.call_record import Record
-from ..hooks.session_events import SessionEvents
 from ..model.call_end import CallEnd, Refused, Responded
 from ..model.decision import Comments, Decision, Proceed, RefusalCause, Refuse
-from ..model.hooks import Event, Outcome
+from ..model.hooks import Event, HookRun, Outcome
 from ..protocol.calls import Call, id_key
 from .call import request_approval
 from .call_context import CallContext, CallServices, event_context_of
 from .post_hooks import run_post_hooks
 
+KeepFeedback = Callable[[list[HookRun]], None]
+"""Keeps the feedback of post hooks for the agent's model."""
+
 
 class JudgesRequests:
     """Makes a judged request of each request of the server."""
 
-    def __init__(self, services: CallServices, session_events: SessionEvents) -> None:
+    def __init__(self, services: CallServices, keep_feedback: KeepFeedback) -> None:
         self._services = services
-        self._session_events = session_events
+        self._keep_feedback = keep_feedback
 
     def request(self, method: str, raw_id: bytes, arguments: bytes, line: bytes) -> JudgedRequest:
         """A request with these params; `line` has it as the server has spelled it."""
-        return JudgedRequest(self._services, self._session_events, method, raw_id, arguments, line)
+        return JudgedRequest(self._services, self._keep_feedback, method, raw_id, arguments, line)
 
 
 class JudgedRequest:
@@ -39,14 +42,14 @@ class JudgedRequest:
     def __init__(  # the request, and what judging needs
         self,
         services: CallServices,
-        session_events: SessionEvents,
+        keep_feedback: KeepFeedback,
         method: str,
         raw_id: bytes,
         arguments: bytes,
         line: bytes,
     ) -> None:
         self._services = services
-        self._session_events = session_events
+        self._keep_feedback = keep_feedback
         self._started = perf_counter()
         self.policy = policy = services.policy
         call = Call(id_key(raw_id), raw_id, line, method, arguments, {}, stateless=False, task=False)
@@ -100,7 +103,7 @@ class JudgedRequest:
         comments = await run_post_hooks(
             context.call, self.policy, self._services, context.event_context, outcome, self.record.hook_runs
         )
-        self._session_events.keep_feedback(self.record.hook_runs[runs_before:])
+        self._keep_feedback(self.record.hook_runs[runs_before:])
         return comments
 
     def close(self, end: CallEnd) -> bool:

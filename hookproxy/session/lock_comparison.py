@@ -25,6 +25,7 @@ from ..model.errors import UserError, printable
 from ..model.lock_settings import LockSettings
 from ..protocol import feedback, list_edits
 from ..protocol.calls import SERVER_INFO_KEY
+from ..protocol.response_edits import error_response
 from . import lock_updates
 from .shared_lock import shared_lock
 
@@ -291,9 +292,7 @@ class LockComparison:
             self.denied = _NO_LIST
             self.note(f'the server is refused, because it is not as {self.settings.file} has it (on_change = "deny")')
         raw_id = line[slice(*raw_json.members(line)["id"])]
-        return feedback.refused_message(
-            raw_id, feedback.changed(self.denied, ACCEPT), unreadable=False, code=feedback.REFUSED
-        )
+        return error_response(raw_id, feedback.REFUSED, feedback.changed(self.denied, ACCEPT))
 
     def _note_changes(self, changes: Sequence[Change]) -> None:
         for change in changes:

@@ -72,13 +72,15 @@ class Proxy:
         self.session = session
         self.report = report
         self._passages = 0  # responses that are sent on in pieces
-        strict = may_change or policy.judges_calls or bool(settings.shown_tools or settings.lock)  # lines must be read
+        judges = may_change or policy.judges_calls
+        strict = judges or bool(settings.shown_tools or settings.lock)  # lines must be read
         elicitations = _elicitations(hooks, settings)
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         if not settings.roots.passes_all:
             self._use_roots(settings.roots)
         request_states = request_states or StateSealer()
         self.router.is_own_state = request_states.is_own
+        self.router.judged_tools.are_listed = judges
         for channel in (agent, server):
             if isinstance(channel, Refuses):
                 channel.on_refused = self.note_refusal
@@ -197,7 +199,7 @@ class Proxy:
         from .input_requests import InputRequests  # for such configurations only
         from .judged_request import JudgesRequests
 
-        judge = self.server_requests.judge = JudgesRequests(self.calls, self.session_events)
+        judge = self.server_requests.judge = JudgesRequests(self.calls, self.session_events.keep_feedback)
         self.calls.input_requests = InputRequests(
             self.router, self.session_events, lambda: self.policy.settings.max_depth, judge
         )
@@ -268,8 +270,8 @@ class Proxy:
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
                 edited = self.lists.tools(line, tools, server_name, cursor)
                 self.relay.to_agent(edited)
-                self.on_tools_listed(edited, tools, server_name)
                 self.lists.tell_hidden(TOOLS_LIST, line)
+                self.on_tools_listed(edited, tools, server_name)
             case actions.NotificationHeld():
                 pass
             case actions.NotJson():
@@ -343,8 +345,8 @@ def _elicitations(hooks: Hooks, settings: Settings, former: Elicitations | None 
     groups = hooks.groups
     of_server = (name for name, direction in JUDGED.items() if direction is Direction.FROM_SERVER)
     judged = frozenset(name for name in of_server if settings.audit_all_calls or hooks.concerns_method(name))
-    if not (groups.observes_elicitations or judged):
-        return former
+    if former is None and not (groups.observes_elicitations or judged):
+        return None
     elicitations = former or Elicitations()
     elicitations.observed, elicitations.answered = groups.observes_elicitations, groups.answers_elicitations
     elicitations.judged = judged

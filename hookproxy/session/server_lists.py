@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from .hidden_text_watch import HiddenTextWatch
     from .lock_comparison import LockComparison
 
-_NO_LOCK: Final = (
-    "records what servers say of themselves, so that a later change of it is noticed; there is no lock yet"
-)
+_NO_LOCK: Final = "`hookproxy lock` records what servers say of themselves, so that they cannot change it unseen"
 
 
 class ServerLists:
@@ -125,7 +123,7 @@ class ServerLists:
         """Tell people what the texts of a response to this method hide, and at first that there may be a lock."""
         settings = self._context.policy.settings
         if settings.lock is None and method == TOOLS_LIST:
-            self._calls.report_of_tool("hookproxy lock", _NO_LOCK)
+            self._say_once(_NO_LOCK)
         if settings.lock is not None and settings.lock.hidden_text == "withhold":
             return
         if method == INITIALIZE:
@@ -135,6 +133,12 @@ class ServerLists:
             self._context.spawn(self._look_at, INITIALIZE, self._initialized)
             self._initialized = b""
         self._context.spawn(self._look_at, method, line)
+
+    def _say_once(self, text: str) -> None:
+        """Tell people one line, unless a session of this process has."""
+        if text not in self._calls.reports_of_tools:
+            self._calls.reports_of_tools[text] = None
+            self._context.report(text)
 
     async def _look_at(self, method: bytes, line: bytes) -> None:
         from .lock_comparison import KINDS  # not before the first list: it would delay the start

@@ -19,12 +19,13 @@ from ..dialects.dialect import Group
 from ..hooks.familiar_tools import FamiliarTools
 from ..hooks.select import HookGroups
 from ..jsonrpc import raw_json
+from ..model.call_end import CallEnd, Refused, Responded
 from ..model.decision import Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, Session
 from ..model.settings import Settings
 from ..policy import methods
-from ..protocol import actions, feedback
+from ..protocol import actions, feedback, request_answers, server_requests
 from ..protocol.calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from ..protocol.router import Router
 from ..session.call import handle_call
@@ -230,6 +231,8 @@ class TrialRunner:
             return TrialResult(
                 "deny", observation, unreadable=feedback.message_too_long(len(line), self.settings.max_message_bytes)
             )
+        if methods.JUDGED.get(trial_call.tool) is methods.Direction.FROM_SERVER:
+            return await self._server_request(trial_call, router, line)
         effect = router.from_agent(line)
         if isinstance(effect, actions.Refused):
             return TrialResult("deny", observation, unreadable=effect.why)
@@ -248,6 +251,50 @@ class TrialRunner:
             approval_message=services.approval_message,
             proposed=record.final or _proposed(observation),
             response=_result(services.response),
+        )
+
+    async def _server_request(self, trial_call: TrialCall, router: Router, line: bytes) -> TrialResult:
+        """As `call` for a request of the server; its result is the agent's answer."""
+        from ..session.judged_request import JudgesRequests  # for such trials only
+
+        method, observation, answer = trial_call.tool, self.hooks.observation, trial_call.result
+        if not self._judges_method(method):
+            return TrialResult("allow", observation, is_judged=False, response=answer or b"")
+        try:
+            arguments = server_requests.arguments_of(method, raw_json.fields(line), self.settings.max_depth)
+        except ValueError as problem:
+            return TrialResult("deny", observation, unreadable=f"This {method} cannot be judged: {problem}.")
+        given = b""
+
+        async def act(services: TrialServices) -> None:
+            nonlocal given
+            request = JudgesRequests(services, lambda _runs: None).request(method, trial_call.id, arguments, line)
+            decision = await request.decide()
+            end: CallEnd = Responded(None)
+            if isinstance(decision, Refuse):
+                given = server_requests.refused(trial_call.id, method, decision.cause, task=False)
+                cause, asked = decision.cause.value, decision.asked
+                end = Refused(given, decision.reason, cause, decision.by, decision.place, asked=asked)
+            elif answer is not None:
+                withheld = server_requests.refused_result(method, RefusalCause.FAILURE)
+                comments = await request.judge_answer(request_answers.outcome_of_result(answer))
+                given = request_answers.after_comments(method, comments, answer, withheld)
+            request.close(end)
+
+        try:
+            services = await self._with_services(router, answer, act)
+        except* ValueError as problems:
+            raise UserError(
+                f"the answer cannot be judged: {problems.exceptions[0]}", "--result is the agent's answer"
+            ) from None
+        record = services.record_audit.record
+        assert record is not None, "every judged request is recorded"
+        return TrialResult(
+            record.decision,
+            observation,
+            record=record,
+            proposed=record.final or _proposed(observation),
+            response=_result(given),
         )
 
     async def run_event(self, event: Event, trial_call: TrialCall) -> TrialResult:

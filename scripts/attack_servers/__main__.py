@@ -32,7 +32,7 @@ from tries import CONNECTED, tries
 
 from tests.end.sandbox_tries import COMMANDS, HARMLESS, TRIES
 
-ACCOUNTS: Final = tuple(f"hp-attack-{number}" for number in range(6))
+ACCOUNTS: Final = tuple(f"hp-attack-{os.getpid()}-{number}" for number in range(6))
 SECONDS: Final = 20.0  # of one call: a server that waits for a network that is not there takes ten
 START_SECONDS: Final = 90.0  # until a server answers on a loaded machine
 CREATE: Final = 0o1600  # IPC_CREAT, for the owner

@@ -329,16 +329,21 @@ PASSING: Final = (
 )
 """The command that it names works as typed: it has the files of the run."""
 
+NO_LOCK: Final = (
+    "hookproxy: `hookproxy lock` records what servers say of themselves, so that they cannot change it unseen\n"
+)
+"""What comes with the first list of tools."""
+
 
 def test_it_says_in_one_line_what_hooks_see_when_the_tools_are_known(tmp_path: Path) -> None:
     hook_file(tmp_path / "settings.json")
     options = ("--name", "files", "--hooks", "claude=settings.json")
     ended = run(tmp_path, *options, "--", *LISTING, agent=LIST)
     assert (ended.returncode, ended.stdout) == (0, LISTED + "\n")
-    assert ended.stderr == PASSING + "hookproxy: files: 1 hook on 2 of 2 tools\n"
+    assert ended.stderr == PASSING + NO_LOCK + "hookproxy: files: 1 hook on 2 of 2 tools\n"
     (tmp_path / "settings.json").write_text(HOOK % ("Bash", ""))
     ended = run(tmp_path, *options, "--", *LISTING, agent=LIST)
-    assert ended.stderr == PASSING + (
+    assert ended.stderr == PASSING + NO_LOCK + (
         "hookproxy: files: no hooks on 2 tools; 1 hook never matches, and no tool is known as Bash "
         "([tools.X] in hookproxy.toml names one): see hookproxy check -- COMMAND\n"
     )
@@ -346,10 +351,11 @@ def test_it_says_in_one_line_what_hooks_see_when_the_tools_are_known(tmp_path: P
 
 def test_a_run_without_hooks_says_that_it_guards_nothing(tmp_path: Path) -> None:
     ended = run(tmp_path, "--name", "files", "--", *LISTING, agent=LIST)
-    assert ended.stderr == "hookproxy: files: no hook and no permission rule is configured, so no call is guarded\n"
+    unguarded = "hookproxy: files: no hook and no permission rule is configured, so no call is guarded\n"
+    assert ended.stderr == unguarded + NO_LOCK
     (tmp_path / "own.toml").write_text("[permissions]\ndeny = ['write']\nhide_denied = false\n")
     ended = run(tmp_path, "--config", "own.toml", "--name", "files", "--", *LISTING, agent=LIST)
-    assert ended.stderr == "hookproxy: files: no hooks on 2 tools, permission rules on 1\n"
+    assert ended.stderr == NO_LOCK + "hookproxy: files: no hooks on 2 tools, permission rules on 1\n"
 
 
 def test_verbose_tells_each_decision_in_one_line(tmp_path: Path) -> None:

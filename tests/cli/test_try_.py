@@ -54,9 +54,25 @@ def test_a_request_of_another_method_is_tried_like_a_call(tmp_path: Path) -> Non
     assert (asked["decision"], asked["by"]) == ("asked", "the permission rule prompts/* of hookproxy.toml")
     shown = attempt(tmp_path, "resources/read", '{"uri": "file:///.env"}', *named).stdout
     assert "The server did not get this resources/read." in " ".join(shown.split())
-    other = attempt(tmp_path, "sampling/createMessage", *named)
-    assert other.returncode == 2
-    assert "a request of the server" in other.stderr
+
+
+def test_a_request_of_the_server_is_tried_with_the_agents_answer(tmp_path: Path) -> None:
+    output = {"hookEventName": "PostToolUse", "updatedMCPToolOutput": {"roots": []}}
+    (tmp_path / "said.json").write_text(json.dumps({"hookSpecificOutput": output}))
+    rules = '[permissions]\ndeny = ["sampling/*"]\n'
+    hooks = '[[hooks.PostToolUse]]\nmatcher = "roots/list"\nargv = ["cat", "said.json"]\n'
+    (tmp_path / "hookproxy.toml").write_text(rules + hooks)
+    named = ("--config", "hookproxy.toml")
+    denied = document(tmp_path, "sampling/createMessage", '{"messages": []}', *named, status=1)
+    assert (denied["decision"], denied["by"]) == ("deny", "the permission rule sampling/*")
+    assert "User rejected" in attempt(tmp_path, "sampling/createMessage", "{}", *named).stdout
+    answered = attempt(tmp_path, "roots/list", "{}", *named, "--result", '{"roots": [{"uri": "file:///a"}]}')
+    assert 'server   {"roots":[]}' in answered.stdout
+    unclear = attempt(tmp_path, "sampling/createMessage", '{"Messages": []}', *named)
+    assert "is taken for 'messages' by some readers" in " ".join(unclear.stdout.split())
+    event = attempt(tmp_path, "roots/list", "{}", *named, "--event", "PreToolUse")
+    assert event.returncode == 2
+    assert "is a request of the server, which is tried as a whole" in event.stderr
 
 
 # --- hook files of other systems ---

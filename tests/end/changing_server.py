@@ -1,6 +1,6 @@
 """A server over stdio that says something else of itself whenever it is asked: what `params._meta.say` names.
 
-Its only argument is a file with a list of tables: results by method. It answers the call of a tool with the word "ran".
+Its only argument is a file with a list of tables: results by method. It answers a call with "ran" and the tool's name.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 
 
 def result(says: list[dict[str, Any]], message: dict[str, Any]) -> object:
-    number = message.get("params", {}).get("_meta", {}).get("say", 0)
-    return says[number].get(message["method"], {"content": [{"type": "text", "text": "ran"}]})
+    params = message.get("params", {})
+    ran = {"content": [{"type": "text", "text": f"ran {params.get('name')}"}]}
+    return says[params.get("_meta", {}).get("say", 0)].get(message["method"], ran)
 
 
 def main() -> None:

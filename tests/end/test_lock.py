@@ -86,8 +86,8 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(scene: Scene, way: str, era: str) -> AsyncIterator[Talk]:
-    """An agent of this era whose server is locked, and is reached in this way."""
+async def talking(scene: Scene, way: str, era: str, tools: str = "") -> AsyncIterator[Talk]:
+    """An agent of this era whose server is locked, and is reached in this way; `tools` are tables of the settings."""
     lock = lock_file.text_of({"mail": described(RECORDED)})
     table = scene.file("says.json", json.dumps(SAYS))
     if way == "serve":
@@ -97,13 +97,13 @@ async def talking(scene: Scene, way: str, era: str) -> AsyncIterator[Talk]:
         shutil.copy(SCRIPT, folder / "server.py")
         (folder / "says.json").write_text(json.dumps(SAYS))
         command = json.dumps([sys.executable, str(folder / "server.py"), str(folder / "says.json")])
-        gateway = GatewayProcess(folder, f'[servers.mail]\ncommand = {command}\nsandbox = "off"\n')
+        gateway = GatewayProcess(folder, f'[servers.mail]\ncommand = {command}\nsandbox = "off"\n{tools}')
         try:
             yield Talk(scene.start([HOOKPROXY, "connect", "--socket", str(gateway.socket), "mail"]), era)
         finally:
             gateway.kill()
         return
-    config = Path(scene.file("hookproxy.toml", "[audit]\nenabled = false\n"))
+    config = Path(scene.file("hookproxy.toml", f"[audit]\nenabled = false\n{tools}"))
     config.with_name("hookproxy.lock").write_text(lock)
     options = [HOOKPROXY, "run", "--name=mail", "--config", str(config)]
     if way == "run":
@@ -137,7 +137,7 @@ async def test_no_kind_of_change_reaches_the_agent(scene: Scene, way: str, era: 
                 wrong.append(f"{number}: listed {answer}")
             if "error" not in refused.lower() or "ran" in refused.split("was not run")[0]:
                 wrong.append(f"{number}: called {refused}")
-            if kept["content"][0]["text"] != "ran":
+            if kept["content"][0]["text"] != "ran readFile":
                 wrong.append(f"{number}: the other tool {kept}")
             if (await talk.ask(0, "tools/list"))["result"]["tools"] != [TOOL, OTHER]:
                 wrong.append(f"{number}: what is as recorded")
@@ -152,6 +152,24 @@ async def test_no_kind_of_change_reaches_the_agent(scene: Scene, way: str, era: 
         assert "error" in await talk.ask(0, "resources/read", uri="file:///work/x")
         again = await talk.begin(INSTRUCTIONS)
         assert "EVIL" not in json.dumps(again)
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_tool_has_another_name_for_the_agent_and_its_own_for_the_server(
+    scene: Scene, way: str, era: str
+) -> None:
+    tools = '[tools.send_mail]\nrename = "mail"\ndescription = "Mails."\n[tools.readFile]\nhide = true\n'
+    async with talking(scene, way, era, tools) as talk:
+        await talk.begin()
+        listed = (await talk.ask(0, "tools/list"))["result"]["tools"]
+        assert listed == [{**TOOL, "name": "mail", "description": "Mails."}]
+        for _ in range(2):
+            ran = (await talk.ask(0, "tools/call", name="mail", arguments={"to": "anna"}))["result"]
+            assert ran["content"][0]["text"] == "ran send_mail"
+            for name in ("send_mail", "readFile"):
+                error = (await talk.ask(0, "tools/call", name=name, arguments={}))["error"]
+                assert (error["code"], error["message"]) == (-32602, f"Unknown tool: {name}")
 
 
 async def test_a_lock_that_was_edited_stops_the_start_with_its_line(scene: Scene) -> None:

@@ -140,6 +140,12 @@ def test_a_signal_ends_the_server(tmp_path: Path) -> None:
     assert has_ended(server)
 
 
+def test_a_server_that_fails_is_reported_with_the_table() -> None:
+    done = learn("--name", "x", "--", "sh", "-c", "exit 7")
+    assert (done.returncode, "ended with status 7" in done.stderr) == (0, True)
+    assert "[servers.x.sandbox]" in done.stderr
+
+
 def test_a_command_that_is_missing_or_that_lists_no_tools_is_an_error() -> None:
     missing = learn("--", "no-such-server-here")
     assert (missing.returncode, "command not found: no-such-server-here" in missing.stderr) == (2, True)
@@ -162,6 +168,7 @@ def test_where_there_is_no_linux_it_is_refused(
         (("lern",), "did you mean 'learn'"),
         (("learn",), "no COMMAND follows"),
         (("learn", "--seconds", "0", "--", "true"), "0 is not a number of seconds"),
+        (("learn", "--name", "a b", "--", "true"), "'a b' cannot be the name of a server"),
         (("learn", "--seconds", "x", "--", "true"), "x is not a number of seconds"),
     ],
 )

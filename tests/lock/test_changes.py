@@ -262,6 +262,7 @@ def test_two_pinned_tools_whose_names_differ_in_case_are_both_in_order() -> None
         b'{"title": "send_mail"}',
         b'{"name": "send_mail", "inputSchema": ' + b"[" * 9999 + b"]" * 9999 + b"}",
         b'{"name": "x", "description": "' + b"a" * 1024 * 1024 + b'"}',
+        raw(TOOL) + b" " * 1024 * 1024,
     ],
 )
 def test_what_two_readers_could_read_differently_is_never_unchanged(text: bytes) -> None:

@@ -365,7 +365,7 @@ async def test_people_are_told_what_texts_hide_with_or_without_a_lock() -> None:
                 "tool hides: description has an HTML comment",
             ):
                 assert lines.count(what) == 1, lines
-            assert lines.count("hookproxy lock: records what servers say") == (settings.lock is None)
+            assert lines.count("`hookproxy lock` records what servers say") == (settings.lock is None)
 
 
 async def test_a_hook_that_is_a_tool_which_is_not_as_recorded_fails() -> None:
@@ -406,3 +406,27 @@ async def test_a_server_that_lists_too_much_that_differs_is_refused() -> None:
             await locked_session.proxied.server.send(compact(response) + b"\n")
             await locked_session.proxied.agent.line()
         assert "isError" in (await locked_session.refused("tools/call", name="read"))["result"]
+
+
+async def test_what_one_session_has_recorded_at_its_first_use_holds_for_the_next_one_at_once(tmp_path: Path) -> None:
+    settings = Settings(lock=LockSettings(str(tmp_path / "hookproxy.lock"), create=True))
+    async with rig(settings=settings) as first, rig(settings=settings) as second:
+        one, other = Locked(first, tmp_path), Locked(second, tmp_path)
+        await one.ask("initialize", SERVER)
+        await one.ask("tools/list", page("tools", READ, SEND))
+        got = await other.ask("tools/list", page("tools", READ, changed(SEND, title=EVIL)))
+        assert json.loads(got)["result"]["tools"] == [READ]
+        await one.passes("tools/call", name="send")
+        assert "isError" in (await other.refused("tools/call", name="send"))["result"]
+
+
+async def test_a_first_use_that_cannot_be_recorded_is_told_and_holds_for_this_process(tmp_path: Path) -> None:
+    nowhere = tmp_path / "file"
+    nowhere.write_text("")
+    settings = Settings(lock=LockSettings(str(nowhere / "hookproxy.lock"), create=True))
+    async with rig(settings=settings) as proxied:
+        one = Locked(proxied, tmp_path)
+        assert json.loads(await one.ask("tools/list", page("tools", READ)))["result"]["tools"] == [READ]
+        assert any("cannot be recorded" in line for line in one.reports)
+        got = await one.ask("tools/list", page("tools", changed(READ, title=EVIL)))
+        assert json.loads(got)["result"]["tools"] == []

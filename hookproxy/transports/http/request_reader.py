@@ -76,6 +76,10 @@ class Request(Struct, frozen=True, gc=False):
     """False: only its head has come, and the body is empty for that reason."""
 
 
+_MOST_EMPTY: Final = 64
+"""Bytes of line ends before a request: some clients send one after a body, and the parser skips them."""
+
+
 class _KnownRequest(Struct, frozen=True, gc=False):
     """The head of the last request on a connection, which the parser has read."""
 
@@ -152,6 +156,8 @@ class RequestReader:
             self._parse(data)
         if self.refusal is None and self.in_request and self._overhead > self._limits.head_bytes:
             self.refusal = (431, f"its head has more than {self._limits.head_bytes} bytes")
+        elif self.refusal is None and not (self.in_request or self.ready) and self._overhead > _MOST_EMPTY:
+            self.refusal = (400, "only empty lines come, and no request")
 
     def _begin_known(self, known: _KnownRequest, digits: bytes, data: bytes) -> bytes:
         """Begin a request with a known head, unless its body is too long or empty; return what is left of `data`."""

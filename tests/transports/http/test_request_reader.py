@@ -112,3 +112,21 @@ def test_the_head_of_a_request_is_there_before_its_body() -> None:
         (request,) = read(reader, data[-cut:])
         assert request.headers == [(b"host", b"a"), (b"x", b"1")]
         assert request.is_whole
+
+
+@pytest.mark.parametrize("first", [b"", b"x"])
+@pytest.mark.parametrize("piece", [b"\r\n" * 8, b"\n", b"\r\n" * 3000])
+def test_who_sends_only_empty_lines_is_refused(first: bytes, piece: bytes) -> None:
+    reader = RequestReader(ListenerLimits(), PEER)
+    assert len(read(reader, post(first))) == 1
+    for _ in range(100):
+        assert read(reader, piece) == []
+    assert reader.refusal == (400, "only empty lines come, and no request")
+
+
+def test_some_empty_lines_before_a_request_are_ignored() -> None:
+    reader = RequestReader(ListenerLimits(), PEER)
+    for _ in range(100):
+        assert read(reader, b"\r\n\r\n") == []
+        assert [request.body for request in read(reader, post(b"x"))] == [b"x"]
+    assert reader.refusal is None
