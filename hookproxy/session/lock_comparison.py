@@ -288,11 +288,15 @@ class LockComparison:
 
     def _deny(self, line: bytes) -> bytes:
         """An error in place of the response, because the whole server is refused."""
+        self._refuse_server()
+        raw_id = line[slice(*raw_json.members(line)["id"])]
+        return error_response(raw_id, feedback.REFUSED, feedback.changed(self.denied, ACCEPT))
+
+    def _refuse_server(self) -> None:
+        """Refuse every further request."""
         if not self.denied:
             self.denied = _NO_LIST
             self.note(f'the server is refused, because it is not as {self.settings.file} has it (on_change = "deny")')
-        raw_id = line[slice(*raw_json.members(line)["id"])]
-        return error_response(raw_id, feedback.REFUSED, feedback.changed(self.denied, ACCEPT))
 
     def _note_changes(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -335,8 +339,24 @@ class LockComparison:
     def compare_again(self, former: LockComparison | None = None) -> None:
         """Compare what is withheld with what is pinned now; `former` is the comparison before a reload."""
         self._version = self.shared.version
-        for (kind, _), withheld in [*(former or self).withheld.items()]:
-            self._settle(kind, self._compare(kind, [withheld.raw], []))
+        for (kind, name), withheld in [*(former or self).withheld.items()]:
+            if withheld.raw:
+                self._settle(kind, self._compare(kind, [withheld.raw], []))
+            elif not self.is_open(kind):  # nobody knows what it is: until the next list it stays as it was
+                self.withheld[kind, name] = withheld
+        if former is not None:
+            self._compare_identity_again(former)
+            if self.settings.on_change == "deny" and (self.withheld or self.instructions):
+                self._refuse_server()
+
+    def _compare_identity_again(self, former: LockComparison) -> None:
+        """Compare what the server said of itself before a reload, if it has said it."""
+        self.identity, pinned = former.identity, self.pinned
+        if pinned is not None and self.identity != Identity():
+            self.instructions = tuple(
+                change for change in pinned.compare_identity(self.identity) if not _is_notice(change)
+            )
+            self._note_changes(self.instructions)
 
 
 def _is_notice(change: Change) -> bool:

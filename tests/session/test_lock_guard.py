@@ -330,6 +330,52 @@ async def test_a_list_that_can_be_read_in_two_ways_is_withheld(result: bytes) ->
         assert "error" in json.loads(got)
 
 
+@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "server/discover", "initialize"])
+async def test_an_error_in_place_of_a_list_has_no_word_of_the_server(method: str) -> None:
+    for result in (
+        b'{"tools":[],"%b":1,"%b":2}' % (EVIL.encode(), EVIL.encode()),
+        b'{"tools":[],"tools\\u0000 %b":1,"prompts\\u0000 %b":1,"instructions\\u0000%b":1}' % ((EVIL.encode(),) * 3),
+        b'{"x":' + b"[" * 5000 + b"]" * 5000 + b"}",
+    ):
+        async with session() as locked_session:
+            got = await locked_session.ask(method, b'{"jsonrpc":"2.0","id":1,"result":%b}' % result)
+            assert EVIL.encode() not in got
+            answer = json.loads(got)
+            assert (answer["id"], answer["error"]["code"]) == (1, -32603)
+            notes = [line["note"] for line in locked_session.recorded if "note" in line]
+            assert notes == ["what the server says of itself is withheld, because it cannot be read"]
+
+
+def reload(locked_session: Locked, data: bytes, **more: Any) -> None:  # noqa: ANN401
+    proxy = locked_session.proxied.proxy
+    settings = LockSettings(str(locked_session.folder / "hookproxy.lock"), data, **more)
+    proxy.change_policy(proxy.policy.hooks, Settings(lock=settings), proxy.policy.audit)
+
+
+async def test_a_tool_that_is_too_long_to_be_kept_stays_withheld_after_a_reload() -> None:
+    async with session() as locked_session:
+        evil = changed(SEND, description=EVIL * 5000)
+        await locked_session.ask("tools/list", page("tools", READ, evil))
+        reload(locked_session, locked() + b" ")
+        assert "isError" in (await locked_session.refused("tools/call", name="send"))["result"]
+        await locked_session.ask("tools/list", page("tools", READ, SEND))
+        await locked_session.passes("tools/call", name="send")
+
+
+@pytest.mark.parametrize("before", ["deny", "withhold"])
+async def test_a_server_stays_denied_after_a_reload_that_accepts_nothing_of_it(before: str) -> None:
+    for method, result in (
+        ("tools/list", page("tools", READ, changed(SEND, description=EVIL))),
+        ("initialize", changed(SERVER, instructions=EVIL)),
+    ):
+        async with session(on_change=before) as locked_session:
+            await locked_session.ask(method, result)
+            reload(locked_session, locked() + b" ", on_change="deny")
+            assert "isError" in (await locked_session.refused("tools/call", name="read"))["result"]
+            reload(locked_session, locked() + b"  ", on_change="withhold")
+            await locked_session.passes("tools/call", name="read")
+
+
 async def test_what_was_withheld_is_compared_anew_after_a_reload() -> None:
     async with session() as locked_session:
         evil = changed(SEND, description=EVIL)
