@@ -85,6 +85,10 @@ class Entry(Struct, frozen=True, dict=True):
         return value
 
 
+NAMES: Final = ("name", "version", "title")
+"""The members of `serverInfo` that only name the server."""
+
+
 class Identity(Struct, frozen=True, omit_defaults=True):
     """What a server says of itself beside its lists: in `initialize`, or in the results of the stateless era."""
 
@@ -94,6 +98,8 @@ class Identity(Struct, frozen=True, omit_defaults=True):
     instructions: str = ""
     capabilities: msgspec.Raw = msgspec.Raw(b"{}")
     """In canonical form."""
+    details: msgspec.Raw = msgspec.Raw(b"{}")
+    """All else that `serverInfo` has, such as a description and icons, in canonical form."""
 
 
 class Description(Struct, frozen=True):
@@ -185,13 +191,18 @@ def identity(result: Mapping[str, msgspec.Raw], server_info: bytes | msgspec.Raw
 
     In the stateless era `server_info` is in the `_meta` of results.
     """
-    info = raw_json.fields(server_info or result.get("serverInfo") or b"{}")
+    old_place = result.get("serverInfo")
+    if server_info and old_place and canonical(server_info) != canonical(old_place):
+        raise Unreadable("the server names itself in two ways")
+    info = raw_json.fields(server_info or old_place or b"{}")
+    others = {name: value for name, value in info.items() if name not in NAMES}
     return Identity(
         name=_optional_text(info, "name"),
         version=_optional_text(info, "version"),
         title=_optional_text(info, "title"),
         instructions=_optional_text(result, "instructions"),
         capabilities=msgspec.Raw(canonical(result.get("capabilities", b"{}"))),
+        details=msgspec.Raw(canonical(raw_json.encode(others))),
     )
 
 

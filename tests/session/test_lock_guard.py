@@ -185,6 +185,41 @@ async def test_changed_instructions_are_left_out(method: str) -> None:
         assert EVIL not in " ".join(locked_session.reports)
 
 
+KEY: Final = "io.modelcontextprotocol/serverInfo"
+
+
+@pytest.mark.parametrize("method", ["initialize", "server/discover"])
+async def test_what_a_server_says_of_itself_beside_its_name_is_left_out_if_it_differs(method: str) -> None:
+    for more in ({"description": EVIL}, {"icons": [{"src": EVIL}], "websiteUrl": EVIL}, {"Name": EVIL}):
+        info = {**SERVER["serverInfo"], **more}
+        for result in ({**SERVER, "serverInfo": info}, {**SERVER, "serverInfo": info, "_meta": {"a": 1, KEY: info}}):
+            async with session() as locked_session:
+                got = json.loads(await locked_session.ask(method, result))["result"]
+                expected = {**SERVER, "_meta": {"a": 1, KEY: SERVER["serverInfo"]}} if "_meta" in result else SERVER
+                assert got == expected
+                assert locked_session.reports[0] == "files: server: details was added, so it is withheld"
+    async with session(on_change="deny") as locked_session:
+        assert "error" in json.loads(await locked_session.ask(method, result))
+    async with session(on_change="warn") as locked_session:
+        assert json.loads(await locked_session.ask(method, result))["result"] == result
+
+
+@pytest.mark.parametrize("method", ["initialize", "server/discover"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"serverInfo": {"name": EVIL}, "_meta": {KEY: SERVER["serverInfo"]}},
+        {"_meta": {KEY: {**SERVER["serverInfo"], "description": EVIL}}},
+        {"ServerInfo": {"name": EVIL}},
+    ],
+)
+async def test_a_server_that_names_itself_in_two_ways_gets_no_session(method: str, more: Json) -> None:
+    async with session() as locked_session:
+        got = await locked_session.ask(method, {**SERVER, **more})
+        assert "error" in json.loads(got)
+        assert EVIL.encode() not in got
+
+
 async def test_another_version_name_or_capability_and_a_tool_that_is_gone_are_told_once_and_recorded() -> None:
     async with session() as locked_session:
         said = {**SERVER, "serverInfo": {"name": "t", "version": "2"}, "capabilities": {"tools": {"listChanged": True}}}
