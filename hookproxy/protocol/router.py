@@ -310,7 +310,8 @@ class Router:
             return self._tool_call(line, members)
         if not method:
             return self._response_from_agent(members)
-        if method in method_forms.FORMS and (action := self._method_call(line, members, method)) is not None:
+        may_be_judged = method in self._methods or (method in method_forms.FORMS and b"requestState" in line)
+        if may_be_judged and (action := self._method_call(line, members, method)) is not None:
             return action
         if "id" not in members:
             return self._notification_from_agent(members, method)
@@ -357,7 +358,7 @@ class Router:
         """The action for a request of a method beside tool calls; None: it is not judged."""
         try:
             if method not in self._methods:
-                if b"requestState" not in line or not self._continues_judged_call(method_forms.read(members, method)):
+                if not self._continues_judged_call(method_forms.read(members, method)):
                     return None
             elif not method_forms.may_be_judged(method, members):
                 return None

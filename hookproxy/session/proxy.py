@@ -345,8 +345,8 @@ def _elicitations(hooks: Hooks, settings: Settings, former: Elicitations | None 
     groups = hooks.groups
     of_server = (name for name, direction in JUDGED.items() if direction is Direction.FROM_SERVER)
     judged = frozenset(name for name in of_server if settings.audit_all_calls or hooks.concerns_method(name))
-    if not (groups.observes_elicitations or judged):
-        return former
+    if former is None and not (groups.observes_elicitations or judged):
+        return None
     elicitations = former or Elicitations()
     elicitations.observed, elicitations.answered = groups.observes_elicitations, groups.answers_elicitations
     elicitations.judged = judged

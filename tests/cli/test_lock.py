@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
@@ -250,3 +252,79 @@ def test_two_files_that_mean_different_servers_by_one_name_are_an_error(say: Say
     with pytest.raises(UserError, match="a is another server in each of"):
         run()
     assert run("--agent", "claude-code")[0] == 0
+
+
+class _Said(BaseHTTPRequestHandler):
+    """An MCP server at an address, which says what its server object has."""
+
+    said: dict[str, Any] = SAID
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "id" not in message:
+            self.send_response(202)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        answer = saying_server.answer(self.said, message["method"], message.get("params") or {})
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}).encode()
+        self.send_response(200 if self.headers.get("X-Key") == "secret" else 403)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Said) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+def test_a_server_at_an_address_is_pinned(
+    run: Run, address: str, monkeypatch: pytest.MonkeyPatch, stateless: bool
+) -> None:
+    monkeypatch.setattr(_Said, "said", SAID | {"stateless": stateless, "pages": 1})
+    monkeypatch.setenv("KEY", "secret")
+    words = ["--name", "far", "--url", address, "--header", "X-Key: ${KEY}"]
+    assert run(*words)[0] == 0
+    assert len(written()["far"].entries) == 4
+    assert run("--check", *words)[:2] == (0, "")
+    status, _, err = run("--check", "--name", "far", "--url", address)
+    assert (status, "secret" in err) == (2, False)
+
+
+def test_the_servers_of_a_gateway_are_pinned_beside_its_file(say: Say, run: Run, address: str) -> None:
+    os.mkdir("etc")
+    Path("etc/gateway.toml").write_text(
+        f'[servers.near]\ncommand = {json.dumps(say())}\nsandbox = "off"\ncwd = "/"\n'
+        f'[servers.far]\nurl = "{address}"\nallow_http = true\nheaders = {{ X-Key = "secret" }}\n'
+        "[servers.mine]\nfrom_caller = true\n"
+    )
+    status, _, err = run("--config", "etc/gateway.toml")
+    assert status == 0, err
+    assert "mine is not asked: it runs as the user, who starts it" in err
+    lock = lock_file.read("etc/hookproxy.lock")
+    assert {name: len(server.entries) for name, server in lock.items()} == {"far": 4, "near": 4}
+    assert run("--check", "--config", "etc/gateway.toml", "--server", "near")[0] == 0
+
+
+def test_the_address_in_an_agents_file_is_asked(run: Run, address: str) -> None:
+    agent_file(
+        far={"type": "http", "url": address, "headers": {"X-Key": "secret"}},
+        wrapped={"command": "hookproxy", "args": ["run", "--name", "w", "--url", address, "--header", "X-Key: ${K}"],
+                 "env": {"K": "secret"}},
+    )  # fmt: skip
+    assert run()[0] == 0
+    assert {name: len(server.entries) for name, server in written().items()} == {"far": 4, "w": 4}

@@ -616,6 +616,7 @@ def test_guard_refuses_everything_where_jq_is_missing(
     assert "jq" in stderr
 
 
+@pytest.mark.usefixtures("forgets_hooks")
 @in_copy_of_each_dialect
 def test_check_finds_nothing_wrong_with_each_dialects_guard(
     project: Path, hooks: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -95,6 +95,7 @@ def of(tool: str, name: str, *values: object) -> list[Call]:
     return [(tool, {name: value}) for value in values]
 
 
+@pytest.mark.usefixtures("forgets_hooks")
 @pytest.mark.parametrize("name", NAMES)
 def test_check_finds_nothing_wrong_with_a_policy(
     name: str, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -96,7 +96,7 @@ async def _session(client: Client) -> None:
     assert memo.text == "memo 5"
     assert "take care" in str(comment)
     assert "Read(**/secret)" in await error_of(client.read_resource("file://other/a/%73ecret"))
-    prompt = await client.get_prompt("handshake", {"name": "Ada"})
+    prompt = await client.get_prompt("another", {"name": "Ada"})
     assert isinstance(prompt.messages[0].content, types.TextContent)
     assert prompt.messages[0].content.text == "Greet Eve."
     reference = types.PromptReference(type="ref/prompt", name="handshake")

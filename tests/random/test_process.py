@@ -122,14 +122,15 @@ Start = Callable[..., Running]
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     running: list[Running] = []
+    config = str(tmp_path_factory.mktemp("config"))
 
     def starting(*options: str) -> Running:
-        running.append(Running(tmp_path_factory.mktemp("run"), *options))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CONFIG_HOME", config)
+            running.append(Running(tmp_path_factory.mktemp("run"), *options))
         return running[-1]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
-        yield starting
+    yield starting
     statuses = [one.end() for one in running]
     assert set(statuses) <= {0}
 

@@ -354,3 +354,19 @@ async def test_a_request_that_the_server_withdraws_is_recorded_and_its_answer_dr
         "cancelled",
         "dropped the answer to a request that the server has withdrawn",
     ]
+
+
+async def test_after_a_reload_without_the_rule_requests_pass_and_those_that_wait_end() -> None:
+    async with rig(settings=Settings(ask=("x",), audit_all_calls=True)) as run:
+        await run.server.send(SAMPLE)
+        assert await run.agent.line() == SAMPLE
+        proxy = run.proxy
+        proxy.change_policy(proxy.policy.hooks, Settings(), proxy.policy.audit)
+        await run.agent.send(SAMPLED)
+        assert await run.server.line() == SAMPLED
+        await run.server.send(SAMPLE)
+        assert await run.agent.line() == SAMPLE
+        await run.agent.send(SAMPLED + PING)
+        assert await run.server.line() + await run.server.line() == SAMPLED + PING
+        assert run.proxy.router.elicitations is not None
+        assert not run.proxy.router.elicitations.judged
