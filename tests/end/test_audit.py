@@ -66,9 +66,9 @@ def test_sixteen_proxies_that_are_killed_keep_one_chain(tmp_path: Path) -> None:
     assert len(started) == len(set(started)), "each once"
     assert set(recorded) <= set(started)
     assert set().union(*answered) <= set(started), "no answer without a line"
-    for proxy, of_proxy in enumerate(answered):
-        # A record waits while the lock cannot be had for a second, because the machine is busy; that is said.
-        assert of_proxy <= set(recorded) or b"the audit log cannot be written" in told[proxy], told[proxy]
+    # A record waits while the lock cannot be had for a second, because the machine is busy; that is said.
+    silent = [number for number, errors in enumerate(told) if b"the audit log cannot be written" not in errors]
+    assert set().union(*(answered[number] for number in silent)) <= set(recorded), "no answer without its record"
     assert {one["arguments"]["password"] for one in found if "tool" in one} == {"[redacted]"}
     checked = subprocess.run(
         [*hookproxy, "audit", "verify", str(tmp_path / "audit.jsonl")], capture_output=True, encoding="utf-8"
