@@ -104,7 +104,10 @@ async def _describe(conversation: Conversation) -> Described:
         await _wait_for_all(conversation, beginning)
         if not conversation.has_changed:
             break
-    identity = description.identity(beginning.result, reader.server_info or _server_info(beginning.result))
+    server_info = _server_info(beginning.result)
+    if server_info is None and "serverInfo" not in beginning.result:
+        server_info = reader.server_info
+    identity = description.identity(beginning.result, server_info)
     return Described(Description(identity, reader.entries), tuple(reader.notes))
 
 

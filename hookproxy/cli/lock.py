@@ -277,8 +277,8 @@ def build_parser() -> Parser:
         metavar="TOOL",
         nargs="+",
         default=[],
-        help="write only what has changed of these tools, prompts and templates, or instructions, version, name, "
-        "title, capabilities of the server",
+        help="write only what has changed of these tools, prompts and templates, or instructions, details, "
+        "version, name, title, capabilities of the server",
     )
     add_remote_options(parser)
     return parser

@@ -312,11 +312,13 @@ def _lines(policy: PolicySource, state: State, found: InForce) -> Sequence[tuple
 
 
 def _as_json(policy: PolicySource, state: State, found: InForce) -> Mapping[str, object]:
+    bundle = found.bundle
+    shown = ("version", "ring", "digest", "expires")
     return {
         "source": policy.source,
         "ring": policy.ring,
         "folder": policy.folder,
-        "in_force": found.bundle,
+        "in_force": None if bundle is None else {name: getattr(bundle, name) for name in shown},
         "closed": found.closed or None,
         "current": state.current,
         "kept": state.kept,

@@ -11,7 +11,7 @@ from .load import KEYS_OF_SETTINGS, SPELLINGS
 
 _UNSET: Final = (
     *("audit_file", "audit_chain_key_file", "audit_sign_key", "audit_max_file_bytes", "audit_keep_files"),
-    "otel_endpoint",
+    *("otel_endpoint", "lock"),
 )
 """Settings that are empty or 0 if the file does not have their key."""
 
@@ -28,6 +28,9 @@ def setting_line(settings: Settings, name: str) -> str:
         value = {"command": settings.prompter} if settings.prompter else word
     elif name == "roots":
         value = _roots(settings.roots)
+    elif settings.lock is not None and name == "lock":
+        lock = settings.lock
+        value = {"file": lock.file, "on_change": lock.on_change, "create": lock.create, "hidden_text": lock.hidden_text}
     elif name == "audit_chain" and settings.audit_chain_key_file:
         value = "keyed"
     return f"{key} = {_text(value)}"

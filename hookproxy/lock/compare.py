@@ -156,7 +156,7 @@ def compare(pinned: Description, came: Description) -> tuple[Change, ...]:
     return Pinned(pinned).compare(came)
 
 
-IDENTITY: Final = ("name", "version", "title", "instructions", "capabilities")
+IDENTITY: Final = ("name", "version", "title", "instructions", "details", "capabilities")
 """What is pinned of a server beside its lists."""
 
 
@@ -182,6 +182,10 @@ def _identity_changes(before: Identity, after: Identity) -> Iterator[Change]:
         if old != new:
             what = What.ADDED if not old else What.REMOVED if not new else What.CHANGED
             yield Change(what, "server", "", member, before=old, after=new)
+    old_details, new_details = bytes(before.details), bytes(after.details)
+    if old_details != new_details:
+        what = What.ADDED if old_details == b"{}" else What.REMOVED if new_details == b"{}" else What.CHANGED
+        yield Change(what, "server", "", "details", before=old_details.decode(), after=new_details.decode())
     old_capabilities, new_capabilities = bytes(before.capabilities), bytes(after.capabilities)
     if old_capabilities != new_capabilities:
         texts = old_capabilities.decode(), new_capabilities.decode()

@@ -1,7 +1,8 @@
 """What a server says of itself, in a form that is the same however it spells it.
 
 An `Entry` is a tool, a prompt or a resource template with all members, also those that no agent is known to read:
-tomorrow one may. Left out is only the trace of a request in `_meta`, which is another one each time. Two entries are
+tomorrow one may. Left out is only the `traceparent` of a request in `_meta`, which is another one each time and has
+place for digits only. Two entries are
 equal if their canonical texts are: the order of keys and the spacing between tokens do not count, everything inside of
 strings does.
 
@@ -12,6 +13,7 @@ cannot be pinned, and is never equal to what is.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from enum import Enum
 from functools import cached_property
@@ -28,7 +30,8 @@ MOST_BYTES: Final = 1024 * 1024
 
 _DECODER: Final = msgspec.json.Decoder()
 _ENCODER: Final = msgspec.json.Encoder(order="sorted")
-_OF_ONE_REQUEST: Final = ("traceparent", "tracestate", "baggage")  # W3C's trace context, which MCP allows in `_meta`
+_TRACE: Final = "traceparent"  # of W3C's trace context: its other two members may hold any text
+_TRACE_FORM: Final = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Kind(Enum):
@@ -82,6 +85,10 @@ class Entry(Struct, frozen=True, dict=True):
         return value
 
 
+NAMES: Final = ("name", "version", "title")
+"""The members of `serverInfo` that only name the server."""
+
+
 class Identity(Struct, frozen=True, omit_defaults=True):
     """What a server says of itself beside its lists: in `initialize`, or in the results of the stateless era."""
 
@@ -91,6 +98,8 @@ class Identity(Struct, frozen=True, omit_defaults=True):
     instructions: str = ""
     capabilities: msgspec.Raw = msgspec.Raw(b"{}")
     """In canonical form."""
+    details: msgspec.Raw = msgspec.Raw(b"{}")
+    """All else that `serverInfo` has, such as a description and icons, in canonical form."""
 
 
 class Description(Struct, frozen=True):
@@ -137,12 +146,12 @@ def _read_slowly(data: bytes) -> tuple[bytes, object]:
 
 
 def _drop_trace(value: object) -> bool:
-    """Remove the trace of a request from the value; False: it has none."""
+    """Remove the trace of a request, which says nothing, from the value; False: it has none."""
     meta = value.get("_meta") if isinstance(value, dict) else None
-    if not isinstance(meta, dict) or meta.keys().isdisjoint(_OF_ONE_REQUEST):
+    trace = meta.get(_TRACE) if isinstance(meta, dict) else None
+    if not isinstance(meta, dict) or not isinstance(trace, str) or not _TRACE_FORM.fullmatch(trace):
         return False
-    for member in _OF_ONE_REQUEST:
-        meta.pop(member, None)
+    del meta[_TRACE]
     return True
 
 
@@ -182,13 +191,18 @@ def identity(result: Mapping[str, msgspec.Raw], server_info: bytes | msgspec.Raw
 
     In the stateless era `server_info` is in the `_meta` of results.
     """
-    info = raw_json.fields(server_info or result.get("serverInfo") or b"{}")
+    old_place = result.get("serverInfo")
+    if server_info and old_place and canonical(server_info) != canonical(old_place):
+        raise Unreadable("the server names itself in two ways")
+    info = raw_json.fields(server_info or old_place or b"{}")
+    others = {name: value for name, value in info.items() if name not in NAMES}
     return Identity(
         name=_optional_text(info, "name"),
         version=_optional_text(info, "version"),
         title=_optional_text(info, "title"),
         instructions=_optional_text(result, "instructions"),
         capabilities=msgspec.Raw(canonical(result.get("capabilities", b"{}"))),
+        details=msgspec.Raw(canonical(raw_json.encode(others))),
     )
 
 

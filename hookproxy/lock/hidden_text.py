@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from ..model.counts import counted
@@ -143,6 +144,8 @@ def _identity_texts(description: Description) -> Iterator[Text]:
     identity = description.identity
     for path in ("name", "version", "title", "instructions"):
         yield "server", path, getattr(identity, path)
+    for path, text in _texts(msgspec.json.decode(identity.details), "details", 0):
+        yield "server", shown(shortened(path)), text
 
 
 def in_entry_texts(entry: Entry) -> list[Text]:

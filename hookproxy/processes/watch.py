@@ -50,7 +50,7 @@ class Watch:
         self.accesses: dict[Access, int] = {}
         """What was used, in the order of its first use, and how often."""
         self.memory = 0
-        """Bytes: the most data that one of its processes had."""
+        """Bytes: the most data that its processes had together."""
         self.tasks = 0
         """The most processes and threads that it had at once."""
         self.is_cut = False
@@ -195,7 +195,7 @@ class Watch:
 
     def _sample(self) -> None:
         """Look at the memory and the number of all processes that were seen and still run."""
-        tasks, groups = 0, set()
+        tasks, together, groups = 0, 0, set()
         for pid in list(self._processes):
             try:
                 with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
@@ -206,8 +206,9 @@ class Watch:
             if (group := values["Tgid"]) not in groups:
                 groups.add(group)
                 tasks += int(values.get("Threads", "0"))
-                self.memory = max(self.memory, 1024 * int(values.get("VmData", "0").split()[0]))
+                together += 1024 * int(values.get("VmData", "0").split()[0])
         self.tasks = max(self.tasks, tasks)
+        self.memory = max(self.memory, together)
 
 
 @contextmanager

@@ -67,7 +67,7 @@ class Watched(Struct, frozen=True):
     accesses: Mapping[Access, int]
     """In the order of the first use, each with how often it was."""
     memory: int = 0
-    """Bytes: the most data that one of its processes had."""
+    """Bytes: the most data that its processes had together."""
     tasks: int = 0
     """The most processes and threads at once."""
     variables: Mapping[str, str] = {}
@@ -116,7 +116,7 @@ def propose(watched: Watched, around: Around) -> Proposal:
     }
     _add_network(proposal, watched.accesses)
     proposal.memory = max(_MEMORY_STEP, -(-watched.memory * _MEMORY_FACTOR // _MEMORY_STEP) * _MEMORY_STEP)
-    proposal.memory_why = f"for each process; the largest had {shown_size(watched.memory)} of data"
+    proposal.memory_why = f"its processes had {shown_size(watched.memory)} of data together"
     proposal.processes = max(_FEWEST_TASKS, 1 << (watched.tasks * _TASKS_FACTOR).bit_length())
     proposal.processes_why = (
         f"it had {watched.tasks} processes and threads at once; leave it out under Landlock, where all of the "

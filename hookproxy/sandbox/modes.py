@@ -37,6 +37,7 @@ comes after the path, or after the file."""
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101  # ioctl numbers of seccomp's listener
 _NOTIFICATION: Final = struct.Struct("=QIIiIQ6Q")
 _RESPONSE: Final = struct.Struct("=QqiI")
+_PATH_ONLY: Final[int] = getattr(os, "O_PATH", 0)  # of Linux, where alone this runs
 _AT_CWD: Final = -100
 _NOFOLLOW: Final = 0x100
 _PERMISSIONS: Final = 0o777
@@ -107,7 +108,7 @@ def _change(pid: int, name: str, arguments: Sequence[int], folders: Sequence[str
     path = path_of_argument(pid, base, arguments[path_at]) if path_at >= 0 else ""
     mode = arguments[max(at, path_at) + 1] & _PERMISSIONS
     follows = os.O_NOFOLLOW if flags_at >= 0 and arguments[flags_at] & _NOFOLLOW else 0
-    file = os.open(path or f"/proc/{pid}/fd/{base}", os.O_PATH | os.O_CLOEXEC | follows)
+    file = os.open(path or f"/proc/{pid}/fd/{base}", _PATH_ONLY | os.O_CLOEXEC | follows)
     try:
         found = os.fstat(file)
         ours = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)

@@ -20,10 +20,10 @@ from ..jsonrpc import raw_json
 from ..lock import hidden_text
 from ..lock.changes import Change, What
 from ..lock.compare import Compared, Names, Pinned
-from ..lock.description import Description, Entry, Identity, Kind, entry, identity
+from ..lock.description import NAMES, Description, Entry, Identity, Kind, entry, identity
 from ..model.errors import UserError, printable
 from ..model.lock_settings import LockSettings
-from ..protocol import feedback, list_edits
+from ..protocol import feedback, list_edits, response_edits
 from ..protocol.calls import SERVER_INFO_KEY
 from ..protocol.response_edits import error_response
 from . import lock_updates
@@ -145,7 +145,7 @@ class LockComparison:
             return line
         result = line[slice(*span)]
         spans = raw_json.members(result)
-        list_edits.check_lookalikes(spans, "instructions")
+        list_edits.check_lookalikes(spans, "instructions", "serverInfo")
         members = {name: msgspec.Raw(result[slice(*place)]) for name, place in spans.items()}
         meta = raw_json.fields(members["_meta"]) if "_meta" in members else {}
         came = self.identity = identity(members, meta.get(SERVER_INFO_KEY))
@@ -156,16 +156,20 @@ class LockComparison:
             changes: tuple[Change, ...] = ()
         else:
             changes = pinned.compare_identity(came)
-        self.instructions = tuple(change for change in changes if not _is_notice(change))
+        differs = [change.member for change in changes if not _is_notice(change)]
+        self.instructions = _of_instructions(changes)
         hides = self.settings.hidden_text == "withhold" and self._hidden_in_instructions(came.instructions)
         self._note_changes(changes)
         if self.instructions:
             self.on_change()
-        if not (hides or (self.instructions and not self.warns_only)) or "instructions" not in spans:
-            return line
-        if self.settings.on_change == "deny" and self.instructions:
+        if differs and self.settings.on_change == "deny":
             return self._deny(line)
-        return raw_json.splice(line, [(span, raw_json.without_member(result, "instructions"))])
+        new = result
+        if hides or ("instructions" in differs and not self.warns_only):
+            new = raw_json.without_member(new, "instructions")
+        if "details" in differs and not self.warns_only:
+            new = _without_details(new)
+        return line if new is result else raw_json.splice(line, [(span, new)])
 
     def _hidden_in_instructions(self, instructions: str) -> bool:
         """Tell what the instructions hide. True: they are withheld therefore."""
@@ -288,11 +292,15 @@ class LockComparison:
 
     def _deny(self, line: bytes) -> bytes:
         """An error in place of the response, because the whole server is refused."""
+        self._refuse_server()
+        raw_id = line[slice(*raw_json.members(line)["id"])]
+        return error_response(raw_id, feedback.REFUSED, feedback.changed(self.denied, ACCEPT))
+
+    def _refuse_server(self) -> None:
+        """Refuse every further request."""
         if not self.denied:
             self.denied = _NO_LIST
             self.note(f'the server is refused, because it is not as {self.settings.file} has it (on_change = "deny")')
-        raw_id = line[slice(*raw_json.members(line)["id"])]
-        return error_response(raw_id, feedback.REFUSED, feedback.changed(self.denied, ACCEPT))
 
     def _note_changes(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -335,15 +343,51 @@ class LockComparison:
     def compare_again(self, former: LockComparison | None = None) -> None:
         """Compare what is withheld with what is pinned now; `former` is the comparison before a reload."""
         self._version = self.shared.version
-        for (kind, _), withheld in [*(former or self).withheld.items()]:
-            self._settle(kind, self._compare(kind, [withheld.raw], []))
+        for (kind, name), withheld in [*(former or self).withheld.items()]:
+            if withheld.raw:
+                self._settle(kind, self._compare(kind, [withheld.raw], []))
+            elif not self.is_open(kind):  # nobody knows what it is: until the next list it stays as it was
+                self.withheld[kind, name] = withheld
+        if former is not None:
+            identity_differs = self._compare_identity_again(former)
+            if self.settings.on_change == "deny" and (self.withheld or identity_differs):
+                self._refuse_server()
+
+    def _compare_identity_again(self, former: LockComparison) -> bool:
+        """Compare what the server said of itself before a reload, if it has said it. False: nothing is withheld."""
+        self.identity, pinned = former.identity, self.pinned
+        changes: tuple[Change, ...] = ()
+        if pinned is not None and self.identity != Identity():
+            changes = pinned.compare_identity(self.identity)
+            self.instructions = _of_instructions(changes)
+            self._note_changes(changes)
+        return any(not _is_notice(change) for change in changes)
 
 
 def _is_notice(change: Change) -> bool:
-    """A difference that is told, and withholds nothing: of the name, version or capabilities, and what is gone."""
+    """A difference that is told, and withholds nothing: of the names, version or capabilities, and what is gone."""
     if change.subject == "server":
-        return change.member != "instructions" or change.what is What.REMOVED
+        return change.member not in ("instructions", "details") or change.what is What.REMOVED
     return change.what is What.REMOVED and not change.member
+
+
+def _of_instructions(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """What differs in the instructions so that they are withheld."""
+    return tuple(change for change in changes if change.member == "instructions" and not _is_notice(change))
+
+
+def _without_details(result: bytes) -> bytes:
+    """The result without what `serverInfo` has beside the server's name, version and title, in both eras."""
+    for parent, name in (("", "serverInfo"), ("_meta", SERVER_INFO_KEY)):
+        holder = response_edits.member_or_empty(result, parent) if parent else result
+        info = response_edits.member_or_empty(holder, name)
+        if not info:
+            continue
+        for member in raw_json.members(info).keys() - NAMES:
+            info = raw_json.without_member(info, member)
+        holder = raw_json.with_member(holder, name, info)
+        result = raw_json.with_member(result, parent, holder) if parent else holder
+    return result
 
 
 def _cursor_text(raw: bytes) -> bytes:

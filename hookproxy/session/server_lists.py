@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc import raw_json
+from ..model.errors import printable
 from ..model.hooks import Tool
 from ..model.settings import Delivery, Settings
 from ..protocol import feedback, response_edits
+from ..protocol.fast_scan import clear_id
 from ..protocol.inflight import INITIALIZE, TOOLS_LIST
 from ..protocol.router import Router
 from .running_calls import RunningCalls
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from .lock_comparison import LockComparison
 
 _NO_LOCK: Final = "`hookproxy lock` records what servers say of themselves, so that they cannot change it unseen"
+_UNREADABLE: Final = "what the server says of itself is withheld, because it cannot be read"
+_LONGEST_SHOWN: Final = 200  # characters of why: it may name a key that the server has chosen
 
 
 class ServerLists:
@@ -45,6 +49,7 @@ class ServerLists:
         self._concerns = concerns
         self._comparison: LockComparison | None = None
         self._watch: HiddenTextWatch | None = None
+        self._has_noted_unreadable = False
         self._initialized = b""  # the response to `initialize`, if its instructions are still to be looked at
         self.withholds: Callable[[str], bool] | None = None
         """Whether calls of a tool are refused, because it is not as it is pinned; None: nothing is pinned."""
@@ -155,5 +160,8 @@ class ServerLists:
             await self._watch.look_at_instructions(line)
 
     def _unreadable(self, line: bytes, problem: ValueError) -> bytes:
-        self._context.report(f"what the server says of itself is withheld, because it cannot be read: {problem}")
-        return feedback.unreadable_list(response_edits.member_or_empty(line, "id") or b"null", str(problem))
+        self._session_events.report_once(f"{_UNREADABLE}: {printable(str(problem)[:_LONGEST_SHOWN])}")
+        if not self._has_noted_unreadable:
+            self._has_noted_unreadable = True
+            self._session_events.note_in_audit(_UNREADABLE)
+        return feedback.unreadable_list(response_edits.member_or_empty(line, "id") or clear_id(line) or b"null")

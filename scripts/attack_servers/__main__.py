@@ -284,7 +284,8 @@ class Box:
         state["audit"] = audit.exists() and audit.stat().st_ino
         state["names"] = sorted({path.name for path in self.folder.iterdir()} | {p.name for p in self.state.iterdir()})
         state["private"] = sorted(p.read_text() for p in self.state.glob("servers/*/uid-4711-bob/private"))
-        state["planted"] = [str(path) for path in self.state.glob("servers/**/planted")]
+        walk = os.walk(self.state / "servers")  # unlike a glob it goes on where a folder is removed meanwhile
+        state["planted"] = [folder for folder, folders, files in walk if "planted" in (*folders, *files)]
         state["alive"] = self.process.poll() is None
         return state
 

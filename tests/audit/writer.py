@@ -1,7 +1,7 @@
 """A process that appends lines to an audit file until it is ended: `writer.py FILE NAME CHAIN SHARED LIMIT`.
 
-It prints the number of a line that was written, which confirms each line before: a test knows what must be
-there. A line that could not be written, because others had the lock for too long, is written with the next one.
+It prints the number of a line that was written: a test knows what must be there. A line that could not be written,
+because others had the lock for too long, is tried again before the next one.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def main() -> None:
     while True:
         size = (number * 7919) % 40_000 if number % 3 == 0 else 100
         error = audit.write(Record(name, "files", "write", b"%d" % number, b'{"x":"%b"}' % (b"y" * size)))
-        if not error:
-            os.write(1, b"%d\n" % number)
+        while error:  # without waiting for it, more would wait than is kept
+            error = audit.failure()
+        os.write(1, b"%d\n" % number)
         number += 1
 
 

@@ -11,7 +11,7 @@ from hookproxy.config.load import KEYS_OF_SETTINGS, load
 from hookproxy.config.toml_text import setting_line
 from hookproxy.model.settings import Settings
 
-OTHERWISE_SHOWN = ("allow", "ask", "deny", "agent_rules", "aliases", "limits")
+OTHERWISE_SHOWN = ("allow", "ask", "deny", "agent_rules", "aliases", "shown_tools", "limits")
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,10 @@ OTHERWISE_SHOWN = ("allow", "ask", "deny", "agent_rules", "aliases", "limits")
         ("audit.chain = true", "audit_chain"),
         ("remote.connect_seconds = 2.5", "remote_connect_seconds"),
         ("permissions.hide_denied = false", "hide_denied"),
+        (
+            'lock = { file = "/nowhere/x.lock", on_change = "ask", create = true, hidden_text = "withhold" }',
+            "lock",
+        ),
     ],
 )
 def test_the_line_of_a_setting_is_the_line_that_sets_it(tmp_path: Path, text: str, name: str) -> None:

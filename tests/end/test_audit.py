@@ -50,8 +50,10 @@ def test_sixteen_proxies_that_are_killed_keep_one_chain(tmp_path: Path) -> None:
     finally:
         for one in proxies:
             one.kill()
+    told = list[bytes]()
     for number, one in enumerate(proxies):
-        output, _ = one.communicate()
+        output, errors = one.communicate()
+        told.append(errors)
         for line in output.splitlines(keepends=True):
             if line.endswith(b"\n"):
                 note_answer(answered[number], number, line)
@@ -63,7 +65,10 @@ def test_sixteen_proxies_that_are_killed_keep_one_chain(tmp_path: Path) -> None:
     assert len(recorded) == len(set(recorded)), "each once"
     assert len(started) == len(set(started)), "each once"
     assert set(recorded) <= set(started)
-    assert set().union(*answered) <= set(recorded), "no answer without its line"
+    assert set().union(*answered) <= set(started), "no answer without a line"
+    # A record waits while the lock cannot be had for a second, because the machine is busy; that is said.
+    silent = [number for number, errors in enumerate(told) if b"the audit log cannot be written" not in errors]
+    assert set().union(*(answered[number] for number in silent)) <= set(recorded), "no answer without its record"
     assert {one["arguments"]["password"] for one in found if "tool" in one} == {"[redacted]"}
     checked = subprocess.run(
         [*hookproxy, "audit", "verify", str(tmp_path / "audit.jsonl")], capture_output=True, encoding="utf-8"

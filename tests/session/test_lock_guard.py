@@ -185,6 +185,41 @@ async def test_changed_instructions_are_left_out(method: str) -> None:
         assert EVIL not in " ".join(locked_session.reports)
 
 
+KEY: Final = "io.modelcontextprotocol/serverInfo"
+
+
+@pytest.mark.parametrize("method", ["initialize", "server/discover"])
+async def test_what_a_server_says_of_itself_beside_its_name_is_left_out_if_it_differs(method: str) -> None:
+    for more in ({"description": EVIL}, {"icons": [{"src": EVIL}], "websiteUrl": EVIL}, {"Name": EVIL}):
+        info = {**SERVER["serverInfo"], **more}
+        for result in ({**SERVER, "serverInfo": info}, {**SERVER, "serverInfo": info, "_meta": {"a": 1, KEY: info}}):
+            async with session() as locked_session:
+                got = json.loads(await locked_session.ask(method, result))["result"]
+                expected = {**SERVER, "_meta": {"a": 1, KEY: SERVER["serverInfo"]}} if "_meta" in result else SERVER
+                assert got == expected
+                assert locked_session.reports[0] == "files: server: details was added, so it is withheld"
+    async with session(on_change="deny") as locked_session:
+        assert "error" in json.loads(await locked_session.ask(method, result))
+    async with session(on_change="warn") as locked_session:
+        assert json.loads(await locked_session.ask(method, result))["result"] == result
+
+
+@pytest.mark.parametrize("method", ["initialize", "server/discover"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"serverInfo": {"name": EVIL}, "_meta": {KEY: SERVER["serverInfo"]}},
+        {"_meta": {KEY: {**SERVER["serverInfo"], "description": EVIL}}},
+        {"ServerInfo": {"name": EVIL}},
+    ],
+)
+async def test_a_server_that_names_itself_in_two_ways_gets_no_session(method: str, more: Json) -> None:
+    async with session() as locked_session:
+        got = await locked_session.ask(method, {**SERVER, **more})
+        assert "error" in json.loads(got)
+        assert EVIL.encode() not in got
+
+
 async def test_another_version_name_or_capability_and_a_tool_that_is_gone_are_told_once_and_recorded() -> None:
     async with session() as locked_session:
         said = {**SERVER, "serverInfo": {"name": "t", "version": "2"}, "capabilities": {"tools": {"listChanged": True}}}
@@ -328,6 +363,52 @@ async def test_a_list_that_can_be_read_in_two_ways_is_withheld(result: bytes) ->
         got = await locked_session.ask("tools/list", b'{"jsonrpc":"2.0","id":1,"result":%b}' % (result % evil))
         assert EVIL.encode() not in got
         assert "error" in json.loads(got)
+
+
+@pytest.mark.parametrize("method", ["tools/list", "prompts/list", "server/discover", "initialize"])
+async def test_an_error_in_place_of_a_list_has_no_word_of_the_server(method: str) -> None:
+    for result in (
+        b'{"tools":[],"%b":1,"%b":2}' % (EVIL.encode(), EVIL.encode()),
+        b'{"tools":[],"tools\\u0000 %b":1,"prompts\\u0000 %b":1,"instructions\\u0000%b":1}' % ((EVIL.encode(),) * 3),
+        b'{"x":' + b"[" * 5000 + b"]" * 5000 + b"}",
+    ):
+        async with session() as locked_session:
+            got = await locked_session.ask(method, b'{"jsonrpc":"2.0","id":1,"result":%b}' % result)
+            assert EVIL.encode() not in got
+            answer = json.loads(got)
+            assert (answer["id"], answer["error"]["code"]) == (1, -32603)
+            notes = [line["note"] for line in locked_session.recorded if "note" in line]
+            assert notes == ["what the server says of itself is withheld, because it cannot be read"]
+
+
+def reload(locked_session: Locked, data: bytes, **more: Any) -> None:  # noqa: ANN401
+    proxy = locked_session.proxied.proxy
+    settings = LockSettings(str(locked_session.folder / "hookproxy.lock"), data, **more)
+    proxy.change_policy(proxy.policy.hooks, Settings(lock=settings), proxy.policy.audit)
+
+
+async def test_a_tool_that_is_too_long_to_be_kept_stays_withheld_after_a_reload() -> None:
+    async with session() as locked_session:
+        evil = changed(SEND, description=EVIL * 5000)
+        await locked_session.ask("tools/list", page("tools", READ, evil))
+        reload(locked_session, locked() + b" ")
+        assert "isError" in (await locked_session.refused("tools/call", name="send"))["result"]
+        await locked_session.ask("tools/list", page("tools", READ, SEND))
+        await locked_session.passes("tools/call", name="send")
+
+
+@pytest.mark.parametrize("before", ["deny", "withhold"])
+async def test_a_server_stays_denied_after_a_reload_that_accepts_nothing_of_it(before: str) -> None:
+    for method, result in (
+        ("tools/list", page("tools", READ, changed(SEND, description=EVIL))),
+        ("initialize", changed(SERVER, instructions=EVIL)),
+    ):
+        async with session(on_change=before) as locked_session:
+            await locked_session.ask(method, result)
+            reload(locked_session, locked() + b" ", on_change="deny")
+            assert "isError" in (await locked_session.refused("tools/call", name="read"))["result"]
+            reload(locked_session, locked() + b"  ", on_change="withhold")
+            await locked_session.passes("tools/call", name="read")
 
 
 async def test_what_was_withheld_is_compared_anew_after_a_reload() -> None:

@@ -11,9 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.aliases import spelled
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Limit, OnAsk, Per, Settings
 from hookproxy.policy.methods import JUDGED, Direction
+from hookproxy.policy.resource_aliases import of_method
 from hookproxy.protocol.method_forms import BY_NAME
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig, stub, stub_group
 
@@ -433,3 +436,13 @@ async def test_a_result_with_a_second_contents_is_withheld() -> None:
     async with rig(post("resources/read", feedback=["x"])) as proxied:
         message = await response_to(proxied, "resources/read", {}, {**RESULTS["resources/read"], "Contents": []})
         assert "withheld" in message["error"]["message"]
+
+
+def test_a_system_with_names_of_its_own_sees_a_resource_by_these() -> None:
+    alias = spelled(of_method("resources/read", "files")[0], DIALECTS["cline"].tool_spellings)
+    shown = alias.for_hooks(b'{"uri":"file:///a"}')
+    assert alias.name == "access_mcp_resource"
+    assert json.loads(shown) == {"uri": "file:///a", "server_name": "files"}
+    assert alias.for_server(shown) == b'{"uri":"file:///a"}'
+    with pytest.raises(ValueError, match="another server"):
+        alias.for_server(shown.replace(b"files", b"other"))

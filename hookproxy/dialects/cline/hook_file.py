@@ -54,6 +54,7 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Grep": (ToolSpelling("search_files", {"pattern": "regex", "glob": "file_pattern"}),),
     "WebFetch": (ToolSpelling("web_fetch"),),
     "WebSearch": (ToolSpelling("web_search"),),
+    "ReadMcpResourceTool": (ToolSpelling("access_mcp_resource", {"server": "server_name"}),),
 }
 
 _LONGEST: Final = 64
