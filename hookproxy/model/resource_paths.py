@@ -1,8 +1,10 @@
 """The paths that the URI of a resource may mean to the server that reads it, so that a rule about a path holds for it.
 
 Servers read URIs by hand as often as with a library: some decode twice, some cut the scheme off and take the rest, some
-strip what browsers strip. So a URI means several paths: the first is the one that hooks see, as a library would read
-it, and rules are tried on each. What can be read as anything has no path, and is refused.
+strip what browsers strip. In a scheme of its own, a server may take any part for the path: what follows the host or
+some folders, as in `repo://owner/name/contents/{+path}`, or a value in the query. So a URI means several paths: the
+first is the one that hooks see, as a library would read it, and rules are tried on each. What can be read as anything
+has no path, and is refused.
 """
 
 from __future__ import annotations
@@ -19,11 +21,23 @@ _STRIPPED: Final = "".join(map(chr, range(0x21)))
 """What browsers strip from both ends of a URL: control characters and blanks."""
 _IGNORED: Final = re.compile(r"[\t\r\n]")
 """What browsers ignore everywhere in a URL."""
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
-"""A single letter is a drive, not a scheme."""
+_SCHEME: Final = re.compile(r"([^/\\?#:%]{2,}|[^/\\?#:%](?=://)):(.*)", re.DOTALL)
+"""Whatever a server may take for one, such as `my_files`; a single letter is a drive, or both where `//` follows."""
+_VALUES: Final = re.compile("[?#&;,]")
+"""What stands before a value in a URI, by itself or with a name, as templates write lists of them."""
+_FILE_NAME: Final = re.compile(r"(?=.*[^\d.]).*\.", re.DOTALL)
+"""A name with a dot that is not a number, such as `.env`."""
+_WEB: Final = frozenset({"http", "https"})
+_AROUND_HOST: Final = re.compile(r"^.*@|:\d*\Z", re.DOTALL)
+"""A user, and a port."""
+_UNKNOWN_FOLDER: Final = re.compile("[$%]|~[^/]")
+"""The beginning of what a rule takes for a path in any folder: that of a whole path only, not of its parts."""
 _DRIVE: Final = re.compile(r"/*([A-Za-z])[:|](?=/|\Z)")
 _MOST_DECODINGS: Final = 8  # more than any chain of servers does
 _LONGEST: Final = 8192  # characters of a URI: twice the longest path
+_MOST_FOLDERS: Final = 32  # in a URI that is not of a file: each may be the one in which the path begins
+_MOST_PATHS: Final = 1024
+_MOST_SCHEMES: Final = 8  # before one another
 _DOTS: Final = str.maketrans(
     {
         **dict.fromkeys("\u3002\uff0e\uff61\u2024", "."),
@@ -47,8 +61,10 @@ def paths(uri: str) -> tuple[str, ...]:
     path = _decoded(re.split("[?#]", clean, maxsplit=1)[0])[-1]
     stages = _decoded(clean)
     cuts = (re.split(signs, stage, maxsplit=1)[0] for stage in stages for signs in ("[?#]", "[?#;]"))
-    for text in (path, *stages, *cuts):
+    for text in (path, *stages, *cuts, *_values(stages)):
         found.update(dict.fromkeys(_paths(text)))
+        if len(found) > _MOST_PATHS:
+            raise raw_json.Unreadable(f"its URI may mean more than {_MOST_PATHS} paths")
     return tuple(found)
 
 
@@ -69,10 +85,32 @@ def _clean(uri: str) -> str:
 def _has_path(uri: str) -> bool:
     """False for a URI that is only a name, such as `memo://insights`."""
     scheme = _SCHEME.fullmatch(_decoded(uri)[-1])
-    if scheme is None or scheme[1].lower() == "file":
+    if scheme is None or len(scheme[1]) == 1 or scheme[1].lower() == "file":
         return True
     rest = scheme[2].replace("\\", "/").translate(_DOTS)
-    return "/" in rest.removeprefix("//").rstrip("/") or _SCHEME.fullmatch(rest) is not None or ".." in rest
+    if "/" in rest.removeprefix("//").rstrip("/") or _SCHEME.fullmatch(rest) is not None or ".." in rest:
+        return True
+    name, *parts = _VALUES.split(rest.strip("/"))
+    values = [part.rpartition("=")[2] for part in parts]
+    if scheme[1].lower() not in _WEB:  # whose host has dots
+        values.append(name)
+    return any(map(_FILE_NAME.match, values))
+
+
+def _values(stages: list[str]) -> Iterator[str]:
+    """The values in a URI that is not of a file, each as it may be decoded; a file's has none that anybody reads."""
+    scheme = _SCHEME.fullmatch(stages[-1])
+    if scheme is not None and scheme[1].lower() == "file":
+        return
+    parts = dict.fromkeys(part for stage in stages for part in _VALUES.split(stage)[1:])
+    if len(parts) > _MOST_PATHS:
+        raise raw_json.Unreadable(f"its URI may mean more than {_MOST_PATHS} paths")
+    for part in parts:
+        for value in _decoded(part.partition("=")[2] or part):
+            if value[:1] != "%":
+                yield value
+            if "+" in value:  # a blank, in a form
+                yield value.replace("+", " ")
 
 
 def _decoded(text: str) -> list[str]:
@@ -91,28 +129,51 @@ def _decoded(text: str) -> list[str]:
     raise raw_json.Unreadable("its URI is encoded too many times")
 
 
-def _paths(text: str) -> Iterator[str]:
-    """The paths that a text without percent signs may mean."""
+def _paths(text: str, schemes: int = 0) -> Iterator[str]:
+    """The paths that a text without percent signs may mean; `schemes` stand before it. Raises Unreadable."""
     slashed = _clean(text).replace("\\", "/").translate(_DOTS)
     scheme = _SCHEME.fullmatch(slashed)
-    if scheme is None:
+    if scheme is None or len(scheme[1]) == 1:
         yield from _spelled(slashed)
+    if scheme is None:
         return
-    rest = scheme[2]
+    if schemes > _MOST_SCHEMES:
+        raise raw_json.Unreadable(f"its URI has more than {_MOST_SCHEMES} schemes")
+    rest, is_file = scheme[2], scheme[1].lower() == "file"
     if _SCHEME.fullmatch(rest):  # such as `view-source:file:///x`
-        yield from _paths(rest)
-    is_file = scheme[1].lower() == "file"
+        yield from _paths(rest, schemes + 1)
     if rest.startswith("//"):
-        authority, slash, path = rest[2:].partition("/")
-        below = re.sub("^/+", "/", slash + path)
-        both = [below, authority + below]
-        if not is_file and authority.lower() not in ("", "localhost"):
-            both.reverse()  # the authority is a part of the name, such as a repository
-        for spelled in filter(None, both):
-            yield from _spelled(spelled)
-        if authority:
-            yield from _spelled(f"/{authority}{below}")
+        yield from _with_host(rest[2:], is_file=is_file)
     yield from _spelled(rest)
+    if not is_file:
+        yield from _endings(rest)
+
+
+def _with_host(text: str, *, is_file: bool) -> Iterator[str]:
+    """The paths that a host and what follows it may mean."""
+    authority, slash, path = text.partition("/")
+    below = re.sub("^/+", "/", slash + path)
+    both = [below, authority + below]
+    if not is_file and authority.lower() not in ("", "localhost"):
+        both.reverse()  # the authority is a part of the name, such as a repository
+    for spelled in filter(None, both):
+        yield from _spelled(spelled)
+    for host in {authority: None, _AROUND_HOST.sub("", authority): None}:
+        if host:
+            yield from _spelled(f"/{host}{below}")
+            yield from _spelled(host + below)
+
+
+def _endings(path: str) -> Iterator[str]:
+    """What a server reads that takes the path from some folder on, in its own folder or from the root."""
+    names = [name for name in posixpath.normpath(path.strip()).split("/") if name]
+    if len(names) > _MOST_FOLDERS:
+        raise raw_json.Unreadable(f"its URI has more than {_MOST_FOLDERS} folders, in each of which a path may begin")
+    for at in range(len(names)):
+        ending = "/".join(names[at:])
+        if not _UNKNOWN_FOLDER.match(ending):
+            yield ending
+        yield f"/{ending}"
 
 
 def _spelled(path: str) -> Iterator[str]:

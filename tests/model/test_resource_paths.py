@@ -10,7 +10,7 @@ from hookproxy.hooks.evaluate import Hooks
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model import resource_paths
 from hookproxy.model.hooks import Event, EventContext, Session
-from hookproxy.model.settings import Settings
+from hookproxy.model.settings import AgentRule, Settings
 from hookproxy.policy.rules import Rules
 
 ENV: Final = "/home/a/.env"
@@ -73,6 +73,19 @@ SPELLINGS: Final = (
     "fs://home/a/.env",
     "https://example.org/home/a/.env",
     "fs:home/a/.env",
+    "my_files:///home/a/.env",
+    "x://home/a/.env",
+    "notes://.env",
+    "notes:.env",
+    "notes://a@.env:80",
+    "notes://read?path=.env",
+    "notes://read?path=/home/a/.env&encoding=utf8",
+    "notes://read?encoding=utf8&path=%2Fhome%2fa/%252eenv",
+    "notes://read#.env",
+    "notes://read/;path=.env;v=1",
+    "notes://many/README,.env",
+    "https://example.org?file=.env",
+    "read?path=/home/a/.env&encoding=utf8",
 )
 REFUSED: Final = (
     "file:///home/a/.env\x00.txt",
@@ -82,7 +95,25 @@ REFUSED: Final = (
     "file:///home/a/%ffenv",
     f"file:///home/a/%{'25' * 20}2eenv",
     f"file:///{'a/' * 5000}.env",
+    f"repo://{'a/' * 40}.env",
+    f"{'aa:' * 2700}/home/a/.env",
+    f"repo://a/b?{'&'.join(map(str, range(1100)))}",
 )
+IN_FOLDER: Final = (
+    "docs://secret/key",
+    "docs:///secret/key",
+    "docs://project/secret/key",
+    "docs://owner/name/contents/secret/key",
+    "docs://owner/name/contents/%73ecret%2fkey",
+    "docs://owner/name/contents//srv/app/secret/key",
+    "docs://owner/name/contents/%2Fsrv%2Fapp%2Fsecret%2Fkey",
+    "docs://read?path=secret/key&encoding=utf8",
+    "my_docs:///srv/app/secret/key",
+    "docs://~/app/secret/key",
+    "docs://project/~/app/secret/key",
+    "file:///srv/app/secret/key",
+)
+"""What a server in `/srv/app`, whose home folder is `/srv`, may take for `secret/key`."""
 
 
 def _allowed(settings: Settings, tool: str, arguments: dict[str, str]) -> bool:
@@ -130,7 +161,19 @@ def test_an_absolute_rule_holds_for_a_resource() -> None:
     assert _allowed(settings, "resources/read", {"uri": "file:///home/etc-notes"})
 
 
-@pytest.mark.parametrize("uri", ["memo://insights", "memo:insights", "demo://a/"])
+@pytest.mark.parametrize("uri", IN_FOLDER)
+def test_a_rule_that_starts_from_a_folder_holds_wherever_the_path_begins(uri: str) -> None:
+    rule = AgentRule(
+        "deny", "Read(./secret/**)", "s.json", ("Read",), "secret/**", ("/srv/app",), ("/srv/app",), "/srv"
+    )
+    settings = Settings(agent_rules=(rule,))
+    assert not _allowed(settings, "resources/read", {"uri": uri})
+    assert _allowed(settings, "resources/read", {"uri": uri.replace("secret", "public").replace("%73ecret", "public")})
+
+
+@pytest.mark.parametrize(
+    "uri", ["memo://insights", "memo:insights", "demo://a/", "memo://insights?version=1.5", "https://example.org/"]
+)
 def test_a_name_is_not_a_path(uri: str) -> None:
     assert resource_paths.paths(uri) == ()
 
