@@ -32,7 +32,8 @@ from .options import Parser, add_remote_options
 _LONGEST_SECONDS: Final = 3600.0  # more is a mistake: nobody waits for it
 _AT_ONCE: Final = 4  # servers that run at the same time: each may be a whole Node.js
 _MOST_LINES: Final = 60  # of one text in the diff: more is read in the file
-_MOST_COLUMNS: Final = 2000  # of one line of it
+_COLUMNS: Final = 500  # of one line of it: the rest of a long one follows in the next
+_MOST_COMPARED: Final = 4000  # characters that are compared letter by letter, which takes time
 _MOST_SHOWN: Final = 200  # changes of one server
 _STYLES: Final = {"+": "green", "-": "red", "?": "dim"}
 _NEW: Final = Description(Identity(), {})
@@ -168,7 +169,18 @@ class _Outcome:
 
                 hint = suggestion(name, known) or f"or {', '.join(IDENTITY)} of a server; --diff shows what has changed"
                 raise UserError(f"--accept: no server has {name!r}", hint)
+            self._check_is_of_one_server(name, new)
         return {name: accept(self._before.get(name, _NEW), came, names) for name, came in new.items()}
+
+    def _check_is_of_one_server(self, name: str, new: Mapping[str, Description]) -> None:
+        """Raise UserError if several servers have changed something of this name: another one may be hostile."""
+        before = self._before
+        changed = [
+            server for server, came in new.items() if accept(old := before.get(server, _NEW), came, [name]) != old
+        ]
+        if len(changed) > 1:
+            servers = ", ".join(map(printable, changed))
+            raise UserError(f"--accept: {name} has changed at several servers: {servers}", "add --server NAME for one")
 
     def _write(self, new: Mapping[str, Description], changed: Sequence[str]) -> None:
         if not changed:
@@ -221,18 +233,38 @@ def _counts(description: Description) -> str:
 
 
 def _text_lines(change: Change) -> Iterator[str]:
-    """The two texts of a change as lines of a diff, with an escape for each character that is not seen."""
-    before, after = _lines(change.before), _lines(change.after)
-    if not before or not after:
-        yield from (f"- {line}" for line in before)
-        yield from (f"+ {line}" for line in after)
-        return
-    yield from (line.rstrip("\n") for line in ndiff(before, after) if not line.startswith("  "))
+    """What differs in the two texts of a change, with an escape for each character that is not seen.
+
+    What is cut off is counted: nothing that differs is left out unseen.
+    """
+    before, after = _pieces(change.before), _pieces(change.after)
+    same = _common(before, after)
+    before, after = before[same:], after[same:]
+    same = _common(before[::-1], after[::-1])
+    before, after = before[: len(before) - same], after[: len(after) - same]
+    old, new = (list(map(lock_file.seen, lines[:_MOST_LINES])) for lines in (before, after))
+    if old and new and sum(map(len, (*old, *new))) <= _MOST_COMPARED:
+        yield from (line.rstrip("\n") for line in ndiff(old, new) if not line.startswith("  "))
+    else:
+        yield from (f"- {line}" for line in old)
+        yield from (f"+ {line}" for line in new)
+    for sign, lines in (("-", before), ("+", after)):
+        if len(lines) > _MOST_LINES:
+            rest = sum(map(len, lines[_MOST_LINES:]))
+            yield f"{sign} … and {counted(rest, 'more character')}, of which some differ"
 
 
-def _lines(text: str) -> list[str]:
-    lines = [lock_file.seen(line[:_MOST_COLUMNS]) for line in text.split("\n", _MOST_LINES)] if text else []
-    return lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "…"]
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines two texts have in common at their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (line, its) in pairs if line != its), min(len(one), len(other)))
+
+
+def _pieces(text: str) -> list[str]:
+    """The lines of a text, the long ones in pieces."""
+    if not text:
+        return []
+    return [line[at : at + _COLUMNS] for line in text.split("\n") for at in range(0, len(line) or 1, _COLUMNS)]
 
 
 def _seconds(text: str) -> float:

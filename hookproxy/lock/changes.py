@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -124,7 +125,8 @@ _OPENING: Final = frozenset(("additionalProperties", "unevaluatedProperties", "d
 _HARMLESS: Final = {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False, "idempotentHint": True}
 _NOTHING: Final = object()
 _DEEPEST: Final = 64  # levels of a schema that are told apart; what differs below is told as a whole
-_MOST_CHANGES: Final = 50  # of one entry: a person reads no more, and it differs
+_MOST_OF_MEMBER: Final = 20  # changes of one member, and
+_MOST_CHANGES: Final = 100  # of one entry, that are told one by one
 
 
 def member_changes(
@@ -134,10 +136,15 @@ def member_changes(
     changes: list[Change] = []
     for member, old, new in _differing(before, after):
         known = member if member in _MEMBERS else "other member"
-        for path, what, one, other in _walk((member,), old, new, 0):
-            changes.append(Change(what, subject, name, known, ".".join(path), _text(one), _text(other)))
-            if len(changes) >= _MOST_CHANGES:
-                return tuple(changes)
+        found = [*islice(_walk((member,), old, new, 0), _MOST_OF_MEMBER + 1)]
+        if len(found) > _MOST_OF_MEMBER:  # none is left out, so they are told as one
+            found = [((member,), _kind_of_change((member,), old, new), old, new)]
+        changes += (
+            Change(what, subject, name, known, ".".join(path), _text(one), _text(other))
+            for path, what, one, other in found
+        )
+        if len(changes) > _MOST_CHANGES:
+            return (Change(What.CHANGED, subject, name, before=_text(before), after=_text(after)),)
     return tuple(changes)
 
 

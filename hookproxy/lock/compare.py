@@ -56,18 +56,18 @@ class Pinned:
 
     def __init__(self, description: Description) -> None:
         self.description = description
-        self._texts: dict[Kind, dict[str, bytes]] = {kind: {} for kind in Kind}
-        self._spellings: dict[Kind, dict[bytes, Entry]] = {kind: {} for kind in Kind}  # of pinned entries, as they came
+        self._spellings: dict[Kind, dict[bytes, Compared]] = {
+            kind: {} for kind in Kind
+        }  # of pinned entries as they came
         self._entries: dict[Kind, dict[str, Entry]] = {kind: {} for kind in Kind}
         self._keys = {kind: kind.key for kind in Kind}
         for (kind, name), pinned in description.entries.items():
             self._entries[kind][name] = pinned
             _ = pinned.quotes  # counted now, so that no listing waits for it
-            self._texts[kind][name] = pinned.text
 
     def has(self, kind: Kind, name: str) -> bool:
         """True if something of this name is pinned: before any listing, it may be called."""
-        return name in self._texts[kind]
+        return name in self._entries[kind]
 
     def compare_page(
         self, kind: Kind, page: Iterable[bytes | msgspec.Raw], names: Names | None = None
@@ -78,33 +78,40 @@ class Pinned:
 
     def compare_entry(self, kind: Kind, raw: bytes | msgspec.Raw, names: Names) -> Compared:
         """Compare one entry of a list. `names` are those before it."""
+        data = bytes(raw)
+        unchanged = self._spellings[kind].get(data) or self._unchanged(kind, data)
+        if unchanged is not None:
+            first = names.note(unchanged.name)
+            # if that is another name, it is the other one that is pinned so, too, or is new
+            return unchanged if first != unchanged.name else Compared(first, (self._twice(kind, first, first),))
         try:
-            return self.compare_read(self.read(kind, raw), names)
+            return self._compare_read(entry(kind, data), names)
         except AMBIGUOUS as error:
             return unreadable(kind, error)
 
-    def read(self, kind: Kind, raw: bytes | msgspec.Raw) -> Entry:
-        """Read an entry, at once if it has come in this spelling before. Raises Unreadable, DuplicateKeys."""
-        data = bytes(raw)
-        spellings = self._spellings[kind]
-        if (known := spellings.get(data)) is not None:
-            return known
-        came = is_same(self._entries[kind], self._keys[kind], data) or entry(kind, data)
-        if self._texts[kind].get(came.name) == came.text:  # what is pinned is of a bounded size, what comes is not
-            if len(spellings) >= _SPELLINGS * len(self._texts[kind]):
-                spellings.clear()
-            spellings[data] = came
-        return came
+    def _unchanged(self, kind: Kind, data: bytes) -> Compared | None:
+        """What is said of a pinned entry, which came in this spelling for the first time; None: it differs."""
+        pinned = is_same(self._entries[kind], self._keys[kind], data)
+        if pinned is None:
+            return None
+        spellings, unchanged = self._spellings[kind], Compared(pinned.name, ())
+        if len(spellings) >= _SPELLINGS * len(self._entries[kind]):
+            spellings.clear()
+        spellings[data] = unchanged
+        return unchanged
 
-    def compare_read(self, came: Entry, names: Names) -> Compared:
-        """As `compare_entry` for an entry that was read already."""
-        kind = came.kind
-        first = names.note(came.name)
-        same = self._texts[kind].get(came.name) == came.text
-        if same and first != came.name:  # it is pinned as it is, so the other one is pinned so, too, or is new
+    def _compare_read(self, came: Entry, names: Names) -> Compared:
+        """As `compare_entry` for an entry that was not recognised at once, such as one with many escapes."""
+        kind, first = came.kind, names.note(came.name)
+        pinned = self._entries[kind].get(came.name)
+        if pinned is not None and pinned.text == came.text and first != came.name:
             return Compared(came.name, ())
-        twice = () if first is None else (Change(What.TWICE, kind.value, came.name, like=first),)
+        twice = () if first is None else (self._twice(kind, came.name, first),)
         return Compared(came.name, (*twice, *self._changes(came)))
+
+    @staticmethod
+    def _twice(kind: Kind, name: str, first: str) -> Change:
+        return Change(What.TWICE, kind.value, name, like=first)
 
     def compare_identity(self, came: Identity) -> tuple[Change, ...]:
         """Compare a server's own name, version, title, capabilities and instructions."""

@@ -210,12 +210,12 @@ class LockComparison:
         names = Names()
         for name in earlier:
             names.note(name)
-        read = []
+        read, looks = [], self.settings.hidden_text == "withhold"
         for raw in items:
             compared = self._first_seen(kind, raw) if pinned is None else pinned.compare_entry(kind, raw, names)
             if compared.name and len(earlier) < _MOST_NAMES:
                 earlier.append(compared.name)
-            read.append(_Read(raw, compared, self._hides(kind, raw)))
+            read.append(_Read(raw, compared, self._hides(kind, raw) if looks else ()))
         return read
 
     def _first_seen(self, kind: Kind, raw: bytes) -> Compared:
@@ -224,7 +224,7 @@ class LockComparison:
             came = entry(kind, raw)
         except raw_json.AMBIGUOUS as problem:
             return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(problem)),))
-        if self.settings.create and not self._hides(kind, raw):
+        if self.settings.create and not (self.settings.hidden_text == "withhold" and self._hides(kind, raw)):
             self._first.setdefault(kind, {})[kind, came.name] = came
         return Compared(came.name, ())
 
@@ -252,8 +252,6 @@ class LockComparison:
 
     def _hides(self, kind: Kind, raw: bytes) -> tuple[str, ...]:
         """What the texts of an entry hide, if it is withheld therefore; one that was read is not read again."""
-        if self.settings.hidden_text != "withhold":
-            return ()
         known = self._checked.get(raw)
         if known is None:
             came = entry_or_none(kind, raw)

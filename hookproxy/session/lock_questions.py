@@ -19,6 +19,7 @@ from .approval import Approvals
 from .lock_comparison import LockComparison, entry_or_none
 
 _MOST_ASKED: Final = 50  # at a time in one session: a person answers a few, and the rest is asked with the next list
+_MOST_REFUSED: Final = 20  # of one server: one that says something else again and again must not tire a person out
 
 
 class Question(Struct, frozen=True):
@@ -32,6 +33,11 @@ class Question(Struct, frozen=True):
     why: str
     recorded: bytes
     """What is recorded, as JSON; empty: nothing."""
+
+    @property
+    def text(self) -> tuple[Kind | None, str, bytes]:
+        """What it asks about, with its text."""
+        return self.kind, self.name, self.raw
 
     @property
     def subject(self) -> str:
@@ -56,10 +62,14 @@ class LockQuestions:
         """Ask about all that is withheld and not asked about yet, if consoles can find this run."""
         if self._approvals.console is None:
             return
-        asked = self._comparison.shared.asked
+        comparison = self._comparison
+        asked, refused = comparison.shared.asked, comparison.shared.refused.get(comparison.server, ())
+        if len(refused) >= _MOST_REFUSED:
+            comparison.note(f"nobody is asked about it any more, because {len(refused)} of its changes were refused")
+            return
         for question in self._questions():
-            key = (self._comparison.server, question.kind, question.name, question.raw)
-            if key not in asked and self._waiting < _MOST_ASKED:
+            key = (comparison.server, question.kind, question.name)
+            if key not in asked and question.text not in refused and self._waiting < _MOST_ASKED:
                 asked.add(key)
                 self._waiting += 1
                 self._spawn(self._ask, question)
@@ -86,10 +96,11 @@ class LockQuestions:
             answer = None if console is None else await console(None, waiting, False)
         finally:
             self._waiting -= 1
-            comparison.shared.asked.discard((comparison.server, question.kind, question.name, question.raw))
+            comparison.shared.asked.discard((comparison.server, question.kind, question.name))
         if answer is not None and answer.answer.action == "allow":
             self._accept(question, answer.by)
         elif answer is not None:
+            comparison.shared.refused.setdefault(comparison.server, set()).add(question.text)
             comparison.record(f"hookproxy.lock: {comparison.server}: {question.subject}: refused by {answer.by}")
 
     def _accept(self, question: Question, by: str) -> None:

@@ -22,8 +22,10 @@ class SharedLock:
         self.servers = {name: Pinned(description) for name, description in lock.items()}
         self.version = 0
         """Rises whenever something else is pinned."""
-        self.asked: set[tuple[str, Kind | None, str, bytes]] = set()
-        """What a person is asked about now, by server, kind, name and text: once, not in each session."""
+        self.asked: set[tuple[str, Kind | None, str]] = set()
+        """What a person is asked about now, by server, kind and name: once, not in each session or for each text."""
+        self.refused: dict[str, set[tuple[Kind | None, str, bytes]]] = {}
+        """What a person has refused of each server, by kind, name and text: nobody is asked about it again."""
         self.tools = hidden_text.tool_names(lock)
         """The tools of all servers by name, with their server, as far as they are no usual words."""
 

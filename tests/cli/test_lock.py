@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 import pytest
@@ -186,6 +187,56 @@ def test_what_cannot_be_pinned_is_told_and_left_out(say: Say, run: Run) -> None:
     assert "s: a tool cannot be pinned: it has no text as its name" in err
     assert "s: a tool cannot be pinned: it is described in more than 1048576 bytes" in err
     assert [name for kind, name in written()["s"].entries if kind is Kind.TOOL] == ["a"]
+
+
+def test_nothing_that_differs_is_cut_off_unseen(say: Say, run: Run) -> None:
+    long = [f"line {number}" for number in range(100)]
+    texts = (
+        ("x" * 6000, "y" + "x" * 5999 + EVIL),
+        ("x" * 6000, "x" * 6000 + EVIL),
+        ("\n".join(long), "\n".join(["Line 0", *long[1:], EVIL])),
+        ("\n".join(long), "\n".join([*long, EVIL])),
+    )
+    for before, after in texts:
+        run("--name", "s", "--", *say(tools=[{"name": "a", "description": before}]))
+        _, out, _ = run("--diff", "--name", "s", "--", *say(tools=[{"name": "a", "description": after}]))
+        assert EVIL in out or "of which some differ" in out
+    many = {f"a{number:03}": number for number in range(100)}
+    run("--name", "s", "--", *say(tools=[{"name": "a", "description": "x"}]))
+    for members in ({"_meta": many}, many):
+        tools = [{"name": "a", "description": EVIL, **members}]
+        _, out, _ = run("--diff", "--name", "s", "--", *say(tools=tools))
+        assert EVIL in out
+
+
+def test_a_text_that_takes_long_to_compare_is_shown_at_once(say: Say, run: Run) -> None:
+    before, after = ("\n".join(f"{sign * 1000}{number}" for number in range(60)) for sign in ("ab", "ba"))
+    run("--name", "s", "--", *say(instructions=before))
+    started = monotonic()
+    run("--diff", "--name", "s", "--", *say(instructions=after))
+    assert monotonic() - started < 10
+
+
+def test_a_name_that_several_servers_have_changed_is_accepted_for_one_of_them(say: Say, run: Run) -> None:
+    def servers(**said: object) -> None:
+        entries = {
+            name: {"command": command[0], "args": command[1:]}
+            for name in ("good", "evil")
+            for command in [say(name, **said)]
+        }
+        Path(".mcp.json").write_text(json.dumps({"mcpServers": entries}), "utf-8")
+
+    servers()
+    run()
+    before = written()
+    servers(tools=[{"name": "read", "description": EVIL}, *TOOLS[1:]])
+    with pytest.raises(UserError, match="--accept: read has changed at several servers: evil, good") as error:
+        run("--accept", "read")
+    assert error.value.hint == "add --server NAME for one"
+    assert written() == before
+    run("--accept", "read", "--server", "good")
+    assert written()["evil"] == before["evil"]
+    assert EVIL.encode() in written()["good"].entries[Kind.TOOL, "read"].text
 
 
 def test_names_that_a_terminal_would_act_on_are_escaped(say: Say, run: Run) -> None:

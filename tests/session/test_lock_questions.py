@@ -92,6 +92,32 @@ async def test_the_same_difference_is_asked_about_once(tmp_path: Path) -> None:
         await one.approval()
 
 
+async def test_what_was_refused_is_not_asked_about_again(tmp_path: Path) -> None:
+    async with asking(tmp_path) as (one, session):
+        await session.ask("tools/list", page("tools", READ, EVIL_SEND))
+        await one.say(await one.approval(), "deny")
+        await one.until(lambda: not one.console.state.approvals)
+        await session.ask("tools/list", page("tools", READ, EVIL_SEND))
+        other = changed(EVIL_SEND, description=f"{EVIL}!")
+        await session.ask("tools/list", page("tools", READ, other))
+        assert json.loads(bytes((await one.approval()).now)) == other
+
+
+async def test_a_server_that_says_something_else_each_time_does_not_tire_a_person_out(tmp_path: Path) -> None:
+    async with asking(tmp_path) as (one, session):
+        for number in range(22):
+            for text in ("a", "b"):  # of two texts of one tool, one is asked about at a time
+                await session.ask("tools/list", page("tools", READ, changed(SEND, description=f"{text}{number}")))
+            if number < 20:
+                question = await one.approval()
+                assert json.loads(bytes(question.now))["description"] == f"a{number}"
+                await one.say(question, "deny")
+                await one.until(lambda: not one.console.state.approvals)
+        assert not one.console.state.approvals
+        told = "files: nobody is asked about it any more, because 20 of its changes were refused"
+        assert session.reports.count(told) == 1
+
+
 async def test_instructions_are_asked_about_and_pass_from_the_next_session_on(tmp_path: Path) -> None:
     async with asking(tmp_path) as (one, session):
         said = {**SERVER, "instructions": EVIL}
