@@ -140,14 +140,17 @@ class Elicitations:
         return ElicitationWithdrawn(pending) if pending.judged else None
 
     def may_ask_in_result(self, line: bytes) -> bool:
-        """True if the result in a response may ask the agent for something that is judged."""
-        if not self.judged or (b"inputRequests" not in line and b"\\" not in line and line.isascii()):
+        """True if the result or error in a response may ask the agent for something that is judged."""
+        if not self.judged or not input_rounds.may_ask(line):
             return False
         try:
-            result = raw_json.fields(line).get("result", b"")
+            members = raw_json.fields(line)
+            if "error" in members and input_rounds.asks_in_error(members["error"], self.judged):
+                return True
+            result = members.get("result", b"")
             return bytes(memoryview(result)[:1]) == b"{" and input_rounds.asks(raw_json.fields(result), self.judged)
         except raw_json.AMBIGUOUS:
-            return b"inputRequests" in line
+            return True
 
     def may_be_in_batch(self, batch: bytes) -> bool:
         """True if a batch from the server may hold a request that hooks judge, or one that the agent must answer."""

@@ -6,6 +6,7 @@ requests and answers that are named here (law 2).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -15,10 +16,16 @@ from msgspec import Struct
 from ..jsonrpc import raw_json
 from . import calls
 from .responses import Members
-from .server_requests import METHODS
+from .server_requests import ELICITATION, METHODS
 
 REQUESTS: Final = "inputRequests"
 _ANSWERS: Final = "inputResponses"
+_MAY_ASK: Final = re.compile(rb"(?i:input[_-]*requests|elicitations)|\\")
+
+
+def may_ask(line: bytes) -> bool:
+    """False if no reader finds requests in this response, as in nearly all."""
+    return _MAY_ASK.search(line) is not None or not line.isascii()
 
 
 class JudgedInputs(Struct, frozen=True):
@@ -36,7 +43,7 @@ class JudgedInputs(Struct, frozen=True):
 
 def requests(result: Members) -> Members:
     """The requests in a result by their names, as spelled. Raises Unreadable, DuplicateKeys."""
-    if any(key != REQUESTS and raw_json.folded_key(key) == REQUESTS.casefold() for key in result):
+    if any(key != REQUESTS and raw_json.loose_key(key) == REQUESTS.casefold() for key in result):
         raise raw_json.Unreadable(f"some readers take another member for {REQUESTS!r}")
     return raw_json.fields(result.get(REQUESTS, b"{}"))
 
@@ -52,6 +59,23 @@ def asks(result: Members, judged: Collection[str]) -> bool:
     """True if some reader may find one of these methods among the requests of a result."""
     try:
         return any(method_of(request) in judged for request in requests(result).values())
+    except raw_json.AMBIGUOUS:
+        return True
+
+
+def asks_in_error(error: bytes | msgspec.Raw, judged: Collection[str]) -> bool:
+    """True if some reader may find elicitations in an error that are judged: the person must see to them first.
+
+    In 2025-11-25 such an error has the code -32042, and lists addresses for the person.
+    """
+    if ELICITATION not in judged or bytes(memoryview(error)[:1]) != b"{":
+        return False
+    try:
+        members = raw_json.fields(error)
+        if any(key != "data" and raw_json.folded_key(key) == "data" for key in members):
+            return True
+        data = bytes(members.get("data", b""))
+        return data[:1] == b"{" and any(raw_json.folded_key(key) == "elicitations" for key in raw_json.fields(data))
     except raw_json.AMBIGUOUS:
         return True
 

@@ -147,7 +147,7 @@ def _subscriptions(members: Members) -> list[str] | None:
     wanted = raw_json.fields(raw) if raw[:1] == b"{" else {}
     for known, names in ((_NOTIFICATIONS, params), (_SUBSCRIPTIONS, wanted)):
         for name in names:
-            if name != known and raw_json.folded_key(name) == known.casefold():
+            if name != known and raw_json.loose_key(name) == known.casefold():
                 raise raw_json.Unreadable(f"some readers take its {name!r} for {known!r}")
     raw = bytes(wanted.get(_SUBSCRIPTIONS, b"null"))
     if raw == b"null":

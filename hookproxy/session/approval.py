@@ -5,7 +5,7 @@ Law 1: only an explicit yes is an approval; silence, a failure or a late answer 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from time import time
 from typing import Final
@@ -172,6 +172,12 @@ class Approvals:
     def waiting_calls(self) -> list[Call]:
         """The calls that wait for an answer of the agent: none will come when its input has ended."""
         return [pending.call for pending in self._pending.values() if not pending.answered.is_set()]
+
+    def give_up(self, waiting: Sequence[Call]) -> None:
+        """Nobody will answer about these."""
+        for pending in self._pending.values():
+            if pending.call in waiting:
+                pending.answered.set()
 
     def resolve(self, answer: ApprovalAnswered) -> None:
         """Take the agent's answer; one that comes too late, or again, has no effect."""

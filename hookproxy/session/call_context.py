@@ -20,7 +20,7 @@ from ..protocol.calls import Call, Progress
 from ..protocol.elicitation_messages import ElicitationResponse
 from ..protocol.input_rounds import JudgedInputs
 from ..protocol.request_state import CallRound, RequestStates
-from ..protocol.responses import Members
+from ..protocol.responses import Members, Response
 from .approval import Approvals
 
 _ID_IN_META: Final = ("claudecode/toolUseId", "callId")
@@ -37,8 +37,8 @@ class Ending(Enum):
 class JudgesInputs(Protocol):
     """Judges what the server asks in the results of calls, and the answers (2026-07-28): `input_requests`."""
 
-    def ask_in(self, result: Members) -> bool:
-        """True if a result may ask for something that is judged."""
+    def ask_in(self, response: Response) -> bool:
+        """True if a final result, or an error, may ask for something that is judged."""
 
     async def judge(self, call: Call, line: bytes, result: Members) -> JudgedInputs:
         """What becomes of the requests in this result of a response. Raises ValueError: it is ambiguous."""

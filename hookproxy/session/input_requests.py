@@ -18,7 +18,7 @@ from ..protocol.calls import Call
 from ..protocol.elicitations import MAX_PENDING
 from ..protocol.input_rounds import JudgedInputs
 from ..protocol.request_state import CallRound
-from ..protocol.responses import Members
+from ..protocol.responses import Members, Response
 from ..protocol.router import Router
 from .judged_request import JudgedRequest, JudgesRequests
 
@@ -39,9 +39,13 @@ class InputRequests:
         elicitations = self._router.elicitations
         return frozenset() if elicitations is None else elicitations.judged
 
-    def ask_in(self, result: Members) -> bool:
-        """True if a result may ask for something that is judged."""
-        return bool(self._judged) and input_rounds.asks(result, self._judged)
+    def ask_in(self, response: Response) -> bool:
+        """True if a final result, or an error, may ask for something that is judged."""
+        if not self._judged:
+            return False
+        if response.error is not None:
+            return input_rounds.asks_in_error(response.error, self._judged)
+        return input_rounds.asks(response.result or {}, self._judged)
 
     async def judge(self, call: Call, line: bytes, result: Members) -> JudgedInputs:
         """Judge the requests in the result of a response. Raises ValueError: the agent might read them differently."""

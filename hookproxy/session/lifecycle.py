@@ -134,7 +134,7 @@ class Lifecycle:
         await settle()  # a signal to our whole group also ends the server: then the signal is the reason
         async with anyio.create_task_group() as session_end:
             if not self._must_not_wait:
-                proxy.calls.end_calls(proxy.calls.approvals.waiting_calls, _UNANSWERED)
+                proxy.calls.end_waiting(_UNANSWERED)
                 await self._within(HOOKS_AT_END_SECONDS, lambda: not proxy.has_undecided or self._must_not_wait)
             if self._signal or not (self._server_ended or self._exited):  # else handle_server_exit ends them
                 proxy.calls.end_unforwarded(self._why_ended())

@@ -46,8 +46,9 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
         context.services.report(f"the response to a call of {call.tool} is withheld: {problem}")
         return HandledResponse(Failed(feedback.ambiguous(call.id, str(problem)), str(problem)))
     inputs = context.services.input_requests
-    if parsed.final and inputs is not None and call.response is not None and inputs.ask_in(call.response.result or {}):
-        why = "it is a final result, and asks for something that hooks judge"
+    if parsed.final and inputs is not None and call.response is not None and inputs.ask_in(call.response):
+        kind = "a final result" if call.response.error is None else "an error"
+        why = f"it is {kind}, and asks for something that hooks judge"
         return HandledResponse(Failed(feedback.ambiguous(call.id, why), why))
     if not parsed.final:
         return await _handle_unfinished(context, line, decision, parsed, request)

@@ -248,6 +248,15 @@ class RunningCalls:
         """End all calls: what its hooks have not allowed by now does not pass. `why` as in `end_unforwarded`."""
         self.end_calls(list(self._running), why)
 
+    def end_waiting(self, why: str) -> None:
+        """End what waits for an approval of the agent, which will not come; `why` as in `end_unforwarded`.
+
+        A request of the server is then refused, as one that nobody has approved.
+        """
+        waiting = self.approvals.waiting_calls
+        self.end_calls([call for call in waiting if call in self._running], why)
+        self.approvals.give_up([call for call in waiting if call not in self._running])
+
     def end_calls(self, running: Sequence[Call], why: str) -> None:
         """End these calls; `why` as in `end_unforwarded`."""
         for call in running:

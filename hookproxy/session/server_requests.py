@@ -82,6 +82,8 @@ class ServerRequests:
         """Perform an action of the router on a line."""
         is_answer = isinstance(action, ElicitationAnswered)
         line = (self._relay.as_line_to_server if is_answer else self._relay.as_line_to_agent)(line)
+        if line[:1] in (b"\v", b"\f"):  # which some readers skip, and which are not JSON
+            line = line.lstrip()
         match action:
             case ElicitationRequested(pending):
                 self._handle_request(pending, line)

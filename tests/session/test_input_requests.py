@@ -214,3 +214,56 @@ async def test_a_request_in_the_result_of_another_method_is_withheld() -> None:
         await run.server.message()
         await asks(run, 2, a=ELICIT)
         assert (await run.agent.message())["result"]["inputRequests"] == {"a": ELICIT}
+
+
+URLS: Final[Json] = {
+    "code": -32042,
+    "message": "x",
+    "data": {"elicitations": [{"mode": "url", "url": "https://evil/"}]},
+}
+
+
+@pytest.mark.parametrize("audit_all", [False, True])
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "tools/list"])
+@pytest.mark.parametrize("error", [URLS, {**URLS, "data": {"Elicitations": []}}, {**URLS, "Data": {}}])
+async def test_an_error_asks_for_no_elicitation_that_is_judged(method: str, audit_all: bool, error: Json) -> None:
+    async with rig(settings=Settings(deny=("elicitation/*",), audit_all_calls=audit_all)) as run:
+        await run.agent.send(
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "t"}}).encode() + b"\n"
+        )
+        await run.server.message()
+        await run.server.send(json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode() + b"\n")
+        message = await run.agent.message()
+        assert "licitations" not in json.dumps(message)
+        assert "withheld" in message["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "error", [{"code": 1, "message": "no elicitations"}, {"code": 1, "message": "\u00e9", "data": 5}]
+)
+async def test_other_errors_pass_where_elicitations_are_judged(error: Json) -> None:
+    async with rig(settings=Settings(deny=("elicitation/*",))) as run:
+        for method in ("tools/call", "prompts/get"):
+            await run.agent.send(
+                json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": {"name": "t"}}).encode() + b"\n"
+            )
+            await run.server.message()
+            await run.server.send(json.dumps({"jsonrpc": "2.0", "id": method, "error": error}).encode() + b"\n")
+            assert (await run.agent.message())["error"] == error
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "tools/list"])
+@pytest.mark.parametrize("name", ["InputRequests", "input_requests", "INPUT_REQUESTS", "inputReque\\u0073ts"])
+async def test_another_spelling_of_requests_in_a_result_does_not_pass(method: str, name: str) -> None:
+    async with rig(settings=Settings(deny=("sampling/*",))) as run:
+        params = {"name": "t", "_meta": META}
+        await run.agent.send(
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n"
+        )
+        await run.server.message()
+        result = f'{{"resultType":"input_required","requestState":"s","{name}":{{"a":{json.dumps(SAMPLE)}}}}}'
+        await run.server.send(b'{"jsonrpc":"2.0","id":1,"result":%b}\n' % result.encode())
+        if "\\" in name and method == "tools/call":
+            assert (await got_by_server(run))["inputResponses"]["a"]["stopReason"] == "refusal"
+        else:
+            assert "withheld" in (await run.agent.message())["error"]["message"]

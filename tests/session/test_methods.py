@@ -170,6 +170,8 @@ async def test_a_guard_for_files_is_not_asked_about_a_name() -> None:
         b'{"notifications":{"resourceSubscriptions":["file:///a","file:///b"]}}}',
         b'{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":'
         b'{"notifications":{"resourcesubscriptions":["file:///a"]}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":'
+        b'{"notifications":{"resource_subscriptions":["file:///a"]}}}',
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"resources/read","arguments":{}}}',
     ],
 )

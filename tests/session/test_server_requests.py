@@ -11,6 +11,7 @@ import pytest
 
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, RootsRule, Settings
+from tests.session.test_approval import handshake
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig
 
 pytestmark = pytest.mark.anyio
@@ -86,6 +87,29 @@ async def test_a_denied_request_is_never_shown_and_the_server_gets_the_methods_o
         await nothing_for_agent(run)
         (record,) = await records(run, audit)
     assert (record["tool"], record["decision"], record["by"]) == (METHODS[request_line], "deny", pattern)
+
+
+async def test_a_request_behind_what_is_not_json_is_judged_as_the_request(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    async with rig(settings=Settings(deny=("sampling/*",), audit_file=str(audit))) as run:
+        await run.server.send(b"\v" + SAMPLE)
+        assert body(await run.server.line()) == FORMS[SAMPLE]
+        (record,) = await records(run, audit)
+    assert record["decision"] == "deny"
+
+
+async def test_a_session_ends_while_the_person_is_asked_about_a_request(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    async with rig(settings=Settings(ask=("*/*",), audit_file=str(audit))) as run:
+        await handshake(run)
+        await run.server.send(SAMPLE)
+        asked = await run.agent.message()
+        assert asked["method"] == "elicitation/create"
+        run.proxy.calls.end_waiting("The session has ended")
+        assert body(await run.server.line()) == FORMS[SAMPLE]
+        await run.finish()
+    (record,) = written(audit)
+    assert (record["tool"], record["decision"]) == ("sampling/createMessage", "asked-deny")
 
 
 @pytest.mark.parametrize("pattern", ["*", "sampling*", "Read", "sampling/other", "prompts/*"])
