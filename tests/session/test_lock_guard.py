@@ -268,13 +268,20 @@ async def test_prompts_and_resource_templates_are_withheld_alike() -> None:
         assert "error" in await locked_session.refused(
             "completion/complete", ref={"type": "ref/prompt", "name": "ask"}, argument={"name": "topic", "value": ""}
         )
+        both = {"type": "ref/prompt", "name": "ask", "uri": OTHER_TEMPLATE["uriTemplate"]}
+        assert "error" in await locked_session.refused("completion/complete", ref=both, argument={"name": "topic"})
         result = page("resourceTemplates", changed(TEMPLATE, description=EVIL), OTHER_TEMPLATE)
         got = await locked_session.ask("resources/templates/list", result)
         assert json.loads(got)["result"]["resourceTemplates"] == [OTHER_TEMPLATE]
-        for uri in ("notes:///x", "NOTES:///x", "notes:///"):
+        for uri in ("notes:///x", "NOTES:///x", "notes:///", "notes:/x", "notes:%2F%2F/x"):
             assert "error" in await locked_session.refused("resources/read", uri=uri)
             assert "error" in await locked_session.refused("resources/subscribe", uri=uri)
+        for uris in (["notes:///x"], ["mail:///a/b", "notes:///x"]):
+            wanted = {"toolsListChanged": True, "resourceSubscriptions": uris}
+            assert "error" in await locked_session.refused("subscriptions/listen", notifications=wanted)
         await locked_session.passes("resources/read", uri="mail:///a/b")
+        for listened in ({"resourceSubscriptions": ["mail:///a/b"]}, {"resourceSubscriptions": None}, {}):
+            await locked_session.passes("subscriptions/listen", notifications=listened)
         await locked_session.passes("resources/read", uri="file:///x")
         reference = {"type": "ref/resource", "uri": "notes:///{name}"}
         assert "error" in await locked_session.refused("completion/complete", ref=reference)
