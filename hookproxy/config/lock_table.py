@@ -16,6 +16,7 @@ from ..model.lock_settings import LockSettings
 from ..trust.sources import FileContext, stat_signature
 from .models import LockTable
 
+_ACCESS_LIST: Final = "system.posix_acl_access"
 _HINT: Final = "make it: hookproxy lock, or set lock.create = true"
 
 
@@ -55,4 +56,22 @@ def check_owner(path: str) -> os.stat_result | None:
         raise ConfigError(path, "belongs to another account, which could change it", "copy it to a file of your own")
     if state.st_mode & stat.S_IWOTH:
         raise ConfigError(path, "can be changed by everybody", f"chmod o-w {path}")
+    if state.st_mode & stat.S_IWGRP and not _is_of_nobody_else(path, state):
+        raise ConfigError(path, "can be changed by other accounts of its group", f"chmod g-w {path}")
     return state
+
+
+def _is_of_nobody_else(path: str, state: os.stat_result) -> bool:
+    """True if the file's group is its owner's own one, as most Linux systems have it for each user.
+
+    An access list shows in the bits of the group, too.
+    """
+    import grp  # only for such files
+    import pwd
+
+    try:
+        group, owner = grp.getgrgid(state.st_gid), pwd.getpwuid(state.st_uid)
+    except KeyError:
+        return False
+    is_own = group.gr_name == owner.pw_name and set(group.gr_mem) <= {owner.pw_name}
+    return is_own and not (hasattr(os, "listxattr") and _ACCESS_LIST in os.listxattr(path))

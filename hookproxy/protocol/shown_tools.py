@@ -11,6 +11,7 @@ There are two sets of names, and this is the only place that knows both. What mu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -19,6 +20,8 @@ from ..model.errors import printable
 from ..model.shown_tools import ShownTool
 from . import calls, list_edits
 from .response_edits import json_string
+
+_LONGEST_SHOWN: Final = 200  # characters of why: it may name a key that the server has chosen
 
 
 class UnknownTool(Exception):
@@ -60,7 +63,8 @@ class ShownTools:
             try:
                 return self._edited_tool(item, report)
             except raw_json.AMBIGUOUS as problem:
-                report(f"a tool is left out of the list, because it cannot be renamed: {problem}")
+                why = printable(str(problem)[:_LONGEST_SHOWN])
+                report(f"a tool is left out of the list, because it cannot be renamed: {why}")
                 return None
 
         return list_edits.edited(line, "tools", edited)

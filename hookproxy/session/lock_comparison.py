@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..hooks import bounded_cache
 from ..jsonrpc import raw_json
@@ -186,6 +187,7 @@ class LockComparison:
         """A page of a list as the agent gets it; `cursor` is that of its request. Raises Unreadable, DuplicateKeys."""
         if self.denied:
             return self._deny(line)
+        line = self._edited_names(line)
         items, next_cursor = list_edits.items_of(line, kind.list_member)
         if items is None:
             return line
@@ -195,6 +197,8 @@ class LockComparison:
         out = self._settle(kind, self._compare(kind, items, names))
         if next_cursor:
             self._keep_chain(kind, _cursor_text(next_cursor), names)
+            if self.settings.create and self.is_open(kind):
+                self._tell(f"{self.server}: its list of {kind.value}s is recorded once its last page has come")
         else:
             self._list_is_complete(kind, names)
         if self.settings.on_change == "deny" and out:
@@ -203,6 +207,27 @@ class LockComparison:
             return line
         numbers = iter(range(len(items)))
         return list_edits.edited(line, kind.list_member, lambda item: None if next(numbers) in out else item)
+
+    def _edited_names(self, line: bytes) -> bytes:
+        """A page of a list in which the server names itself, as in the stateless era it may do in each result."""
+        if b"serverInfo" not in line and b"\\u00" not in line:  # only an escape hides it
+            return line
+        pinned, span = self.pinned, raw_json.members(line).get("result")
+        if pinned is None or span is None or pinned.description.identity == Identity():
+            return line
+        result = line[slice(*span)]
+        info = raw_json.fields(raw_json.fields(result).get("_meta", b"{}")).get(SERVER_INFO_KEY)
+        if info is None:
+            return line
+        before = pinned.description.identity
+        same = {"instructions": before.instructions, "capabilities": before.capabilities}
+        changes = pinned.compare_identity(replace(identity({}, info), **same))
+        self._note_changes(changes)
+        if self.warns_only or all(map(_is_notice, changes)):
+            return line
+        if self.settings.on_change == "deny":
+            return self._deny(line)
+        return raw_json.splice(line, [(span, _without_details(result))])
 
     def _compare(self, kind: Kind, items: Sequence[bytes], earlier: list[str]) -> list[_Read]:
         """Compare the items of a page. `earlier` are the names on the pages before it, and gets those of this one."""

@@ -13,8 +13,9 @@ from ..jsonrpc import raw_json
 from ..lock.description import Kind
 from ..model.decision import RefusalCause, Refuse
 from ..protocol import feedback, list_edits
+from ..protocol.method_forms import LISTEN
 from .lock_comparison import ACCEPT, LockComparison
-from .uri_templates import may_expand_to
+from .uri_templates import may_expand_to, stands_for
 
 if TYPE_CHECKING:
     import msgspec
@@ -43,7 +44,7 @@ class LockGuard:
         """Why a request other than a tool call is refused, in sentences for the model; empty: it is not."""
         if self._comparison.denied:
             return "" if method in (b'"ping"', b'"initialize"') else feedback.changed(self._comparison.denied, ACCEPT)
-        if method in _READS or method in (b'"prompts/get"', b'"completion/complete"'):
+        if method == LISTEN or method in _READS or method in (b'"prompts/get"', b'"completion/complete"'):
             try:
                 why = self._why_request(method, params)
             except raw_json.AMBIGUOUS as problem:
@@ -52,12 +53,17 @@ class LockGuard:
         return ""
 
     def _why_request(self, method: bytes, params: bytes) -> str:
-        members = _clean_members(params, "name", "uri", "ref")
+        members = _clean_members(params, "name", "uri", "ref", "notifications")
+        if method == LISTEN:
+            members = _clean_members(_given(members, "notifications"), "resourceSubscriptions")
+            raw = _given(members, "resourceSubscriptions")
+            uris = raw_json.items(raw) if raw else []
+            return next(filter(None, (self._why_uri(raw_json.text(uri) or "") for uri in uris)), "")
         if method == b'"completion/complete"':
             members = _clean_members(bytes(members.get("ref", b"{}")), "name", "uri")
             template = raw_json.text(members.get("uri", b"")) or ""
-            if template:
-                return self._comparison.why_withheld(Kind.TEMPLATE, template)
+            if template and (why := self._comparison.why_withheld(Kind.TEMPLATE, template)):
+                return why
         if method in _READS:
             return self._why_uri(raw_json.text(members.get("uri", b"")) or "")
         name = raw_json.text(members.get("name", b""))
@@ -75,10 +81,16 @@ class LockGuard:
                 if (
                     kind is Kind.TEMPLATE
                     and (kind, template) not in self._comparison.withheld
-                    and may_expand_to(template, uri)
+                    and stands_for(template, uri)
                 ):
                     return ""
         return first
+
+
+def _given(members: dict[str, msgspec.Raw], name: str) -> bytes:
+    """A member; empty: it is not given, or null."""
+    raw = bytes(members.get(name, b"null"))
+    return b"" if raw == b"null" else raw
 
 
 def _clean_members(raw: bytes, *meant: str) -> dict[str, msgspec.Raw]:

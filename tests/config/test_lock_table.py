@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,6 +84,31 @@ def test_a_file_that_others_can_change_is_not_used(tmp_path: Path) -> None:
     lock.chmod(0o666)
     with pytest.raises(ConfigError, match="can be changed by everybody"):
         settings_of(tmp_path, "")
+
+
+@pytest.mark.parametrize(
+    ("group", "members", "is_used"),
+    [("me", [], True), ("me", ["me"], True), ("me", ["me", "eve"], False), ("users", [], False), (None, [], False)],
+)
+def test_a_file_that_its_group_can_change_is_used_only_if_that_is_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str | None, members: list[str], is_used: bool
+) -> None:
+    def found(_id: int) -> object:
+        if group is None:
+            raise KeyError
+        return SimpleNamespace(gr_name=group, gr_mem=members)
+
+    monkeypatch.setattr("grp.getgrgid", found)
+    monkeypatch.setattr("pwd.getpwuid", lambda _id: SimpleNamespace(pw_name="me"))
+    lock = tmp_path / "hookproxy.lock"
+    lock.write_text(LOCK)
+    lock.chmod(0o664)
+    if is_used:
+        assert settings_of(tmp_path, "") is not None
+        return
+    with pytest.raises(ConfigError, match="can be changed by other accounts of its group") as error:
+        settings_of(tmp_path, "")
+    assert error.value.hint == f"chmod g-w {lock}"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")

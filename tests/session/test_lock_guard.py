@@ -220,6 +220,30 @@ async def test_a_server_that_names_itself_in_two_ways_gets_no_session(method: st
         assert EVIL.encode() not in got
 
 
+@pytest.mark.parametrize("key", [KEY, KEY.replace("/", "\\/"), KEY.replace("I", "\\u0049")])
+async def test_what_a_list_says_of_the_server_itself_is_compared_too(key: str) -> None:
+    def result(**info: str) -> bytes:
+        about = compact({**SERVER["serverInfo"], **info})
+        return b'{"jsonrpc":"2.0","id":1,"result":{"tools":[%b,%b],"_meta":{"%b":%b}}}' % (
+            compact(READ),
+            compact(SEND),
+            key.encode(),
+            about,
+        )
+
+    async with session() as locked_session:
+        assert await locked_session.ask("tools/list", result()) == result() + b"\n"
+        assert locked_session.reports == []
+        assert await locked_session.ask("tools/list", result(version="2")) == result(version="2") + b"\n"
+        assert locked_session.reports == ["files: server: version changed"]
+        got = json.loads(await locked_session.ask("tools/list", result(description=EVIL)))["result"]
+        assert got == {"tools": [READ, SEND], "_meta": {KEY: SERVER["serverInfo"]}}
+        assert "files: server: details was added, so it is withheld" in locked_session.reports
+    async with session(on_change="deny") as locked_session:
+        assert "error" in json.loads(await locked_session.ask("tools/list", result(description=EVIL)))
+        assert "isError" in (await locked_session.refused("tools/call", name="read"))["result"]
+
+
 async def test_another_version_name_or_capability_and_a_tool_that_is_gone_are_told_once_and_recorded() -> None:
     async with session() as locked_session:
         said = {**SERVER, "serverInfo": {"name": "t", "version": "2"}, "capabilities": {"tools": {"listChanged": True}}}
@@ -244,13 +268,20 @@ async def test_prompts_and_resource_templates_are_withheld_alike() -> None:
         assert "error" in await locked_session.refused(
             "completion/complete", ref={"type": "ref/prompt", "name": "ask"}, argument={"name": "topic", "value": ""}
         )
+        both = {"type": "ref/prompt", "name": "ask", "uri": OTHER_TEMPLATE["uriTemplate"]}
+        assert "error" in await locked_session.refused("completion/complete", ref=both, argument={"name": "topic"})
         result = page("resourceTemplates", changed(TEMPLATE, description=EVIL), OTHER_TEMPLATE)
         got = await locked_session.ask("resources/templates/list", result)
         assert json.loads(got)["result"]["resourceTemplates"] == [OTHER_TEMPLATE]
-        for uri in ("notes:///x", "NOTES:///x", "notes:///"):
+        for uri in ("notes:///x", "NOTES:///x", "notes:///", "notes:/x", "notes:%2F%2F/x"):
             assert "error" in await locked_session.refused("resources/read", uri=uri)
             assert "error" in await locked_session.refused("resources/subscribe", uri=uri)
+        for uris in (["notes:///x"], ["mail:///a/b", "notes:///x"]):
+            wanted = {"toolsListChanged": True, "resourceSubscriptions": uris}
+            assert "error" in await locked_session.refused("subscriptions/listen", notifications=wanted)
         await locked_session.passes("resources/read", uri="mail:///a/b")
+        for listened in ({"resourceSubscriptions": ["mail:///a/b"]}, {"resourceSubscriptions": None}, {}):
+            await locked_session.passes("subscriptions/listen", notifications=listened)
         await locked_session.passes("resources/read", uri="file:///x")
         reference = {"type": "ref/resource", "uri": "notes:///{name}"}
         assert "error" in await locked_session.refused("completion/complete", ref=reference)
