@@ -49,11 +49,25 @@ class Elicitations:
         """The methods that rules and hooks of calls are about."""
         self._pending: dict[bytes, PendingElicitation] = {}
         self._open: dict[bytes, None] = {}  # all other requests of the server, if some are judged
+        self._earlier: set[bytes] | None = None  # the keys of answers to requests from before some were judged
 
     @property
     def guarded(self) -> bool:
         """What is ambiguous does not pass."""
         return self.answered or bool(self.judged)
+
+    def judge(self, names: frozenset[str]) -> None:
+        """Judge requests of these methods from now on; the agent may still answer once what it was asked before."""
+        if names and not self.judged:
+            self._earlier = set()
+        self.judged = names
+
+    def _answers_earlier(self, key: bytes) -> bool:
+        """True for the first answer to a request that may be from before some were judged."""
+        if self._earlier is None or key in self._earlier or len(self._earlier) >= MAX_PENDING:
+            return False
+        self._earlier.add(key)
+        return True
 
     def _concerns(self, name: str) -> bool:
         return name in self.judged or (self.observed and name == server_requests.ELICITATION)
@@ -174,7 +188,7 @@ class Elicitations:
         key = id_key(bytes(members.get("id", b"")))
         pending = self._pending.get(key)
         if pending is None:
-            if self.judged and key not in self._open:
+            if self.judged and key not in self._open and not self._answers_earlier(key):
                 return Refused("It answers no request of the server.")
             self._open.pop(key, None)
             return None

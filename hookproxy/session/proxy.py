@@ -184,7 +184,7 @@ class Proxy:
         if self._passages:
             self.relay.pause_agent(_PASSAGES, True)
         hooks.note_tools(self.router.tools.values(), self.router.handshake.server_name)
-        elicitations = _elicitations(hooks, settings, self.router.elicitations)
+        elicitations = _elicitations(hooks, settings, self.router.elicitations, is_open=True)
         self.router.change_policy(hooks.groups.alias, elicitations, settings.max_depth)
         self._judge_requests()
         self.lists.use(settings)
@@ -340,8 +340,13 @@ class Proxy:
         return self.server_requests.has_undecided or self.calls.are_undecided
 
 
-def _elicitations(hooks: Hooks, settings: Settings, former: Elicitations | None = None) -> Elicitations | None:
-    """The table of the server's requests that concern hooks, with those of the former policy; None: none do."""
+def _elicitations(
+    hooks: Hooks, settings: Settings, former: Elicitations | None = None, *, is_open: bool = False
+) -> Elicitations | None:
+    """The table of the server's requests that concern hooks, with those of the former policy; None: none do.
+
+    If the session `is_open`, the server may have asked already.
+    """
     groups = hooks.groups
     of_server = (name for name, direction in JUDGED.items() if direction is Direction.FROM_SERVER)
     judged = frozenset(name for name in of_server if settings.audit_all_calls or hooks.concerns_method(name))
@@ -349,5 +354,8 @@ def _elicitations(hooks: Hooks, settings: Settings, former: Elicitations | None 
         return None
     elicitations = former or Elicitations()
     elicitations.observed, elicitations.answered = groups.observes_elicitations, groups.answers_elicitations
-    elicitations.judged = judged
+    if is_open:
+        elicitations.judge(judged)
+    else:
+        elicitations.judged = judged
     return elicitations

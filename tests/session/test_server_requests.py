@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, RootsRule, Settings
 from tests.session.test_approval import handshake
@@ -394,3 +395,18 @@ async def test_after_a_reload_without_the_rule_requests_pass_and_those_that_wait
         assert await run.server.line() + await run.server.line() == SAMPLED + PING
         assert run.proxy.router.elicitations is not None
         assert not run.proxy.router.elicitations.judged
+
+
+@pytest.mark.parametrize("before", [("x",), ("roots/list",)])
+async def test_what_the_agent_was_asked_before_a_reload_it_may_still_answer_once(before: tuple[str, ...]) -> None:
+    async with rig(settings=Settings(deny=before)) as run:
+        await run.server.send(SAMPLE)
+        assert await run.agent.line() == SAMPLE
+        settings = Settings(deny=("sampling/*",))
+        run.proxy.change_policy(Hooks((), settings, "files", {}), settings, run.proxy.policy.audit)
+        await run.agent.send(SAMPLED)
+        assert await run.server.line() == SAMPLED
+        await run.agent.send(SAMPLED)
+        assert "answers no request" in (await run.agent.message())["error"]["message"]
+        await run.server.send(SAMPLE)
+        assert body(await run.server.line()) == FORMS[SAMPLE]
