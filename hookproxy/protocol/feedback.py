@@ -44,6 +44,7 @@ NO_STREAM: Final = (
     INTERNAL_ERROR,
     "The client has no request in flight and does not listen for requests of the server.",
 )
+SERVER_IS_REFUSED: Final = (MALFORMED, "The server is refused: it is not as it is recorded.")
 NOT_ANNOUNCED: Final = (NO_METHOD, "The client of this request does not support it.")
 UNKNOWN_TASK: Final = (BAD_PARAMS, "Failed to retrieve task: Task not found")  # as in the SDKs
 METHOD_REMOVED: Final = (NO_METHOD, "Method not found")  # as in the SDKs

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
@@ -43,6 +44,7 @@ from .tool_list import cursor_of
 
 FindAlias = Callable[[str, bytes], Alias | None]
 WhyWithheld = Callable[[bytes, bytes], str]
+_OF_REFUSED: Final = "what a server that is refused says by itself"
 
 
 class Router:
@@ -93,6 +95,8 @@ class Router:
         """Says of a request, by its method and its params as spelled, why it is refused; empty: it is not."""
         self.guards_lists = False
         """Something of what the server says of itself must not reach the agent."""
+        self.refuses_server = False
+        """Nothing that the server asks or says by itself reaches the agent."""
         self._awaited: set[bytes] = (
             set()
         )  # the keys of requests for such: no reader may take another line for a response
@@ -209,12 +213,15 @@ class Router:
         """Return the action for a line from the server."""
         body = line if line[:1] == b"{" else line.lstrip()
         if body[:1] != b"{":
-            return self._batch_from_server(line)
+            is_refused = self.refuses_server and not line.isspace()
+            return actions.Dropped(_OF_REFUSED) if is_refused else self._batch_from_server(line)
         try:
             guarded = self.elicitations is not None and self.elicitations.guarded
             frame = responses.read(body, closely=self.withholds_responses or guarded)
         except raw_json.AMBIGUOUS:
             return actions.NotJson()
+        if frame is None and self.refuses_server:
+            return self._refused_of_server(body)
         if (frame is None or not frame.nothing_else) and (action := self.tasks.notification(body, self.calls, frame)):
             return action
         if frame is None:
@@ -226,6 +233,13 @@ class Router:
             return self.dropped_as_unclear(frame.id)
         # some readers skip VT and FF before JSON, which are not JSON: without them, the response can be edited
         return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
+
+    def _refused_of_server(self, body: bytes) -> ServerAction:
+        with contextlib.suppress(ValueError):
+            members = raw_json.fields(body)
+            if "id" in members and "method" in members:
+                return actions.SendBack(feedback.error(bytes(members["id"]), feedback.SERVER_IS_REFUSED), "")
+        return actions.Dropped(_OF_REFUSED)
 
     def _other_from_server(self, body: bytes) -> ServerAction:
         if self.roots is not None and self.roots.are_fixed and (raw_id := self.roots.is_request(body)):
@@ -278,7 +292,7 @@ class Router:
     @property
     def _reads_responses(self) -> bool:
         """True while some line from the server may concern more than a request in flight."""
-        return bool(self.calls or self.elicitations or self.tasks or self._awaited)
+        return bool(self.calls or self.elicitations or self.tasks or self._awaited or self.refuses_server)
 
     @property
     def pending(self) -> bool:
@@ -288,7 +302,7 @@ class Router:
     @property
     def withholds_responses(self) -> bool:
         """True if a response may come that must not reach the agent (yet), so responses must be read closely."""
-        return bool(self.calls or self.tasks or self.requests.blocks_any or self._awaited)
+        return bool(self.calls or self.tasks or self.requests.blocks_any or self._awaited or self.refuses_server)
 
     def is_taken(self, key: bytes) -> bool:
         """True if no other request may have this id: a judged call or a hook's tool call may be answered under it."""

@@ -69,6 +69,7 @@ class ServerLists:
             self._comparison = self._comparison_by(settings.lock, former)
             guard = LockGuard(self._comparison)
             self.withholds, self._calls.refuse, why_withheld = guard.withholds, guard.refuse, guard.why_withheld
+        self._router.refuses_server = self._comparison is not None and bool(self._comparison.denied)
         if shown or former or settings.lock or self._router.shown:
             self._router.show_tools(shown, why_withheld)
 
@@ -104,6 +105,7 @@ class ServerLists:
             return self._unreadable(line, problem)
         finally:
             if self._comparison.denied != was_denied:
+                self._router.refuses_server = True
                 self._router.judged_tools.forget_all()
 
     def tools(self, line: bytes, tools: Sequence[Tool], server_name: str, cursor: bytes) -> bytes:

@@ -323,6 +323,22 @@ async def test_deny_refuses_the_whole_server() -> None:
         await locked_session.passes("ping")
 
 
+async def test_a_denied_server_says_nothing_by_itself_and_asks_nothing() -> None:
+    async with session(on_change="deny") as locked_session:
+        agent, server = locked_session.proxied.agent, locked_session.proxied.server
+        ask: Json = {"jsonrpc": "2.0", "id": "a", "method": "sampling/createMessage", "params": {"systemPrompt": EVIL}}
+        log = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": EVIL}}
+        await server.send(compact(log) + b"\n")
+        assert await agent.message() == log
+        await locked_session.ask("tools/list", page("tools", READ, changed(SEND, description=EVIL)))
+        for message in (log, ask, [log], [ask], {**ask, "method": "elicitation/create"}):
+            await server.send(compact(message) + b"\n")
+        for _ in range(2):
+            answer = await server.message()
+            assert (answer["id"], "error" in answer) == ("a", True)
+        await locked_session.passes("ping")
+
+
 async def test_deny_refuses_a_server_whose_instructions_have_changed() -> None:
     async with session(on_change="deny") as locked_session:
         got = json.loads(await locked_session.ask("initialize", {**SERVER, "instructions": EVIL}))
