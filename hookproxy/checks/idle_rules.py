@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from ..dialects.shared.hook_file import suggestion
 from ..model.settings import Settings
-from ..policy import matchers
+from ..policy import matchers, methods
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
+    from .report import ConfiguredHook
 
 _OF_SERVER: Final = re.compile(r"mcp__([^*?\[\]]+?)__")
 _SIMILAR: Final = 0.8  # of two names: `git_psuh` and `git_push`, but not `git_pull`
@@ -50,6 +51,34 @@ def _covers(rule: str, other: str) -> bool:
     if stronger.specifier:
         return stronger.text == weaker.text
     return stronger.may_name_tool(weaker.text.partition("(")[0])
+
+
+def rules_of_no_method(settings: Settings) -> Iterator[str]:
+    """A sentence for each rule or limit that names a method which is not judged. It begins with the rule's place."""
+    rules = [(kind, text) for kind in ("deny", "ask", "allow") for text in getattr(settings, kind)]
+    named = [(settings.rule_places.get(f"{kind} {text}", f"permissions.{kind}"), kind, text) for kind, text in rules]
+    named += [(limit.place or limit.by, "limit", limit.tool) for limit in settings.limits]
+    for place, kind, text in named:
+        if why := _no_method(matchers.rule(text).text.partition("(")[0]):
+            yield f"{place}: {kind} {text!r} is about no method that can be judged ({why})"
+
+
+def matcher_of_no_method(hook: ConfiguredHook) -> Iterator[str]:
+    """A sentence about each name in a matcher that is a method which is not judged."""
+    for name in hook.spec.matcher.split("|"):
+        if why := _no_method(name):
+            yield f"matcher {name!r} is about no method that can be judged ({why})"
+
+
+def _no_method(name: str) -> str:
+    """What to write instead of a method that is not judged; empty: the name is judged, or that of a tool."""
+    if "/" not in name or methods.glob_names_method(name):
+        return ""
+    if name == "subscriptions/listen":
+        return "write resources/subscribe, as which it is known"
+    if name in methods.UNSEEN:
+        return "a call is known by the name of its tool" if name == methods.TOOLS_CALL else "it always passes"
+    return suggestion(name, methods.JUDGED, _SIMILAR)
 
 
 def rules_of_nobody(servers: Mapping[str, GatewayServer]) -> Iterator[str]:

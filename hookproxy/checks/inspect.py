@@ -25,7 +25,7 @@ from ..hooks import failures
 from ..hooks.coverage import HookCoverage
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
-from .idle_rules import shadowed_rules
+from .idle_rules import matcher_of_no_method, rules_of_no_method, shadowed_rules
 from .report import CheckedServer, ConfiguredHook, Finding, HookEntry, Report
 from .startup_notes import KeyLines, concerns, event_of, finding
 
@@ -39,7 +39,11 @@ NO_HOOK: Final = (
     "hookproxy init guard --user"
 )
 """The finding if nothing at all is configured."""
-_CHECKS_BESIDE_TOOLS: Final = ((effective_settings.suspicious_timeout, "timeout"), (commands.problems, ""))
+_CHECKS_BESIDE_TOOLS: Final = (
+    (effective_settings.suspicious_timeout, "timeout"),
+    (commands.problems, ""),
+    (matcher_of_no_method, ""),
+)
 _CHECKS: Final = (
     (effective_settings.never_matching, "never matches"),
     (effective_settings.never_matching_if, ""),
@@ -86,7 +90,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
                 *(remark for remark in remarks if not not_running[remark]),
                 *_file_findings(loaded, _remarks, environ),
                 *effective_settings.alias_remarks(settings),
-                *(finding(text, key_lines) for text in shadowed_rules(settings)),
+                *(finding(text, key_lines) for text in (*shadowed_rules(settings), *rules_of_no_method(settings))),
                 *_server_remarks(server),
             ]
         ),

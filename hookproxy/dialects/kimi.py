@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -17,7 +16,7 @@ from .shared import claude_envelope as envelope
 from .shared import claude_matchers
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
-from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
+from .shared.command_file import CommandFile, Entries, Matchers, Timeouts, quoted
 from .shared.events import INSIDE_AGENT, by_name
 from .shared.hook_file import CANNOT_FIRE, Table
 
@@ -128,7 +127,7 @@ def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
     names = list(dict.fromkeys(entry.event_name for entry in entries))
     by_event = sorted(entries, key=lambda entry: names.index(entry.event_name))
     tables = [{"event": entry.event_name, **FORMAT.written(entry)} for entry in by_event]
-    lines = ("".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items()) for table in tables)
+    lines = ("".join(f"{name} = {quoted(value)}\n" for name, value in table.items()) for table in tables)
     return {_FILE: "\n".join(f"[[hooks]]\n{table}" for table in lines)}
 
 

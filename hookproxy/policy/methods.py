@@ -42,6 +42,13 @@ JUDGED: Final = {
 """The methods that can be judged, besides tool calls: all others pass unseen. `subscriptions/listen` (2026-07-28) is
 known as `resources/subscribe`."""
 
+UNSEEN: Final = frozenset({
+    TOOLS_CALL, "tools/list", "prompts/list", "resources/templates/list", "resources/unsubscribe",
+    "subscriptions/listen", "logging/setLevel", "server/discover", "tasks/get", "tasks/result", "tasks/list",
+    "tasks/cancel", "tasks/update",
+})  # fmt: skip
+"""Methods of the protocol by which nothing is judged."""
+
 _NO_NAME: Final = "\0"
 """A name that no tool and no method has: what matches it matches every name."""
 

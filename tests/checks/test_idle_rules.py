@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hookproxy.checks.idle_rules import shadowed_rules
-from hookproxy.model.settings import Settings
+from hookproxy.checks.idle_rules import rules_of_no_method, shadowed_rules
+from hookproxy.model.settings import Limit, Per, Settings
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,25 @@ def test_a_rule_for_all_servers_that_one_server_tightens_is_not_idle(of_deny: st
     found = list(shadowed_rules(Settings(deny=("write_*",), ask=("write_*",), rule_places=places)))
     assert bool(found) is is_named
     assert all(text.startswith(f"/g.toml:2: {of_ask}: ") and "of /g.toml:9 refuses" in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("rule", "hint"),
+    [
+        ("resources/templates/list", "it always passes"),
+        ("tools/call", "by the name of its tool"),
+        ("subscriptions/listen(file:///a)", "write resources/subscribe"),
+        ("resource/read(**/.env)", "did you mean 'resources/read'?"),
+        ("resources/Read", ""),  # rules ignore case
+        ("prompts/*", ""),
+        ("*/*", ""),
+        ("Read(**/.env)", ""),
+        ("my_tool", ""),
+        ("files/grep", ""),
+    ],
+)
+def test_a_rule_about_a_method_that_is_not_judged_is_named(rule: str, hint: str) -> None:
+    limits = (Limit(rule.partition("(")[0], 1, Per.MINUTE, "limits[0]"),)
+    for found in (list(rules_of_no_method(Settings(deny=(rule,)))), list(rules_of_no_method(Settings(limits=limits)))):
+        assert len(found) == bool(hint)
+        assert all(hint in text for text in found)

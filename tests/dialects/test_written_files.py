@@ -22,7 +22,9 @@ WITHOUT_MATCHERS: Final = ("cascade", "claw", "code-assist", "lime", "vscode")
 CLOSED: Final = ("claude", "cursor", "goose", "qwen")
 """Systems whose entries can say that a failure refuses the call."""
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST)
-COMMANDS: Final = st.sampled_from(["./guard.sh", "python3 guard.py --x 'a b'", 'echo "ü" $HOME', "a && b", "x\ny"])
+COMMANDS: Final = st.sampled_from(
+    ["./guard.sh", "python3 guard.py --x 'a b'", 'echo "ü" $HOME', "a && b", "x\ny", "echo 🦫\x7f"]
+)
 
 
 def entries_of(side: AgentSide) -> st.SearchStrategy[list[WrittenEntry]]:

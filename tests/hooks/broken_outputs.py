@@ -44,7 +44,9 @@ def _exited(stdout: str | bytes = b"", code: int = 0, stderr: bytes = b"", *, cu
 def _inner(output: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The object with the decision of an output, and the decision's name."""
     inner = output.get("hookSpecificOutput", output)
-    return inner, next(name for name in ("permissionDecision", "decision", "permission", "cancel") if name in inner)
+    names = [name for name in ("permissionDecision", "decision", "permission", "cancel") if name in inner]
+    assert names, f"{output}: clean_verdict.py, exit_status.py and this function know the names of decisions"
+    return inner, names[0]
 
 
 def _decision(denial: dict[str, Any]) -> object:

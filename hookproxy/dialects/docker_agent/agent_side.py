@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -27,7 +26,7 @@ from ..agent_side import (
 )
 from ..dialect import WrittenEntry
 from ..shared import familiar_call
-from ..shared.command_file import regular_expression
+from ..shared.command_file import quoted, regular_expression
 from .hook_file import CURRENT, DOCUMENTED, LISTS, TOOLS
 
 _FILE: Final = "agent.yaml"
@@ -95,11 +94,11 @@ def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
 
 def _yaml(entry: WrittenEntry) -> str:
     """An item of an event's list; JSON spells strings as YAML does."""
-    members = [f"command: {json.dumps(entry.command)}"]
+    members = [f"command: {quoted(entry.command)}"]
     members += [f"{key}: {value}" for key, value in CURRENT.timeouts.members(entry.timeout).items()]
     if entry.event_name in LISTS:
         return "        - type: command\n" + "".join(f"          {member}\n" for member in members)
-    matcher = json.dumps(entry.matcher or regular_expression(entry.names) or "*")
+    matcher = quoted(entry.matcher or regular_expression(entry.names) or "*")
     head = f"        - matcher: {matcher}\n          hooks:\n            - type: command\n"
     return head + "".join(f"              {member}\n" for member in members)
 

@@ -375,6 +375,11 @@ def json_file(path: str, members: Mapping[str, object]) -> Mapping[str, str]:
     return {path: json.dumps(members, indent=2, ensure_ascii=False) + "\n"}
 
 
+def quoted(value: object) -> str:
+    """A value as JSON spells it, and TOML and YAML too: neither takes half of a pair, nor TOML a bare U+007F."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def read_command(entry: Table, key: str = "command") -> Handler:
     """The command, in the member `key`, of an entry that can be nothing else. Raises ConfigError."""
     handler = entry.text("type", "command")
