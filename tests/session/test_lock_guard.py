@@ -532,10 +532,12 @@ async def test_a_server_that_changes_for_ever_is_refused_before_the_audit_is_ful
         for number in range(50):
             properties = {**READ["inputSchema"]["properties"], f"a{number}": {}}
             evil = changed(READ, inputSchema={"type": "object", "properties": properties})
-            got = await locked_session.ask("tools/list", page("tools", SEND, evil))
-            if "error" in json.loads(got):
+            await locked_session.ask("tools/list", page("tools", SEND, evil))
+            withholds = locked_session.proxied.proxy.lists.withholds
+            if withholds is not None and withholds("send"):
                 break
         assert 25 < number < 40
+        assert "files: the server is refused: it has said too much that differs" in locked_session.reports
         assert "isError" in (await locked_session.refused("tools/call", name="send"))["result"]
 
 
