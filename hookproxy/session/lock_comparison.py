@@ -43,7 +43,10 @@ _MOST_CHAINS: Final = 4  # lists that are read in pages at the same time: agents
 _MOST_NAMES: Final = 50_000  # on the pages of one list: many times what servers have
 _MOST_SHOWN: Final = 200  # lines on standard error in one session: a person reads no more, and the audit has all
 _MOST_SENTENCES: Final = 4  # a model needs to know that something differs; people get all of it
-_MOST_TOLD: Final = 10_000  # lines: a server that changes for ever must not fill memory
+_MOST_TOLD: Final = (
+    10_000  # lines: a server that changes for ever must not fill memory or the audit; it is refused then
+)
+_FOR_EVER: Final = "it has said too much that differs"
 _WITHHELD: Final = ", so it is withheld"
 _NO_LIST: Final = "the server says something else of itself than is recorded in hookproxy.lock"
 
@@ -343,6 +346,10 @@ class LockComparison:
             return False
         if len(self._told) >= _MOST_TOLD:
             self._told.clear()
+            if not self.warns_only and not self.denied:
+                self.denied = _NO_LIST
+                self._report(f"{self.server}: the server is refused: {_FOR_EVER}")
+                self.record(f"hookproxy.lock: {self.server}: the server is refused: {_FOR_EVER}")
         self._told[line] = None
         self._shown += 1
         if self._shown <= _MOST_SHOWN:

@@ -524,6 +524,23 @@ async def test_people_are_not_flooded_with_lines_and_the_audit_has_all() -> None
         assert len(locked_session.recorded) >= 300
 
 
+async def test_a_server_that_changes_for_ever_is_refused_before_the_audit_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hookproxy.session.lock_comparison._MOST_TOLD", 30)
+    async with session() as locked_session:
+        for number in range(50):
+            properties = {**READ["inputSchema"]["properties"], f"a{number}": {}}
+            evil = changed(READ, inputSchema={"type": "object", "properties": properties})
+            await locked_session.ask("tools/list", page("tools", SEND, evil))
+            withholds = locked_session.proxied.proxy.lists.withholds
+            if withholds is not None and withholds("send"):
+                break
+        assert 25 < number < 40
+        assert "files: the server is refused: it has said too much that differs" in locked_session.reports
+        assert "isError" in (await locked_session.refused("tools/call", name="send"))["result"]
+
+
 async def test_a_server_that_lists_too_much_that_differs_is_refused() -> None:
     async with session() as locked_session:
         for start in range(0, 1200, 300):
