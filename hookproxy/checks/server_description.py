@@ -20,7 +20,7 @@ from ..lock.description import Description, Entry, Identity, Kind
 from ..model.errors import UserError, printable
 from ..protocol.calls import SERVER_INFO_KEY
 from ..transports.channel import Channel
-from .asked_process import MOST_BYTES, AskedProcess, ServerFailed
+from .asked_process import MOST_BYTES, AskedProcess, ServerFailed, Starter
 from .conversation import METHOD_NOT_FOUND, Beginning, Conversation, ErrorResponse, Peer, members_of
 
 DESCRIBE_SECONDS: Final = 30.0
@@ -58,10 +58,17 @@ async def describe(peer: Peer, seconds: float = DESCRIBE_SECONDS) -> Described:
 
 
 async def describe_process(
-    command: Sequence[str], environ: Mapping[str, str], cwd: str = "", seconds: float = DESCRIBE_SECONDS
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    cwd: str = "",
+    seconds: float = DESCRIBE_SECONDS,
+    starter: Starter | None = None,
 ) -> Described:
-    """Start a server in this folder, ask it for everything, and end it, also on cancel. Raises UserError."""
-    server = AskedProcess(command, environ, cwd)
+    """Start a server in this folder, ask it for everything, and end it, also on cancel. Raises UserError.
+
+    With a `starter` it is started by that.
+    """
+    server = AskedProcess(command, environ, cwd, starter)
     failure: str | None = None
     described = Described(Description(Identity(), {}))
     async with anyio.create_task_group() as tasks:
