@@ -27,6 +27,7 @@ _VALUES: Final = re.compile("[?#&;,]")
 """What stands before a value in a URI, by itself or with a name, as templates write lists of them."""
 _FILE_NAME: Final = re.compile(r"(?=.*[^\d.]).*\.", re.DOTALL)
 """A name with a dot that is not a number, such as `.env`."""
+_PATH_NAMES: Final = frozenset({"path", "file", "file_path", "filepath", "filename", "uri"})
 _WEB: Final = frozenset({"http", "https"})
 _AROUND_HOST: Final = re.compile(r"^.*@|:\d*\Z", re.DOTALL)
 """A user, and a port."""
@@ -61,7 +62,7 @@ def paths(uri: str) -> tuple[str, ...]:
     path = _decoded(re.split("[?#]", clean, maxsplit=1)[0])[-1]
     stages = _decoded(clean)
     cuts = (re.split(signs, stage, maxsplit=1)[0] for stage in stages for signs in ("[?#]", "[?#;]"))
-    for text in (path, *stages, *cuts, *_values(stages)):
+    for text in (_named(clean) or path, path, *stages, *cuts, *_values(stages)):
         found.update(dict.fromkeys(_paths(text)))
         if len(found) > _MOST_PATHS:
             raise raw_json.Unreadable(f"its URI may mean more than {_MOST_PATHS} paths")
@@ -95,6 +96,15 @@ def _has_path(uri: str) -> bool:
     if scheme[1].lower() not in _WEB:  # whose host has dots
         values.append(name)
     return any(map(_FILE_NAME.match, values))
+
+
+def _named(uri: str) -> str:
+    """The value that is called a path, where a mere name stands before the query, as in `docs://read?path=.env`."""
+    before, _, query = uri.partition("?")
+    if not query or _has_path(before):
+        return ""
+    members = (part.partition("=") for part in re.split("[&;#]", query))
+    return next((_decoded(value)[-1] for name, _, value in members if value and name.lower() in _PATH_NAMES), "")
 
 
 def _values(stages: list[str]) -> Iterator[str]:

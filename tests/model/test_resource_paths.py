@@ -154,6 +154,21 @@ def test_hooks_see_the_path_of_the_file(uri: str) -> None:
     assert resource_paths.paths(uri)[0] == ENV
 
 
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("docs://read?path=a/.env", "a/.env"),
+        ("docs://read?x=b.txt&Path=%252eenv#y", ".env"),
+        ("docs://read?file=file:///home/a/.env", "/home/a/.env"),
+        ("docs://a/id_rsa?path=README.md", "a/id_rsa"),
+        ("docs://.env?path=README.md", ".env"),
+        ("file:///home/a/.env?path=README.md", "/home/a/.env"),
+    ],
+)
+def test_hooks_see_the_path_in_the_query_of_a_mere_name(uri: str, path: str) -> None:
+    assert resource_paths.paths(uri)[0] == path
+
+
 def test_an_absolute_rule_holds_for_a_resource() -> None:
     settings = Settings(deny=("Read(/etc/**)",))
     for uri in ("file:///etc/passwd", "file:///x/../etc/passwd", "file://etc/passwd", "fs://etc/passwd", "/etc/passwd"):
