@@ -431,3 +431,29 @@ def test_a_server_whose_sandbox_cannot_be_made_is_not_started(
     status, _, err = run()
     assert (status, os.listdir()) == (2, [".mcp.json"])
     assert problem in err
+
+
+@pytest.mark.parametrize(
+    ("tool", "problem"),
+    [
+        ({"name": "read", "description": EVIL}, "the tool read is listed twice: only the first is pinned"),
+        ({"name": "b", "description": "x" * 2**20}, "a tool cannot be pinned: it is described in more than"),
+        ({"name": 5}, "a tool cannot be pinned: it has no text as its name"),
+    ],
+)
+def test_what_a_run_withholds_is_a_difference(say: Say, run: Run, tool: dict[str, object], problem: str) -> None:
+    run("--name", "s", "--", *say())
+    command = say(tools=[*TOOLS, tool])
+    for option, expected in (("--check", 1), ("--diff", 0)):
+        status, out, err = run(option, "--name", "s", "--", *command)
+        assert (status, out.startswith(f"s: {problem}")) == (expected, True)
+        assert "hookproxy.lock: what cannot be pinned is withheld from the agents: of s" in err
+    assert run("--name", "s", "--", *command)[0] == 0
+
+
+def test_what_is_said_twice_in_the_same_words_is_no_difference(say: Say, run: Run) -> None:
+    command = say(tools=[*TOOLS, *TOOLS])
+    run("--name", "s", "--", *command)
+    status, out, err = run("--check", "--name", "s", "--", *command)
+    assert (status, out) == (0, "")
+    assert "s: the tool read is listed twice" in err
