@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -31,6 +31,11 @@ _PYTHON_ERROR: Final = re.compile(r"^[ |]*([A-Za-z_][\w.]*(?:Error|Exception|Exi
 _PIECE: Final = 65_536  # bytes per read: what a pipe holds
 
 
+Starter = Callable[[tuple[int, int, int]], int]
+"""Starts a server in a way of its own, as in a sandbox, in a session of its own and with these descriptors as its
+standard input, output and error. Returns its process id. Raises UserError, OSError, ValueError."""
+
+
 class ServerFailed(Exception):
     """The server does not say what it offers; the text says what it did. Empty: a pipe to it is closed."""
 
@@ -38,10 +43,14 @@ class ServerFailed(Exception):
 class AskedProcess:
     """The process of a server, in a process group of its own."""
 
-    def __init__(self, command: Sequence[str], environ: Mapping[str, str], cwd: str = "") -> None:
-        """Start it, in our folder or in `cwd`. Raises UserError."""
+    def __init__(
+        self, command: Sequence[str], environ: Mapping[str, str], cwd: str = "", starter: Starter | None = None
+    ) -> None:
+        """Start it, in our folder or in `cwd`; with a `starter`, as that does. Raises UserError."""
         self._command = command
-        self._pid, (self._stdin, self._stdout, self._stderr, self._exit) = _start(command, environ, cwd)
+        self._pid, (self._stdin, self._stdout, self._stderr, self._exit) = _start(
+            command, starter or partial(_spawn, command, environ, cwd)
+        )
         self._output = bytearray()
         self._stderr_end = b""
         self._exit_status: int | None = None  # of a server that has ended by itself
@@ -124,21 +133,27 @@ def _end(stderr: str) -> str:
     return shown[-_MAX_SHOWN:]
 
 
-def _start(command: Sequence[str], environ: Mapping[str, str], cwd: str) -> tuple[int, tuple[int, int, int, int]]:
+def _spawn(command: Sequence[str], environ: Mapping[str, str], cwd: str, std_fds: tuple[int, int, int]) -> int:
+    program = process.find_program(command[0], environ.get("PATH")) or command[0]
+    return spawn.start_hook(os.fsencode(program), tuple(command), environment.entries(environ), cwd, std_fds)
+
+
+def _start(command: Sequence[str], starter: Starter) -> tuple[int, tuple[int, int, int, int]]:
     """Start the server. Returns its process id, our ends of its standard streams, and a descriptor for its exit.
 
     Raises UserError.
     """
     fds: list[int] = []
     try:
-        program = process.find_program(command[0], environ.get("PATH")) or command[0]
         for _ in range(3):
             fds += os.pipe()
         stdin, to_stdin, from_stdout, stdout, from_stderr, stderr = fds
         for fd in (to_stdin, from_stdout, from_stderr):
             os.set_blocking(fd, False)
-        variables = environment.entries(environ)
-        pid = spawn.start_hook(os.fsencode(program), tuple(command), variables, cwd, (stdin, stdout, stderr))
+        pid = starter((stdin, stdout, stderr))
+    except UserError:
+        process.close_all(fds)
+        raise
     except (OSError, ValueError) as error:
         process.close_all(fds)
         why = process.why_not_started(error, command[0])

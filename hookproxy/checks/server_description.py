@@ -20,7 +20,7 @@ from ..lock.description import Description, Entry, Identity, Kind
 from ..model.errors import UserError, printable
 from ..protocol.calls import SERVER_INFO_KEY
 from ..transports.channel import Channel
-from .asked_process import MOST_BYTES, AskedProcess, ServerFailed
+from .asked_process import MOST_BYTES, AskedProcess, ServerFailed, Starter
 from .conversation import METHOD_NOT_FOUND, Beginning, Conversation, ErrorResponse, Peer, members_of
 
 DESCRIBE_SECONDS: Final = 30.0
@@ -37,11 +37,13 @@ _CAPABILITIES: Final[Mapping[str, object]] = {
 
 
 class Described(Struct, frozen=True):
-    """What a server says of itself, and what could not be pinned."""
+    """What a server says of itself, and what could not be pinned: a sentence on each, printable."""
 
     description: Description
     notes: tuple[str, ...] = ()
-    """One sentence each, printable."""
+    """Of what was said twice in the same words."""
+    withheld: tuple[str, ...] = ()
+    """Of what a proxy withholds, because it cannot be pinned."""
 
 
 async def describe(peer: Peer, seconds: float = DESCRIBE_SECONDS) -> Described:
@@ -58,10 +60,17 @@ async def describe(peer: Peer, seconds: float = DESCRIBE_SECONDS) -> Described:
 
 
 async def describe_process(
-    command: Sequence[str], environ: Mapping[str, str], cwd: str = "", seconds: float = DESCRIBE_SECONDS
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    cwd: str = "",
+    seconds: float = DESCRIBE_SECONDS,
+    starter: Starter | None = None,
 ) -> Described:
-    """Start a server in this folder, ask it for everything, and end it, also on cancel. Raises UserError."""
-    server = AskedProcess(command, environ, cwd)
+    """Start a server in this folder, ask it for everything, and end it, also on cancel. Raises UserError.
+
+    With a `starter` it is started by that.
+    """
+    server = AskedProcess(command, environ, cwd, starter)
     failure: str | None = None
     described = Described(Description(Identity(), {}))
     async with anyio.create_task_group() as tasks:
@@ -108,7 +117,7 @@ async def _describe(conversation: Conversation) -> Described:
     if server_info is None and "serverInfo" not in beginning.result:
         server_info = reader.server_info
     identity = description.identity(beginning.result, server_info)
-    return Described(Description(identity, reader.entries), tuple(reader.notes))
+    return Described(Description(identity, reader.entries), tuple(reader.notes), tuple(reader.withheld))
 
 
 async def _wait_for_all(conversation: Conversation, beginning: Beginning) -> None:
@@ -129,6 +138,7 @@ class _Reader:
     def __init__(self) -> None:
         self.entries: dict[tuple[Kind, str], Entry] = {}
         self.notes: list[str] = []
+        self.withheld: list[str] = []
         self.server_info: bytes | None = None
 
     async def read(self, conversation: Conversation, beginning: Beginning, kind: Kind) -> None:
@@ -151,16 +161,20 @@ class _Reader:
         try:
             entry = description.entry(kind, raw)
         except AMBIGUOUS as error:
-            self._note(f"a {kind.value} cannot be pinned: it {_without_it(str(error))}")
+            _note(self.withheld, f"a {kind.value} cannot be pinned: it {_without_it(str(error))}")
             return
-        if (kind, entry.name) in self.entries:
-            self._note(f"the {kind.value} {printable(shortened(entry.name))} is listed twice: only the first is pinned")
+        if (first := self.entries.get((kind, entry.name))) is not None:
+            notes = self.notes if first.text == entry.text else self.withheld
+            _note(
+                notes, f"the {kind.value} {printable(shortened(entry.name))} is listed twice: only the first is pinned"
+            )
             return
         self.entries[kind, entry.name] = entry
 
-    def _note(self, text: str) -> None:
-        if len(self.notes) < _MOST_NOTES:
-            self.notes.append(printable(text))
+
+def _note(notes: list[str], text: str) -> None:
+    if len(notes) < _MOST_NOTES:
+        notes.append(printable(text))
 
 
 def _without_it(problem: str) -> str:

@@ -140,13 +140,15 @@ class _Outcome:
         """Show what has changed, and write it unless it is only to be shown. Returns the exit status."""
         new = self._new()
         changed = [name for name, description in new.items() if self._show_changes(name, description)]
+        withheld = self._show_withheld() if self._only_shows else []
         show(self._page.text)
         self._tell_hidden(new)
         for name, described in self._answers.described.items():
-            tell(*(f"{name}: {note}" for note in described.notes))
-        if self._options.check or self._options.diff:
+            told = described.notes if self._only_shows else (*described.notes, *described.withheld)
+            tell(*(f"{name}: {note}" for note in told))
+        if self._only_shows:
             self._tell_absent()
-            tell(self._summary(changed))
+            tell(self._summary(changed, withheld))
         else:
             self._write(new, changed)
         for name, error in self._answers.errors.items():
@@ -154,7 +156,19 @@ class _Outcome:
             tell(f"error: {name}: {error.message} ({kept})", f"hint: {error.hint}", prefix="")
         if self._answers.errors:
             return EXIT_USER_ERROR
-        return EXIT_FINDINGS if self._options.check and changed else 0
+        return EXIT_FINDINGS if self._options.check and (changed or withheld) else 0
+
+    @property
+    def _only_shows(self) -> bool:
+        return bool(self._options.check or self._options.diff)
+
+    def _show_withheld(self) -> list[str]:
+        """Show what is withheld because it cannot be pinned. Returns the names of its servers."""
+        withheld = {name: described.withheld for name, described in self._answers.described.items()}
+        for name, notes in sorted(withheld.items()):
+            for note in notes:
+                self._page.line((f"{name}: {note}", "bold"))
+        return sorted(name for name, notes in withheld.items() if notes)
 
     def _new(self) -> dict[str, Description]:
         """What is to be pinned of the servers that answered. Raises UserError for a name that none of them has."""
@@ -190,9 +204,11 @@ class _Outcome:
         what = ", ".join(f"{name} ({_counts(new[name])})" for name in changed)
         tell(f"{self._path}: written: {what}")
 
-    def _summary(self, changed: Sequence[str]) -> str:
+    def _summary(self, changed: Sequence[str], withheld: Sequence[str]) -> str:
         if changed:
             return f"{self._path}: {', '.join(changed)} changed; hookproxy lock --accept TOOL accepts what is in order"
+        if withheld:
+            return f"{self._path}: what cannot be pinned is withheld from the agents: of {', '.join(withheld)}"
         return f"{self._path}: nothing has changed" if self._answers.described else ""
 
     def _tell_absent(self) -> None:
@@ -216,7 +232,7 @@ class _Outcome:
         changes = Pinned(_NEW if pinned is None else pinned).compare(new)
         if pinned is None:
             self._page.line((f"+ {name}: {_counts(new)}", "green"))
-            if not self._options.check and not self._options.diff:
+            if not self._only_shows:
                 return True
         for change in changes[:_MOST_SHOWN]:
             self._page.line((f"{name}: {change.line()}", "bold"))

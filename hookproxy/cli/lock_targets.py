@@ -26,7 +26,7 @@ from ..wrapping.agent_files import AgentFile
 from ..wrapping.find_servers import Entry, Kind, NoServers
 from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME
 from ..wrapping.remote_entry import NotTranslatable, of_entry
-from ..wrapping.wrap_entry import CONNECT, parse_wrapping
+from ..wrapping.wrap_entry import CONNECT, Wrapping, parse_wrapping
 from . import run_url
 from .run import server_name
 
@@ -163,7 +163,10 @@ def _of_entry(entry: Entry, path: str, syntax: str, folder: str) -> Target | str
         command = tuple(_expanded(word, os.environ) for word in entry.argv[wrapping.count if wrapping else 0 :])
         name = given or (server_name(command) if wrapping else entry.name)
         cwd = entry.values.get("cwd")
-        return _process(name, where, command, environ, os.path.join(folder, cwd) if isinstance(cwd, str) else folder)
+        place = os.path.join(folder, cwd) if isinstance(cwd, str) else folder
+        if words := _sandbox_words(entry, wrapping):
+            return _confined(name, where, words, command, environ, place)
+        return _process(name, where, command, environ, place)
     if entry.kind is Kind.OTHER:
         return f"{where} is not asked: it has neither a command nor an address"
     try:
@@ -208,6 +211,33 @@ def _remote_of(name: str, place: str, words: Sequence[str], environ: Mapping[str
 
 def _process(name: str, place: str, command: tuple[str, ...], environ: Mapping[str, str], cwd: str) -> Target:
     return Target(name, place, " ".join(command), partial(describe_process, command, environ, cwd))
+
+
+def _sandbox_words(entry: Entry, wrapping: Wrapping | None) -> list[str]:
+    """The options of `run` in a wrapped entry, if one of them is of a sandbox, as `run` itself decides it."""
+    if wrapping is None:
+        return []
+    words = [_expanded(word, os.environ) for word in entry.argv[len(wrapping.launcher) + 1 : wrapping.count]]
+    words = words[:-1] if words[-1:] == ["--"] else words
+    return words if any(word.startswith("--sandbox") for word in words) else []
+
+
+def _confined(
+    name: str, place: str, words: Sequence[str], command: tuple[str, ...], environ: Mapping[str, str], cwd: str
+) -> Target:
+    """A server that is started in the sandbox of these options, or not at all."""
+
+    async def ask(seconds: float) -> Described:
+        from . import run_sandbox
+        from .options import sandbox_words
+        from .run import build_parser
+
+        options = build_parser().parse_args(list(words))
+        sandbox_words(options)  # it may refuse them
+        starter = partial(run_sandbox.start_asked, options, list(command), environ, cwd)
+        return await describe_process(command, environ, cwd, seconds, starter)
+
+    return Target(name, place, f"in its sandbox: {' '.join(command)} ({' '.join(words)})", ask)
 
 
 def _remote(name: str, place: str, options: Namespace, environ: Mapping[str, str]) -> Target:

@@ -6,13 +6,14 @@ import errno
 import os
 import sys
 from _posixsubprocess import fork_exec
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from . import guardian, platforms
 from .process import RESET_SIGNALS, SHELL, prepare_for_children
 
 if TYPE_CHECKING:
+    from .confined import Starts
     from .service import Account
 
 _ERROR_SIZE: Final = 1024  # bytes: more than the error text of a child that cannot execute its program
@@ -58,6 +59,16 @@ def start_hook(
         if error.errno != errno.ENOEXEC:
             raise
         pid = _start(SHELL.encode(), (SHELL, program, *argv[1:]), env, cwd, std_fds)
+    guardian.guard_hook(pid)
+    return pid
+
+
+def start_confined(argv: tuple[str, ...], env: Mapping[str, str], starts: Starts, std_fds: tuple[int, int, int]) -> int:
+    """As `start_hook`, for a command that `starts` confines. Descriptors that are to be inherited are, besides."""
+    prepare_for_children()
+    guardian.prepare_for_hook()
+    actions = [(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(std_fds)]
+    pid = starts(lambda: os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=RESET_SIGNALS))
     guardian.guard_hook(pid)
     return pid
 

@@ -213,7 +213,7 @@ class LockComparison:
 
     def _edited_names(self, line: bytes) -> bytes:
         """A page of a list in which the server names itself, as in the stateless era it may do in each result."""
-        if b"serverInfo" not in line and b"\\u00" not in line:  # only an escape hides it
+        if b"modelcontextprotocol" not in line and not (b"\\" in line and b"\\u00" in line):  # only an escape hides it
             return line
         pinned, span = self.pinned, raw_json.members(line).get("result")
         if pinned is None or span is None or pinned.description.identity == Identity():

@@ -18,6 +18,7 @@ from hookproxy.cli.lock import main
 from hookproxy.lock import lock_file
 from hookproxy.lock.description import Kind
 from hookproxy.model.errors import ConfigError, UserError
+from hookproxy.sandbox.available import find_sandbox
 from tests.support import saying_server
 
 TOOLS: Final[list[dict[str, object]]] = [
@@ -379,3 +380,80 @@ def test_the_address_in_an_agents_file_is_asked(run: Run, address: str) -> None:
     )  # fmt: skip
     assert run()[0] == 0
     assert {name: len(server.entries) for name, server in written().items()} == {"far": 4, "w": 4}
+
+
+def wrapped(command: list[str], *options: str) -> list[str]:
+    return ["hookproxy", "run", *options, "--", *command]
+
+
+@pytest.fixture
+def sandbox() -> None:
+    try:
+        find_sandbox("auto")
+    except UserError as problem:
+        pytest.skip(problem.message)
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_a_server_that_its_entry_starts_in_a_sandbox_is_asked_in_it(say: Say, run: Run, project: Path) -> None:
+    outside, inside = project.parent / "outside", project / "inside"
+    server = say()
+    script = f': > {inside}; : > {outside}; [ -z "$SECRET" ] || : > leaked; exec "$@"'
+    confined = [
+        "--name=s",
+        "--sandbox",
+        "--sandbox-network=none",
+        "--sandbox-read",
+        os.path.dirname(saying_server.__file__),
+    ]
+    confined += ["--sandbox-read", server[-1]]
+    entry = wrapped(["sh", "-c", script, "sh", *server], *confined)
+    agent_file(s={"command": entry[0], "args": entry[1:], "env": {"SECRET": "x"}})
+    status, _, err = run()
+    assert status == 0, err
+    assert "s: asking in its sandbox: sh -c" in err
+    assert len(written()["s"].entries) == 4
+    assert (inside.exists(), outside.exists(), Path("leaked").exists()) == (True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--sandbox-network", "none"], "--sandbox-network is for a server in a sandbox"),
+        (["--sandbox", "--sandbox-network", "some"], "some"),
+        (["--sandbox", "--sandbox-read", "/"], "the sandbox of the server would contain"),
+    ],
+)
+def test_a_server_whose_sandbox_cannot_be_made_is_not_started(
+    say: Say, run: Run, options: list[str], problem: str
+) -> None:
+    agent_file(s=wrapped(["sh", "-c", ": > started"], "--name=s", *options))
+    status, _, err = run()
+    assert (status, os.listdir()) == (2, [".mcp.json"])
+    assert problem in err
+
+
+@pytest.mark.parametrize(
+    ("tool", "problem"),
+    [
+        ({"name": "read", "description": EVIL}, "the tool read is listed twice: only the first is pinned"),
+        ({"name": "b", "description": "x" * 2**20}, "a tool cannot be pinned: it is described in more than"),
+        ({"name": 5}, "a tool cannot be pinned: it has no text as its name"),
+    ],
+)
+def test_what_a_run_withholds_is_a_difference(say: Say, run: Run, tool: dict[str, object], problem: str) -> None:
+    run("--name", "s", "--", *say())
+    command = say(tools=[*TOOLS, tool])
+    for option, expected in (("--check", 1), ("--diff", 0)):
+        status, out, err = run(option, "--name", "s", "--", *command)
+        assert (status, out.startswith(f"s: {problem}")) == (expected, True)
+        assert "hookproxy.lock: what cannot be pinned is withheld from the agents: of s" in err
+    assert run("--name", "s", "--", *command)[0] == 0
+
+
+def test_what_is_said_twice_in_the_same_words_is_no_difference(say: Say, run: Run) -> None:
+    command = say(tools=[*TOOLS, *TOOLS])
+    run("--name", "s", "--", *command)
+    status, out, err = run("--check", "--name", "s", "--", *command)
+    assert (status, out) == (0, "")
+    assert "s: the tool read is listed twice" in err
