@@ -22,7 +22,7 @@ from ..lock.compare import IDENTITY, Pinned, accept
 from ..lock.description import Description, Identity, Kind
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, printable
-from . import lock_targets
+from . import lock_place, lock_targets
 from .common import show, split_command, tell, working_directory
 from .hook_runtime import run_until_done
 from .layout import new_page
@@ -52,9 +52,9 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(words)
     cwd = working_directory()
     _check(options, command)
-    path = _path(options)
-    before = _read(path, required=options.check or options.diff or bool(options.accept))
     targets = _targets(options, command, cwd)
+    path = options.file or targets.file or lock_file.NAME
+    before = _read(path, required=options.check or options.diff or bool(options.accept))
     tell(*targets.notes)
     answers = run_until_done(lambda: _ask_all(targets.targets, options.timeout))
     return _Outcome(options, path, before, targets.targets, answers).carry_out()
@@ -82,12 +82,7 @@ def _targets(options: Namespace, command: Sequence[str], cwd: str) -> Targets:
         return lock_targets.of_agents(options.agent, options.server, cwd)
     from ..config.gateway import load_gateway
 
-    return lock_targets.of_gateway(load_gateway(options.config, os.environ, cwd), options.server)
-
-
-def _path(options: Namespace) -> str:
-    """The file: the named one, else that beside the gateway's file, or in the working directory."""
-    return options.file or os.path.join(os.path.dirname(options.config or ""), lock_file.NAME)
+    return lock_targets.of_gateway(load_gateway(options.config, os.environ, cwd, makes_lock=True), options)
 
 
 def _read(path: str, required: bool) -> lock_file.Lock:
@@ -203,6 +198,8 @@ class _Outcome:
         lock_file.update(self._path, lambda before: {**before, **{name: new[name] for name in changed}})
         what = ", ".join(f"{name} ({_counts(new[name])})" for name in changed)
         tell(f"{self._path}: written: {what}")
+        if not self._by_line:
+            tell(lock_place.not_read_by(self._path, {target.name: target.reader for target in self._targets}))
 
     def _summary(self, changed: Sequence[str], withheld: Sequence[str]) -> str:
         if changed:
@@ -309,7 +306,11 @@ def build_parser() -> Parser:
         "--server", metavar="NAME", action="append", default=[], help="only this server; may be given several times"
     )
     parser.add_argument("--name", help="the server's name in the lock (default: derived from COMMAND or URL)")
-    parser.add_argument("--file", metavar="FILE", help=f"the file (default: {lock_file.NAME}, beside FILE of --config)")
+    parser.add_argument(
+        "--file",
+        metavar="FILE",
+        help=f"the file (default: the one that the gateway or the runs of the entries read, or {lock_file.NAME})",
+    )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
