@@ -37,11 +37,13 @@ _CAPABILITIES: Final[Mapping[str, object]] = {
 
 
 class Described(Struct, frozen=True):
-    """What a server says of itself, and what could not be pinned."""
+    """What a server says of itself, and what could not be pinned: a sentence on each, printable."""
 
     description: Description
     notes: tuple[str, ...] = ()
-    """One sentence each, printable."""
+    """Of what was said twice in the same words."""
+    withheld: tuple[str, ...] = ()
+    """Of what a proxy withholds, because it cannot be pinned."""
 
 
 async def describe(peer: Peer, seconds: float = DESCRIBE_SECONDS) -> Described:
@@ -115,7 +117,7 @@ async def _describe(conversation: Conversation) -> Described:
     if server_info is None and "serverInfo" not in beginning.result:
         server_info = reader.server_info
     identity = description.identity(beginning.result, server_info)
-    return Described(Description(identity, reader.entries), tuple(reader.notes))
+    return Described(Description(identity, reader.entries), tuple(reader.notes), tuple(reader.withheld))
 
 
 async def _wait_for_all(conversation: Conversation, beginning: Beginning) -> None:
@@ -136,6 +138,7 @@ class _Reader:
     def __init__(self) -> None:
         self.entries: dict[tuple[Kind, str], Entry] = {}
         self.notes: list[str] = []
+        self.withheld: list[str] = []
         self.server_info: bytes | None = None
 
     async def read(self, conversation: Conversation, beginning: Beginning, kind: Kind) -> None:
@@ -158,16 +161,20 @@ class _Reader:
         try:
             entry = description.entry(kind, raw)
         except AMBIGUOUS as error:
-            self._note(f"a {kind.value} cannot be pinned: it {_without_it(str(error))}")
+            _note(self.withheld, f"a {kind.value} cannot be pinned: it {_without_it(str(error))}")
             return
-        if (kind, entry.name) in self.entries:
-            self._note(f"the {kind.value} {printable(shortened(entry.name))} is listed twice: only the first is pinned")
+        if (first := self.entries.get((kind, entry.name))) is not None:
+            notes = self.notes if first.text == entry.text else self.withheld
+            _note(
+                notes, f"the {kind.value} {printable(shortened(entry.name))} is listed twice: only the first is pinned"
+            )
             return
         self.entries[kind, entry.name] = entry
 
-    def _note(self, text: str) -> None:
-        if len(self.notes) < _MOST_NOTES:
-            self.notes.append(printable(text))
+
+def _note(notes: list[str], text: str) -> None:
+    if len(notes) < _MOST_NOTES:
+        notes.append(printable(text))
 
 
 def _without_it(problem: str) -> str:

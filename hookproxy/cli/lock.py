@@ -22,7 +22,7 @@ from ..lock.compare import IDENTITY, Pinned, accept
 from ..lock.description import Description, Identity, Kind
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, printable
-from . import lock_targets
+from . import lock_place, lock_targets
 from .common import show, split_command, tell, working_directory
 from .hook_runtime import run_until_done
 from .layout import new_page
@@ -52,9 +52,9 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(words)
     cwd = working_directory()
     _check(options, command)
-    path = _path(options)
-    before = _read(path, required=options.check or options.diff or bool(options.accept))
     targets = _targets(options, command, cwd)
+    path = options.file or targets.file or lock_file.NAME
+    before = _read(path, required=options.check or options.diff or bool(options.accept))
     tell(*targets.notes)
     answers = run_until_done(lambda: _ask_all(targets.targets, options.timeout))
     return _Outcome(options, path, before, targets.targets, answers).carry_out()
@@ -82,12 +82,7 @@ def _targets(options: Namespace, command: Sequence[str], cwd: str) -> Targets:
         return lock_targets.of_agents(options.agent, options.server, cwd)
     from ..config.gateway import load_gateway
 
-    return lock_targets.of_gateway(load_gateway(options.config, os.environ, cwd), options.server)
-
-
-def _path(options: Namespace) -> str:
-    """The file: the named one, else that beside the gateway's file, or in the working directory."""
-    return options.file or os.path.join(os.path.dirname(options.config or ""), lock_file.NAME)
+    return lock_targets.of_gateway(load_gateway(options.config, os.environ, cwd, makes_lock=True), options)
 
 
 def _read(path: str, required: bool) -> lock_file.Lock:
@@ -140,13 +135,15 @@ class _Outcome:
         """Show what has changed, and write it unless it is only to be shown. Returns the exit status."""
         new = self._new()
         changed = [name for name, description in new.items() if self._show_changes(name, description)]
+        withheld = self._show_withheld() if self._only_shows else []
         show(self._page.text)
         self._tell_hidden(new)
         for name, described in self._answers.described.items():
-            tell(*(f"{name}: {note}" for note in described.notes))
-        if self._options.check or self._options.diff:
+            told = described.notes if self._only_shows else (*described.notes, *described.withheld)
+            tell(*(f"{name}: {note}" for note in told))
+        if self._only_shows:
             self._tell_absent()
-            tell(self._summary(changed))
+            tell(self._summary(changed, withheld))
         else:
             self._write(new, changed)
         for name, error in self._answers.errors.items():
@@ -154,7 +151,19 @@ class _Outcome:
             tell(f"error: {name}: {error.message} ({kept})", f"hint: {error.hint}", prefix="")
         if self._answers.errors:
             return EXIT_USER_ERROR
-        return EXIT_FINDINGS if self._options.check and changed else 0
+        return EXIT_FINDINGS if self._options.check and (changed or withheld) else 0
+
+    @property
+    def _only_shows(self) -> bool:
+        return bool(self._options.check or self._options.diff)
+
+    def _show_withheld(self) -> list[str]:
+        """Show what is withheld because it cannot be pinned. Returns the names of its servers."""
+        withheld = {name: described.withheld for name, described in self._answers.described.items()}
+        for name, notes in sorted(withheld.items()):
+            for note in notes:
+                self._page.line((f"{name}: {note}", "bold"))
+        return sorted(name for name, notes in withheld.items() if notes)
 
     def _new(self) -> dict[str, Description]:
         """What is to be pinned of the servers that answered. Raises UserError for a name that none of them has."""
@@ -189,10 +198,14 @@ class _Outcome:
         lock_file.update(self._path, lambda before: {**before, **{name: new[name] for name in changed}})
         what = ", ".join(f"{name} ({_counts(new[name])})" for name in changed)
         tell(f"{self._path}: written: {what}")
+        if not self._by_line:
+            tell(lock_place.not_read_by(self._path, {target.name: target.reader for target in self._targets}))
 
-    def _summary(self, changed: Sequence[str]) -> str:
+    def _summary(self, changed: Sequence[str], withheld: Sequence[str]) -> str:
         if changed:
             return f"{self._path}: {', '.join(changed)} changed; hookproxy lock --accept TOOL accepts what is in order"
+        if withheld:
+            return f"{self._path}: what cannot be pinned is withheld from the agents: of {', '.join(withheld)}"
         return f"{self._path}: nothing has changed" if self._answers.described else ""
 
     def _tell_absent(self) -> None:
@@ -216,7 +229,7 @@ class _Outcome:
         changes = Pinned(_NEW if pinned is None else pinned).compare(new)
         if pinned is None:
             self._page.line((f"+ {name}: {_counts(new)}", "green"))
-            if not self._options.check and not self._options.diff:
+            if not self._only_shows:
                 return True
         for change in changes[:_MOST_SHOWN]:
             self._page.line((f"{name}: {change.line()}", "bold"))
@@ -293,7 +306,11 @@ def build_parser() -> Parser:
         "--server", metavar="NAME", action="append", default=[], help="only this server; may be given several times"
     )
     parser.add_argument("--name", help="the server's name in the lock (default: derived from COMMAND or URL)")
-    parser.add_argument("--file", metavar="FILE", help=f"the file (default: {lock_file.NAME}, beside FILE of --config)")
+    parser.add_argument(
+        "--file",
+        metavar="FILE",
+        help=f"the file (default: the one that the gateway or the runs of the entries read, or {lock_file.NAME})",
+    )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",

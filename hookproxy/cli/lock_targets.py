@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..checks.server_description import Described, describe_channel, describe_process
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError, UserError, printable
 from ..model.settings import Settings
+from ..trust.sources import FileContext
 from ..wrapping import agent_files, known_agents
 from ..wrapping.agent_files import AgentFile
 from ..wrapping.find_servers import Entry, Kind, NoServers
@@ -28,6 +30,7 @@ from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME
 from ..wrapping.remote_entry import NotTranslatable, of_entry
 from ..wrapping.wrap_entry import CONNECT, Wrapping, parse_wrapping
 from . import run_url
+from .lock_place import Reader, common, file_of, of_run
 from .run import server_name
 
 if TYPE_CHECKING:
@@ -51,6 +54,8 @@ class Target(Struct, frozen=True):
     """Its command line or address, for people."""
     ask: Callable[[float], Awaitable[Described]]
     """Ask it, within so many seconds. Raises UserError."""
+    reader: Reader = Reader(why="it is not wrapped")
+    """What reads the lock of it."""
 
 
 class Targets(Struct, frozen=True):
@@ -58,6 +63,8 @@ class Targets(Struct, frozen=True):
 
     targets: tuple[Target, ...]
     notes: tuple[str, ...] = ()
+    file: str = ""
+    """The lock that those read whose servers they are; empty: none, or several."""
 
 
 def of_line(options: Namespace, command: Sequence[str], cwd: str) -> Targets:
@@ -69,16 +76,17 @@ def of_line(options: Namespace, command: Sequence[str], cwd: str) -> Targets:
     return Targets((_remote(options.name, LINE, options, os.environ),))
 
 
-def of_gateway(config: GatewayConfig, names: Sequence[str]) -> Targets:
+def of_gateway(config: GatewayConfig, options: Namespace) -> Targets:
     """The servers of a gateway's file. Raises UserError."""
-    servers = [config.servers[name] for name in selected(config.servers, names, config.path)]
+    servers = [config.servers[name] for name in selected(config.servers, options.server, config.path)]
+    file = file_of(config.path, FileContext(os.environ, os.path.dirname(config.path)))
     notes = [
         f"{server.name} is not asked: it runs as the user, who starts it"
         for server in servers
         if server.table.from_caller
     ]
-    asked = tuple(_of_gateway(config, server) for server in servers if not server.table.from_caller)
-    return Targets(asked, tuple(notes))
+    asked = tuple(_of_gateway(config, server, file) for server in servers if not server.table.from_caller)
+    return Targets(asked, tuple(notes), file)
 
 
 def of_agents(agent: str | None, names: Sequence[str], cwd: str) -> Targets:
@@ -123,9 +131,10 @@ def _of_files(found: Sequence[AgentFile], names: Sequence[str], cwd: str) -> Tar
     for file in found:
         if file.configuration is None:
             continue
+        folder = _folder(file, cwd)
         for entry in file.configuration.entries:
             path = file.config_file.path
-            target = _of_entry(entry, path, file.configuration.syntax.name, _folder(file, cwd))
+            target = _with_reader(entry, _of_entry(entry, path, file.configuration.syntax.name, folder), folder)
             name = target.name if isinstance(target, Target) else entry.name
             what = target.what if isinstance(target, Target) else target
             if (other := by_name.get(name)) is None or isinstance(other[0], str):
@@ -140,7 +149,22 @@ def _of_files(found: Sequence[AgentFile], names: Sequence[str], cwd: str) -> Tar
     return Targets(
         tuple(target for target in chosen if isinstance(target, Target)),
         tuple(note for note in chosen if isinstance(note, str)),
+        common(target.reader for target, _ in by_name.values() if isinstance(target, Target)),
     )
+
+
+def _with_reader(entry: Entry, target: Target | str, folder: str) -> Target | str:
+    """The target with what reads the lock of it: the run of its entry, if that is wrapped. Raises ConfigError."""
+    wrapping = parse_wrapping(entry.argv)
+    if isinstance(target, str) or wrapping is None:
+        return target
+    config = None if wrapping.options.config is None else _expanded(wrapping.options.config, os.environ)
+    return replace(target, reader=of_run(config, {**os.environ, **_variables(entry)}, _working_folder(entry, folder)))
+
+
+def _working_folder(entry: Entry, folder: str) -> str:
+    cwd = entry.values.get("cwd")
+    return os.path.join(folder, cwd) if isinstance(cwd, str) else folder
 
 
 def _folder(file: AgentFile, cwd: str) -> str:
@@ -162,8 +186,7 @@ def _of_entry(entry: Entry, path: str, syntax: str, folder: str) -> Target | str
     if entry.kind is Kind.STARTED:
         command = tuple(_expanded(word, os.environ) for word in entry.argv[wrapping.count if wrapping else 0 :])
         name = given or (server_name(command) if wrapping else entry.name)
-        cwd = entry.values.get("cwd")
-        place = os.path.join(folder, cwd) if isinstance(cwd, str) else folder
+        place = _working_folder(entry, folder)
         if words := _sandbox_words(entry, wrapping):
             return _confined(name, where, words, command, environ, place)
         return _process(name, where, command, environ, place)
@@ -247,14 +270,16 @@ def _remote(name: str, place: str, options: Namespace, environ: Mapping[str, str
     return Target(name, place, options.url, partial(_ask, open_it))
 
 
-def _of_gateway(config: GatewayConfig, server: GatewayServer) -> Target:
+def _of_gateway(config: GatewayConfig, server: GatewayServer, file: str) -> Target:
     def open_it(report: Callable[[str], None]) -> tuple[Channel, ServerEnd]:
         from ..gateway.servers import open_alone
 
         return open_alone(server, report)
 
     what = server.table.url or " ".join(server.command)
-    return Target(server.name, f"{config.path}: servers.{server.name}", what, partial(_ask, open_it))
+    lock = server.loaded.settings.lock
+    reader = Reader(file if lock is None else lock.file)
+    return Target(server.name, f"{config.path}: servers.{server.name}", what, partial(_ask, open_it), reader)
 
 
 async def _ask(open_it: Callable[[Callable[[str], None]], tuple[Channel, ServerEnd]], seconds: float) -> Described:

@@ -182,14 +182,21 @@ class GatewayConfig(Struct, frozen=True):
 
 
 def load_gateway(
-    path: str, environ: Mapping[str, str], cwd: str, candidate: str = "", sockets: Iterable[str] = ()
+    path: str,
+    environ: Mapping[str, str],
+    cwd: str,
+    candidate: str = "",
+    sockets: Iterable[str] = (),
+    *,
+    makes_lock: bool = False,
 ) -> GatewayConfig:
     """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError.
 
     With the signed policy in the folder `candidate`, in place of the one that was taken last. `sockets` are the paths
-    of systemd's sockets, at which the gateway listens whatever the file says.
+    of systemd's sockets, at which the gateway listens whatever the file says. With `makes_lock` the files that its
+    tables `lock` name need not be there yet.
     """
-    file_context = FileContext(environ, cwd, _read)
+    file_context = FileContext(environ, cwd, _read, makes_lock=makes_lock)
     path = file_context.find(path, cwd)
     text = file_context.text(path, "--config")
     tables = read_tables(path, text)

@@ -30,7 +30,7 @@ def lock_settings(table: LockTable | None, where: str, folder: str, file_context
     if not there and table is None:
         return None
     table = table or LockTable()
-    if not there and not table.create:
+    if not there and not table.create and not file_context.makes_lock:
         raise ConfigError(where, f"there is no file {path}", _HINT)
     data = b""
     if there:

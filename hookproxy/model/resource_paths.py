@@ -21,7 +21,7 @@ _STRIPPED: Final = "".join(map(chr, range(0x21)))
 """What browsers strip from both ends of a URL: control characters and blanks."""
 _IGNORED: Final = re.compile(r"[\t\r\n]")
 """What browsers ignore everywhere in a URL."""
-_SCHEME: Final = re.compile(r"([^/\\?#:%]{2,}|[^/\\?#:%](?=://)):(.*)", re.DOTALL)
+SCHEME: Final = re.compile(r"([^/\\?#:%]{2,}|[^/\\?#:%](?=://)):(.*)", re.DOTALL)
 """Whatever a server may take for one, such as `my_files`; a single letter is a drive, or both where `//` follows."""
 _VALUES: Final = re.compile("[?#&;,]")
 """What stands before a value in a URI, by itself or with a name, as templates write lists of them."""
@@ -55,14 +55,14 @@ def paths(uri: str) -> tuple[str, ...]:
     """Return the paths that a URI may mean, the likeliest first; none: it has no path. Raises Unreadable."""
     if len(uri) > _LONGEST:
         raise raw_json.Unreadable(f"its URI has more than {_LONGEST} characters, which no rule about paths can judge")
-    clean = _clean(uri)
+    cleaned = clean(uri)
     found: dict[str, None] = {}
-    if not _has_path(clean):
+    if not _has_path(cleaned):
         return ()
-    path = _decoded(re.split("[?#]", clean, maxsplit=1)[0])[-1]
-    stages = _decoded(clean)
+    path = decoded(re.split("[?#]", cleaned, maxsplit=1)[0])[-1]
+    stages = decoded(cleaned)
     cuts = (re.split(signs, stage, maxsplit=1)[0] for stage in stages for signs in ("[?#]", "[?#;]"))
-    for text in (_named(clean) or path, path, *stages, *cuts, *_values(stages)):
+    for text in (_named(cleaned) or path, path, *stages, *cuts, *_values(stages)):
         found.update(dict.fromkeys(_paths(text)))
         if len(found) > _MOST_PATHS:
             raise raw_json.Unreadable(f"its URI may mean more than {_MOST_PATHS} paths")
@@ -71,7 +71,7 @@ def paths(uri: str) -> tuple[str, ...]:
 
 def with_path(uri: str, path: str) -> str:
     """Return the URI of a file that a hook has chosen instead. Raises Unreadable where that cannot be said."""
-    scheme = _SCHEME.fullmatch(_clean(uri))
+    scheme = SCHEME.fullmatch(clean(uri))
     if scheme is None or scheme[1].lower() != "file":
         raise raw_json.Unreadable(f"the path in {uri!r} cannot be replaced: its scheme is not file")
     if not path.startswith("/"):
@@ -79,17 +79,23 @@ def with_path(uri: str, path: str) -> str:
     return f"file://{quote(path)}"
 
 
-def _clean(uri: str) -> str:
+def clean(uri: str) -> str:
+    """The URI without what browsers strip and ignore."""
     return _IGNORED.sub("", uri.strip().strip(_STRIPPED))
+
+
+def slashed(text: str) -> str:
+    """The cleaned text, with plain dots and slashes in place of what servers take for them."""
+    return clean(text).replace("\\", "/").translate(_DOTS)
 
 
 def _has_path(uri: str) -> bool:
     """False for a URI that is only a name, such as `memo://insights`."""
-    scheme = _SCHEME.fullmatch(_decoded(uri)[-1])
+    scheme = SCHEME.fullmatch(decoded(uri)[-1])
     if scheme is None or len(scheme[1]) == 1 or scheme[1].lower() == "file":
         return True
     rest = scheme[2].replace("\\", "/").translate(_DOTS)
-    if "/" in rest.removeprefix("//").rstrip("/") or _SCHEME.fullmatch(rest) is not None or ".." in rest:
+    if "/" in rest.removeprefix("//").rstrip("/") or SCHEME.fullmatch(rest) is not None or ".." in rest:
         return True
     name, *parts = _VALUES.split(rest.strip("/"))
     values = [part.rpartition("=")[2] for part in parts]
@@ -104,53 +110,53 @@ def _named(uri: str) -> str:
     if not query or _has_path(before):
         return ""
     members = (part.partition("=") for part in re.split("[&;#]", query))
-    return next((_decoded(value)[-1] for name, _, value in members if value and name.lower() in _PATH_NAMES), "")
+    return next((decoded(value)[-1] for name, _, value in members if value and name.lower() in _PATH_NAMES), "")
 
 
 def _values(stages: list[str]) -> Iterator[str]:
     """The values in a URI that is not of a file, each as it may be decoded; a file's has none that anybody reads."""
-    scheme = _SCHEME.fullmatch(stages[-1])
+    scheme = SCHEME.fullmatch(stages[-1])
     if scheme is not None and scheme[1].lower() == "file":
         return
     parts = dict.fromkeys(part for stage in stages for part in _VALUES.split(stage)[1:])
     if len(parts) > _MOST_PATHS:
         raise raw_json.Unreadable(f"its URI may mean more than {_MOST_PATHS} paths")
     for part in parts:
-        for value in _decoded(part.partition("=")[2] or part):
+        for value in decoded(part.partition("=")[2] or part):
             if value[:1] != "%":
                 yield value
             if "+" in value:  # a blank, in a form
                 yield value.replace("+", " ")
 
 
-def _decoded(text: str) -> list[str]:
+def decoded(text: str) -> list[str]:
     """The text, and as it is after each decoding until nothing changes. Raises Unreadable."""
     stages = [text]
     for _ in range(_MOST_DECODINGS):
         try:
-            decoded = unquote_to_bytes(stages[-1]).decode()
+            text = unquote_to_bytes(stages[-1]).decode()
         except UnicodeError:
             raise raw_json.Unreadable("its URI is not UTF-8 when it is decoded") from None
-        if "\0" in decoded:
+        if "\0" in text:
             raise raw_json.Unreadable("its URI contains a NUL, where some readers stop")
-        if decoded == stages[-1]:
+        if text == stages[-1]:
             return stages
-        stages.append(decoded)
+        stages.append(text)
     raise raw_json.Unreadable("its URI is encoded too many times")
 
 
 def _paths(text: str, schemes: int = 0) -> Iterator[str]:
     """The paths that a text without percent signs may mean; `schemes` stand before it. Raises Unreadable."""
-    slashed = _clean(text).replace("\\", "/").translate(_DOTS)
-    scheme = _SCHEME.fullmatch(slashed)
+    plain = slashed(text)
+    scheme = SCHEME.fullmatch(plain)
     if scheme is None or len(scheme[1]) == 1:
-        yield from _spelled(slashed)
+        yield from _spelled(plain)
     if scheme is None:
         return
     if schemes > _MOST_SCHEMES:
         raise raw_json.Unreadable(f"its URI has more than {_MOST_SCHEMES} schemes")
     rest, is_file = scheme[2], scheme[1].lower() == "file"
-    if _SCHEME.fullmatch(rest):  # such as `view-source:file:///x`
+    if SCHEME.fullmatch(rest):  # such as `view-source:file:///x`
         yield from _paths(rest, schemes + 1)
     if rest.startswith("//"):
         yield from _with_host(rest[2:], is_file=is_file)

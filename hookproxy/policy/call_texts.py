@@ -34,6 +34,7 @@ class CallArguments:
         self._arguments = arguments
         self._members: dict[str, bytes] | None = None
         self._texts: dict[tuple[str, bool], CallTexts] = {}
+        self._uri_readings: tuple[str, ...] | None = None
         self.budget: Final = WorkBudget()
 
     def members(self, judged: str) -> dict[str, bytes]:
@@ -55,6 +56,16 @@ class CallArguments:
         if texts is None:
             self._texts[judged, without_long] = texts = CallTexts(self.members(judged), without_long, self.budget)
         return texts
+
+    def uri_readings(self) -> tuple[str, ...]:
+        """What servers may take the URI of a resource for; empty: there is none. Raises ValueError, BudgetExceeded."""
+        if self._uri_readings is None:
+            from . import resource_uris  # only for requests about resources
+
+            uri = raw_json.text(self.members("").get(resource_uris.MEMBER, b""))
+            self._uri_readings = () if uri is None else resource_uris.readings(uri)
+        self.budget.spend(1000 * len(self._uri_readings) + 4 * sum(map(len, self._uri_readings)))
+        return self._uri_readings
 
 
 def _too_many(raw: bytes) -> bool:

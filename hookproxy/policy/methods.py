@@ -42,6 +42,8 @@ JUDGED: Final = {
 """The methods that can be judged, besides tool calls: all others pass unseen. `subscriptions/listen` (2026-07-28) is
 known as `resources/subscribe`."""
 
+_OF_RESOURCES: Final = frozenset({"resources/read", "resources/subscribe"})
+
 UNSEEN: Final = frozenset({
     TOOLS_CALL, "tools/list", "prompts/list", "resources/templates/list", "resources/unsubscribe",
     "subscriptions/listen", "logging/setLevel", "server/discover", "tasks/get", "tasks/result", "tasks/list",
@@ -59,6 +61,11 @@ _PLAIN: Final = re.compile(r"[\w -]*")
 def is_method(name: str) -> bool:
     """True if this is the name of a method, not of a tool."""
     return name in JUDGED
+
+
+def has_uri(name: str) -> bool:
+    """True if the requests of this method have the URI of a resource."""
+    return name in _OF_RESOURCES
 
 
 def glob_names_method(pattern: str, method: str = "") -> bool:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.hooks import Permission
 from ..model.settings import AgentRule, Settings
-from . import matchers
+from . import matchers, methods
 from .call_texts import HALF_PAIR, MOST_BYTES, MOST_TEXTS, NO_PATH, CallArguments, CallTexts, all_texts
 from .globs import BudgetExceeded, WorkBudget, command_pattern, path_pattern
 from .matchers import JUDGED_ARGUMENT
@@ -100,6 +100,8 @@ class _DenyOrAskRule(Struct, frozen=True):
     """The rule is about a path."""
     is_place: bool
     """The rule is about a path or an address."""
+    matches_uri: Callable[[str], bool]
+    """Whether a reading of the URI of a resource matches the rule."""
     word: str = ""
     """What every text that matches the rule contains in some case, unless it is decoded first; empty if not known."""
     place: str = ""
@@ -127,6 +129,15 @@ class _DenyOrAskRule(Struct, frozen=True):
         except (ValueError, RecursionError, BudgetExceeded):
             return _Reason(_NOT_JUDGED)
         return unreadable
+
+    def reason_for_uri(self, call: CallArguments) -> _Reason:
+        """As `reason_for`, for a request about a resource: the rule applies if a reading of the URI matches it."""
+        try:
+            readings = call.uri_readings() if self.parts.specifier else ()
+        except (ValueError, RecursionError, BudgetExceeded):
+            return _Reason(_NOT_JUDGED)
+        matches = any(self.matches_uri(reading) or self.matches_text(reading) for reading in readings)
+        return _Reason(_MATCHES) if matches else _NO_REASON
 
 
 class _PathRule(Struct, frozen=True):
@@ -177,6 +188,14 @@ class _AllowRule(Struct, frozen=True):
     """Whether it covers a call of the tool of this name with these arguments."""
     at: str = ""
     """File, line and key of the rule; empty if not known."""
+
+    def covers_uri(self, arguments: bytes) -> bool:
+        """Whether it covers a request about a resource, however the server reads the URI."""
+        from . import resource_uris  # only for requests about resources
+
+        specifier = matchers.rule(self.text).specifier
+        uri = raw_json.text(bytes(raw_json.fields(arguments).get(resource_uris.MEMBER, b"")))
+        return not specifier or uri is None or resource_uris.all_match(specifier, uri)
 
 
 def _reason_to_match(call: CallArguments, judged: str, rule: _DenyOrAskRule) -> _Reason:
@@ -329,7 +348,8 @@ class Rules(Struct, frozen=True):
         about = tuple((permission, rule, judged) for permission, rule in deny_or_ask if (judged := rule.judged(names)))
         words = [rule.word.encode() if isinstance(rule, _DenyOrAskRule) else b"" for _, rule, _ in about]
         allow = tuple((rule, names_) for rule, names_ in named if names_)
-        return ToolRules(about, allow, tuple(words) if all(words) else None, self.unreadable)
+        has_uri = bool(names) and methods.has_uri(names[0])  # another spelling of it may not have the words
+        return ToolRules(about, allow, tuple(words) if all(words) and not has_uri else None, self.unreadable, has_uri)
 
     def hides(self, names: Sequence[str]) -> bool:
         """True if a tool with these names must not be listed, because every call of it would be denied."""
@@ -352,6 +372,8 @@ class ToolRules(Struct, frozen=True):
     """A word for each deny or ask rule, without which plain arguments do not match it; None: some rule has none."""
     unreadable: Permission = Permission.ASK
     """As in `Rules`."""
+    has_uri: bool = False
+    """They are about requests for a resource: deny and ask rules hold for each reading of its URI."""
 
     def __bool__(self) -> bool:
         """True if some rule names the tool."""
@@ -364,7 +386,9 @@ class ToolRules(Struct, frozen=True):
             if decision is not None:
                 return decision
         for allow_rule, names in self.allow:
-            if any(allow_rule.covers(name, arguments) for name in names):
+            if any(allow_rule.covers(name, arguments) for name in names) and (
+                not self.has_uri or allow_rule.covers_uri(arguments)
+            ):
                 return RuleDecision(Permission.ALLOW, allow_rule.text, allow_rule.place)
         return None
 
@@ -372,7 +396,7 @@ class ToolRules(Struct, frozen=True):
         """The first rule that certainly applies decides, unless a stricter one may apply (`unreadable`)."""
         may_apply: RuleDecision | None = None
         for permission, rule, judged in self.deny_or_ask:
-            reason = rule.reason_for(judged, call)
+            reason = self._reason(rule, judged, call)
             if not reason.text:
                 continue
             decision = RuleDecision(permission, rule.parts.text, rule.place, reason.text, rule.at, reason.unreadable)
@@ -383,6 +407,11 @@ class ToolRules(Struct, frozen=True):
                 stricter = permission is Permission.DENY and self.unreadable is Permission.DENY
                 may_apply = replace(decision, permission=Permission.DENY if stricter else Permission.ASK)
         return may_apply
+
+    def _reason(self, rule: _DenyOrAskRule | _PathRule, judged: Sequence[str], call: CallArguments) -> _Reason:
+        if self.has_uri and isinstance(rule, _DenyOrAskRule) and (reason := rule.reason_for_uri(call)).text:
+            return reason
+        return rule.reason_for(judged, call)
 
 
 def _is_plain_without(arguments: bytes, words: tuple[bytes, ...]) -> bool:
@@ -426,6 +455,7 @@ def _deny_or_ask_rule(text: str, place: str = "", at: str = "") -> _DenyOrAskRul
         _text_matcher(specifier),
         matchers.is_path(specifier),
         matchers.is_path_or_address(rule.specifier),
+        _uri_matcher(rule.specifier),
         _word(specifier),
         place,
         at,
@@ -448,6 +478,21 @@ def _command_matcher(specifier: str) -> Callable[[str, WorkBudget], shell_comman
         return matcher(line, budget)
 
     return runs
+
+
+def _uri_matcher(specifier: str) -> Callable[[str], bool]:
+    """Return a function that tells whether a reading of a URI matches; it is made when the first request has one."""
+    matcher: Callable[[str], bool] | None = None
+
+    def matches(reading: str) -> bool:
+        nonlocal matcher
+        if matcher is None:
+            from .resource_uris import matcher as uri_matcher
+
+            matcher = uri_matcher(specifier)
+        return matcher(reading)
+
+    return matches
 
 
 def _shown(key: str) -> str:

@@ -25,7 +25,7 @@ from ..protocol.elicitation_messages import ElicitationResponse
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.responses import Members
 from ..protocol.router import Router
-from ..session.approval import Approvals
+from ..session.approval import ApprovalDetails, ApprovalResult, Approvals
 from ..session.call_context import Ending, JudgesInputs
 
 if TYPE_CHECKING:
@@ -42,6 +42,21 @@ class LastRecordAudit(Audit):
     def write(self, record: Record) -> str:
         self.record = record
         return ""
+
+
+class WouldAsk(Exception):
+    """A trial ends here, because a person would be asked."""
+
+
+class TrialApprovals(Approvals):
+    """Those of an agent that can ask a person."""
+
+    def may_ask(self, call: Call, settings: Settings) -> bool:
+        return not settings.approvers
+
+    async def ask(self, call: Call, approval: ApprovalDetails, policy: Policy) -> ApprovalResult:
+        """Raises WouldAsk."""
+        raise WouldAsk
 
 
 class TrialServices:
@@ -69,6 +84,8 @@ class TrialServices:
             self.policy, session, self.report, lambda _line: None, lambda *_task: None, lambda: None
         )  # for approvals, which are never requested
         self.approvals = Approvals(session_context, router.handshake)
+        self.trial_approvals = TrialApprovals(session_context, router.handshake)
+        """For requests of the server, about which no response of ours can ask."""
         self.response = b""
         """The line that the agent gets; empty: none."""
         self.approval_message = ""

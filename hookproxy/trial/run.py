@@ -30,7 +30,7 @@ from ..protocol.calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from ..protocol.router import Router
 from ..session.call import handle_call
 from ..session.call_context import event_context_of
-from .context import TrialServices
+from .context import TrialServices, WouldAsk
 from .observe import Observation, ObservedHooks
 
 if TYPE_CHECKING:
@@ -268,8 +268,13 @@ class TrialRunner:
 
         async def act(services: TrialServices) -> None:
             nonlocal given
+            services.approvals = services.trial_approvals
             request = JudgesRequests(services, lambda _runs: None).request(method, trial_call.id, arguments, line)
-            decision = await request.decide()
+            try:
+                decision = await request.decide()
+            except WouldAsk:
+                request.close(Responded(result="pending", asks=True))
+                return
             end: CallEnd = Responded(None)
             if isinstance(decision, Refuse):
                 given = server_requests.refused(trial_call.id, method, decision.cause, task=False)
@@ -293,8 +298,9 @@ class TrialRunner:
             record.decision,
             observation,
             record=record,
+            approval_message=services.approval_message,
             proposed=record.final or _proposed(observation),
-            response=_result(given),
+            response=_result(given) if given else b"",
         )
 
     async def run_event(self, event: Event, trial_call: TrialCall) -> TrialResult:

@@ -54,6 +54,7 @@ def run(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     """Runs the verb in the project. Returns its status, and what it printed; each line can be shown."""
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(project.parent / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
 
     def run_verb(*arguments: str) -> tuple[int, str, str]:
         status = main(arguments)
@@ -271,7 +272,7 @@ def test_what_the_server_asks_of_us_gives_it_nothing(say: Say, run: Run, project
         (["--timeout", "0"], "0 is not a number of seconds"),
         (["--timeout", "nan"], "nan is not a number of seconds"),
         (["--check", "--diff"], "not allowed with"),
-        (["--check"], "there is no hookproxy.lock"),
+        (["--check", "--", "x"], "there is no hookproxy.lock"),
         ([], "no agent's file with servers is in"),
         (["--config", "gateway.toml"], "gateway.toml"),
     ],
@@ -431,3 +432,71 @@ def test_a_server_whose_sandbox_cannot_be_made_is_not_started(
     status, _, err = run()
     assert (status, os.listdir()) == (2, [".mcp.json"])
     assert problem in err
+
+
+@pytest.mark.parametrize(
+    ("tool", "problem"),
+    [
+        ({"name": "read", "description": EVIL}, "the tool read is listed twice: only the first is pinned"),
+        ({"name": "b", "description": "x" * 2**20}, "a tool cannot be pinned: it is described in more than"),
+        ({"name": 5}, "a tool cannot be pinned: it has no text as its name"),
+    ],
+)
+def test_what_a_run_withholds_is_a_difference(say: Say, run: Run, tool: dict[str, object], problem: str) -> None:
+    run("--name", "s", "--", *say())
+    command = say(tools=[*TOOLS, tool])
+    for option, expected in (("--check", 1), ("--diff", 0)):
+        status, out, err = run(option, "--name", "s", "--", *command)
+        assert (status, out.startswith(f"s: {problem}")) == (expected, True)
+        assert "hookproxy.lock: what cannot be pinned is withheld from the agents: of s" in err
+    assert run("--name", "s", "--", *command)[0] == 0
+
+
+def test_what_is_said_twice_in_the_same_words_is_no_difference(say: Say, run: Run) -> None:
+    command = say(tools=[*TOOLS, *TOOLS])
+    run("--name", "s", "--", *command)
+    status, out, err = run("--check", "--name", "s", "--", *command)
+    assert (status, out) == (0, "")
+    assert "s: the tool read is listed twice" in err
+
+
+def test_a_lock_that_the_gateway_names_need_not_be_there_to_be_made(say: Say, run: Run) -> None:
+    server = f'command = {json.dumps(say())}\nsandbox = "off"\ncwd = "/"\n'
+    Path("gateway.toml").write_text(
+        f'[lock]\nfile = "pins/all.lock"\n[servers.a]\n{server}[servers.b]\n{server}lock = {{ file = "b.lock" }}\n'
+    )
+    os.mkdir("pins")
+    status, _, err = run("--config", "gateway.toml")
+    assert status == 0, err
+    assert lock_file.read("pins/all.lock").keys() == {"a", "b"}
+    assert f"is not read by the runs of: b (reads {os.path.realpath('b.lock')})" in err
+    assert run("--check", "--config", "gateway.toml")[0] == 0
+
+
+@pytest.mark.parametrize("table", ["", '[lock]\nfile = "pins.lock"\n'])
+def test_the_file_is_the_one_that_the_runs_read(say: Say, run: Run, project: Path, table: str) -> None:
+    own = project.parent / "home/.config/hookproxy"
+    own.mkdir(parents=True)
+    (own / "hookproxy.toml").write_text(table)
+    lock = own / ("pins.lock" if table else "hookproxy.lock")
+    named = wrapped(say("a"), "--name=a", "--config", "~/.config/hookproxy/hookproxy.toml")
+    agent_file(a=named, b=wrapped(say("b"), "--name=b"), bare=say("c"))
+    status, _, err = run()
+    assert status == 0
+    assert f"{lock}: written: a (" in err
+    assert f"{lock} is not read by the runs of: bare (it is not wrapped)\n" in err
+    assert os.listdir() == [".mcp.json"]
+    assert run("--check")[:2] == (0, "")
+    assert run("--check", "--server", "bare")[:2] == (0, "")
+
+
+def test_runs_that_read_several_files_have_a_lock_in_the_working_folder(say: Say, run: Run, project: Path) -> None:
+    agent_file(
+        a=wrapped(say("a"), "--name=a", "--config", "x/hookproxy.toml"),
+        b=wrapped(say("b"), "--name=b", "--config", "y/hookproxy.toml"),
+        c=wrapped(say("c"), "--name=c"),
+    )
+    _, _, err = run()
+    assert written().keys() == {"a", "b", "c"}
+    others = ", ".join(f"{name} (reads {project / folder / 'hookproxy.lock'})" for name, folder in ("ax", "by"))
+    assert f"hookproxy.lock is not read by the runs of: {others}, c (there is no hookproxy.toml)" in err

@@ -75,6 +75,20 @@ def test_a_request_of_the_server_is_tried_with_the_agents_answer(tmp_path: Path)
     assert "is a request of the server, which is tried as a whole" in event.stderr
 
 
+def test_a_person_would_be_asked_about_a_request_of_the_server(tmp_path: Path) -> None:
+    methods = ("elicitation/create", "sampling/createMessage", "roots/list")
+    (tmp_path / "hookproxy.toml").write_text(f"[permissions]\nask = {json.dumps(methods)}\n")
+    for method in methods:
+        asked = document(tmp_path, method, "{}", "--config", "hookproxy.toml", status=1)
+        assert (asked["decision"], asked["by"]) == ("asked", f"the permission rule {method} of hookproxy.toml")
+    shown = attempt(tmp_path, methods[0], '{"message": "Your name?"}', "--config", "hookproxy.toml").stdout
+    assert "elicitation/create of server: a person would be asked" in shown
+    assert 'message: "Your name?"' in shown
+    (tmp_path / "hookproxy.toml").write_text('on_ask = "deny"\n[permissions]\nask = ["roots/list"]\n')
+    denied = document(tmp_path, "roots/list", "{}", "--config", "hookproxy.toml", status=1)
+    assert denied["decision"] == "asked-deny"
+
+
 # --- hook files of other systems ---
 
 
