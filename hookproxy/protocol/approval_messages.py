@@ -44,6 +44,9 @@ _SECRET_NAME: Final = r"""(?xi)
     .*?(?:pass(?:word|wd|phrase|code) | (?<![a-z])pass(?![a-z]) | secret | token | api_?-?key | access_?-?key
         | private_?-?key | credential | authorization | cookie)
 """
+_COUNTED_TOKENS: Final = r"(?i)tokens|token_?-?(?:count|limit|budget)"
+"""In the name of a number: how many, and not which."""
+_NUMBER_BEGINS: Final = frozenset(sign.encode() for sign in "-0123456789")
 _SECRET: Final = r"""(?x)
       (?P<header> (?i:authorization)[\\"']{0,4}\ {0,4}:\ {0,4}[\\"']{0,4}(?i:bearer|basic)\ {1,4})
           (?!/)[-._~+/=A-Za-z0-9]{16,}+
@@ -156,7 +159,7 @@ def _shown(arguments: bytes) -> tuple[str, str]:
         return shown, "" if whole else "the arguments are shortened"
     lines, shortened = [], 0
     for name in _names_to_show(members):
-        value, whole = ("[hidden]", True) if _is_secret(name) else _value(members[name])
+        value, whole = ("[hidden]", True) if _is_secret(name, members[name]) else _value(members[name])
         lines.append(f"{_argument(name)}: {value}")
         shortened += not whole or len(name) > _LONGEST_ARGUMENT
     missing = [f"{shortened} of {counted(len(members), 'argument')} shortened"] if shortened else []
@@ -185,8 +188,12 @@ def _names_to_show(members: dict[str, msgspec.Raw]) -> list[str]:
     return names[:_MOST_VALUES]
 
 
-def _is_secret(name: str) -> bool:
-    return re.search(_SECRET_NAME, name[: 2 * _LONGEST_ARGUMENT]) is not None
+def _is_secret(name: str, value: msgspec.Raw) -> bool:
+    """True if the name says that the value is a secret; a number of tokens, such as `maxTokens`, is none."""
+    name = name[: 2 * _LONGEST_ARGUMENT]
+    if bytes(memoryview(value)[:1]) in _NUMBER_BEGINS:
+        name = re.sub(_COUNTED_TOKENS, "", name)
+    return re.search(_SECRET_NAME, name) is not None
 
 
 def _argument(name: str) -> str:

@@ -111,6 +111,19 @@ def test_the_name_of_an_argument_does_not_hide_a_command(name: str) -> None:
     assert f'{name}: "reboot"' in shown({name: "reboot"})
 
 
+@pytest.mark.parametrize(
+    "name", ["maxTokens", "max_tokens", "tokens", "token_count", "tokenLimit", "maxTokensToSample"]
+)
+def test_a_number_of_tokens_is_no_secret(name: str) -> None:
+    assert f"{name}: 1000" in shown({name: 1000})
+    assert f"{name}: [hidden]" in shown({name: "1000"})
+
+
+@pytest.mark.parametrize("name", ["token", "password", "secretTokens", "tokens_password", "access_token"])
+def test_another_number_is_hidden_by_its_name(name: str) -> None:
+    assert f"{name}: [hidden]" in shown({name: 123456})
+
+
 @pytest.mark.parametrize("name", ["command", "shell_command", "argv", "targetUrl", "sql"])
 @pytest.mark.parametrize("fillers", [20, 3000])
 def test_many_other_arguments_do_not_hide_a_command(name: str, fillers: int) -> None:
