@@ -7,6 +7,7 @@ difference; 2 it failed: of a server that did not answer, the old entry is kept,
 from __future__ import annotations
 
 import os
+import shlex
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import ndiff
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     _check(options, command)
     targets = _targets(options, command, cwd)
     path = options.file or targets.file or lock_file.NAME
-    before = _read(path, required=options.check or options.diff or bool(options.accept))
+    before = _read(path, options)
     tell(*targets.notes)
     answers = run_until_done(lambda: _ask_all(targets.targets, options.timeout))
     return _Outcome(options, path, before, targets.targets, answers).carry_out()
@@ -85,12 +86,18 @@ def _targets(options: Namespace, command: Sequence[str], cwd: str) -> Targets:
     return lock_targets.of_gateway(load_gateway(options.config, os.environ, cwd, makes_lock=True), options)
 
 
-def _read(path: str, required: bool) -> lock_file.Lock:
+def _read(path: str, options: Namespace) -> lock_file.Lock:
     if not os.path.lexists(path):
-        if required:
-            raise UserError(f"there is no {printable(path)}", "hookproxy lock makes it; --file names another one")
+        if options.check or options.diff or options.accept:
+            raise UserError(f"there is no {printable(path)}", f"{_verb(options)} makes it; --file names another one")
         return {}
     return lock_file.read(path)
+
+
+def _verb(options: Namespace) -> str:
+    """The words of the command line that say whose lock is meant, and where it is."""
+    given = [(f"--{name}", getattr(options, name)) for name in ("agent", "config", "file")]
+    return " ".join(("hookproxy lock", *(f"{option} {shlex.quote(value)}" for option, value in given if value)))
 
 
 async def _ask_all(targets: Sequence[Target], seconds: float) -> _Answers:
@@ -203,7 +210,8 @@ class _Outcome:
 
     def _summary(self, changed: Sequence[str], withheld: Sequence[str]) -> str:
         if changed:
-            return f"{self._path}: {', '.join(changed)} changed; hookproxy lock --accept TOOL accepts what is in order"
+            how = f"{_verb(self._options)} --accept TOOL accepts what is in order"
+            return f"{self._path}: {', '.join(changed)} changed; {how}"
         if withheld:
             return f"{self._path}: what cannot be pinned is withheld from the agents: of {', '.join(withheld)}"
         return f"{self._path}: nothing has changed" if self._answers.described else ""

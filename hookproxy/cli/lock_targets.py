@@ -122,7 +122,7 @@ def selected(known: Mapping[str, object], names: Sequence[str], place: str) -> l
     for name in names:
         if name not in known:
             hint = suggestion(name, known) or f"the servers: {', '.join(map(printable, known))}"
-            raise ConfigError("--server", f"{place} has no server {name!r}", hint)
+            raise ConfigError("--server", f"there is no server {name!r} in {place}", hint)
     return list(dict.fromkeys(names)) or list(known)
 
 
@@ -145,7 +145,7 @@ def _of_files(found: Sequence[AgentFile], names: Sequence[str], cwd: str) -> Tar
                     f"{printable(name)} is another server in each of {places}",
                     "name the agent: --agent NAME; or rename one of them",
                 )
-    chosen = [by_name[name][0] for name in selected(by_name, names, "no agent's file")]
+    chosen = [by_name[name][0] for name in selected(by_name, names, "the agents' files")]
     return Targets(
         tuple(target for target in chosen if isinstance(target, Target)),
         tuple(note for note in chosen if isinstance(note, str)),

@@ -17,7 +17,7 @@ from ..trust.sources import FileContext, stat_signature
 from .models import LockTable
 
 _ACCESS_LIST: Final = "system.posix_acl_access"
-_HINT: Final = "make it: hookproxy lock, or set lock.create = true"
+_HINT: Final = "make it: hookproxy lock (of a gateway: with --config FILE), or set lock.create = true"
 
 
 def lock_settings(table: LockTable | None, where: str, folder: str, file_context: FileContext) -> LockSettings | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc import raw_json
-from ..model.errors import printable
+from ..model.errors import describe_error, printable
 from ..model.hooks import Tool
 from ..model.settings import Delivery, Settings
 from ..protocol import feedback, response_edits
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .hidden_text_watch import HiddenTextWatch
     from .lock_comparison import LockComparison
 
+_NOT_LOOKED_AT: Final = "what the server says of itself was not searched for hidden text"
 _NO_LOCK: Final = "`hookproxy lock` records what servers say of themselves, so that they cannot change it unseen"
 _UNREADABLE: Final = "what the server says of itself is withheld, because it cannot be read"
 _LONGEST_SHOWN: Final = 200  # characters of why: it may name a key that the server has chosen
@@ -148,6 +149,12 @@ class ServerLists:
             self._context.report(text)
 
     async def _look_at(self, method: bytes, line: bytes) -> None:
+        try:
+            await self._look_closely(method, line)
+        except Exception as problem:  # a shortage of descriptors, for example: no call depends on this
+            self._session_events.report_once(f"{_NOT_LOOKED_AT}: {describe_error(problem)}")
+
+    async def _look_closely(self, method: bytes, line: bytes) -> None:
         from .lock_comparison import KINDS  # not before the first list: it would delay the start
 
         if self._watch is None:

@@ -141,7 +141,7 @@ def test_the_servers_of_a_project_are_asked_as_its_agents_start_them(say: Say, r
     assert "mcpServers.off is not asked: it is disabled" in err
     assert "mcpServers.gateway is not asked: the gateway has it" in err
     assert run("--check", "--server", "plain")[0] == 0
-    with pytest.raises(ConfigError, match="has no server 'palin'") as error:
+    with pytest.raises(ConfigError, match="there is no server 'palin' in the agents' files") as error:
         run("--server", "palin")
     assert "plain" in error.value.hint
     agent_file(plain=say("a"))
@@ -500,3 +500,15 @@ def test_runs_that_read_several_files_have_a_lock_in_the_working_folder(say: Say
     assert written().keys() == {"a", "b", "c"}
     others = ", ".join(f"{name} (reads {project / folder / 'hookproxy.lock'})" for name, folder in ("ax", "by"))
     assert f"hookproxy.lock is not read by the runs of: {others}, c (there is no hookproxy.toml)" in err
+
+
+def test_the_hint_names_the_file_and_whose_it_is(say: Say, run: Run) -> None:
+    agent_file(s=say())
+    named = ("--agent", "claude-code", "--file", "a lock")
+    with pytest.raises(UserError) as error:
+        run("--check", *named)
+    assert error.value.hint.startswith("hookproxy lock --agent claude-code --file 'a lock' makes it")
+    run(*named)
+    agent_file(s=say(instructions=EVIL))
+    _, _, err = run("--check", *named)
+    assert "s changed; hookproxy lock --agent claude-code --file 'a lock' --accept TOOL accepts" in err

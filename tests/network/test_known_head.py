@@ -115,7 +115,19 @@ BODIES: Final = st.sampled_from(
 @given(HEADS, st.lists(st.tuples(LENGTHS, BODIES), min_size=1, max_size=4))
 def test_a_response_with_a_known_head_is_read_like_a_new_one(head: bytes, rest: list[tuple[bytes, bytes]]) -> None:
     responses = [head % b"3" + b"abc", *(head % length + body for length, body in rest)]
-    assert events_of(responses, cut=False) == events_of(responses, cut=True)
+    assert with_plain_lengths(events_of(responses, cut=False)) == with_plain_lengths(events_of(responses, cut=True))
+
+
+def with_plain_lengths(events: list[object]) -> list[object]:
+    """What is told, with the length of a response as a number: a known head has it in its shortest spelling."""
+    return [plain_length(each) if isinstance(each, tuple) and each[0] == 200 else each for each in events]
+
+
+def plain_length(response: tuple[int, list[tuple[bytes, bytes]]]) -> tuple[int, list[tuple[bytes, bytes]]]:
+    status, fields = response
+    return status, [
+        (name, b"%d" % int(value)) if name == b"content-length" else (name, value) for name, value in fields
+    ]
 
 
 def without_order_and_length(events: list[object]) -> list[object]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -575,3 +577,14 @@ async def test_a_first_use_that_cannot_be_recorded_is_told_and_holds_for_this_pr
         assert any("cannot be recorded" in line for line in one.reports)
         got = await one.ask("tools/list", page("tools", changed(READ, title=EVIL)))
         assert json.loads(got)["result"]["tools"] == []
+
+
+async def test_a_session_goes_on_if_nobody_can_look_for_hidden_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(*_arguments: object) -> object:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    async with session() as locked_session:
+        monkeypatch.setattr("hookproxy.session.hidden_text_watch.HiddenTextWatch.look_at_list", short)
+        await locked_session.ask("tools/list", page("tools", READ, SEND))
+        await locked_session.ask("tools/list", page("tools", READ, SEND))
+    assert [line for line in locked_session.reports if "Too many open files" in line]
