@@ -62,7 +62,8 @@ class CallArguments:
         if self._uri_readings is None:
             from . import resource_uris  # only for requests about resources
 
-            uri = raw_json.text(self.members("").get(resource_uris.MEMBER, b""))
+            self.members("")  # there may be too many to read
+            uri = resource_uris.of_arguments(self._arguments)
             self._uri_readings = () if uri is None else resource_uris.readings(uri)
         self.budget.spend(1000 * len(self._uri_readings) + 4 * sum(map(len, self._uri_readings)))
         return self._uri_readings

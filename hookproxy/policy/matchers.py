@@ -131,6 +131,9 @@ JUDGED_ARGUMENT: Final = {
 }
 """The argument that a rule judges in Claude Code's own tools. In any other tool, a rule judges every text argument."""
 
+_READS_RESOURCES: Final = "ReadMcpResourceTool"
+"""The familiar name of `resources/read`."""
+
 COMMAND_ARGUMENT: Final = re.compile(r"command|cmd|(?<![a-z])(?:script|shell)", re.IGNORECASE)
 """In an argument's name: its value is a command line."""
 
@@ -201,7 +204,10 @@ def permission_rule(text: str, *, fold: bool = _MAC) -> Callable[[str, bytes], b
         return lambda tool, _arguments: parts.names_tool(tool)
     spelled = folded if fold and is_path(parts.specifier) else str
     value = value_pattern(spelled(parts.specifier))
-    return lambda tool, arguments: parts.names_tool(tool) and _may_match(parts, value, tool, arguments, spelled)
+    return lambda tool, arguments: (
+        parts.names_tool(tool)
+        and (_may_match(parts, value, tool, arguments, spelled) or _may_match_uri(parts.specifier, tool, arguments))
+    )
 
 
 def allow_rule(text: str) -> Callable[[str, bytes], bool]:
@@ -213,7 +219,9 @@ def allow_rule(text: str) -> Callable[[str, bytes], bool]:
     parts = rule(text)
     if not parts.specifier:
         return lambda tool, _arguments: parts.names_tool(tool)
-    return lambda tool, arguments: parts.names_tool(tool) and _covers(parts.specifier, arguments)
+    return lambda tool, arguments: (
+        parts.names_tool(tool) and _covers(parts.specifier, arguments) and _covers_uri(parts.specifier, tool, arguments)
+    )
 
 
 def allowed_as(names: Sequence[str]) -> Sequence[str]:
@@ -295,6 +303,29 @@ def _may_match(
         pattern.fullmatch(spelled(text).strip()) or (_is_command(key) and _may_run(parts.specifier, text))
         for key, text in texts.items()
     )
+
+
+def _may_match_uri(specifier: str, tool: str, arguments: bytes) -> bool:
+    """True if a request for a resource has a URI that a server may read as one that the specifier names."""
+    if not (methods.has_uri(tool) or tool == _READS_RESOURCES):
+        return False
+    from . import resource_uris  # only for requests about resources
+
+    try:
+        uri = resource_uris.of_arguments(arguments)
+        return uri is not None and any(map(resource_uris.matcher(specifier), resource_uris.readings(uri)))
+    except (ValueError, RecursionError):
+        return True
+
+
+def _covers_uri(specifier: str, tool: str, arguments: bytes) -> bool:
+    """False for a request for a resource whose URI a server may read as one that the specifier does not name."""
+    if not methods.has_uri(tool):
+        return True
+    from . import resource_uris  # only for requests about resources
+
+    uri = resource_uris.of_arguments(arguments)
+    return uri is None or resource_uris.all_match(specifier, uri)
 
 
 def _may_run(specifier: str, line: str) -> bool:

@@ -13,17 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 from unicodedata import normalize
 
+from ..jsonrpc import raw_json
 from ..model import resource_paths
 from .globs import path_pattern
 
-MEMBER: Final = "uri"
+_MEMBER: Final = "uri"
 """The member with the URI, in the params of `methods.has_uri`."""
 
 _QUERY: Final = re.compile("[?#]")
 _VALUES: Final = re.compile("[?#;]")
+_PARAMETERS: Final = re.compile(r";[^/\\]*")
+"""Of one folder in a path, which some servers leave out."""
 _USER: Final = re.compile(r"^.*@", re.DOTALL)
 _PORT: Final = re.compile(r":\d*\Z")
 _DRIVE: Final = re.compile(r"/([A-Za-z])[:|](?=/|\Z)")
+
+
+def of_arguments(arguments: bytes) -> str | None:
+    """Return the URI in the params of a request; None: there is none. Raises ValueError."""
+    return raw_json.text(bytes(raw_json.fields(arguments).get(_MEMBER, b"")))
 
 
 def readings(uri: str) -> tuple[str, ...]:
@@ -67,6 +75,7 @@ def _readings(uri: str) -> dict[str, None]:
     clean = resource_paths.clean(uri)
     stages = resource_paths.decoded(clean)
     texts = [*stages, *(signs.split(stage, maxsplit=1)[0] for stage in stages for signs in (_QUERY, _VALUES))]
+    texts += [_PARAMETERS.sub("", stage) for stage in stages]
     texts += resource_paths.decoded(_QUERY.split(clean, maxsplit=1)[0])
     found = dict.fromkeys((uri, clean, *stages))
     for text in dict.fromkeys(texts):

@@ -189,14 +189,6 @@ class _AllowRule(Struct, frozen=True):
     at: str = ""
     """File, line and key of the rule; empty if not known."""
 
-    def covers_uri(self, arguments: bytes) -> bool:
-        """Whether it covers a request about a resource, however the server reads the URI."""
-        from . import resource_uris  # only for requests about resources
-
-        specifier = matchers.rule(self.text).specifier
-        uri = raw_json.text(bytes(raw_json.fields(arguments).get(resource_uris.MEMBER, b"")))
-        return not specifier or uri is None or resource_uris.all_match(specifier, uri)
-
 
 def _reason_to_match(call: CallArguments, judged: str, rule: _DenyOrAskRule) -> _Reason:
     """Check every argument, because only the server knows which one the tool takes for its command.
@@ -386,9 +378,7 @@ class ToolRules(Struct, frozen=True):
             if decision is not None:
                 return decision
         for allow_rule, names in self.allow:
-            if any(allow_rule.covers(name, arguments) for name in names) and (
-                not self.has_uri or allow_rule.covers_uri(arguments)
-            ):
+            if any(allow_rule.covers(name, arguments) for name in names):
                 return RuleDecision(Permission.ALLOW, allow_rule.text, allow_rule.place)
         return None
 

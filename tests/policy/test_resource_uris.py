@@ -8,6 +8,7 @@ import pytest
 
 from hookproxy.model.hooks import Permission
 from hookproxy.model.settings import Settings
+from hookproxy.policy.matchers import allow_rule, permission_rule
 from hookproxy.policy.rules import Rules
 
 METHODS = ("resources/read", "resources/subscribe")
@@ -56,6 +57,7 @@ SECRET_SPELLINGS = (
     "demo://a/secret?x=1",
     "demo://a/secret?x=/../..",
     "demo://a/secret;v=1",
+    "demo://a;v=1/secret",
     "demo://a/secret%3Fx=1",
     "demo://a/secret#x",
     "demo://a//secret",
@@ -125,6 +127,20 @@ def test_a_rule_by_the_familiar_name_holds_for_each_spelling() -> None:
     settings = Settings(deny=("ReadMcpResourceTool(demo://a/secret)",))
     names = ("resources/read", "ReadMcpResourceTool")
     assert _judged(settings, "demo://a/%73ecret", names) is Permission.DENY
+
+
+@pytest.mark.parametrize("name", ["resources/read", "resources/subscribe", "ReadMcpResourceTool"])
+def test_a_hook_for_a_uri_runs_for_each_spelling(name: str) -> None:
+    runs_for = permission_rule(f"{name}(demo://a/secret)")
+    assert [uri for uri in SECRET_SPELLINGS if not runs_for(name, json.dumps({"uri": uri}).encode())] == []
+    assert runs_for(name, b'{"uri":"demo://b/%00"}')
+    assert not runs_for(name, b'{"uri":"demo://b/%73ecret"}')
+
+
+def test_what_hooks_and_people_allow_needs_every_reading() -> None:
+    allows = allow_rule("resources/read(file:///srv/x/*)")
+    assert allows("resources/read", b'{"uri":"file:///srv/x/y"}')
+    assert not allows("resources/read", b'{"uri":"file:///srv/x/%252e%252e/y"}')
 
 
 def test_names_of_prompts_are_no_uris() -> None:
