@@ -206,7 +206,7 @@ class _Outcome:
         what = ", ".join(f"{name} ({_counts(new[name])})" for name in changed)
         tell(f"{self._path}: written: {what}")
         if not self._by_line:
-            tell(lock_place.not_read_by(self._path, {target.name: target.reader for target in self._targets}))
+            tell(lock_place.not_read_by(self._path, {target.name: target.readers for target in self._targets}))
 
     def _summary(self, changed: Sequence[str], withheld: Sequence[str]) -> str:
         if changed:

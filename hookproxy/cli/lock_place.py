@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -45,12 +45,13 @@ def common(readers: Iterable[Reader]) -> str:
     return files.pop() if len(files) == 1 else ""
 
 
-def not_read_by(path: str, readers: Mapping[str, Reader]) -> str:
+def not_read_by(path: str, readers: Mapping[str, Sequence[Reader]]) -> str:
     """A sentence on the servers, by name, whose runs do not read the lock at this path; empty: all do."""
     real = os.path.realpath(path)
     others = [
         f"{name} ({f'reads {reader.file}' if reader.file else reader.why})"
-        for name, reader in readers.items()
+        for name, its in readers.items()
+        for reader in dict.fromkeys(its)
         if not reader.file or os.path.realpath(reader.file) != real
     ]
     return printable(f"{path} is not read by the runs of: {', '.join(others)}") if others else ""

@@ -54,8 +54,8 @@ class Target(Struct, frozen=True):
     """Its command line or address, for people."""
     ask: Callable[[float], Awaitable[Described]]
     """Ask it, within so many seconds. Raises UserError."""
-    reader: Reader = Reader(why="it is not wrapped")
-    """What reads the lock of it."""
+    readers: tuple[Reader, ...] = (Reader(why="it is not wrapped"),)
+    """What reads the lock of it: several, if it is in the files of several agents."""
 
 
 class Targets(Struct, frozen=True):
@@ -139,7 +139,9 @@ def _of_files(found: Sequence[AgentFile], names: Sequence[str], cwd: str) -> Tar
             what = target.what if isinstance(target, Target) else target
             if (other := by_name.get(name)) is None or isinstance(other[0], str):
                 by_name[name] = target, what
-            elif isinstance(target, Target) and other[1] != what:
+            elif isinstance(target, Target) and other[1] == what:
+                by_name[name] = replace(other[0], readers=(*other[0].readers, *target.readers)), what
+            elif isinstance(target, Target):
                 places = f"{other[0].place} and {path}"
                 raise UserError(
                     f"{printable(name)} is another server in each of {places}",
@@ -149,7 +151,7 @@ def _of_files(found: Sequence[AgentFile], names: Sequence[str], cwd: str) -> Tar
     return Targets(
         tuple(target for target in chosen if isinstance(target, Target)),
         tuple(note for note in chosen if isinstance(note, str)),
-        common(target.reader for target, _ in by_name.values() if isinstance(target, Target)),
+        common(reader for target, _ in by_name.values() if isinstance(target, Target) for reader in target.readers),
     )
 
 
@@ -159,7 +161,8 @@ def _with_reader(entry: Entry, target: Target | str, folder: str) -> Target | st
     if isinstance(target, str) or wrapping is None:
         return target
     config = None if wrapping.options.config is None else _expanded(wrapping.options.config, os.environ)
-    return replace(target, reader=of_run(config, {**os.environ, **_variables(entry)}, _working_folder(entry, folder)))
+    reader = of_run(config, {**os.environ, **_variables(entry)}, _working_folder(entry, folder))
+    return replace(target, readers=(reader,))
 
 
 def _working_folder(entry: Entry, folder: str) -> str:
@@ -279,7 +282,7 @@ def _of_gateway(config: GatewayConfig, server: GatewayServer, file: str) -> Targ
     what = server.table.url or " ".join(server.command)
     lock = server.loaded.settings.lock
     reader = Reader(file if lock is None else lock.file)
-    return Target(server.name, f"{config.path}: servers.{server.name}", what, partial(_ask, open_it), reader)
+    return Target(server.name, f"{config.path}: servers.{server.name}", what, partial(_ask, open_it), (reader,))
 
 
 async def _ask(open_it: Callable[[Callable[[str], None]], tuple[Channel, ServerEnd]], seconds: float) -> Described:

@@ -512,3 +512,14 @@ def test_the_hint_names_the_file_and_whose_it_is(say: Say, run: Run) -> None:
     agent_file(s=say(instructions=EVIL))
     _, _, err = run("--check", *named)
     assert "s changed; hookproxy lock --agent claude-code --file 'a lock' --accept TOOL accepts" in err
+
+
+def test_each_run_of_one_server_that_does_not_read_the_file_is_told(say: Say, run: Run, project: Path) -> None:
+    os.mkdir(".cursor")
+    agent_file(a=say("a"))
+    os.rename(".mcp.json", ".cursor/mcp.json")
+    agent_file(a=wrapped(say("a"), "--name=a", "--config", "x/hookproxy.toml"))
+    os.mkdir("x")
+    _, _, err = run()
+    assert lock_file.read("x/hookproxy.lock").keys() == {"a"}
+    assert f"{project}/x/hookproxy.lock is not read by the runs of: a (it is not wrapped)" in err
