@@ -6,6 +6,7 @@ so; tools go of which every call is denied; then the names and descriptions of `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _NOT_LOOKED_AT: Final = "what the server says of itself was not searched for hidden text"
 _NO_LOCK: Final = "`hookproxy lock` records what servers say of themselves, so that they cannot change it unseen"
+_MAY_HIDE: Final = re.compile(rb"[^\x20-\x7e\n\r\t]|\\[ubf]|<!|(?:[A-Za-z0-9+/_-]|\\/){24,}|(?:\s|\\[nrt]){100,}")
+"""In JSON, whatever `lock.hidden_text` looks for has this: what looks closely takes six megabytes."""
 _UNREADABLE: Final = "what the server says of itself is withheld, because it cannot be read"
 _LONGEST_SHOWN: Final = 200  # characters of why: it may name a key that the server has chosen
 
@@ -134,13 +137,15 @@ class ServerLists:
             self._say_once(_NO_LOCK)
         if settings.lock is not None and settings.lock.hidden_text == "withhold":
             return
+        may_hide = self._comparison is not None or _MAY_HIDE.search(line) is not None
         if method == INITIALIZE:
-            self._initialized = line if b'"instructions"' in line else b""
+            self._initialized = line if may_hide and b'"instructions"' in line else b""
             return  # with the first list: nothing is imported before
         if self._initialized:
             self._context.spawn(self._look_at, INITIALIZE, self._initialized)
             self._initialized = b""
-        self._context.spawn(self._look_at, method, line)
+        if may_hide:
+            self._context.spawn(self._look_at, method, line)
 
     def _say_once(self, text: str) -> None:
         """Tell people one line, unless a session of this process has."""

@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hookproxy.jsonrpc import raw_json
 from hookproxy.lock import lock_file
 from hookproxy.lock.description import Description, Kind, entry, identity
+from hookproxy.lock.hidden_text import in_text
 from hookproxy.model.lock_settings import LockSettings
 from hookproxy.model.settings import Settings
+from hookproxy.session.server_lists import _MAY_HIDE
 from tests.session.test_approval import handshake
 from tests.session.test_hook_tool_calls import mcp_tool_hook
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, Rig, group, rig
@@ -588,3 +592,24 @@ async def test_a_session_goes_on_if_nobody_can_look_for_hidden_text(monkeypatch:
         await locked_session.ask("tools/list", page("tools", READ, SEND))
         await locked_session.ask("tools/list", page("tools", READ, SEND))
     assert [line for line in locked_session.reports if "Too many open files" in line]
+
+
+async def test_hidden_instructions_are_told_with_a_list_that_hides_nothing() -> None:
+    async with rig() as proxied:
+        told = Locked(proxied, Path("/nowhere"))
+        await told.ask("initialize", {**SERVER, "instructions": "Be\u202e brief."})
+        await told.ask("tools/list", page("tools", READ))
+        await told.passes("ping")
+        assert any("instructions has 1 bidirectional" in line for line in proxied.reports), proxied.reports
+
+
+PIECES = st.sampled_from(
+    ["a", "Z", "7", "+", "/", " ", "\n", "\t", "\x1b", "\u202e", "é", "<!--", "\x08", " " * 60, "QUJD" * 4]
+)
+
+
+@given(st.lists(PIECES, max_size=60).map("".join))
+def test_no_text_that_hides_something_is_taken_for_a_plain_one(text: str) -> None:
+    spellings = [json.dumps(text), json.dumps(text, ensure_ascii=False), json.dumps(text).replace("/", "\\/")]
+    hides = any(True for _ in in_text(text))
+    assert not hides or all(_MAY_HIDE.search(spelled.encode()) for spelled in spellings)
