@@ -11,30 +11,22 @@ program does not run on unwatched.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import select
 import socket
 import stat
-import struct
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from ..model.errors import UserError
 from . import guardian, platforms, process
+from .stopped_calls import AT_CWD, let_go_on, memory, next_call, path_of_argument
 from .watched_calls import Access, Call, What, address, calls_of, is_internet, opened, paths_of, program_for
 
-_RECEIVE, _SEND = 0xC0502100, 0xC0182101  # ioctl numbers of seccomp's listener
-_NOTIFICATION: Final = struct.Struct("=QIIiIQ6Q")
-_RESPONSE: Final = struct.Struct("=QqiI")
-_GO_ON: Final = 1
-_AT_CWD: Final = -100
-_LONGEST_PATH: Final = 4096  # bytes, as in the kernel
-_PAGE: Final = 4096
 _LONGEST_ADDRESS: Final = 128  # bytes of a sockaddr
 _SAMPLE_SECONDS: Final = 0.1  # between two looks at memory: a peak that is shorter needs no limit of its own
 _MOST_KEPT: Final = 100_000  # different things: 30 MB; a server that opens more shows its folders long before
@@ -117,24 +109,19 @@ class Watch:
 
     def _look(self, listener: int) -> None:
         """Look at one call, and let it go on."""
-        notification = bytearray(_NOTIFICATION.size)
-        try:
-            fcntl.ioctl(listener, _RECEIVE, notification)
-        except OSError as error:
-            if error.errno in (errno.ENOENT, errno.EINTR):  # it was killed meanwhile
-                return
-            raise
-        number, pid, _, nr, _, _, *arguments = _NOTIFICATION.unpack(notification)
+        call = next_call(listener)
+        if call is None:
+            return
+        pid = call.pid
         try:
             if pid not in self._processes:
                 self._processes[pid] = _name(pid)
                 self._sample()
-            self._note(pid, self._calls[nr], arguments)
+            self._note(pid, self._calls[call.number], call.arguments)
         except (OSError, ValueError, KeyError):  # it is protected from being read, as an agent of ssh is, or gone
             self._add(Access("unseen", "", self._processes.get(pid, "")))
         finally:
-            with suppress(OSError):  # it was killed meanwhile
-                fcntl.ioctl(listener, _SEND, bytearray(_RESPONSE.pack(number, 0, 0, _GO_ON)))
+            let_go_on(listener, call)
 
     def _note(self, pid: int, call: Call, arguments: Sequence[int]) -> None:
         if call.kind == "socket":
@@ -147,14 +134,14 @@ class Watch:
         else:
             flags = arguments[call.flags] if call.flags >= 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
             if call.kind == "openat2":
-                flags = int.from_bytes(_memory(pid, flags, 8), sys.byteorder)
-            folder = arguments[call.folder] if call.folder >= 0 else _AT_CWD
+                flags = int.from_bytes(memory(pid, flags, 8), sys.byteorder)
+            folder = arguments[call.folder] if call.folder >= 0 else AT_CWD
             self._note_open(pid, path_of_argument(pid, folder, arguments[call.path]), flags)
 
     def _note_paths(self, pid: int, call: Call, arguments: Sequence[int]) -> None:
         program = self._processes[pid]
         for what, folder, position in paths_of(call):
-            path = path_of_argument(pid, arguments[folder] if folder >= 0 else _AT_CWD, arguments[position])
+            path = path_of_argument(pid, arguments[folder] if folder >= 0 else AT_CWD, arguments[position])
             is_new_name = position != call.path
             if path and (is_new_name or os.path.lexists(path) != (what == "make")):
                 whole = os.path.realpath(path) if what in ("run", "write") else _real_parent(path)
@@ -178,7 +165,7 @@ class Watch:
         self._add(Access(what, os.path.realpath(path), self._processes[pid]))
 
     def _note_address(self, pid: int, what: What, pointer: int, size: int) -> None:
-        family, text = address(_memory(pid, pointer, min(size, _LONGEST_ADDRESS)) if pointer else b"")
+        family, text = address(memory(pid, pointer, min(size, _LONGEST_ADDRESS)) if pointer else b"")
         if family == "unix" and text and not text.startswith("@"):
             if os.path.lexists(path := os.path.join(os.readlink(f"/proc/{pid}/cwd"), text)) or what == "listen":
                 self._add(Access("make" if what == "listen" else what, _real_parent(path), self._processes[pid]))
@@ -266,44 +253,9 @@ def _name(pid: int) -> str:
         return file.read().strip()
 
 
-def path_of_argument(pid: int, folder: int, pointer: int) -> str:
-    """The absolute path that an argument names, links unresolved; empty: it names none. Raises OSError."""
-    path = _text(pid, pointer)
-    folder = struct.unpack("=i", struct.pack("=I", folder & 0xFFFFFFFF))[0]
-    if not path:
-        return ""
-    for alias in ("/proc/self", "/proc/thread-self"):
-        if path == alias or path.startswith(f"{alias}/"):
-            path = f"/proc/{pid}{path[len(alias) :]}"
-    if os.path.isabs(path):
-        root = os.readlink(f"/proc/{pid}/root")
-        return path if root == "/" else f"{root}{path}"
-    return os.path.join(os.readlink(f"/proc/{pid}/cwd" if folder == _AT_CWD else f"/proc/{pid}/fd/{folder}"), path)
-
-
 def _real_parent(path: str) -> str:
     """The path with the links on its way resolved, but not itself."""
     path = path.rstrip(os.sep) or os.sep
     if os.path.basename(path) in ("", ".", ".."):
         return os.path.realpath(path)
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-
-
-def _text(pid: int, pointer: int) -> str:
-    """The text at an address, up to its NUL. It is read page by page: the next one may not exist."""
-    found = b""
-    while b"\0" not in found and len(found) < _LONGEST_PATH:
-        at = pointer + len(found)
-        found += _memory(pid, at, _PAGE - at % _PAGE)
-    return os.fsdecode(found.partition(b"\0")[0])
-
-
-def _memory(pid: int, pointer: int, size: int) -> bytes:
-    file = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        data = os.pread(file, size, pointer)
-    finally:
-        os.close(file)
-    if not data:
-        raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
-    return data

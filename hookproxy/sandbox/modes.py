@@ -11,18 +11,15 @@ permissions. It is held open while that is found out, so it is the one that chan
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import select
 import stat
-import struct
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
-from ..processes.watch import path_of_argument
+from ..processes.stopped_calls import AT_CWD, descriptor, end_with, next_call, path_of_argument
 from .folders import within_any
 
 CALLS: Final[Mapping[str, tuple[int, int, int]]] = {
@@ -34,11 +31,7 @@ CALLS: Final[Mapping[str, tuple[int, int, int]]] = {
 """The numbers of the arguments with the folder or file, with the path and with flags (-1: there is none). The mode
 comes after the path, or after the file."""
 
-_RECEIVE, _SEND = 0xC0502100, 0xC0182101  # ioctl numbers of seccomp's listener
-_NOTIFICATION: Final = struct.Struct("=QIIiIQ6Q")
-_RESPONSE: Final = struct.Struct("=QqiI")
 _PATH_ONLY: Final[int] = getattr(os, "O_PATH", 0)  # of Linux, where alone this runs
-_AT_CWD: Final = -100
 _NOFOLLOW: Final = 0x100
 _PERMISSIONS: Final = 0o777
 _PARTS: Final = 10
@@ -83,28 +76,22 @@ def _run(listener: int, names: Mapping[int, str], folders: Sequence[str]) -> Non
 
 
 def _answer_one(listener: int, names: Mapping[int, str], folders: Sequence[str]) -> None:
-    notification = bytearray(_NOTIFICATION.size)
-    try:
-        fcntl.ioctl(listener, _RECEIVE, notification)
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.EINTR):  # it was killed meanwhile
-            return
-        raise
-    number, pid, _, call, _, _, *arguments = _NOTIFICATION.unpack(notification)
+    call = next_call(listener)
+    if call is None:
+        return
     failure = 0
     try:
-        _change(pid, names[call], arguments, folders)
+        _change(call.pid, names[call.number], call.arguments, folders)
     except FileNotFoundError as error:
-        failure = -(error.errno or errno.ENOENT)
+        failure = error.errno or errno.ENOENT
     except (OSError, ValueError):  # what we cannot read or change stays as it is
         pass
-    with suppress(OSError):  # it was killed meanwhile
-        fcntl.ioctl(listener, _SEND, bytearray(_RESPONSE.pack(number, 0, failure, 0)))
+    end_with(listener, call, failure)
 
 
 def _change(pid: int, name: str, arguments: Sequence[int], folders: Sequence[str]) -> None:
     at, path_at, flags_at = CALLS[name]
-    base = struct.unpack("=i", struct.pack("=I", arguments[at] & 0xFFFFFFFF))[0] if at >= 0 else _AT_CWD
+    base = descriptor(arguments[at]) if at >= 0 else AT_CWD
     path = path_of_argument(pid, base, arguments[path_at]) if path_at >= 0 else ""
     mode = arguments[max(at, path_at) + 1] & _PERMISSIONS
     follows = os.O_NOFOLLOW if flags_at >= 0 and arguments[flags_at] & _NOFOLLOW else 0
