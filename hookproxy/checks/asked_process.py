@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -19,6 +19,8 @@ import anyio.lowlevel
 from ..model.errors import UserError, printable
 from ..processes import environment, process, spawn
 from ..processes.ending import end_server
+
+_T = TypeVar("_T")
 
 MOST_BYTES: Final = 64 * 1024 * 1024  # of one line and of all pages: as much as one message may have
 
@@ -119,6 +121,35 @@ class AskedProcess:
         stderr = _end(self._stderr_end.decode(errors="replace"))
         printed = f"its standard error ends with: {stderr}" if stderr else "it printed nothing on standard error"
         return UserError(printable(f"the server {what}"), printable(f"{printed}; {_command_line(self._command)}"))
+
+
+async def answer_of(
+    server: AskedProcess,
+    ask: Callable[[], Awaitable[_T]],
+    doing: str,
+    meanwhile: Callable[[], Coroutine[object, object, None]] = anyio.lowlevel.checkpoint,
+) -> _T:
+    """What `ask` returns, which may raise ServerFailed; then the server is ended, also on cancel. Raises UserError.
+
+    `doing` is what it had not done, in the past participle. `meanwhile` runs beside it, and is cancelled with its end.
+    """
+    answers = list[_T]()
+    failure = ""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.keep_stderr)
+        tasks.start_soon(meanwhile)
+        try:
+            answers.append(await ask())
+        except ServerFailed as error:  # here: out of the group it would come in a group of exceptions
+            failure = str(error)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await server.end()
+        tasks.cancel_scope.cancel()
+    server.close()
+    if not answers:
+        raise server.error(failure, doing)
+    return answers[0]
 
 
 def _end(stderr: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -16,11 +17,11 @@ from msgspec import Struct
 from ..jsonrpc.raw_json import AMBIGUOUS
 from ..lock import description
 from ..lock.changes import shortened
-from ..lock.description import Description, Entry, Identity, Kind
+from ..lock.description import Description, Entry, Kind
 from ..model.errors import UserError, printable
 from ..protocol.calls import SERVER_INFO_KEY
 from ..transports.channel import Channel
-from .asked_process import MOST_BYTES, AskedProcess, ServerFailed, Starter
+from .asked_process import MOST_BYTES, AskedProcess, ServerFailed, Starter, answer_of
 from .conversation import METHOD_NOT_FOUND, Beginning, Conversation, ErrorResponse, Peer, members_of
 
 DESCRIBE_SECONDS: Final = 30.0
@@ -71,22 +72,7 @@ async def describe_process(
     With a `starter` it is started by that.
     """
     server = AskedProcess(command, environ, cwd, starter)
-    failure: str | None = None
-    described = Described(Description(Identity(), {}))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.keep_stderr)
-        try:
-            described = await describe(server, seconds)
-        except ServerFailed as error:
-            failure = str(error)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await server.end()
-        tasks.cancel_scope.cancel()
-    server.close()
-    if failure is not None:
-        raise server.error(failure, "said what it offers")
-    return described
+    return await answer_of(server, partial(describe, server, seconds), "said what it offers")
 
 
 async def describe_channel(

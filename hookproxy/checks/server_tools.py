@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -15,7 +16,7 @@ from ..lock.description import Kind
 from ..model.hooks import Tool
 from ..protocol import tool_list
 from ..protocol.calls import SERVER_INFO_KEY
-from .asked_process import AskedProcess, ServerFailed
+from .asked_process import AskedProcess, ServerFailed, answer_of
 from .conversation import Beginning, Conversation, ErrorResponse, members_of, name_of
 
 LIST_SECONDS: Final = 30.0
@@ -50,26 +51,18 @@ async def list_tools(
     UserError if it cannot be started or does not list its tools in that time. On cancel it is ended, too.
     """
     server = AskedProcess(command, environ)
-    failure: str | None = None
-    found = ServerTools(())
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.keep_stderr)
-        tasks.start_soon(_after_a_while, on_slow, seconds)
-        try:
-            with anyio.fail_after(seconds):
-                found = await _list(Conversation(server))
-        except TimeoutError:
-            failure = f"has not listed its tools within {seconds:g} seconds"
-        except (ServerFailed, ValueError) as error:
-            failure = str(error)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await server.end()
-        tasks.cancel_scope.cancel()
-    server.close()
-    if failure is not None:
-        raise server.error(failure, "listed its tools")
-    return found
+    slow = partial(_after_a_while, on_slow, seconds)
+    return await answer_of(server, partial(_list_in_time, server, seconds), "listed its tools", slow)
+
+
+async def _list_in_time(server: AskedProcess, seconds: float) -> ServerTools:
+    try:
+        with anyio.fail_after(seconds):
+            return await _list(Conversation(server))
+    except TimeoutError:
+        raise ServerFailed(f"has not listed its tools within {seconds:g} seconds") from None
+    except ValueError as error:
+        raise ServerFailed(str(error)) from None
 
 
 async def _after_a_while(on_slow: Callable[[float], None], seconds: float) -> None:
