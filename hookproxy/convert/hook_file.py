@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..dialects.agent_side import AgentSide, Can, agent_side, event_names, split_mcp_name, user_path
+from ..dialects.agent_side import AgentSide, Can, HookOutput, agent_side, event_names, split_mcp_name, user_path
 from ..dialects.dialect import Dialect, Group, WrittenEntry
 from ..dialects.registry import DIALECTS
 from ..model.hooks import Event, HookSpec, Order
@@ -49,6 +49,8 @@ _LEFT_OUT: Final = "left out"
 
 _NOT_JUDGED: Final = "hookproxy did not run, so that no hook judged this call: it is refused"
 """The reason of a refusal without hookproxy."""
+_NO_FOLDER: Final = "the folder in which this hook works is missing, so that it cannot judge"
+"""The reason of a refusal by a hook whose system does not read the message of `cd`."""
 
 _EXTRA: Final = 5.0
 """Seconds: an agent waits longer than the hook's own timeout, whose consequence it would not hear otherwise."""
@@ -282,12 +284,20 @@ def _line(spec: HookSpec, place: Place) -> str:
 
 
 def _setup(spec: HookSpec, project: str) -> Iterator[str]:
-    """Shell commands that give the hook its own folder and variables. Without its folder it cannot judge: exit 2."""
+    """Shell commands that give the hook its own folder and variables. It refuses calls if its folder is missing."""
     if spec.cwd not in ("", project):
-        yield f"cd {shlex.quote(spec.cwd)} || exit 2"
+        yield f"cd {shlex.quote(spec.cwd)} || {_refusal(agent_side(spec.dialect))}"
     for name, value in spec.env:
         if value != project:  # which is set for every hook
             yield f"export {name}={shlex.quote(value)}"
+
+
+def _refusal(side: AgentSide | None) -> str:
+    """The shell command by which a hook of this system refuses a call; None: of one whose agent runs no commands."""
+    output = side.refuse(_NO_FOLDER) if side else HookOutput(status=2)
+    if not output.stdout:
+        return f"exit {output.status}"  # the shell has written why
+    return f"{{ printf '%s\\n' {shlex.quote(output.stdout.decode().strip())}; exit {output.status}; }}"
 
 
 def _tool_for(spec: HookSpec, source: Dialect) -> str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hookproxy.convert.run_hook import ForeignHook, run_hooks
 from hookproxy.dialects.agent_side import Can, HookOutput, agent_side, names
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.model.hooks import Event
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission
 from tests.dialects.tables import agents
 
 pytestmark = pytest.mark.anyio
@@ -45,6 +45,22 @@ async def output_of(agent: str, command: str, document: object, matcher: str = "
     known = AGENTS[agent]
     variables = known.before_variables if document is known.before else known.after_variables
     return await run_hooks([hook], side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin", **variables})
+
+
+def refuses(agent: str, output: HookOutput) -> bool:
+    """Whether the agent reads this output of a hook before a call as a denial, by our reading of its hooks."""
+    name = next(name for name, event in DIALECTS[agent].events.items() if event is Event.PRE_TOOL_USE)
+    spec = HookSpec(agent, "f", Event.PRE_TOOL_USE, "h", shell="h", event_name=name)
+    result = HookResult(Ended.EXITED, output.status, output.stdout, output.stderr.encode())
+    return DIALECTS[agent].read_output(spec, result).permission is Permission.DENY
+
+
+@pytest.mark.parametrize("agent", names())
+def test_what_refuses_a_call_that_cannot_be_judged_is_read_as_a_denial(agent: str) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    assert refuses(agent, side.refuse("no folder"))
+    assert not refuses(agent, HookOutput(AGENTS[agent].no_decision.encode()))
 
 
 @pytest.mark.parametrize("agent", names())
@@ -76,7 +92,7 @@ async def test_a_question_is_asked_or_refuses_the_call(agent: str) -> None:
     if Can.ASK in side.can:
         assert b'"ask"' in output.stdout
     else:
-        assert output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
+        assert refuses(agent, output)
         assert "sure?" in (output.stdout.decode() + output.stderr)
 
 
@@ -91,7 +107,7 @@ async def test_a_rewrite_has_the_agents_names_or_refuses_the_call(agent: str) ->
         assert f'{{"{name}":"ls"}}' in output.stdout.decode().replace(": ", ":")
         assert b'"deny"' not in output.stdout
     else:
-        assert output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
+        assert refuses(agent, output)
 
 
 @pytest.mark.parametrize("agent", AFTERWARDS)
@@ -144,7 +160,7 @@ EDITS: Final[dict[str, dict[str, Any]]] = {
 async def test_a_guard_of_edits_sees_the_text_of_each_edit(agent: str, matcher: str, argument: str) -> None:
     guard = f"jq -r '.tool_input.file_path, .tool_input{argument}' | tee /dev/stderr | grep -q KEY && exit 2"
     output = await output_of(agent, guard, EDITS[agent], matcher)
-    assert output.status == 2 or b'"deny"' in output.stdout
+    assert refuses(agent, output)
     assert "f\n" in output.stderr or "f\\n" in output.stdout.decode()
 
 
@@ -251,8 +267,7 @@ async def test_a_failure_refuses_the_call_if_the_hook_was_configured_so(agent: s
     for fails_closed in (True, False):
         hook = ForeignHook(DIALECTS["claude"], command, fails_closed=fails_closed)
         output = await run_hooks([hook], side, json.dumps(BEFORE[agent]).encode(), environ)
-        refuses = output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
-        assert refuses is fails_closed
+        assert refuses(agent, output) is fails_closed
 
 
 @pytest.mark.parametrize(
@@ -279,7 +294,7 @@ async def test_a_reason_that_is_no_text_still_refuses(agent: str) -> None:
         r'"permissionDecisionReason":"a \ud800 b"}}'
     )
     output = await output_of(agent, f"printf %s {shlex.quote(half)}; exit 2", BEFORE[agent])
-    assert output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
+    assert refuses(agent, output)
 
 
 KEYS: Final = st.sampled_from(sorted({*BEFORE["cline"], *AFTER["gemini"], *AFTER["cascade"], *BEFORE["cursor"]}))

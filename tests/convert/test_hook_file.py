@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from hookproxy.config.hook_files import parse_option, read_use
 from hookproxy.convert.hook_file import Converted, Place, convert
+from hookproxy.convert.run_hook import ForeignHook, run_hooks
 from hookproxy.dialects.agent_side import Can, agent_side, names
 from hookproxy.dialects.dialect import Group, HookFile, WrittenEntry
 from hookproxy.dialects.registry import DIALECTS
@@ -246,7 +248,42 @@ def test_the_hook_keeps_its_folder_and_its_variables(tmp_path: Path) -> None:
     document = {"version": 1, "hooks": {"preToolUse": [hook]}}
     ((entry,),) = (group["hooks"] for group in written("copilot", ".github/hooks/a.json", document, tmp_path, "claude"))
     line = words(entry["command"])[-1]
-    assert line == f"cd {tmp_path}/tools || exit 2; export LEVEL='a b'; bash -c ./guard.sh"
+    folder, rest = line.split(" || ", 1)
+    assert folder == f"cd {tmp_path}/tools"
+    assert rest.endswith("; export LEVEL='a b'; bash -c ./guard.sh")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("source", "file", "document"),
+    [
+        (
+            "copilot",
+            ".github/hooks/a.json",
+            {"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true", "cwd": "gone"}]}},
+        ),
+        (
+            "claude",
+            ".claude/settings.json",
+            {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}},
+        ),
+    ],
+)
+async def test_a_hook_whose_folder_is_missing_refuses_the_call_as_its_own_system_does(
+    source: str, file: str, document: object, tmp_path: Path
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    ((entry,),) = (group["hooks"] for group in written(source, file, document, place, "claude"))
+    line = words(entry["command"])[-1]
+    shutil.rmtree(place)
+    if " || " not in line:
+        line = f"cd {place} || exit 2; {line}"  # a hook of the project's own folder is started in it
+    side = agent_side("claude")
+    assert side is not None
+    call = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}, "cwd": "/"}
+    output = await run_hooks([ForeignHook(DIALECTS[source], line)], side, json.dumps(call).encode(), {"PATH": "/bin"})
+    assert b'"deny"' in output.stdout or output.status == 2
 
 
 def test_the_forms_of_kiro_keep_their_own_matchers(tmp_path: Path) -> None:

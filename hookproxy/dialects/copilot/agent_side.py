@@ -79,6 +79,12 @@ def _after_call(decision: HookDecision) -> dict[str, object]:
     return output
 
 
+def _refuse(reason: str) -> HookOutput:
+    """Older versions skip a hook with exit status 2; all read JSON, with other members for PermissionRequest."""
+    before = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+    return json_output({**before, "behavior": "deny", "message": reason})
+
+
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     files=OLDER_FORMAT,
     documents=DocumentSigns(
@@ -90,6 +96,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     file=".github/hooks/hookproxy.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.REPLACE,
     write_output=_write_output,
+    refuse=_refuse,
     events=_EVENTS,
     own_mcp_names=lambda server, tool: f"{server}-{tool}",
     own_tools=TOOLS,
