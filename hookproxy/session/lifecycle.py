@@ -59,7 +59,7 @@ class Lifecycle:
             await self._relay_until_end()
         finally:
             with anyio.CancelScope(shield=True):  # it is bounded by itself
-                self._proxy.session_events.report_unwritten(await self._proxy.calls.aclose())
+                self._proxy.session_events.report_unwritten(await self._proxy.calls.policies.aclose())
         return self._status if self._status >= 0 else 128 - self._status
 
     async def _relay_until_end(self) -> None:

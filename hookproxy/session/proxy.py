@@ -150,7 +150,7 @@ class Proxy:
     def judges_nothing(self) -> bool:
         """No hook, no rule and no audit concerns any call, and none is left from an earlier policy."""
         calls = self.calls
-        return not (self.policy.judges_calls or calls.are_running or calls.has_former_policies)
+        return not (self.policy.judges_calls or calls.are_running or calls.policies.has_former)
 
     def open_passage(self, agent: TakesPassages, raw_id: bytes) -> Passage | None:
         """Send the response to a request on in pieces while it comes; None: it must come whole, as hooks may judge it.
@@ -180,7 +180,7 @@ class Proxy:
         hooks.keep_variables(self.policy.hooks)
         self._use_roots(settings.roots)
         self._context.policy = Policy.of(hooks, settings, audit)
-        self.calls.use_policy()
+        self.calls.policies.add(self.policy)
         if self._passages:
             self.relay.pause_agent(_PASSAGES, True)
         hooks.note_tools(self.router.tools.values(), self.router.handshake.server_name)
@@ -189,7 +189,10 @@ class Proxy:
         self._judge_requests()
         self.lists.use(settings)
         self._open_policy()
-        self.spawn(self.calls.close_former_policies)
+        self.spawn(self._close_former_policies)
+
+    async def _close_former_policies(self) -> None:
+        self.session_events.report_unwritten(await self.calls.policies.close_former(self.calls.changes))
 
     def _judge_requests(self) -> None:
         """Be ready to judge requests of the server, if something is about them."""

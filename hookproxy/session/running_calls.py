@@ -67,7 +67,7 @@ class RunningCalls:
         self._relay = relay
         self._running: dict[Call, CallCoroutine] = {}
         self._pool: CoroutinePool  # from `open` on
-        self._in_use: dict[Policy, int] = {session_context.policy: 0}  # how many calls run under each; the newest last
+        self.policies = PoliciesInUse(session_context.policy)
         self._open_calls: OpenCalls | None = None  # of the user, of whom there may be other sessions; None: no limit
         limit = session_context.policy.settings.max_message_bytes
         self._backpressure = Backpressure(limit, partial(relay.pause_agent, _BACKPRESSURE))
@@ -104,39 +104,10 @@ class RunningCalls:
         self.on_first_passed()
         self.passed.notify()
 
-    # --- policies ---
-
     @property
     def policy(self) -> Policy:
         """As in CallServices."""
         return self._context.policy
-
-    @property
-    def has_former_policies(self) -> bool:
-        """Calls may still run under an earlier policy."""
-        return len(self._in_use) > 1
-
-    def use_policy(self) -> None:
-        """Begin calls under the policy that the session has now."""
-        self._in_use[self.policy] = 0
-
-    async def close_former_policies(self) -> None:
-        """Close what only earlier policies used, once no call runs under them."""
-
-        def former() -> list[Policy]:
-            return [policy for policy in self._in_use if policy is not self.policy]
-
-        await self.changes.until(lambda: not any(self._in_use[policy] for policy in former()))
-        for policy in former():
-            del self._in_use[policy]
-            self.report_unwritten(await _close(policy))
-
-    async def aclose(self) -> str:
-        """Close the hooks' runners and the audit of all policies. Returns why a record could not be written."""
-        problem = ""
-        for policy in self._in_use:
-            problem = await _close(policy) or problem
-        return problem
 
     # --- a call begins ---
 
@@ -194,7 +165,7 @@ class RunningCalls:
     async def _handle(self, call: Call) -> None:
         """One call's coroutine. A defect in it ends this call alone, and never lets it pass without its hooks."""
         policy = self.policy
-        self._in_use[policy] += 1
+        self.policies.begin_call(policy)
         try:
             if policy.hooks.groups.has_mcp_tool_hooks:
                 CURRENT_META.set(None if isinstance(call, TaskRequest) else call.meta)
@@ -208,7 +179,7 @@ class RunningCalls:
             self.report(shortage if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
             call.ended_because = call.ended_because or f"hookproxy could not complete this call ({what})"
         finally:
-            self._in_use[policy] -= 1
+            self.policies.end_call(policy)
             del self._running[call]
             self._mcp_tasks.close(call)
             if call.holds_notifications and call.key not in self._router.calls:  # else its response will follow
@@ -377,6 +348,55 @@ class RunningCalls:
         if key not in self.reports_of_tools:
             bounded_cache.keep(self.reports_of_tools, key, None)
             self.report(f"{tool}: {text}")
+
+
+class PoliciesInUse:
+    """The policies under which calls run: the newest one begins calls, and a former one ends with its last call."""
+
+    def __init__(self, first: Policy) -> None:
+        self._calls: dict[Policy, int] = {first: 0}  # how many run under each; the newest last
+
+    @property
+    def has_former(self) -> bool:
+        """Calls may still run under an earlier policy."""
+        return len(self._calls) > 1
+
+    def add(self, policy: Policy) -> None:
+        """Calls begin under this policy from now on."""
+        self._calls[policy] = 0
+
+    def begin_call(self, policy: Policy) -> None:
+        """A call runs under this policy."""
+        self._calls[policy] += 1
+
+    def end_call(self, policy: Policy) -> None:
+        """A call has ended that ran under this policy."""
+        self._calls[policy] -= 1
+
+    async def close_former(self, changes: ChangeEvent) -> str:
+        """Close what only earlier policies used, once no call runs under them; each end of a call is in `changes`.
+
+        Returns why a record could not be written.
+        """
+
+        def former() -> list[Policy]:
+            return list(self._calls)[:-1]
+
+        await changes.until(lambda: not any(self._calls[policy] for policy in former()))
+        ended = former()
+        for policy in ended:  # all before the first wait, in which another policy may come
+            del self._calls[policy]
+        problem = ""
+        for policy in ended:
+            problem = await _close(policy) or problem
+        return problem
+
+    async def aclose(self) -> str:
+        """Close the hooks' runners and the audit of all policies. Returns why a record could not be written."""
+        problem = ""
+        for policy in self._calls:
+            problem = await _close(policy) or problem
+        return problem
 
 
 async def _close(policy: Policy) -> str:

@@ -43,7 +43,7 @@ def text_of(message: object) -> str:
 def use(one: Rig, settings: Settings) -> None:
     """Put other settings into force, as a reload does."""
     one.proxy._context.policy = replace(one.proxy.policy, settings=settings)
-    one.proxy.calls.use_policy()
+    one.proxy.calls.policies.add(one.proxy.policy)
 
 
 async def test_an_agent_with_forms_is_not_asked() -> None:
