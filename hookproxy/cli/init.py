@@ -1,20 +1,26 @@
-"""`hookproxy init`: writes a small working configuration, with its hook, and shows what to do next.
+"""`hookproxy init`: writes a small working configuration, or one of the policies, and shows what to do next.
 
-The files are those of `configs/`, which tests run; a wheel contains them beside this package's modules. Existing files
-are not overwritten, and nothing is written through a link. Exit status: 0 the files were written, 2 they were not.
+The files are those of `configs/`, which tests run; a wheel contains them beside this package's modules. What is new is
+merged into a hookproxy.toml that is there, and keeps all that it says; other files are not overwritten, and nothing is
+written through a link. All is written or nothing. Exit status: 0 the files are there, 2 they are not.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ..files.create import remove_empty
+from ..files.open_flags import READ_FILE
+from ..model.errors import UserError
 from .common import create, show, working_directory
 from .options import Parser
 from .schema import SCHEMA
@@ -31,6 +37,9 @@ _FAILS_CLOSED: Final = (
 class Starter:
     """A configuration that `init` can write."""
 
+    name: str
+    """On the command line."""
+
     source: str
     """Its folder in configs/."""
     hooks: tuple[str, ...]
@@ -46,13 +55,15 @@ class Starter:
 STARTERS: Final = {
     "guard": Starter(
         "guard",
+        "guard",
         ("hooks/guard.sh",),
         ("bash", "jq"),
         "refuses destructive commands and access to secret files",
         ("try", "execute", '{"command": "rm -rf build"}'),
     ),
-    "audit": Starter("audit", (), (), "records every call, and refuses a call that it cannot record"),
+    "audit": Starter("audit", "audit", (), (), "records every call, and refuses one that it cannot"),
     "rewrite": Starter(
+        "rewrite",
         "rewrite",
         ("redact.py",),
         ("python3",),
@@ -60,21 +71,32 @@ STARTERS: Final = {
         ("try", "post", '{"text": "my key is AKIAABCDEFGHIJKLMNOP"}'),
     ),
     "lint": Starter(
-        "lint-after-write", ("hooks/lint.sh",), ("bash", "jq"), "shows the model the errors in a file that it wrote"
+        "lint",
+        "lint-after-write",
+        ("hooks/lint.sh",),
+        ("bash", "jq"),
+        "shows the model the errors in a file that it wrote",
     ),
 }
-"""By their names on the command line; the first is the default."""
+"""By their names on the command line; the first is the default. `policies` has the others."""
+
+_CASES: Final = "tests.toml"
+"""The cases of a policy, beside its hookproxy.toml in configs/."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write the files and show what to do next. Returns the exit status."""
+    known = {**STARTERS, **policies()}
     options = build_parser().parse_args(list(arguments))
-    starter = STARTERS[options.starter]
+    if options.list:
+        show(_list(known))
+        return 0
     folder = (
         user_config_folder() if options.user else os.path.normpath(os.path.join(working_directory(), options.folder))
     )
-    write_starter(starter, folder, options.fail_closed)
-    show(_report(starter, folder, options))
+    starter = known[options.starter]
+    taken = take(starter, folder, options.fail_closed)
+    show(_report(starter, taken, folder, options))
     return 0
 
 
@@ -82,11 +104,16 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "init",
-        "Write a small working configuration, with its hook. Existing files are not overwritten. "
-        + " ".join(f"{name}: {starter.description}." for name, starter in STARTERS.items()),
+        "Write a small working configuration, with its hook, or one of the policies; --list shows all. "
+        "A hookproxy.toml that is there keeps what it says, and gets what it lacks. No other file is changed.",
     )
     parser.add_argument(
-        "starter", nargs="?", choices=STARTERS, default=next(iter(STARTERS)), help="what to write (default: guard)"
+        "starter",
+        nargs="?",
+        choices=(*STARTERS, *policies()),
+        metavar="NAME",
+        default=next(iter(STARTERS)),
+        help="what to write (default: guard)",
     )
     location = parser.add_mutually_exclusive_group()
     location.add_argument(
@@ -100,7 +127,25 @@ def build_parser() -> Parser:
         action="store_true",
         help="refuse calls when a hook fails, including hooks of other systems' files that are added later",
     )
+    parser.add_argument("--list", action="store_true", help="show what can be written, and write nothing")
     return parser
+
+
+def policies() -> Mapping[str, Starter]:
+    """The policies that can be written, by their names."""
+    folders = sorted(folder for folder in (starters() / "policies").glob("*") if (folder / CONFIG).is_file())
+    return {folder.name: _policy(folder) for folder in folders}
+
+
+def _policy(folder: Path) -> Starter:
+    """A policy; the first sentence of the comment at the head of its hookproxy.toml says what it does."""
+    comment = (folder / CONFIG).read_text("utf-8").split("\n\n", 2)[1]
+    text = " ".join(line.removeprefix("#").strip() for line in comment.splitlines()).partition(": ")[2]
+    others = (path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file())
+    files = (name for name in others if name not in (CONFIG, _CASES) and "__pycache__" not in name)
+    return Starter(
+        folder.name, f"policies/{folder.name}", tuple(files), (), re.split(r"\.(?:\s|$)", text, maxsplit=1)[0]
+    )
 
 
 def starters() -> Path:
@@ -122,12 +167,92 @@ def write_starter(starter: Starter, folder: str, fails_closed: bool = False) -> 
 
     Returns their texts by their paths, and the folders that were made for them. Raises UserError.
     """
-    contents = {name: _content(starter, name) for name in (*starter.hooks, CONFIG)}
+    paths = {os.path.join(folder, name): text for name, text in _contents(starter, fails_closed).items()}
+    return paths, create(paths, "choose another folder with --folder, or move that file", folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What `take` has done, by the names of files in the folder."""
+
+    written: tuple[str, ...] = ()
+    present: tuple[str, ...] = ()
+    """Files that were there, with the same content."""
+    changed: tuple[str, ...] = ()
+    """Files that were there with another content, of a policy that the configuration has already."""
+    merged: tuple[str, ...] = ()
+    """What the hookproxy.toml that was there has got."""
+
+
+def take(starter: Starter, folder: str, fails_closed: bool = False) -> Taken:
+    """Write the files of a starter into the folder, and merge its configuration into the one that is there.
+
+    All of it or nothing. Raises UserError: for a file with another content, and for a configuration that contradicts.
+    """
+    contents = _contents(starter, fails_closed)
+    config = os.path.join(folder, CONFIG)
+    present = [name for name in contents if name != CONFIG and _is_same(os.path.join(folder, name), contents[name])]
+    new = [name for name in contents if name not in present]
+    if not os.path.lexists(config):
+        _create(folder, {name: contents[name] for name in new})
+        return Taken(tuple(new), tuple(present))
+    if os.path.islink(config):
+        raise UserError(
+            f"{config} is a link", "nothing was written; choose the folder of the file itself with --folder"
+        )
+    from ..config.parse import parse
+    from ..wrapping import files
+    from ..wrapping.merge_toml import merge
+
+    snapshot = files.read(config)
+    addition = contents[CONFIG].partition("\n")[2] if contents[CONFIG].startswith(_DIRECTIVE) else contents[CONFIG]
+    merged = merge(config, snapshot.text, addition, starter.name)
+    parse(config, merged.text)
+    new.remove(CONFIG)
+    changed = [] if merged.added else [name for name in new if _is_file(os.path.join(folder, name))]
+    new = [name for name in new if name not in changed]
+    made = _create(folder, {name: contents[name] for name in new})
+    if merged.added:
+        try:
+            files.replace(snapshot, merged.text)
+        except BaseException:
+            for name in new:
+                with suppress(OSError):
+                    os.unlink(os.path.join(folder, name))
+            remove_empty(made)
+            raise
+    return Taken(tuple(new), tuple(present), tuple(changed), merged.added)
+
+
+def _create(folder: str, contents: Mapping[str, str]) -> list[str]:
+    paths = {os.path.join(folder, name): text for name, text in contents.items()}
+    return create(paths, "choose another folder with --folder, or move that file", folder) if paths else []
+
+
+def _contents(starter: Starter, fails_closed: bool) -> dict[str, str]:
+    """The texts of the files by their names in the folder, the configuration last."""
+    contents = {name: _content(starter, name) for name in starter.hooks}
+    if (starters() / starter.source / _CASES).is_file():
+        contents[f"tests/{starter.name}.toml"] = _content(starter, _CASES)
+    contents[CONFIG] = _content(starter, CONFIG)
     if fails_closed:
         start, table, rest = contents[CONFIG].partition("\n[")
         contents[CONFIG] = f"{start}\n{_FAILS_CLOSED}\n{table}{rest}"
-    paths = {os.path.join(folder, name): text for name, text in contents.items()}
-    return paths, create(paths, "choose another folder with --folder, or move that file", folder)
+    return contents
+
+
+def _is_file(path: str) -> bool:
+    return os.path.isfile(path) and not os.path.islink(path)
+
+
+def _is_same(path: str, text: str) -> bool:
+    """Whether the file is there with this text. A link is not: what it leads to is somebody else's."""
+    try:
+        fd = os.open(path, READ_FILE | os.O_NOFOLLOW)
+        with open(fd, "rb") as file:
+            return file.read(len(text.encode()) + 1) == text.encode()
+    except (OSError, ValueError):  # to create it says what is wrong
+        return False
 
 
 def _content(starter: Starter, name: str) -> str:
@@ -142,11 +267,24 @@ def schema_directive() -> str:
     return f"{_DIRECTIVE}{SCHEMA.as_uri()}\n"
 
 
-def _report(starter: Starter, folder: str, options: Namespace) -> str:
+def _list(known: Mapping[str, Starter]) -> str:
+    """The output of `--list`."""
+    width = max(map(len, known))
+    lines = [f"{name:<{width}}  {starter.description}" for name, starter in known.items()]
+    return "\n".join((*lines, "", "hookproxy init NAME writes one; its list is in its script or hookproxy.toml")) + "\n"
+
+
+def _report(starter: Starter, taken: Taken, folder: str, options: Namespace) -> str:
     """The output: what was written, which programs are missing, and the next commands."""
     shown_folder = os.path.relpath(folder, working_directory()) if not options.user else folder
     config = os.path.normpath(os.path.join(shown_folder, CONFIG))
-    lines = [f"wrote {os.path.normpath(os.path.join(shown_folder, name))}" for name in (*starter.hooks, CONFIG)]
+    lines = [f"wrote {os.path.normpath(os.path.join(shown_folder, name))}" for name in taken.written]
+    lines += [f"as it is: {os.path.normpath(os.path.join(shown_folder, name))}" for name in taken.present]
+    lines += [f"yours stays: {os.path.normpath(os.path.join(shown_folder, name))}" for name in taken.changed]
+    if taken.merged:
+        lines.append(f"added to {config}: {', '.join(taken.merged)}")
+    elif CONFIG not in taken.written:
+        lines.append(f"as it is: {config}")
     missing = [program for program in starter.requires if shutil.which(program) is None]
     if missing:
         lines.append(f"missing: {starter.hooks[0]} fails without {' and '.join(missing)}")

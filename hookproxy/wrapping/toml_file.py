@@ -68,7 +68,7 @@ def read(path: str, text: str) -> MappingNode:
 
 
 def _servers(path: str, text: str, values: dict[str, object]) -> MappingNode:
-    statements = {statement.path[1:3]: statement for statement in _keys_of_servers(text, _statements(text))}
+    statements = {statement.path[1:3]: statement for statement in _keys_of_servers(text, statements_of(text))}
     servers = []
     for name, server in values.items():
         tree: Tree = Leaf(-1, -1, server)
@@ -80,7 +80,7 @@ def _servers(path: str, text: str, values: dict[str, object]) -> MappingNode:
     return MappingNode(-1, -1, tuple(servers))
 
 
-def _member(path: str, text: str, key: str, value: object, statement: _Statement | None) -> Member:
+def _member(path: str, text: str, key: str, value: object, statement: Statement | None) -> Member:
     if statement is None:  # a table with its own header
         return Member(key, -1, -1, Leaf(-1, -1, value))
     start, end = statement.value_start, statement.end
@@ -95,12 +95,12 @@ def _member(path: str, text: str, key: str, value: object, statement: _Statement
 
 def _list_node(path: str, text: str, start: int, end: int, values: list[object]) -> ListNode:
     items: list[Leaf] = []
-    last, position = start + 1, _skip_blanks(text, start + 1)
+    last, position = start + 1, skip_blanks(text, start + 1)
     while position < end - 1 and (found := _STRING.match(text, position)):
         items.append(Leaf(position, found.end(), values[len(items)] if len(items) < len(values) else None))
-        last, position = found.end(), _skip_blanks(text, found.end())
+        last, position = found.end(), skip_blanks(text, found.end())
         if text.startswith(",", position):
-            last, position = position + 1, _skip_blanks(text, position + 1)
+            last, position = position + 1, skip_blanks(text, position + 1)
     if len(items) != len(values) or position != end - 1:
         raise ConfigError(
             f"{path}:{line_at(text, start)}", "the layout of this array is not understood", _SIMPLIFY_HINT
@@ -108,7 +108,8 @@ def _list_node(path: str, text: str, start: int, end: int, values: list[object])
     return in_brackets(text, start, end, items, last)
 
 
-def _skip_blanks(text: str, at: int) -> int:
+def skip_blanks(text: str, at: int) -> int:
+    """The position after blanks, line breaks and comments."""
     found = _BLANK.match(text, at)
     return found.end() if found else at
 
@@ -132,7 +133,7 @@ def remove_member(text: str, mapping: MappingNode, member: Member) -> Edit:
     return without_member(mapping, member)
 
 
-class _Statement(Struct, frozen=True):
+class Statement(Struct, frozen=True):
     """A header of a table, or a key with its value."""
 
     path: tuple[str, ...]
@@ -148,7 +149,7 @@ class _Statement(Struct, frozen=True):
 def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
     """How the table of a server is laid out; None if its parts do not follow each other below its header."""
     server = (SERVERS, name)
-    statements = list(_statements(text))
+    statements = list(statements_of(text))
     own = [at for at, statement in enumerate(statements) if statement.path[:2] == server]
     if not own or own != list(range(own[0], own[-1] + 1)):
         return None
@@ -171,37 +172,37 @@ def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
     return Layout(parts[0].start, parts[-1].end, tuple(parts), line_break(text, parts[0].start) + indent)
 
 
-def _inline_layout(text: str, table: _Statement) -> Layout | None:
+def _inline_layout(text: str, table: Statement) -> Layout | None:
     parts = tuple(
         Part(statement.path[2], statement.start, statement.value_start, statement.end)
-        for statement in _statements(text, table.value_start + 1, table.path)
+        for statement in statements_of(text, table.value_start + 1, table.path)
     )
-    if not parts or _skip_blanks(text, parts[-1].end) != table.end - 1:
+    if not parts or skip_blanks(text, parts[-1].end) != table.end - 1:
         return None
     return Layout(table.value_start, table.end, parts, ", ")
 
 
-def _statements(text: str, at: int = 0, table: tuple[str, ...] = ()) -> Iterator[_Statement]:
+def statements_of(text: str, at: int = 0, table: tuple[str, ...] = ()) -> Iterator[Statement]:
     """Every header and every key with its value, in order; those of an inline `table` if `at` is its first position.
 
     The text is valid TOML.
     """
-    at = _skip_blanks(text, 1 if not at and text.startswith("\ufeff") else at)
+    at = skip_blanks(text, 1 if not at and text.startswith("\ufeff") else at)
     while at < len(text):
         if header := _HEADER.match(text, at):
             table, end = _path(header[1]), header.end()
-            yield _Statement(table, table, at, end, end, is_header=True)
+            yield Statement(table, table, at, end, end, is_header=True)
         elif pair := _PAIR.match(text, at):
-            end = _value_end(text, pair.end())
-            yield _Statement((*table, *_path(pair[1])), table, at, pair.end(), end, is_header=False)
+            end = value_end(text, pair.end())
+            yield Statement((*table, *_path(pair[1])), table, at, pair.end(), end, is_header=False)
         else:
             return
-        at = _skip_blanks(text, end)
+        at = skip_blanks(text, end)
         if text.startswith(",", at):
-            at = _skip_blanks(text, at + 1)
+            at = skip_blanks(text, at + 1)
 
 
-def _keys_of_servers(text: str, statements: Iterable[_Statement]) -> Iterator[_Statement]:
+def _keys_of_servers(text: str, statements: Iterable[Statement]) -> Iterator[Statement]:
     """Those of the statements that set a key of a server, and those in inline tables of servers."""
     for statement in statements:
         if statement.is_header or statement.path[0] != SERVERS:
@@ -209,7 +210,7 @@ def _keys_of_servers(text: str, statements: Iterable[_Statement]) -> Iterator[_S
         if len(statement.path) > 2:
             yield statement
         elif text.startswith("{", statement.value_start):
-            yield from _keys_of_servers(text, _statements(text, statement.value_start + 1, statement.path))
+            yield from _keys_of_servers(text, statements_of(text, statement.value_start + 1, statement.path))
 
 
 def _path(key: str) -> tuple[str, ...]:
@@ -222,7 +223,8 @@ def _path(key: str) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _value_end(text: str, at: int) -> int:
+def value_end(text: str, at: int) -> int:
+    """The end of the value that begins here."""
     if text[at : at + 1] not in ("[", "{"):
         found = _STRING.match(text, at) or _SCALAR.match(text, at)
         return found.end() if found else at
@@ -237,7 +239,7 @@ def _value_end(text: str, at: int) -> int:
         elif found := _STRING.match(text, at):
             at = found.end()
             continue
-        at = max(_skip_blanks(text, at), at + 1) if text[at] in "# \t\r\n" else at + 1
+        at = max(skip_blanks(text, at), at + 1) if text[at] in "# \t\r\n" else at + 1
     return at
 
 

@@ -16,7 +16,7 @@ def _section(folder: Path) -> Iterator[str]:
     configuration = (folder / "hookproxy.toml").read_text("utf-8")
     _, comment, rest = configuration.split("\n\n", 2)
     title, text = re.sub(r"(?m)^# ?", "", comment).split(": ", 1)
-    yield f"## {title}\n\n{text[0].upper()}{text[1:]}\n"
+    yield f"## {title}\n\n{text[0].upper()}{text[1:]}\n\n`hookproxy init {folder.name}` writes it.\n"
     for name, shown in (("hookproxy.toml", rest), *((file.name, file.read_text("utf-8")) for file in _scripts(folder))):
         yield f"`configs/policies/{folder.name}/{name}`:\n"
         language = name.rpartition(".")[2].replace("py", "python")

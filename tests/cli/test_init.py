@@ -12,8 +12,9 @@ from typing import Final
 
 import pytest
 
-from hookproxy.cli.init import STARTERS, main, starters
+from hookproxy.cli.init import STARTERS, main, policies, starters
 from hookproxy.cli.schema import SCHEMA
+from hookproxy.config.load import load
 from hookproxy.model.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -98,9 +99,31 @@ def test_it_names_missing_programs(
     assert "missing: hooks/guard.sh fails without bash and jq\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["hookproxy.toml", "hooks/guard.sh"])
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "dangling link"])
-def test_if_a_file_exists_nothing_is_written(project: Path, name: str, kind: str) -> None:
+def test_if_a_hook_exists_with_another_content_nothing_is_written(project: Path, kind: str) -> None:
+    before = something(project, "hooks/guard.sh", kind)
+    with pytest.raises(UserError, match="already exists") as raised:
+        main(["guard"])
+    assert "nothing was written" in raised.value.hint
+    assert files(project) == before
+    assert kind != "file" or (project / "hooks/guard.sh").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [("file", "hookproxy.toml:1"), ("folder", "is a folder"), ("link", "is a link"), ("dangling link", "is a link")],
+)
+def test_a_configuration_into_which_nothing_can_be_merged_stays(project: Path, kind: str, says: str) -> None:
+    before = something(project, "hookproxy.toml", kind)
+    with pytest.raises(UserError, match=says) as raised:
+        main(["guard"])
+    assert raised.value.hint
+    assert files(project) == before
+    assert kind != "file" or (project / "hookproxy.toml").read_text() == "mine"
+
+
+def something(project: Path, name: str, kind: str) -> set[str]:
+    """Put something of this kind where a file is to be. Returns all names, while no link has been followed."""
     (project / name).parent.mkdir(exist_ok=True)
     other = project.parent / "other"
     match kind:
@@ -113,14 +136,90 @@ def test_if_a_file_exists_nothing_is_written(project: Path, name: str, kind: str
             (project / name).symlink_to(other)
         case _:
             (project / name).symlink_to(other)
-    before = files(project)
-    with pytest.raises(UserError, match="already exists") as raised:
+    return files(project)
+
+
+@pytest.mark.parametrize("what", policies())
+def test_a_policy_works_where_it_is_written(project: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([what]) == 0
+    assert "wrote hookproxy.toml\n" in capsys.readouterr().out
+    assert main([what]) == 0, "a second time changes nothing"
+    assert "as it is: hookproxy.toml\n" in capsys.readouterr().out
+    assert not (project / "hookproxy.toml.hookproxy-backup").exists()
+    loaded = load("hookproxy.toml", [], None, {}, str(project))
+    assert loaded.groups or loaded.settings.rule_count or loaded.settings.limits
+
+
+def test_all_policies_together_are_merged_with_what_is_there(project: Path) -> None:
+    mine = '# mine\n[permissions] # rules\ndeny = ["mine"] # never\n\n[audit]\nenabled = false # not here\n'
+    (project / "hookproxy.toml").write_text(mine)
+    (project / "hookproxy.toml").chmod(0o640)
+    for name in policies():
+        assert main([name]) == 0
+    text = (project / "hookproxy.toml").read_text()
+    for comment in ("# mine", "# rules", "# never", "# not here", "# No force-push"):
+        assert text.count(comment) == 1
+    loaded = load("hookproxy.toml", [], None, {}, str(project))
+    assert loaded.settings.deny[0] == "mine"
+    assert "Bash(npm install:*)" in loaded.settings.deny
+    assert len(loaded.settings.limits) == 3
+    assert (project / "hookproxy.toml").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_script_that_its_owner_has_changed_stays(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["network-allow-list"])
+    (project / "network.py").write_text("HOSTS = {}\n")
+    assert main(["network-allow-list"]) == 0
+    assert "yours stays: network.py\n" in capsys.readouterr().out
+    assert (project / "network.py").read_text() == "HOSTS = {}\n"
+
+
+def test_another_value_is_an_error_and_nothing_is_written(project: Path) -> None:
+    text = '[[limits]]\ntool = "*search*"\ncalls = 7\nper = "hour"\n'
+    (project / "hookproxy.toml").write_text(text)
+    with pytest.raises(UserError, match=r"hookproxy.toml:1: limits is .* and cost-limits has it with other values"):
+        main(["cost-limits"])
+    (project / "hookproxy.toml").write_text('on_failure = "dialect"\n')
+    with pytest.raises(UserError, match=r'on_failure is "dialect" here, and guard needs "deny"'):
+        main(["guard", "--fail-closed"])
+    assert files(project) == {"hookproxy.toml"}
+
+
+def test_a_hook_is_removed_if_the_configuration_cannot_be_replaced(project: Path) -> None:
+    (project / "hookproxy.toml").write_text("strict = true\n")
+    os.link(project / "hookproxy.toml", project / "twin")
+    with pytest.raises(UserError, match="hard link"):
         main(["guard"])
-    assert "nothing was written" in raised.value.hint
-    assert files(project) == before
-    assert kind != "file" or (project / name).read_text() == "mine"
-    assert kind != "link" or other.read_text() == "mine"
-    assert kind != "dangling link" or not other.exists()
+    assert files(project) == {"hookproxy.toml", "twin"}
+    assert not (project / "hooks").exists()
+
+
+def test_a_configuration_with_a_mistake_gets_nothing(project: Path) -> None:
+    (project / "hookproxy.toml").write_text("strikt = true\n")
+    with pytest.raises(UserError, match="strikt"):
+        main(["cost-limits"])
+    assert (project / "hookproxy.toml").read_text() == "strikt = true\n"
+
+
+def test_the_cases_of_a_policy_come_along(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "configs" / "policies" / "quiet"
+    source.mkdir(parents=True)
+    (source / "hookproxy.toml").write_text(
+        "#:schema x\n\n# Quiet: no shouting. At all.\n\n[permissions]\ndeny = ['x']\n"
+    )
+    (source / "tests.toml").write_text("[[case]]\nname = 'x'\n")
+    monkeypatch.setattr("hookproxy.cli.init.starters", lambda: tmp_path / "configs")
+    assert policies()["quiet"].description == "no shouting"
+    main(["quiet"])
+    assert files(project) == {"hookproxy.toml", "tests/quiet.toml"}
+
+
+def test_list_fits_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.split(" ")[0] for line in lines} >= {*STARTERS, *policies(), "no-force-push"}
+    assert len(lines) <= 20
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_link_to_another_folder_is_not_followed(project: Path) -> None:
