@@ -219,7 +219,9 @@ class HookGroups:
     def names_method(self, method: str) -> bool:
         """True if the matcher of some hook names this method, and may decide about it or see its result."""
         events = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-        return any(self._may_select(event, method) for event in events) or self._may_run_on_every_call(method)
+        return any(self._may_select(event, method) for event in events) or (
+            self._has_every_call_hooks and self._may_run_on_every_call(method)
+        )
 
     def _may_run_on_every_call(self, tool: str) -> bool:
         selected = (self.select(Event.PERMISSION_REQUEST, tool, alias) for alias in self.possible_aliases(tool))
