@@ -139,8 +139,6 @@ def _owner_of_shape(members: Mapping[str, object]) -> str:
         return "Pi" if any("id" in entry for entry in entries) else ""
     if hooks is not None:
         return ""
-    if any(isinstance(member, dict) and any(map(_is_event, member)) for member in members.values()):
-        return "Google Antigravity"
     events = [name for name in members if _is_event(name)]
     return "OpenHands" if any("_" in name for name in events) else "Devin or Droid" if events else ""
 

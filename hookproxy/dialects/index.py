@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 NAMES: Final = (
-    "augment", "cascade", "claude", "claw", "claw@current", "cline", "code-assist", "codex", "copilot",
+    "antigravity", "augment", "cascade", "claude", "claw", "claw@current", "cline", "code-assist", "codex", "copilot",
     "copilot@current", "crush", "cursor", "docker-agent", "docker-agent@current", "droid", "gemini", "goose", "iflow",
     "kimi", "kiro", "lime", "qwen", "vscode"
 )  # fmt: skip
 """All dialects."""
 
 DOCUMENTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[str, tuple[str, ...]]]]] = {
+    "antigravity": (("conversationId", "stepIdx"), (), {}),
     "augment": (("conversation_id",), ("cursor_version",), {}),
     "cascade": (("agent_action_name",), (), {}),
     "claude": (

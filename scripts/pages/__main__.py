@@ -68,7 +68,8 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield PRE_COMMIT, pre_commit.with_pattern(PRE_COMMIT.read_text("utf-8"))
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         text = path.read_text("utf-8")
-        yield path, MARKS.sub(lambda part: f"{part[1]}{part[2]}{PARTS[part[1]]()}\n", text)
+        made = MARKS.sub(lambda part: f"{part[1]}{part[2]}{PARTS[part[1]]()}\n", text)
+        yield path, tables.counted(made) if path.name == "README.md" and path.parent == ROOT else made
 
 
 def main(arguments: list[str]) -> int:

@@ -89,6 +89,17 @@ def systems() -> str:
     return "\n".join(rows)
 
 
+NAMED = 4
+"""The systems that README.md names before "and N other agents"."""
+
+
+def counted(text: str) -> str:
+    """README.md with the number of systems, wherever it says how many there are."""
+    count = len(shown())
+    text = re.sub(r"\band \d+ other agents\b", f"and {count - NAMED} other agents", text)
+    return re.sub(r"\[\d+ systems\]", f"[{count} systems]", text)
+
+
 def events() -> str:
     """A row for each dialect: what it calls the events that can occur behind MCP."""
     rows = [row("", *EVENT_COLUMNS), row(*["---"] * (len(EVENT_COLUMNS) + 1))]

@@ -25,9 +25,8 @@ from hookproxy.trust.sources import FileContext
 COMMAND: Final = {"type": "command", "command": "./guard.sh"}
 GROUP: Final = [{"matcher": "run_command", "hooks": [COMMAND]}]
 ANTIGRAVITY: Final = {"team-guard": {"enabled": True, "PreToolUse": GROUP, "PreInvocation": [COMMAND]}}
+PI: Final = {"tool_call": {"command": "sh guard.sh", "tools": ["bash"]}}
 FOREIGN: Final[dict[str, tuple[str, Any, str]]] = {
-    "Antigravity": (".agents/hooks.json", ANTIGRAVITY, "Google Antigravity"),
-    "Antigravity elsewhere": ("hooks.json", {"a": {"PostToolUse": GROUP}, "b": {"PreToolUse": GROUP}}, "Antigravity"),
     "Devin": (".devin/hooks.v1.json", {"PreToolUse": GROUP, "Stop": [{"hooks": [COMMAND]}]}, "Devin"),
     "OpenHands": (
         ".openhands/hooks.json",
@@ -39,7 +38,7 @@ FOREIGN: Final[dict[str, tuple[str, Any, str]]] = {
         '[[hooks]]\nname = "a"\ntype = "pre_tool"\nmatch = "bash"\ncommand = "./guard.sh"\n',
         "Mistral Vibe",
     ),
-    "Pi, by tool": (".pi/hooks.json", {"tool_call": {"command": "sh guard.sh", "tools": ["bash"]}}, "Pi"),
+    "Pi, by tool": (".pi/hooks.json", PI, "Pi"),
     "Pi, a list": (
         ".pi/hooks.json",
         {"version": 1, "hooks": [{"id": "a", "event": "preToolUse", "command": ["sh", "guard.sh"]}]},
@@ -51,7 +50,7 @@ FOREIGN: Final[dict[str, tuple[str, Any, str]]] = {
         {"amp.hooks": [{"on": {"event": "tool:pre-execute"}, "action": {"type": "run", "command": "./guard.sh"}}]},
         "",
     ),
-    "an unknown system": ("x.json", {"on": {"beforeEveryToolCall": {"run": "./guard.sh"}}}, "hooks"),
+    "an unknown system": ("x.json", {"on": {"beforeEveryToolCall": {"run": "./guard.sh"}}}, ""),
 }
 READERS: Final = {"Devin": ("droid",)}
 """The dialects whose files have the shape of the system's: they read its hooks."""
@@ -90,6 +89,7 @@ def test_a_file_of_an_unknown_system_stops_the_start_whatever_dialect_is_named(s
 
 
 OWN_FILES: Final[dict[str, Any]] = {
+    "antigravity": ANTIGRAVITY,
     "augment": {"hooks": {"PreToolUse": GROUP}},
     "cascade": {"hooks": {"pre_run_command": [{"command": "./guard.sh"}]}},
     "claude": {"hooks": {"PreToolUse": GROUP}},
@@ -243,12 +243,15 @@ def test_an_empty_settings_file_starts_with_a_line_in_every_dialect(dialect: str
 def test_a_folder_a_pattern_and_a_table_of_the_configuration_stop_the_start(tmp_path: Path) -> None:
     write(tmp_path / "hooks/a.json", OWN_FILES["claude"])
     path = write(tmp_path / "hooks/b.json", ANTIGRAVITY)
-    for option in ("claude=hooks", "claude=hooks/*.json", "hooks"):
-        with pytest.raises(ConfigError, match="hooks of Google Antigravity"):
+    for option in ("claude=hooks", "claude=hooks/*.json"):
+        with pytest.raises(ConfigError, match="hooks of antigravity"):
             read(tmp_path, option)
+    write(tmp_path / "more/b.json", PI)
+    with pytest.raises(ConfigError, match="no dialect recognises this file"):
+        read(tmp_path, "more")
     config = tmp_path / "hookproxy.toml"
     config.write_text(f'use = [{{ file = "{path}", dialect = "claude" }}]\n')
-    with pytest.raises(ConfigError, match="hooks of Google Antigravity"):
+    with pytest.raises(ConfigError, match="hooks of antigravity"):
         load(str(config), (), None, os.environ, str(tmp_path))
 
 
@@ -260,7 +263,7 @@ def test_the_configuration_of_a_gateway_stops_the_start(tmp_path: Path) -> None:
     ):
         config = tmp_path / "gateway.toml"
         config.write_text(table)
-        with pytest.raises(ConfigError, match="hooks of Google Antigravity"):
+        with pytest.raises(ConfigError, match="hooks of antigravity"):
             load_gateway(str(config), os.environ, str(tmp_path))
 
 
@@ -276,5 +279,5 @@ def test_permission_rules_of_the_file_do_not_make_up_for_its_hooks(tmp_path: Pat
 def test_a_plugin_all_of_whose_files_are_unreadable_stops_the_start(tmp_path: Path) -> None:
     write(tmp_path / "p/.claude-plugin/plugin.json", {"name": "p"})
     write(tmp_path / "p/hooks/hooks.json", ANTIGRAVITY)
-    with pytest.raises(ConfigError, match="hooks of Google Antigravity"):
+    with pytest.raises(ConfigError, match="hooks of antigravity"):
         read(tmp_path, f"claude={tmp_path}/p")

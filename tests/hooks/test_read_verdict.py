@@ -102,6 +102,7 @@ def test_a_permission_hook_may_leave_the_decision_to_the_person(name: str) -> No
 
 
 TEXT_FAILS: Final = {
+    "antigravity": tuple(CLEAN),
     "cline": ("text", "a log"),
     "code-assist": ("text", "a log"),
     "codex": ("a log", "an approval of another system", "other members", "its own document"),
@@ -109,7 +110,7 @@ TEXT_FAILS: Final = {
     "cursor": ("text", "a log"),
     "goose": tuple(name for name in CLEAN if name not in ("nothing", "white space")),
 }
-"""What these systems do not accept themselves, as their sources say."""
+"""What these systems do not accept themselves, as their sources say. Antigravity accepts nothing but a decision."""
 
 
 @pytest.mark.parametrize("name", ALL)

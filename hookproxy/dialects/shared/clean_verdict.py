@@ -82,7 +82,7 @@ _ALLOWING_WORDS: Final = frozenset(
 )  # fmt: skip
 _NO_VALUES: Final = frozenset(("none", "undefined", "nan"))
 """What languages print in place of a value: a function has returned nothing."""
-_ASKING_WORDS: Final = frozenset(("ask", "defer", "prompt", "confirm"))
+_ASKING_WORDS: Final = frozenset(("ask", "force_ask", "defer", "prompt", "confirm"))
 
 _DECISIONS: Final = frozenset(
     ("decision", "permission", "permissiondecision", "behavior", "behaviour", "verdict", "action", "hookdecision")
