@@ -76,7 +76,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     of_files = [note for note in notes if note in not_running and not not_running[note]]
     of_files += _file_findings(loaded, _runs_twice, environ)
     settings = loaded.settings
-    rules = settings.rule_count or settings.limits
+    rules = settings.has_rules or settings.limits
     audit = settings.audit_file and not settings.audit_default
     if not (loaded.groups or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
         of_files.append(Finding("", None, "", NO_HOOK))

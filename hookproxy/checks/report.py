@@ -168,6 +168,7 @@ def _server(server: CheckedServer, entries: Sequence[HookEntry]) -> dict[str, ob
         "failure": server.failure or None,
         "noise": server.noise,
         "idle_rules": list(server.idle_rules),
+        "hidden_tools": list(coverage.hidden) if coverage else [],
         "tools": coverage
         and [
             {"tool": tool, "names": [_name(name) for name in names.get(tool, ())], "rules": tool in coverage.ruled}

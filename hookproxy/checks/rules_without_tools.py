@@ -16,7 +16,9 @@ def rules_without_tools(
     settings: Settings, server: str, tools: Sequence[Tool], command: Sequence[str], server_info: str
 ) -> tuple[str, ...]:
     """The user's deny and ask rules that are about none of these tools, as written. The arguments are `coverage`'s."""
-    without_rules = replace(settings, allow=(), ask=(), deny=(), agent_rules=(), limits=(), managed=None)
+    without_rules = replace(
+        settings, allow=(), ask=(), deny=(), default_permission="allow", agent_rules=(), limits=(), managed=None
+    )
     return tuple(
         rule
         for rule in dict.fromkeys((*settings.deny, *settings.ask))

@@ -37,6 +37,11 @@ from .options import GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
 from .run import server_name
 from .server_table import print_server
 
+_MEANINGS: Final = {
+    "ask": "a person is asked about calls that no rule is about",
+    "deny": "calls that no rule is about are refused",
+}
+"""What the default of permissions means."""
 _HOW_TO_REFUSE: Final = (
     'such calls: on_failure = "deny" in hookproxy.toml or a [[use]] table of it, or run --fail-closed'
 )
@@ -175,7 +180,7 @@ def _managed_settings(report: Report) -> Rows:
     lines = [
         f"{setting_line(report.settings, name)} ({place})"
         for name, place in report.managed.set_by.items()
-        if name not in ("allow", "ask", "deny", "agent_rules", "aliases", "shown_tools", "limits")
+        if name not in ("allow", "ask", "deny", "default_permission", "agent_rules", "aliases", "shown_tools", "limits")
     ]
     for line in dict.fromkeys(lines):  # the fallback and its program are one key
         yield "setting", line
@@ -194,9 +199,14 @@ def _rules(settings: Settings) -> Rows:
         yield from ((decision, rule) for rule in own)
         of_agents = [rule for rule in settings.agent_rules if rule.decision == decision]
         yield from ((decision, f"{rule.text} ({rule.place})") for rule in of_agents)
-    if settings.ask:
+    if settings.default_permission != "allow":
+        yield (
+            "default",
+            f"{settings.default_permission} ({_MEANINGS[settings.default_permission]}, unless a hook decides)",
+        )
+    if settings.ask or settings.default_permission == "ask":
         yield "asks", ask_fallback(settings)
-    if settings.deny and not settings.hide_denied:
+    if (settings.deny or settings.default_permission == "deny") and not settings.hide_denied:
         yield "listed", "denied tools stay in tools/list"
 
 

@@ -91,7 +91,7 @@ def _subjects(options: Namespace, command: Sequence[str], cwd: str) -> Iterator[
 
         loaded = load_named(options, cwd)
         tell(unread_file(options.config, loaded.path, cwd))
-        if not (loaded.groups or loaded.settings.rule_count or loaded.settings.limits or loaded.settings.managed):
+        if not (loaded.groups or loaded.settings.has_rules or loaded.settings.limits or loaded.settings.managed):
             tell("no hook and no rule is configured: name files with --config FILE or --hooks FILE")
         name = options.name or (server_name(command) if command else "server")
         yield Subject(OfflinePolicy(loaded, os.environ), name)
@@ -177,4 +177,5 @@ def _place_of(trial: TrialResult, subject: Subject) -> str:
         return ""
     settings = subject.policy.loaded.settings
     of_layer = settings.managed if request.managed and settings.managed else settings
-    return of_layer.rule_places.get(f"ask {request.rule}", "")
+    # hooks are left out, so a request without a rule is that of the default
+    return of_layer.rule_places.get(f"ask {request.rule}" if request.rule else "default", "")

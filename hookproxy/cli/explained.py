@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ..checks.startup_notes import KeyLines, finding
 from ..hooks.explain import ANY_OTHER, Answer, Explanation, HookAbout, RuleAbout
@@ -22,6 +21,11 @@ if TYPE_CHECKING:
 _WORDS: Final = {Answer.ALLOW: "allowed", Answer.ASK: "a person is asked", Answer.DENY: "refused"}
 _STYLES: Final = {Answer.ALLOW: "green", Answer.ASK: "bold yellow", Answer.DENY: "bold red"}
 _VERBS: Final = {Answer.ALLOW: "allows it", Answer.ASK: "asks a person", Answer.DENY: "refuses it"}
+_OF_SOME: Final = {
+    Answer.ALLOW: "some calls are allowed",
+    Answer.ASK: "about some calls a person is asked",
+    Answer.DENY: "some calls are refused",
+}
 _MOST_SHOWN: Final = 3  # rules and hooks in a cell of the table: more is for `explain` of the tool
 _LINES: Final = KeyLines()
 
@@ -106,7 +110,11 @@ def _not_admitted(subject: Subject, cwd: str) -> Iterator[tuple[str, str]]:
 def _print_one(page: Page, subject: Subject, row: Row, cwd: str) -> None:
     explanation = row.explanation
     some = f", and {_some(row)}" if not row.is_sure else ""
-    unless = ", unless a hook refuses it" if row.answer is not Answer.DENY and explanation.deciding_hooks else ""
+    unless = ""
+    if explanation.deciding_hooks and row.answer is not Answer.DENY:
+        unless = ", unless a hook refuses it"
+    elif explanation.deciding_hooks and explanation.by is not None and explanation.by.is_default:
+        unless = ", unless a hook allows it or asks"
     page.line(
         f"{explanation.tool} of {subject.name}{_for_whom(subject)}: ",
         (f"{_WORDS[row.answer]}{some}{unless}", _STYLES[row.answer] if row.is_sure else "bold yellow"),
@@ -118,8 +126,9 @@ def _print_one(page: Page, subject: Subject, row: Row, cwd: str) -> None:
 
 def _some(row: Row) -> str:
     """What other rules do to some calls."""
-    denied = any(rule.decision is Answer.DENY for rule in row.explanation.otherwise)
-    return "some calls are refused" if denied else "about some calls a person is asked"
+    answers = {rule.decision for rule in row.explanation.otherwise} - {row.answer}
+    strictest = next((answer for answer in reversed(Answer) if answer in answers), row.answer)
+    return _OF_SOME[strictest]
 
 
 def _details(subject: Subject, row: Row, cwd: str) -> Iterator[tuple[str, str]]:
@@ -165,7 +174,8 @@ def _written(rule: RuleAbout, subject: Subject, cwd: str) -> str:
 
 
 def _rule(rule: RuleAbout) -> str:
-    return f"the {'managed ' if rule.managed else ''}{rule.decision} rule {rule.text}"
+    managed = "managed " if rule.managed else ""
+    return f"the {managed}{rule.text}" if rule.is_default else f"the {managed}{rule.decision} rule {rule.text}"
 
 
 def _hook(hook: HookAbout, explanation: Explanation, cwd: str) -> str:
@@ -194,10 +204,13 @@ def _changes(subject: Subject, row: Row, cwd: str) -> Iterator[str]:
     if row.by and by is None:  # of this call alone: its rule is about arguments
         yield f"remove it from {_shown(row.by.rpartition(', ')[2], cwd)}, or let it name other arguments"
         return
+    if by is not None and by.is_default:
+        who = "only root can change it: " if by.managed else ""
+        yield f'{who}allow = ["{explanation.tool}"] beside {_shown(by.place, cwd)} allows it, and ask a person is asked'
+        return
     if by is not None and by.decision is not Answer.ALLOW:
         place = _shown(by.place, cwd)
-        rest = tuple(rule for rule in explanation.rules if rule is not by and rule.text != by.text)
-        after = replace(explanation, rules=rest)
+        after = explanation.without(by)
         who = "only root can remove it" if by.managed else "remove it"
         yield f"{who} from {place}: then {_what_follows(after, subject, cwd)}"
         if by.decision is Answer.ASK and row.answer is not Answer.ASK:
@@ -233,7 +246,10 @@ def _print_table(page: Page, subject: Subject, rows: Sequence[Row], cwd: str) ->
 def _cells(row: Row, cwd: str) -> Iterator[str]:
     explanation = row.explanation
     rules = [*explanation.otherwise, *([explanation.by] if explanation.by else [])]
-    yield from (f"{rule.decision} {rule.text} ({_shown(rule.place, cwd)})" for rule in rules[:_MOST_SHOWN])
+    yield from (
+        f"{rule.text if rule.is_default else f'{rule.decision} {rule.text}'} ({_shown(rule.place, cwd)})"
+        for rule in rules[:_MOST_SHOWN]
+    )
     if len(rules) > _MOST_SHOWN:
         yield f"{len(rules) - _MOST_SHOWN} more rules"
     if row.answer is not Answer.DENY and (hooks := explanation.deciding_hooks):

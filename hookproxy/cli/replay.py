@@ -122,7 +122,7 @@ def _notes(policies: Sequence[Loaded]) -> list[str]:
     """What the replay leaves out."""
     specs = [spec for loaded in policies for group in loaded.groups for spec in group.hooks]
     notes = []
-    if not (specs or any(loaded.settings.rule_count or loaded.settings.limits for loaded in policies)):
+    if not (specs or any(loaded.settings.has_rules or loaded.settings.limits for loaded in policies)):
         notes.append("no hook and no rule is configured: name a file with --config or --hooks")
     if any(spec.event in EVENTS_AFTER for spec in specs):
         notes.append("hooks after a call were not run, because results are not recorded")

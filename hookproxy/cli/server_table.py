@@ -37,6 +37,7 @@ def print_server(page: Page, server: CheckedServer, entries: Sequence[HookEntry]
     ])  # fmt: skip
     _names(page, "unseen", [tool for tool in coverage.tools if tool not in names])
     _names(page, "rules", [tool for tool in coverage.tools if tool in coverage.ruled])
+    _names(page, "hidden", coverage.hidden, ": every call of them would be refused, so the agent does not see them")
     _names(page, "no tool", server.idle_rules, ": rules that match no tool of this server")
     _names(page, "other", coverage.left_out, f": {_MAKES_BASH}")
     _names(page, "methods", [_judged_by(method) for method in coverage.methods if method.covered])

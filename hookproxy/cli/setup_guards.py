@@ -98,7 +98,7 @@ def hooks_for(file: ConfigFile, guards: Guards, shared: bool) -> tuple[list[str]
     configured += [(group.source, group.dialect.name) for group in guards.loaded.groups]
     repeated = {path: agent for path, dialect in configured if (agent := _runs_itself(file, dialect))}
     has_others = len(repeated) < len({path for path, _ in configured})
-    guarded = bool(hooks or guards.starter_folder or guards.loaded.settings.rule_count or has_others)
+    guarded = bool(hooks or guards.starter_folder or guards.loaded.settings.has_rules or has_others)
     for path, agent in repeated.items():
         if guarded:
             notes.append(f"{agent} also runs its own hooks itself: those of {path} may run twice")

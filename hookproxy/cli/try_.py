@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
 def _require_policy(loaded: Loaded) -> None:
     """Raise UserError if nothing could ever refuse or see a call: that it is allowed then says nothing."""
     settings = loaded.settings
-    if not (loaded.groups or settings.rule_count or settings.limits):
+    if not (loaded.groups or settings.has_rules or settings.limits):
         raise UserError(
             f"no hook and no rule is configured{f' in {loaded.path}' * bool(loaded.path)}: there is nothing to try",
             "name files with --config FILE or --hooks FILE; hookproxy init guard --user writes a first guard",
@@ -88,7 +88,7 @@ def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
     if "/" in tool and not methods.is_method(tool) and (near := suggestion(tool, methods.JUDGED)):
         return f"{tool!r} is tried as the name of a tool: no method that can be judged has this name ({near})"
     settings = loaded.settings
-    if not tool or not (loaded.groups or settings.deny or settings.ask or settings.allow or settings.limits):
+    if not tool or not (loaded.groups or settings.has_rules or settings.limits):
         return ""
     found = coverage(loaded.groups, settings, server, [Tool(tool)])
     if found.seen or found.ruled or any(alias.tool == tool for alias in settings.aliases):

@@ -343,7 +343,7 @@ def wrap_options(
 def has_hooks(loaded: Loaded) -> bool:
     """True if the configuration can refuse anything: a hook, or a permission rule."""
     settings = loaded.settings
-    return bool(loaded.groups or settings.rule_count)
+    return bool(loaded.groups or settings.has_rules)
 
 
 def _hook_file(item: str, cwd: str) -> str:

@@ -22,7 +22,7 @@ from ..model.env_references import REFERENCE
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
 from ..model.principal import Principal
-from ..model.settings import OnAsk, OnFailure, RootsRule, Settings
+from ..model.settings import DEFAULTS, OnAsk, OnFailure, RootsRule, Settings
 from ..policy.bounds import Bound
 from ..processes import service
 from ..processes.process_tree import available_memory
@@ -87,6 +87,8 @@ class GatewayServer(Struct, frozen=True):
     """What no server may reach, for the search for what its program needs."""
     mechanism: str
     """What confines it, as `gateway.sandbox`."""
+    signed_rules: tuple[tuple[UserRules, Mapping[str, str]], ...] = ()
+    """Those of `rules_for_users` that stand in the signed policy."""
     profile: Profiled | None = None
     """What its sandbox has from a profile; None: it has none, or the configuration says what its sandbox shows."""
 
@@ -137,17 +139,38 @@ class GatewayServer(Struct, frozen=True):
                 and (not limit.servers or self.name in limit.servers)
             )
             settings = replace(settings, limits=tuple(mine))
+        signed = {id(rules) for rules, _ in self.signed_rules}
         for rules, places in self.rules_for_users:
-            if principal.may_be_among(rules.users):
-                allow = rules.allow if principal.is_among(rules.users) else ()
-                settings = replace(
-                    settings,
-                    allow=(*settings.allow, *allow),
-                    ask=(*settings.ask, *rules.ask),
-                    deny=(*settings.deny, *rules.deny),
-                    rule_places={**places, **settings.rule_places},
-                )
+            if not principal.may_be_among(rules.users):
+                continue
+            if id(rules) in signed and settings.managed is not None:
+                # the policy's own default is a managed one: only managed rules open it
+                managed = _with_default(_with_allowed(settings.managed, rules, places, principal), rules, places)
+                settings = replace(settings, managed=managed)
+            else:
+                settings = _with_default(settings, rules, places)
+            settings = replace(
+                _with_allowed(settings, rules, places, principal),
+                ask=(*settings.ask, *rules.ask),
+                deny=(*settings.deny, *rules.deny),
+            )
         return settings
+
+
+def _with_allowed(settings: Settings, rules: UserRules, places: Mapping[str, str], principal: Principal) -> Settings:
+    """The settings with what is allowed to some people, if the user is certainly one of them."""
+    allow = rules.allow if principal.is_among(rules.users) else ()
+    own = {name: place for name, place in places.items() if name != "default"}
+    return replace(settings, allow=(*settings.allow, *allow), rule_places={**own, **settings.rule_places})
+
+
+def _with_default(settings: Settings, rules: UserRules, places: Mapping[str, str]) -> Settings:
+    """The settings with the default for some people, if it is the stricter one."""
+    default = rules.default
+    if default is None or DEFAULTS.index(default) <= DEFAULTS.index(settings.default_permission):
+        return settings
+    at = {**settings.rule_places, "default": places.get("default", "")}
+    return replace(settings, default_permission=default, rule_places=at)
 
 
 class GatewayConfig(Struct, frozen=True):
@@ -244,6 +267,7 @@ def load_gateway(
             sandbox_of(table, path, text, within),
             NOWHERE,
             file.gateway.sandbox,
+            signed.rules if signed is not None else (),
         )
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)

@@ -31,7 +31,9 @@ def admin_socket_beside(agents: str) -> str:
 
 
 class UserRules(Table, frozen=True):
-    """Permission rules for some people only. They count like those for all: deny beats ask, and ask beats allow."""
+    """Permission rules for some people only. They count like those for all: deny beats ask, ask beats allow, and allow
+    beats the default.
+    """
 
     users: Annotated[list[_Text], Meta(min_length=1)]
     """The people: names of users, and names of groups with `@` in front."""
@@ -41,6 +43,10 @@ class UserRules(Table, frozen=True):
     """Calls that a person must allow."""
     deny: list[_Text] = field(default_factory=list)
     """Calls that are refused."""
+    default: Literal["ask", "deny"] | None = None
+    """What happens to calls that no rule is about. It only narrows: of the defaults that hold for a user, the strictest
+    counts.
+    """
 
 
 class GatewayPermissions(Permissions, frozen=True):

@@ -71,6 +71,7 @@ KEYS_OF_SETTINGS: Final = {
     "ask": "permissions.ask",
     "deny": "permissions.deny",
     "agent_rules": "use",
+    "default_permission": "permissions.default",
     "hide_denied": "permissions.hide_denied",
     "unreadable": "permissions.unreadable",
     "check_types": "calls.check_types",

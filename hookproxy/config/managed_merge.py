@@ -15,13 +15,16 @@ from ..dialects.dialect import Group
 from ..model import shown_tools
 from ..model.aliases import Alias
 from ..model.errors import ConfigError
-from ..model.settings import ConsoleUse, OnAsk, OnFailure, Results, RootsRule, Settings
+from ..model.settings import DEFAULTS, ConsoleUse, OnAsk, OnFailure, Results, RootsRule, Settings
 from ..trust.sources import Layer, ManagedSummary
 
 _RULES: Final = ("deny", "ask", "allow", "agent_rules", "limits")
 _REDACTIONS: Final = ("audit_redact", "audit_redact_keys")
 _LISTS: Final = (*_RULES, *_REDACTIONS, "aliases", "shown_tools")
 """Settings that add up instead of replacing each other."""
+_OF_EACH_LAYER: Final = ("default_permission",)
+"""Settings of which both layers have their own: a call must pass both. To apply the administrator's to the user's rules
+would refuse what managed rules allow, and the user's rules open nothing of what the administrator's refuses."""
 _ON_FAILURE_ORDER: Final = (OnFailure.ALLOW, OnFailure.DIALECT, OnFailure.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "on_failure": _ON_FAILURE_ORDER,
@@ -50,8 +53,8 @@ spans to another address.
 """
 _FALLBACK: Final = ("on_ask_fallback", "prompter", "console")
 _OF_MANAGED: Final = (
-    "on_ask_fallback", "prompter", "on_cut_input", "allow", "ask", "deny", "rule_places", "agent_rules", "hide_denied",
-    "unreadable", "check_types", "aliases", "auto_aliases", "limits",
+    "on_ask_fallback", "prompter", "on_cut_input", "allow", "ask", "deny", "rule_places", "agent_rules",
+    "default_permission", "hide_denied", "unreadable", "check_types", "aliases", "auto_aliases", "limits",
 )  # fmt: skip
 """The settings of managed hooks and rules that are the administrator's alone."""
 
@@ -84,7 +87,12 @@ def _merge_managed(managed: Sequence[Layer]) -> Layer:
         lists: dict[str, object] = {
             name: getattr(merged.settings, name) + getattr(layer.settings, name) for name in (*_RULES, *_REDACTIONS)
         }
-        lists["rule_places"] = {**merged.settings.rule_places, **layer.settings.rule_places}
+        places = {**merged.settings.rule_places, **layer.settings.rule_places}
+        stricter = max(merged.settings, layer.settings, key=lambda one: DEFAULTS.index(one.default_permission))
+        if "default" in stricter.rule_places:
+            places["default"] = stricter.rule_places["default"]
+        values["default_permission"] = stricter.default_permission
+        lists["rule_places"] = places
         lists["aliases"] = _merge_aliases(merged.settings, layer.settings)
         lists["shown_tools"] = shown_tools.merged(merged.settings.shown_tools, layer.settings.shown_tools)
         merged = replace(
@@ -143,7 +151,8 @@ def _merge_settings(user: Layer, admin: Layer) -> tuple[Settings, list[str]]:
             notes.append(_not_used(user.set_by[name], admin.set_by[name]))
             wanted = ()
         values[name] = wanted + getattr(admin.settings, name)
-    for name in (name for name in Settings.__struct_fields__ if name in admin.set_by and name not in _LISTS):
+    apart = (*_LISTS, *_OF_EACH_LAYER)
+    for name in (name for name in Settings.__struct_fields__ if name in admin.set_by and name not in apart):
         wanted, managed = getattr(user.settings, name), getattr(admin.settings, name)
         if name not in user.set_by:
             values[name] = managed

@@ -208,8 +208,15 @@ class OwnHooks(Table, frozen=True):
 
 
 class Permissions(Table, frozen=True):
-    """Permission rules: `Tool` or `Tool(argument)`, with globs. A deny rule beats ask, and ask beats allow."""
+    """Permission rules: `Tool` or `Tool(argument)`, with globs. A deny rule beats ask, ask beats allow, and allow beats
+    the default.
+    """
 
+    default: Literal["allow", "ask", "deny"] = "allow"
+    """What happens to a call of a tool that no rule is about. "deny" makes a list of what is allowed of the rules: all
+    else is refused. What a hook decides (allow, ask) comes before it. It holds for requests of another method, such as
+    `resources/read`, if a rule names the method.
+    """
     allow: list[_Text] = []
     """Calls for which no person is asked, even when a hook wants to ask. An ask rule takes precedence."""
     ask: list[_Text] = []
@@ -217,7 +224,9 @@ class Permissions(Table, frozen=True):
     deny: list[_Text] = []
     """Calls that are refused, whatever hooks and other rules decide."""
     hide_denied: bool = True
-    """true leaves out of tools/list the tools that a deny rule without parentheses matches."""
+    """true leaves out of tools/list the tools of which every call would be refused: those that a deny rule without
+    parentheses matches, and with `default = "deny"` those that nothing could allow.
+    """
     unreadable: Literal["ask", "deny", "allow"] = "ask"
     """What happens to a command line that cannot be read for certain (`$TOOL x`, `curl … | sh`), and so might run what
     a deny or an ask rule about commands names. It matches no allow rule.

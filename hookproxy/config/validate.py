@@ -105,6 +105,8 @@ def rule_places(
     """The file, line and key of each rule of a table, as in `Settings`; `within` as in `limits`."""
     lines = text.splitlines()
     places: dict[str, str] = {}
+    if rules.default not in (None, "allow"):
+        places["default"] = _place(path, line_of(text, (*within, "default")), dotted((*within, "default")))
     for kind, texts in (("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)):
         first = line_of(text, (*within, kind)) or 1
         for number, rule in enumerate(texts):

@@ -33,7 +33,9 @@ FAILURES: Final = {
 }
 """What a hook's failure leads to."""
 
-_LISTED_APART: Final = frozenset({*RULES, "agent_rules", "aliases", "limits", "prompter", "console"})
+_LISTED_APART: Final = frozenset(
+    {*RULES, "default_permission", "agent_rules", "aliases", "limits", "prompter", "console"}
+)
 """Settings that have tables of their own, or are shown with another one."""
 
 _TYPED: Final = "the lines"
@@ -123,6 +125,9 @@ def rules_in_force(loaded: Loaded) -> Iterator[Rule]:
             for text in getattr(settings, decision):
                 place = settings.rule_places.get(f"{decision} {text}", "") or loaded.set_by.get(decision, "")
                 yield Rule(decision, text, place, layer or layer_of(loaded, loaded.path))
+        if settings.default_permission != "allow":
+            place = settings.rule_places.get("default", "")
+            yield Rule("default", settings.default_permission, place, layer or layer_of(loaded, loaded.path))
         for rule in settings.agent_rules:
             yield Rule(rule.decision, rule.text, rule.place, layer or "agent's settings")
         for limit in settings.limits:
@@ -179,5 +184,10 @@ def with_rules(loaded: Loaded, text: str) -> Loaded:
         raise ConfigError(_TYPED, f"{other[0]}: only [permissions] can be tried here", hint)
     file = validated(_TYPED, text, tables, ConfigFile)
     check_patterns(file, _TYPED)
-    added = {name: (*getattr(loaded.settings, name), *getattr(file.permissions, name)) for name in RULES}
+    added: dict[str, object] = {
+        name: (*getattr(loaded.settings, name), *getattr(file.permissions, name)) for name in RULES
+    }
+    typed = tables.get(_TYPED_KEY)
+    if isinstance(typed, dict) and "default" in typed:
+        added["default_permission"] = file.permissions.default
     return replace(loaded, settings=replace(loaded.settings, **added))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..dialects.dialect import Group
 from ..model.aliases import FAMILIAR_NAMES, Alias, spelled, spelled_names
 from ..model.counts import counted
-from ..model.hooks import Event, HookSpec, Tool
+from ..model.hooks import Event, HookSpec, Permission, Tool
 from ..model.settings import Settings, ToolNames
 from ..policy import matchers, methods
 from .familiar_tools import FamiliarTools
@@ -82,6 +82,10 @@ class Coverage(Struct, frozen=True):
     """The tools that look like ones that run commands, and that no hook or rule for Bash is about."""
     methods: tuple[MethodCoverage, ...] = ()
     """All methods other than `tools/call` that can be judged."""
+    default: str = "allow"
+    """What happens to calls that no rule is about: the strictest default of the layers."""
+    hidden: tuple[str, ...] = ()
+    """The tools that the agent does not see, because every call of them would be refused."""
 
     def summary(self) -> str:
         """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
@@ -89,7 +93,12 @@ class Coverage(Struct, frozen=True):
         never = [hook for hook in self.hooks if hook.why_never]
         of_all = counted(len(self.tools), "tool")
         text = f"{counted(seeing, 'hook')} on {f'{len(self.seen)} of {of_all}' if seeing else of_all}"
-        if self.ruled:
+        if self.default == "deny":
+            hidden = f"; {len(self.hidden)} hidden" if self.hidden else ""
+            text += f', default = "deny" refuses calls that no rule is about{hidden}'
+        elif self.default == "ask":
+            text += ', default = "ask" asks about calls that no rule is about'
+        elif self.ruled:
             text += f", permission rules on {len(self.ruled)}"
         if self.left_out:
             shown = ", ".join(map(_shown, self.left_out[:_MOST_NAMED]))
@@ -159,7 +168,20 @@ def coverage_in_steps(
                 left_out.append(name)
             yield
     covered = tuple(_method_coverage(method, layer_coverages) for method in methods.JUDGED)
-    return Coverage(tuple(listed), tuple(hooks), frozenset(seen), frozenset(ruled), tuple(left_out), covered)
+    default, hidden = Permission.ALLOW, set[str]()
+    for layer_coverage in layer_coverages:
+        default = max(default, layer_coverage.default)
+        yield from layer_coverage.hidden(hidden)
+    return Coverage(
+        tuple(listed),
+        tuple(hooks),
+        frozenset(seen),
+        frozenset(ruled),
+        tuple(left_out),
+        covered,
+        default.name.lower(),
+        tuple(tool for tool in listed if tool in hidden),
+    )
 
 
 def _method_coverage(method: str, layer_coverages: Sequence[_LayerCoverage]) -> MethodCoverage:
@@ -192,7 +214,7 @@ class _LayerCoverage:
             return False
         rules = self._permissions.rules
         hooks = ((spec, group) for group in self._groups for spec in group.hooks)
-        return bool(rules and rules.concerns(("Bash",))) or any("Bash" in _familiar(*hook).values() for hook in hooks)
+        return bool(rules and rules.name(("Bash",))) or any("Bash" in _familiar(*hook).values() for hook in hooks)
 
     def look_at_tools(self) -> _Steps:
         """Find out which hooks see which tool."""
@@ -244,6 +266,21 @@ class _LayerCoverage:
             names = self._selection.possible_names(tool)
             if (rules and rules.concerns(names)) or (limits and limits.concerns(names)):
                 ruled_tools.add(tool)
+            yield
+
+    @property
+    def default(self) -> Permission:
+        """What happens to calls that no rule of the layer is about."""
+        rules = self._permissions.rules
+        return Permission.ALLOW if rules is None else rules.default
+
+    def hidden(self, hidden_tools: set[str]) -> _Steps:
+        """Add the tools that are not listed for the agent."""
+        if self._permissions.rules is None:
+            return
+        for tool in self._tools:
+            if self._permissions.hides(tool):
+                hidden_tools.add(tool)
             yield
 
     def hooks(self) -> Generator[None, None, list[HookCoverage]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct, UnsetType
@@ -15,7 +16,7 @@ from ..jsonrpc import normalize
 from ..model.aliases import Alias
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import ConfigError
-from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
+from ..model.hooks import Event, EventContext, HookRun, Order, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import decide, methods
 from ..policy.shared_state import NOTHING_SHARED, Shared
@@ -323,6 +324,7 @@ class _LayerEvaluator(Struct):
     ) -> Evaluation:
         """Go on from what earlier layers decided; `earlier_request` is the approval request of the layer before."""
         layer, settings = self.layer, self.executor.settings
+        allowed = False
         for selected in layer.groups.select(context.event, context.tool, context.alias):
             group = selected.group
             hooks = selected.applicable(context) if selected.conditional else selected.hooks
@@ -334,13 +336,16 @@ class _LayerEvaluator(Struct):
             feedback = proceed.feedback + decision.feedback
             if isinstance(decision, Refuse):
                 return Evaluation(replace(decision, feedback=feedback), context.arguments)
+            counts = partial(_may_allow, selected, context)
+            in_turn = group.dialect.order is Order.PIPELINE
+            allowed = decide.allows_final(runs, counts, decision.arguments, allowed, in_turn=in_turn)
             rewritten = proceed.arguments
             if decision.arguments is not None:
                 rewritten = decision.arguments
                 context = _with_arguments(layer, context, rewritten)
             request = proceed.approval_request or decision.approval_request
             proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=request)
-        after_rules = layer.apply_rules(proceed, context)
+        after_rules = layer.apply_rules(proceed, context, allowed=allowed)
         if isinstance(after_rules, Refuse):
             return Evaluation(after_rules, context.arguments)
         if layer.managed:
@@ -356,7 +361,7 @@ class _LayerEvaluator(Struct):
     ) -> Evaluation:
         """Run the PermissionRequest hooks: all of them if a person should be asked, else those that see every call."""
         layer, settings = self.layer, self.executor.settings
-        wanted, allowed = proceed.approval_request, False
+        wanted, allowed, allows_rewritten = proceed.approval_request, False, False
         if wanted and layer.shared_limits is not None:  # `apply_rules` has not asked them
             within = await layer.apply_limits(proceed, context, count=False)
             if isinstance(within, Refuse):
@@ -369,18 +374,19 @@ class _LayerEvaluator(Struct):
             decided = decide.permission_decision(runs, settings, group.on_failure, group.dialect.last_answer_counts)
             if isinstance(decided, Refuse):
                 return Evaluation(replace(decided, feedback=proceed.feedback + decided.feedback), request.arguments)
-            allowed = allowed or (
-                decided and decide.allows([run for run in runs if _may_allow(run, selected, context)])
-            )
+            allowing = decided and decide.allows([run for run in runs if _may_allow(selected, context, run)])
+            allowed = allowed or allowing
             rewritten = decide.allowed_arguments(runs) if decided else None
             if rewritten is not None:
-                proceed = replace(proceed, arguments=rewritten)
+                proceed, allows_rewritten = replace(proceed, arguments=rewritten), allowing
                 request = _with_arguments(layer, request, rewritten)
         if wanted and (allowed or layer.allow(request) or await layer.allow_elsewhere(request)):
             proceed = replace(proceed, approval_request=None, asked=True)
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)
-        return Evaluation(layer.apply_rules(proceed, request), request.arguments)  # no rule has seen these arguments
+        # no rule has seen these arguments
+        after_rules = layer.apply_rules(proceed, request, allowed=allows_rewritten)
+        return Evaluation(after_rules, request.arguments)
 
 
 def _with_arguments(layer: Permissions, context: EventContext, rewritten: bytes) -> EventContext:
@@ -394,9 +400,8 @@ def _with_arguments(layer: Permissions, context: EventContext, rewritten: bytes)
     return replace(context, alias=layer.groups.alias(context.tool, context.arguments))
 
 
-def _may_allow(run: HookRun, selected: SelectedHooks, context: EventContext) -> bool:
-    """Whether a hook may answer for the person: not if it knows the tool only by a name that was recognised."""
-    return context.alias is None or not context.alias.automatic or run.tool_name in selected.names
+def _may_allow(selected: SelectedHooks, context: EventContext, run: HookRun) -> bool:
+    return selected.may_allow(run.tool_name, context.alias)
 
 
 def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..dialects.dialect import Group
 from ..model.decision import ApprovalRequest
@@ -50,6 +51,8 @@ class RuleAbout(Struct, frozen=True):
     always: bool
     """It is about every call of the tool; otherwise about some arguments, or about calls that get a familiar name."""
     managed: bool
+    is_default: bool = False
+    """It is the default for what no rule is about; `text` has it as written."""
 
 
 class HookAbout(Struct, frozen=True):
@@ -76,6 +79,13 @@ class Explanation(Struct, frozen=True):
     """Further names by which hooks and rules know it."""
     is_hidden: bool = False
     """It is not listed for the agent."""
+    defaults: tuple[RuleAbout, ...] = ()
+    """Of each layer what holds if no rule is about a call, the strictest first; none of a layer that allows it."""
+
+    def without(self, rule: RuleAbout) -> Explanation:
+        """The same as if this rule were removed."""
+        rest = [other for other in self.rules if other.text != rule.text and not other.is_default]
+        return replace(self, rules=tuple(_with_defaults(rest, self.defaults)))
 
     @property
     def by(self) -> RuleAbout | None:
@@ -84,10 +94,18 @@ class Explanation(Struct, frozen=True):
 
     @property
     def otherwise(self) -> tuple[RuleAbout, ...]:
-        """The rules about arguments that decide about some calls more strictly than the one that decides about all."""
-        order = list(Answer)
-        least = order.index(self.by.decision if self.by else Answer.ALLOW)
-        return tuple(rule for rule in self.rules if not rule.always and order.index(rule.decision) > least)
+        """The rules about arguments that decide about some calls otherwise than the one that decides about all: those
+        that are stricter; and those of the default's own layer, because they come before it.
+        """
+        order, by = list(Answer), self.by
+        least = order.index(by.decision if by else Answer.ALLOW)
+        before = by is not None and by.is_default
+        return tuple(
+            rule
+            for rule in self.rules
+            if not rule.always
+            and (order.index(rule.decision) > least or (before and by is not None and rule.managed is by.managed))
+        )
 
     @property
     def deciding_hooks(self) -> tuple[HookAbout, ...]:
@@ -115,9 +133,8 @@ def explain(
 def _explanation(
     tool: str, of_layers: Sequence[Permissions], settings: Settings, seen: Sequence[HookCoverage]
 ) -> Explanation:
-    rules = [rule for layer in of_layers for rule in _rules_about(tool, layer)]
-    order = list(Answer)[::-1]
-    rules.sort(key=lambda rule: order.index(rule.decision))  # it is stable: as in their files
+    defaults = [default for layer in of_layers if (default := _default_for(tool, layer)) is not None]
+    rules = _with_defaults([rule for layer in of_layers for rule in _rules_about(tool, layer)], defaults)
     known_as = {name: None for layer in of_layers for name in layer.groups.possible_names(tool)}
     own = of_layers[0].groups.own_names(tool)
     hooks = [
@@ -134,7 +151,19 @@ def _explanation(
         tuple(dict.fromkeys(limits)),
         tuple(name for name in known_as if name not in own and not name.startswith("mcp__")),
         any(layer.hides(tool) for layer in of_layers),
+        tuple(sorted(defaults, key=_strictest_first)),
     )
+
+
+def _with_defaults(rules: Sequence[RuleAbout], defaults: Sequence[RuleAbout]) -> list[RuleAbout]:
+    """The rules in the order in which they count, with the default of each layer that has none about every call."""
+    decided = {rule.managed for rule in rules if rule.always}
+    reached = [default for default in defaults if default.managed not in decided]
+    return sorted([*rules, *reached], key=_strictest_first)  # it is stable: as in their files
+
+
+def _strictest_first(rule: RuleAbout) -> int:
+    return -list(Answer).index(rule.decision)
 
 
 def _first_about_all(rules: Sequence[RuleAbout]) -> RuleAbout | None:
@@ -163,6 +192,15 @@ def _rules_about(tool: str, layer: Permissions) -> Iterator[RuleAbout]:
     for allow, _ in layer.rules.about((*layer.groups.own_names(tool), *given)).allow:
         always = not matchers.rule(allow.text).specifier
         yield RuleAbout(Answer.ALLOW, allow.text, allow.at or allow.place, always, layer.managed)
+
+
+def _default_for(tool: str, layer: Permissions) -> RuleAbout | None:
+    """What a layer says of calls that none of its rules is about; None: they are allowed."""
+    if layer.rules is None or layer.rules.default_for((tool,)) is Permission.ALLOW:
+        return None
+    default = layer.rules.by_default()
+    decision = Answer[default.permission.name]
+    return RuleAbout(decision, default.rule, default.at, always=True, managed=layer.managed, is_default=True)
 
 
 def _limits_about(tool: str, layer: Permissions) -> Sequence[Limit]:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from ..dialects.dialect import Effect
 from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
-from ..model.hooks import EventContext, Permission, Tool, Verdict
+from ..model.hooks import Event, EventContext, Permission, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import matchers, methods
+from ..policy.decide import BEFORE_CALL
 from ..policy.shared_state import NOTHING_SHARED, Approved, Shared, StoreUnavailable
 from . import argument_types, bounded_cache
 from .familiar_tools import FamiliarTools
@@ -70,9 +72,12 @@ class Permissions:
         """Some rule or limit is configured."""
         return self.rules is not None or self.limits is not None
 
-    def apply_rules(self, proceed: Proceed, context: EventContext) -> Decision:
-        """Apply the rules and limits to a call that hooks allowed, on its final arguments."""
-        ruling = self._ruling(context) if self.rules is not None else None
+    def apply_rules(self, proceed: Proceed, context: EventContext, *, allowed: bool = False) -> Decision:
+        """Apply the rules and limits to a call that no hook refused, on its final arguments.
+
+        `allowed`: a hook of this layer allows them, so that the default is not asked. Raises as `allow`.
+        """
+        ruling = self._ruling_or_default(proceed, context, allowed) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
             return Refuse(
                 ruling.rule,
@@ -90,9 +95,38 @@ class Permissions:
             return proceed
         if ruling.permission is Permission.ASK:
             by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by(self._where)
-            request = ApprovalRequest(by, ruling.reason if ruling.unreadable else "", ruling.rule)
+            reason = ruling.reason if ruling.unreadable or ruling.is_default else ""
+            request = ApprovalRequest(by, reason, "" if ruling.is_default else ruling.rule)
             return replace(proceed, approval_request=proceed.approval_request or request)
         return replace(proceed, approval_request=None, asked=proceed.asked or proceed.approval_request is not None)
+
+    def _ruling_or_default(self, proceed: Proceed, context: EventContext, allowed: bool) -> RuleDecision | None:
+        """The ruling on a call; the default if no rule is about it, and no hook allows it or wants to ask."""
+        assert self.rules, "only called with rules"
+        ruling, default = self._ruling(context), self.rules.default
+        if default is Permission.ALLOW:  # true of most configurations
+            return ruling
+        if ruling is not None and not (ruling.unreadable and ruling.permission < default):
+            return ruling
+        if self.rules.default_for((context.tool,)) is Permission.ALLOW:
+            return ruling
+        if allowed or proceed.approval_request is not None or self.allow(context):
+            return ruling
+        # a rule that only may apply is no better than one that does not: such a call is not covered by an allow rule
+        if ruling is not None and self._is_covered(context):
+            return ruling
+        return self.rules.by_default()
+
+    def _is_covered(self, context: EventContext) -> bool:
+        """Whether an allow rule covers a call, whatever other rules say of it. Raises as `_ruling`."""
+        if self._rules_for(self.groups.own_names(context.tool)).allowed(context.arguments) is not None:
+            return True
+        if context.alias is None or context.alias.automatic or context.alias.guessed:
+            return False
+        return any(
+            all(self._rules_for((name,)).allowed(arguments) is not None for arguments in readings)
+            for name, readings in _under_aliases(context)
+        )
 
     def _ruling(self, context: EventContext) -> RuleDecision | None:
         """The strictest ruling on a call; for a tool with an alias, the rules are tried on the alias as well.
@@ -126,13 +160,17 @@ class Permissions:
 
     def _judge(self, names: tuple[str, ...], arguments: bytes) -> RuleDecision | None:
         """What the rules about a tool with these names decide about a call."""
-        if self.rules is None:
-            return None
+        about = self._rules_for(names)
+        return about.judge(arguments) if about else None
+
+    def _rules_for(self, names: tuple[str, ...]) -> ToolRules:
+        """The rules about a tool with these names."""
+        assert self.rules, "only called with rules"
         about = self._rules_about.get(names)
         if about is None:
             about = self.rules.about(names)
             bounded_cache.keep(self._rules_about, names, about)
-        return about.judge(arguments) if about else None
+        return about
 
     async def apply_limits(self, proceed: Proceed, context: EventContext, *, count: bool = True) -> Decision:
         """Count a call that is about to be forwarded against its tool's rate limits; refuse it beyond one.
@@ -216,8 +254,31 @@ class Permissions:
         return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concerns(names)))
 
     def hides(self, tool: str) -> bool:
-        """True if the tool must not be listed, because a rule denies each of its calls."""
-        return self.rules is not None and self.rules.hides(self.certain_names(tool))
+        """True if the tool must not be listed, because a rule or the default denies each of its calls."""
+        if self.rules is None:
+            return False
+        if self.rules.hides(self.certain_names(tool)):
+            return True
+        if self.rules.default is not Permission.DENY:
+            return False
+        given = (name for alias in self.groups.aliases(tool) if not alias.automatic for name in alias.names)
+        names = (*matchers.allowed_as(self.groups.own_names(tool)), *given)
+        by_default = self.rules.hides_by_default(names, self.groups.possible_names(tool))
+        return by_default and not self._hook_may_allow(tool)
+
+    def _hook_may_allow(self, tool: str) -> bool:
+        """True if some hook may allow calls of the tool that no rule is about."""
+        for_session = (
+            group.dialect.has_effect(Effect.ALLOWS_FOR_SESSION)
+            and any(spec.event in BEFORE_CALL for spec in group.hooks)
+            for group in self.groups.groups
+        )
+        return any(for_session) or any(
+            selected.group.dialect.has_effect(Effect.DECIDES)
+            and any(selected.may_allow(hook.tool_name, alias) and not hook.spec.background for hook in selected.hooks)
+            for alias in self.groups.possible_aliases(tool)
+            for selected in self.groups.select(Event.PRE_TOOL_USE, tool, alias)
+        )
 
     def certain_names(self, tool: str) -> tuple[str, ...]:
         """The names that each call of this tool has, whatever its arguments."""
@@ -344,7 +405,7 @@ def _limits(settings: Settings, shared: Shared) -> RateLimits | None:
 
 def _rules(settings: Settings) -> Rules | None:
     """The configuration's rules; None if it has none, and then the module for them is not imported."""
-    if not settings.rule_count:
+    if not settings.has_rules:
         return None
     from ..policy.rules import Rules  # costs 5 ms
 

@@ -92,6 +92,13 @@ class SelectedHooks(Struct, frozen=True):
         """Its hooks have conditions, and an earlier stage may rewrite what the conditions of a later one judge."""
         return self.conditional and any(hook.spec.stage for hook in self.hooks)
 
+    def may_allow(self, name: str, alias: Alias | None) -> bool:
+        """Whether a hook that knows the tool by this name may answer for the person, or before the default.
+
+        Not if the name was only recognised.
+        """
+        return alias is None or not alias.automatic or name in self.names
+
     def applicable(self, context: EventContext) -> Sequence[MatchedHook]:
         """The hooks without a condition, and those whose condition holds for this event.
 

@@ -26,6 +26,10 @@ MAX_ASK_SECONDS: Final = 3600.0
 """The default and the most of `ask_seconds`: longer than people think about a form; later, nobody will answer."""
 
 
+DEFAULTS: Final = ("allow", "ask", "deny")
+"""The defaults of permissions, from the laxest to the strictest: where several hold, the strictest counts."""
+
+
 class OnFailure(StrEnum):
     """What follows if a hook crashes, hangs, cannot start or gives invalid output."""
 
@@ -235,9 +239,12 @@ class Settings(Struct, frozen=True):
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     rule_places: Mapping[str, str] = {}
-    """File, line and key of each rule, for people: by `deny RULE`, `ask RULE` or `allow RULE`."""
+    """File, line and key of each rule, for people: by `deny RULE`, `ask RULE` or `allow RULE`; by `default` that of
+    the default."""
     agent_rules: tuple[AgentRule, ...] = ()
     """The permission rules of agents' settings files. They count like the ones above."""
+    default_permission: Literal["allow", "ask", "deny"] = "allow"
+    """What happens to a call that no rule is about, and that no hook allows or wants to ask about."""
     hide_denied: bool = True
     """Hide a tool from tools/list if every call of it is denied."""
     unreadable: Literal["ask", "deny", "allow"] = "ask"
@@ -284,3 +291,8 @@ class Settings(Struct, frozen=True):
     def rule_count(self) -> int:
         """The number of permission rules."""
         return len(self.allow) + len(self.ask) + len(self.deny) + len(self.agent_rules)
+
+    @property
+    def has_rules(self) -> bool:
+        """Some permission rule, or another default than to allow, is configured."""
+        return bool(self.rule_count) or self.default_permission != "allow"

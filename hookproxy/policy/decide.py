@@ -5,7 +5,7 @@ Law 3: a hook's failure has the consequence that the configuration names, and ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -86,15 +86,41 @@ def allows(hook_runs: Sequence[HookRun]) -> bool:
     return bool(_allowing(hook_runs))
 
 
+def allows_final(
+    hook_runs: Sequence[HookRun],
+    counts: Callable[[HookRun], bool],
+    rewritten: bytes | None,
+    before: bool,
+    *,
+    in_turn: bool,
+) -> bool:
+    """True if a hook that `counts` allows the arguments as they are after these runs of one group.
+
+    `rewritten` are the arguments in the group's decision; `before`: an earlier group has allowed what this one got.
+    A hook allows what it saw, or what it makes of that: what another one makes of it is something else, unless the hook
+    ran after that one and saw it (`in_turn`).
+    """
+    deciding = _deciding(hook_runs)
+    allowing = [at for at, run in enumerate(deciding) if _is_allowing(run) and counts(run)]
+    if rewritten is None:
+        return before or bool(allowing)
+    if not in_turn:
+        return any(deciding[at].verdict.arguments == rewritten for at in allowing)
+    rewriting = [at for at, run in enumerate(deciding) if run.verdict.arguments is not None and not run.verdict.failure]
+    return bool(allowing) and allowing[-1] >= rewriting[-1]
+
+
 def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
     """Return the arguments that PermissionRequest hooks allow instead of the original ones; None: the original ones."""
     return _last([run.verdict.arguments for run in _allowing(hook_runs)])
 
 
 def _allowing(hook_runs: Sequence[HookRun]) -> list[HookRun]:
-    return [
-        run for run in _deciding(hook_runs) if run.verdict.permission is Permission.ALLOW and not run.verdict.failure
-    ]
+    return [run for run in _deciding(hook_runs) if _is_allowing(run)]
+
+
+def _is_allowing(run: HookRun) -> bool:
+    return run.verdict.permission is Permission.ALLOW and not run.verdict.failure
 
 
 def chosen_meta(hook_runs: Sequence[HookRun]) -> bytes | None:

@@ -1,7 +1,7 @@
 """The permission rules of hookproxy.toml: which calls are denied, need approval, or are allowed.
 
 A rule is a glob over the names of tools, with an optional specifier for the arguments in parentheses. Deny beats ask
-beats allow.
+beats allow, and what no rule is about meets the default, unless a hook has decided.
 If a call cannot be judged, deny and ask rules apply to it, and allow rules do not (law 3). `shell_commands` says what
 is recognised in command lines: a rule about them is not a sandbox. A rule about paths is not one either, because of
 links. A server may ignore the case of names and paths. Therefore deny and ask rules ignore it, but allow rules do not.
@@ -71,6 +71,8 @@ class RuleDecision(Struct, frozen=True):
     """File, line and key of the rule, for people; empty if not known."""
     unreadable: bool = False
     """It only may apply, because a command line cannot be read: a person who is asked needs to know why."""
+    is_default: bool = False
+    """No rule is about the call: `rule` has the default, as written."""
 
     def by(self, configuration: str) -> str:
         """The rule in words, for approval requests. `configuration` is what the layer's own is called."""
@@ -310,6 +312,10 @@ class Rules(Struct, frozen=True):
     hide_denied: bool = True
     unreadable: Permission = Permission.ASK
     """What happens to a call whose command line cannot be read, and might run what a rule denies."""
+    default: Permission = Permission.ALLOW
+    """What happens to a call that no rule is about."""
+    default_at: str = ""
+    """File, line and key of the default; empty if not known."""
 
     @staticmethod
     def of(settings: Settings) -> Rules:
@@ -322,15 +328,52 @@ class Rules(Struct, frozen=True):
             tuple(allow),
             settings.hide_denied,
             Permission[settings.unreadable.upper()],
+            Permission[settings.default_permission.upper()],
+            settings.rule_places.get("default", ""),
         )
 
     def __bool__(self) -> bool:
-        """True if some rule is configured."""
-        return bool(self.deny or self.ask or self.allow)
+        """True if some rule, or another default than to allow, is configured."""
+        return bool(self.deny or self.ask or self.allow) or self.default is not Permission.ALLOW
 
     def concerns(self, names: Sequence[str]) -> bool:
+        """True if the default, or some deny or ask rule, may refuse or hold calls of a tool, or a method, with these
+        names.
+        """
+        return self.default_for(names) is not Permission.ALLOW or self.name(names)
+
+    def name(self, names: Sequence[str]) -> bool:
         """True if some deny or ask rule may apply to a tool, or a method, with these names."""
         return any(rule.parts.named(names) for rule in (*self.deny, *self.ask))
+
+    def default_for(self, names: Sequence[str]) -> Permission:
+        """The default for a tool, or a method, with these names.
+
+        It is about tools; and about a method if a rule names it, by its own name or by a glob such as `resources/*`.
+        """
+        if self.default is Permission.ALLOW or not (names and methods.is_method(names[0])):
+            return self.default
+        method = names[0]
+        named = any(rule.parts.names_tool(method) for rule in (*self.deny, *self.ask))
+        named = named or any(rule.names_tool(method) for rule in self.allow)
+        return self.default if named else Permission.ALLOW
+
+    def by_default(self) -> RuleDecision:
+        """The default as a decision about a call that no rule is about."""
+        default = self.default
+        text = f'default = "{default.name.lower()}"'
+        return RuleDecision(default, text, reason="no rule allows it", at=self.default_at, is_default=True)
+
+    def hides_by_default(self, names: Sequence[str], possible_names: Sequence[str]) -> bool:
+        """True if a tool must not be listed, because its calls meet the default, which denies.
+
+        `names` are those to which allow rules apply, `possible_names` all that a call may have: under one of these, a
+        person may be asked. What hooks could allow is not considered.
+        """
+        if not self.hide_denied or self.default_for(possible_names) is not Permission.DENY:
+            return False
+        asked = any(rule.parts.named(possible_names) for rule in self.ask)
+        return not asked and not any(rule.names_tool(name) for rule in self.allow for name in names)
 
     def about(self, names: Sequence[str]) -> ToolRules:
         """Return the rules that decide about calls of a tool, by all its names."""
@@ -377,6 +420,10 @@ class ToolRules(Struct, frozen=True):
             decision = self._denied_or_asked(CallArguments(arguments))
             if decision is not None:
                 return decision
+        return self.allowed(arguments)
+
+    def allowed(self, arguments: bytes) -> RuleDecision | None:
+        """The first allow rule that covers a call with these arguments, whatever other rules say; None: none does."""
         for allow_rule, names in self.allow:
             if any(allow_rule.covers(name, arguments) for name in names):
                 return RuleDecision(Permission.ALLOW, allow_rule.text, allow_rule.place)

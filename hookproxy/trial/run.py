@@ -92,9 +92,13 @@ def plan(alone: Event | None, has_result: bool, settings: Settings) -> Plan:
     if alone is Event.PRE_TOOL_USE:
         return Plan(frozenset({alone}), settings)
     ask = ("*",) if alone is Event.PERMISSION_REQUEST else ()  # a rule must want to ask
-    managed = settings.managed and replace(settings.managed, deny=(), ask=(), allow=(), limits=())
-    settings_alone = replace(settings, deny=(), ask=ask, allow=(), limits=(), managed=managed)
+    managed = settings.managed and _without_rules(settings.managed)
+    settings_alone = replace(_without_rules(settings), ask=ask, managed=managed)
     return Plan(frozenset({alone}), settings_alone)
+
+
+def _without_rules(settings: Settings) -> Settings:
+    return replace(settings, deny=(), ask=(), allow=(), limits=(), default_permission="allow")
 
 
 class TrialCall(Struct, frozen=True):

@@ -216,6 +216,37 @@ command = ["cat"]
     assert x.settings_for(ALICE).rule_places["deny a"].endswith("gateway.toml:6: permissions.for[0].deny[0]")
 
 
+def test_of_the_defaults_that_hold_for_a_user_the_strictest_counts(folder: Path) -> None:
+    config = load(
+        folder,
+        """
+[permissions]
+default = "ask"
+[[permissions.for]]
+users = ["@developers"]
+default = "deny"
+[[permissions.for]]
+users = ["alice", "bob"]
+default = "ask"
+[servers.x]
+command = ["cat"]
+[servers.x.permissions]
+default = "allow"
+[servers.y]
+command = ["cat"]
+""",
+    )
+    x, y = config.servers.values()
+    assert [one.settings_for(ALICE).default_permission for one in (x, y)] == ["deny", "deny"]
+    assert [one.settings_for(BOB).default_permission for one in (x, y)] == ["ask", "ask"]
+    doubtful = Principal("uid:2", "carol", in_doubt=True)
+    assert x.settings_for(doubtful).default_permission == "deny", "nobody knows that she is not a developer"
+    stranger = Principal("uid:2", "carol")
+    assert [one.settings_for(stranger).default_permission for one in (x, y)] == ["allow", "ask"]
+    assert x.settings_for(ALICE).rule_places["default"].endswith("gateway.toml:6: permissions.for[0].default")
+    assert y.settings_for(stranger).rule_places["default"].endswith("gateway.toml:3: permissions.default")
+
+
 def test_lists_of_a_server_are_added_and_other_keys_replace_those_for_all(folder: Path) -> None:
     config = load(
         folder,

@@ -79,6 +79,27 @@ def test_a_managed_setting_cannot_be_weakened_and_the_attempt_is_noted(
     assert notes == (f"user: {key} is not used: etc: {key} takes precedence, because it is managed",)
 
 
+@pytest.mark.parametrize(("managed", "wanted"), [("deny", "allow"), ("ask", "deny"), ("allow", "ask")])
+def test_both_layers_have_their_own_default_of_permissions(managed: str, wanted: str) -> None:
+    settings, notes = merge_settings({"default_permission": wanted}, {"default_permission": managed})
+    assert settings.managed is not None
+    assert (settings.default_permission, settings.managed.default_permission) == (wanted, managed)
+    assert notes == ()
+    alone, _ = merge_settings({}, {"default_permission": managed})
+    assert alone.default_permission == "allow", "managed rules alone would have to open it twice"
+
+
+def test_no_file_of_the_administrator_opens_the_default_of_another() -> None:
+    first, second = layer("etc/a", default_permission="deny"), layer("etc/b", default_permission="ask")
+    first = replace(first, settings=replace(first.settings, rule_places={"default": "etc/a:2"}))
+    second = replace(second, settings=replace(second.settings, rule_places={"default": "etc/b:2"}))
+    for managed in ([first, second], [second, first]):
+        settings, _, _, _ = merge(layer("user"), managed)
+        assert settings.managed is not None
+        assert settings.managed.default_permission == "deny"
+        assert settings.managed.rule_places == {"default": "etc/a:2"}
+
+
 @pytest.mark.parametrize(
     ("name", "managed", "wanted"),
     [

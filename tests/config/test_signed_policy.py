@@ -120,6 +120,31 @@ deny = ["*"]
     assert {who for _, who in config.people} == {"@trainees", "bob"}
 
 
+def test_its_default_is_opened_by_its_own_rules_only(machine: Machine) -> None:
+    machine.take(
+        policy("""
+[permissions]
+default = "deny"
+allow = ["list_*"]
+[[permissions.for]]
+users = ["bob"]
+allow = ["read_*"]
+[servers.db.permissions]
+default = "allow"
+[[servers.db.permissions.for]]
+users = ["@trainees"]
+default = "ask"
+""")
+    )
+    config = machine.load('[permissions]\nallow = ["*"]\n[[permissions.for]]\nusers = ["bob"]\nallow = ["x"]\n')
+    for server in config.servers.values():
+        for user, allowed in ((ALICE, ("list_*",)), (BOB, ("list_*", "read_*"))):
+            settings = server.settings_for(user)
+            assert settings.managed is not None
+            assert (settings.default_permission, settings.managed.default_permission) == ("allow", "deny")
+            assert settings.managed.allow == allowed
+
+
 def test_a_changed_policy_is_another_version_of_the_configuration(machine: Machine) -> None:
     machine.take(bundle(KEY, 3))
     first = machine.load()

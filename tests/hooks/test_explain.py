@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hookproxy.hooks.explain import ANY_OTHER, Answer, Explanation, explain, hooks_of_call
 from hookproxy.model.hooks import Event, Session, Tool
-from hookproxy.model.settings import Limit, OnAsk, Per, Settings
+from hookproxy.model.settings import DEFAULTS, Limit, OnAsk, Per, Settings
 from hookproxy.trial.run import TrialCall, TrialRunner, plan
 from tests.support.examples import examples
 from tests.support.proxy_rig import DIRECT_LOOP, group, hook
@@ -56,8 +56,10 @@ async def decided(tool: str, arguments: bytes, policy: Settings) -> str:
 
 
 _RULES: Final = st.lists(st.sampled_from(RULES), max_size=3, unique=True).map(tuple)
+_DEFAULT: Final = st.sampled_from(DEFAULTS)
+_MANAGED: Final = st.builds(Settings, deny=_RULES, ask=_RULES, allow=_RULES, default_permission=_DEFAULT)
 _POLICIES: Final = st.builds(
-    Settings, deny=_RULES, ask=_RULES, allow=_RULES, managed=st.none() | st.builds(Settings, deny=_RULES, ask=_RULES)
+    Settings, deny=_RULES, ask=_RULES, allow=_RULES, default_permission=_DEFAULT, managed=st.none() | _MANAGED
 )
 _DECISIONS: Final = {"deny": Answer.DENY, "asked": Answer.ASK, "allow": Answer.ALLOW}
 
@@ -73,7 +75,10 @@ async def test_what_is_said_of_all_calls_is_what_becomes_of_each(policy: Setting
         possible = {explanation.decision, *(rule.decision for rule in explanation.otherwise)}
         assert decision in possible
     order = list(Answer)
-    assert order.index(decision) >= order.index(explanation.decision)  # never laxer than what is said
+    if explanation.by is None or not explanation.by.is_default:
+        assert order.index(decision) >= order.index(explanation.decision)  # never laxer than what is said
+    if explanation.is_hidden:
+        assert decision is Answer.DENY
 
 
 def test_the_strictest_rule_about_every_call_decides_and_is_named_with_its_place() -> None:
@@ -84,6 +89,17 @@ def test_the_strictest_rule_about_every_call_decides_and_is_named_with_its_place
     assert (pushed.decision, pushed.by.place, pushed.is_hidden) == (Answer.DENY, places["deny git_push"], True)
     assert status.by is not None
     assert (status.decision, status.by.place, status.is_hidden) == (Answer.ASK, places["ask git_*"], False)
+
+
+def test_the_default_decides_what_no_rule_is_about() -> None:
+    places = {"default": "/g.toml:2: permissions.default"}
+    policy = Settings(default_permission="deny", allow=("git_*", "query(a)"), rule_places=places)
+    pushed, query, other = (explained(tool, policy) for tool in ("git_push", "query", "write_file"))
+    assert pushed.decision is Answer.ALLOW
+    assert query.by is not None
+    assert (query.decision, query.by.text, query.by.place) == (Answer.DENY, 'default = "deny"', places["default"])
+    assert ([rule.text for rule in query.otherwise], query.is_hidden) == (["query(a)"], False)
+    assert (other.decision, other.otherwise, other.is_hidden) == (Answer.DENY, (), True)
 
 
 def test_a_rule_about_arguments_decides_some_calls() -> None:
