@@ -74,6 +74,7 @@ async def test_a_denied_call_without_a_line_end_is_denied_as_well(spelling: Spel
     assert answered.count(b"\n") >= 1
 
 
+@pytest.mark.slow
 async def test_no_reader_finds_a_call_inside_another_message() -> None:
     wrong = []
     for carrier in CARRIERS:

@@ -191,6 +191,7 @@ def test_status_says_what_is_in_force_and_what_went_wrong(gateway: Path, policy:
     assert (state["in_force"]["version"], state["failures"], state["rollback"]) == (2, 1, None)
 
 
+@pytest.mark.slow
 def test_rollback_and_resume_say_what_is_in_force(gateway: Path, policy: Verb) -> None:
     on = ("--config", "gateway.toml")
     assert policy("resume", *on) == "nothing was rolled back\n"
@@ -201,6 +202,7 @@ def test_rollback_and_resume_say_what_is_in_force(gateway: Path, policy: Verb) -
     assert "no version 9" in policy("rollback", "9", *on, status=2)
 
 
+@pytest.mark.slow
 def test_a_policy_with_a_hook_that_cannot_run_here_is_not_taken(gateway: Path, policy: Verb) -> None:
     (gateway / "acme" / "policy.toml").write_text('[[hooks.PreToolUse]]\ncommand = "./guards/b.sh"\n')
     publish(gateway, policy)
@@ -214,11 +216,13 @@ def test_a_file_without_a_policy_is_named(folder: Path, policy: Verb) -> None:
     assert "gateway.toml: names no policy" in policy("status", "--config", "gateway.toml", status=2)
 
 
+@pytest.mark.slow
 def test_a_folder_that_nobody_has_made_is_named(gateway: Path, policy: Verb) -> None:
     os.rename("kept", "away")
     assert "the gateway makes it when it starts" in policy("status", "--config", "gateway.toml", status=2)
 
 
+@pytest.mark.slow
 @ROOT_ONLY
 @pytest.mark.parametrize("owner", [0, NOBODY])
 def test_root_acts_as_nobody_whom_the_account_of_the_gateway_chooses(gateway: Path, policy: Verb, owner: int) -> None:

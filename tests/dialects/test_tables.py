@@ -100,6 +100,7 @@ VALUES: Final = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictiona
 OBJECTS: Final = st.dictionaries(KEYS, VALUES).map(lambda value: json.dumps(value).encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 @given(
     code=st.integers(-70, 300) | st.sampled_from([0, 1, 2, 49]),
@@ -149,6 +150,7 @@ def test_malicious_output_is_never_an_approval(name: str, stdout: bytes) -> None
     assert verdict.arguments is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("levels", [900, 3_000, 9_000, 40_000])  # what can be decoded differs between Pythons
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])

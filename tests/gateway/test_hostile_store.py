@@ -121,6 +121,7 @@ async def open_store(folder: Path, reports: list[str]) -> AsyncIterator[tuple[Ho
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NONSENSE)
 async def test_a_store_that_answers_nonsense_is_away_for_everything_that_it_must_allow(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

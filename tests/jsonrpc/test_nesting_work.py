@@ -79,6 +79,7 @@ def work(function: Callable[[bytes, int], bool], text: bytes, limit: int, monkey
     return Counted.read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [2, 128])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("function", [nesting.is_deeper, nesting.has_more_values])

@@ -279,6 +279,7 @@ async def test_hooks_run_twice_on_an_elicitation_sent_twice_and_once_under_one_i
     assert "dropped a request with the id of one that is still pending" in one.reports
 
 
+@pytest.mark.slow
 async def test_elicitations_beyond_a_limit_are_refused_and_each_refusal_is_in_the_audit(
     gate: Gate, tmp_path: Path
 ) -> None:

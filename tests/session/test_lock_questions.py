@@ -103,6 +103,7 @@ async def test_what_was_refused_is_not_asked_about_again(tmp_path: Path) -> None
         assert json.loads(bytes((await one.approval()).now)) == other
 
 
+@pytest.mark.slow
 async def test_a_server_that_says_something_else_each_time_does_not_tire_a_person_out(tmp_path: Path) -> None:
     async with asking(tmp_path) as (one, session):
         for number in range(22):

@@ -355,6 +355,7 @@ async def test_the_agent_answers_once_and_only_what_it_was_asked(tmp_path: Path)
         assert await run.server.line() == ACCEPTED
 
 
+@pytest.mark.slow
 async def test_ten_thousand_requests_at_once_end_in_as_many_answers() -> None:
     async with rig(settings=Settings(deny=("sampling/*",))) as run:
         await run.server.send(b"".join(SAMPLE.replace(b'"id":7', b'"id":%d' % number) for number in range(10_000)))

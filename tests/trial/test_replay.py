@@ -195,6 +195,7 @@ async def test_hooks_see_the_recorded_server_and_a_session_of_their_own(tmp_path
     assert len({first, second, fourth, "one", "two"}) == 5
 
 
+@pytest.mark.slow
 async def test_many_sessions_are_replayed_with_few_of_them_in_memory(tmp_path: Path) -> None:
     calls = [CALL | {"session": str(number)} for number in range(40)]
     _, replay = await replayed(*calls, groups=(stub_group(stub(PRE, allows=["write"])),))

@@ -803,6 +803,7 @@ async def test_the_body_of_a_sender_who_is_refused_is_not_read() -> None:
         assert not kept.requests
 
 
+@pytest.mark.slow
 async def test_who_sends_on_after_a_refusal_is_not_read_for_ever() -> None:
     """What is under way is thrown away; then TCP makes the sender wait, until the connection is closed."""
 
@@ -950,12 +951,17 @@ async def test_a_body_that_came_fast_must_still_end() -> None:
 async def test_while_the_handler_takes_its_time_no_limit_ends_the_connection() -> None:
     limits = ListenerLimits(head_seconds=SOON, body_seconds=SOON, idle_seconds=SOON, linger_seconds=SOON)
     kept = Kept()
-    async with listening(kept, limits) as (_, port), connected(port) as client, connected(port) as other:
-        client.writer.write(POST)
+    async with listening(kept, limits) as (_, port):
+        at_once = socket.create_connection(("127.0.0.1", port))
+        at_once.sendall(POST)  # before the listener accepts: its limit for the head must not end this one
+        reader, writer = await asyncio.open_connection(sock=at_once)
+        client = Client(reader, writer)
         responder = await kept.next()
-        assert await other.rest() == b""  # it was ended by its limit
+        async with connected(port) as other:
+            assert await other.rest() == b""  # it was ended by its limit
         responder.respond(200)
         assert (await client.response()).status_code == 200
+        writer.transport.abort()
 
 
 # --- the end ---
