@@ -46,7 +46,6 @@ _BEFORE_CALL: Final = re.compile(
 
 _UNKNOWN: Final = "hooks"
 _FOLDERS: Final = {
-    ".devin": "Devin",
     ".openhands": "OpenHands",
     ".vibe": "Mistral Vibe",
     ".trae": "Trae",
@@ -140,7 +139,7 @@ def _owner_of_shape(members: Mapping[str, object]) -> str:
     if hooks is not None:
         return ""
     events = [name for name in members if _is_event(name)]
-    return "OpenHands" if any("_" in name for name in events) else "Devin or Droid" if events else ""
+    return "OpenHands" if any("_" in name for name in events) else ""
 
 
 def _hint(dialect: Dialect | None, file: HookFile, members: Mapping[str, object]) -> str:

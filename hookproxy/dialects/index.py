@@ -7,8 +7,8 @@ from typing import Final
 
 NAMES: Final = (
     "antigravity", "augment", "cascade", "claude", "claw", "claw@current", "cline", "code-assist", "codex", "copilot",
-    "copilot@current", "crush", "cursor", "docker-agent", "docker-agent@current", "droid", "gemini", "goose", "iflow",
-    "kimi", "kiro", "lime", "qwen", "vscode"
+    "copilot@current", "crush", "cursor", "devin", "docker-agent", "docker-agent@current", "droid", "gemini", "goose",
+    "iflow", "kimi", "kiro", "lime", "qwen", "vscode"
 )  # fmt: skip
 """All dialects."""
 
@@ -41,6 +41,11 @@ DOCUMENTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[st
     ),
     "crush": (("event", "cwd"), ("hook_event_name",), {}),
     "cursor": (("cursor_version",), (), {}),
+    "devin": (
+        ("hook_event_name", "session_id"),
+        ("cwd", "transcript_path", "permission_mode", "timestamp", "conversation_id", "tool_input_json"),
+        {},
+    ),
     "docker-agent": ((), (), {"hook_event_name": ("pre_tool_use", "post_tool_use", "session_start", "session_end")}),
     "droid": ((), (), {"permission_mode": ("off", "spec", "auto-low", "auto-medium", "auto-high")}),
     "gemini": ((), (), {"hook_event_name": ("BeforeTool", "AfterTool")}),
@@ -67,10 +72,10 @@ VARIABLES: Final = frozenset((
     "COPILOT_PROJECT_DIR", "CRUSH", "CRUSH_CWD", "CRUSH_EVENT", "CRUSH_PROJECT_DIR", "CRUSH_SESSION_ID",
     "CRUSH_TOOL_INPUT_COMMAND", "CRUSH_TOOL_INPUT_FILE_PATH", "CRUSH_TOOL_NAME", "CURSOR_CODE_REMOTE",
     "CURSOR_PLUGIN_ROOT", "CURSOR_PROJECT_DIR", "CURSOR_TRANSCRIPT_PATH", "CURSOR_USER_EMAIL", "CURSOR_VERSION",
-    "DROID_PLUGIN_ROOT", "FACTORY_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR", "GEMINI_PROJECT_DIR",
-    "GEMINI_SESSION_ID", "HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR", "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT",
-    "IFLOW_CWD", "IFLOW_HOOK_EVENT_NAME", "IFLOW_NOTIFICATION_MESSAGE", "IFLOW_SESSION_ID", "IFLOW_SESSION_SOURCE",
-    "IFLOW_TOOL_ALIASES", "IFLOW_TOOL_ARGS", "IFLOW_TOOL_NAME", "IFLOW_TRANSCRIPT_PATH", "IFLOW_USER_PROMPT",
-    "QWEN_PROJECT_DIR", "USER_PROMPT"
+    "DEVIN_PROJECT_DIR", "DROID_PLUGIN_ROOT", "FACTORY_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR",
+    "GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID", "HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR",
+    "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT", "IFLOW_CWD", "IFLOW_HOOK_EVENT_NAME", "IFLOW_NOTIFICATION_MESSAGE",
+    "IFLOW_SESSION_ID", "IFLOW_SESSION_SOURCE", "IFLOW_TOOL_ALIASES", "IFLOW_TOOL_ARGS", "IFLOW_TOOL_NAME",
+    "IFLOW_TRANSCRIPT_PATH", "IFLOW_USER_PROMPT", "QWEN_PROJECT_DIR", "USER_PROMPT"
 ))  # fmt: skip
 """The identity variables of all dialects."""

@@ -27,7 +27,6 @@ GROUP: Final = [{"matcher": "run_command", "hooks": [COMMAND]}]
 ANTIGRAVITY: Final = {"team-guard": {"enabled": True, "PreToolUse": GROUP, "PreInvocation": [COMMAND]}}
 PI: Final = {"tool_call": {"command": "sh guard.sh", "tools": ["bash"]}}
 FOREIGN: Final[dict[str, tuple[str, Any, str]]] = {
-    "Devin": (".devin/hooks.v1.json", {"PreToolUse": GROUP, "Stop": [{"hooks": [COMMAND]}]}, "Devin"),
     "OpenHands": (
         ".openhands/hooks.json",
         {"pre_tool_use": [{"matcher": "terminal", "hooks": [{"command": "./guard.sh", "timeout": 10}]}]},
@@ -52,8 +51,6 @@ FOREIGN: Final[dict[str, tuple[str, Any, str]]] = {
     ),
     "an unknown system": ("x.json", {"on": {"beforeEveryToolCall": {"run": "./guard.sh"}}}, ""),
 }
-READERS: Final = {"Devin": ("droid",)}
-"""The dialects whose files have the shape of the system's: they read its hooks."""
 
 
 def write(path: Path, content: object) -> Path:
@@ -70,11 +67,8 @@ def read(folder: Path, option: str) -> list[LoadedHookFile]:
 def test_a_file_of_an_unknown_system_stops_the_start_whatever_dialect_is_named(system: str, tmp_path: Path) -> None:
     place, content, looks_like = FOREIGN[system]
     path = write(tmp_path / place, content)
-    readers = READERS.get(system, ())
-    for dialect in readers:
-        assert read(tmp_path, f"{dialect}={path}")[0].group.hooks
     wrong = []
-    for dialect in ("", *(name for name in DIALECTS if name not in readers)):
+    for dialect in ("", *DIALECTS):
         try:
             read(tmp_path, f"{dialect}={path}" if dialect else str(path))
         except ConfigError as error:
@@ -96,6 +90,7 @@ OWN_FILES: Final[dict[str, Any]] = {
     "claw": {"hooks": {"PreToolUse": ["./guard.sh"]}},
     "copilot": {"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "./guard.sh"}]}},
     "cursor": {"version": 1, "hooks": {"beforeMCPExecution": [{"command": "./guard.sh"}]}},
+    "devin": {"PreToolUse": GROUP, "Stop": [{"hooks": [COMMAND]}]},
     "docker-agent": {"hooks": {"pre_tool_use": [{"matcher": "*", "hooks": [COMMAND]}]}},
     "droid": {"PreToolUse": GROUP},
     "gemini": {"hooks": {"BeforeTool": GROUP}},
