@@ -128,7 +128,7 @@ DIALECT: Final = Dialect(
     described_by="Devin's pages on hooks, docs.devin.ai/cli/extensibility/hooks, as of autumn 2026, and documents of "
     "its CLI 3000.6.14",
     output_fields=envelope.FIELDS,
-    order=Order.SERIAL,
+    order=Order.PIPELINE,  # the pages do not say whether hooks run at once: none may judge what is replaced later
     read_hook_file=_read_hook_file,
     write_input=write_input,
     read_output=read_output,

@@ -26,7 +26,7 @@ def test_events_are_at_the_top_or_below_hooks(content: dict[str, Any]) -> None:
 
 def test_settings_without_hooks_have_none() -> None:
     found = read("devin", {"model": "x", "permissions": {"allow": ["exec"]}})
-    assert found.hooks == found.notes == ()
+    assert (found.hooks, found.notes) == ((), ())
 
 
 @pytest.mark.parametrize("name", ["hooks.v1.json", "config.json", "config.local.json"])
