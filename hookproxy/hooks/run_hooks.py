@@ -260,7 +260,7 @@ class _SeveralHooks:
             runs = _in_file_order(ended, awaited, last_ended_counts=order is Order.PARALLEL)
         else:
             runs = await self._run_in_turn(awaited, order, context)
-        return list(group.dialect.settle(runs))
+        return list(group.dialect.settle(_allowing_all_readings(runs, awaited)))
 
     async def run_stages(self, applicable: _Applicable, context: EventContext) -> list[HookRun]:
         """Run the hooks of one stage after another. Before a call, a denial ends it, and rewrites are passed on."""
@@ -293,6 +293,8 @@ class _SeveralHooks:
         for hook in hooks:
             before = [run for run in runs if run.spec is hook.spec] if hook.one_of_several else []
             if any(map(self._blocks, before)):  # under another name of the tool
+                continue
+            if hook.path and _is_rewritten(before):  # it has chosen another file than any that this URI may mean
                 continue
             run = await self._run_hook(hook, _as_left_by(before, context))
             runs.append(_without_repeats(run, before))
@@ -343,7 +345,9 @@ class _SeveralHooks:
         settled: list[HookRun] = []
         for hook, run in views:
             left = _as_left_by(settled, context)
-            if left is not context and not any(map(self._blocks, (*settled, run))):
+            if hook.path and left is not context:  # it has chosen another file, and may still refuse this one
+                run = replace(run, verdict=replace(run.verdict, arguments=None))
+            elif left is not context and not any(map(self._blocks, (*settled, run))):
                 run = await self._run_hook(hook, left)
             settled.append(_without_repeats(run, settled))
         return settled
@@ -353,6 +357,24 @@ def _as_left_by(before: Sequence[HookRun], context: EventContext) -> EventContex
     """The event with the arguments as these runs of the same hook have left them."""
     left = next((run.verdict.arguments for run in reversed(before) if run.verdict.arguments is not None), None)
     return context if left is None else replace(context, arguments=normalize.normalize(left))
+
+
+def _is_rewritten(before: Sequence[HookRun]) -> bool:
+    return any(run.verdict.arguments is not None for run in before)
+
+
+def _allowing_all_readings(runs: list[HookRun], hooks: Sequence[MatchedHook]) -> list[HookRun]:
+    """The runs, where a hook that runs for each path of a URI allows nothing unless it allows each."""
+    of_paths = {id(hook.spec) for hook in hooks if hook.path}
+    if not of_paths:  # true of nearly all events
+        return runs
+    partly = {id(run.spec) for run in runs if run.verdict.permission is not Permission.ALLOW} & of_paths
+    return [
+        replace(run, verdict=replace(run.verdict, permission=None))
+        if id(run.spec) in partly and run.verdict.permission is Permission.ALLOW
+        else run
+        for run in runs
+    ]
 
 
 def _without_repeats(hook_run: HookRun, before: Sequence[HookRun]) -> HookRun:

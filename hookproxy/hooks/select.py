@@ -54,6 +54,10 @@ class MatchedHook(Struct, frozen=True):
     """It runs only for calls whose arguments differ under this alias: else it would see the same twice."""
     own_name: str = ""
     """As `EventContext.own_tool_name`."""
+    reads_path: bool = False
+    """It may refuse a request, and sees the path in a URI, which may have others: it runs once for each of them."""
+    path: str = ""
+    """The path that it sees; empty: the likeliest one."""
 
     def context(self, context: EventContext) -> EventContext:
         """The event as the hook sees it.
@@ -63,6 +67,8 @@ class MatchedHook(Struct, frozen=True):
         if self.sees_alias and context.alias is not None:
             alias = _as_spelled(context.alias, self.tool_spellings)
             alias = alias.named(self.tool_name).for_call(context.arguments)
+            if self.path:
+                alias = replace(alias, paths=(self.path,))
             arguments = alias.for_hooks(context.arguments)
             return replace(
                 context, tool_name=self.tool_name, alias=alias, arguments=arguments, own_tool_name=self.own_name
@@ -71,6 +77,16 @@ class MatchedHook(Struct, frozen=True):
             return context
         return replace(context, tool_name=self.tool_name, alias=None)
 
+    def in_all_readings(self, context: EventContext) -> list[MatchedHook]:
+        """The hook, once for each path that the URI may mean, if it sees one. Raises Unreadable, DuplicateKeys."""
+        if not self.reads_path or context.alias is None:
+            return [self]
+        from ..model import resource_paths  # only for requests about resources
+
+        alias = _as_spelled(context.alias, self.tool_spellings).named(self.tool_name)
+        first, *others = resource_paths.readings(alias.for_call(context.arguments).paths) or ("",)
+        return [self, *(replace(self, path=path) for path in others if path != first)]
+
 
 class SelectedHooks(Struct, frozen=True):
     """The hooks of one group that match an event."""
@@ -78,7 +94,8 @@ class SelectedHooks(Struct, frozen=True):
     group: Group
     hooks: tuple[MatchedHook, ...]
     conditional: bool = False
-    """Some of them have an `if` or another condition on the arguments, or see them only if they differ."""
+    """Some of them have an `if` or another condition on the arguments, see them only if they differ, or run once for
+    each path that a URI may mean."""
     names: tuple[str, ...] = ()
     """The tool's own names that the group's matchers are tried on."""
 
@@ -100,7 +117,7 @@ class SelectedHooks(Struct, frozen=True):
         return alias is None or not alias.automatic or name in self.names
 
     def applicable(self, context: EventContext) -> Sequence[MatchedHook]:
-        """The hooks without a condition, and those whose condition holds for this event.
+        """The hooks without a condition, and those whose condition holds for this event, in each reading of a URI.
 
         Raises Unreadable, DuplicateKeys as `MatchedHook.context`.
         """
@@ -108,11 +125,16 @@ class SelectedHooks(Struct, frozen=True):
             return self.hooks
         hooks: list[MatchedHook] = []
         for matched in self.hooks:
-            hook = self._if_applicable(matched, context) if _has_condition(matched.spec) else matched
-            if hook is not None:
-                sees_the_same = hook.if_it_differs and hook.context(context).arguments == context.arguments
-                hooks += () if sees_the_same else (hook,)
+            readings = matched.in_all_readings(context)
+            fitting = [hook for reading in readings if (hook := self._if_it_runs(reading, context)) is not None]
+            hooks += fitting if len(fitting) < 2 else [replace(hook, one_of_several=True) for hook in fitting]
         return hooks
+
+    def _if_it_runs(self, matched: MatchedHook, context: EventContext) -> MatchedHook | None:
+        hook = self._if_applicable(matched, context) if _has_condition(matched.spec) else matched
+        if hook is None or (hook.if_it_differs and hook.context(context).arguments == context.arguments):
+            return None
+        return hook
 
     def names_in_rules(self, hook: MatchedHook) -> tuple[str, ...]:
         """The names that the hook's `if` may name: the one that it sees, and the own ones unless it runs under them."""
@@ -133,10 +155,13 @@ class SelectedHooks(Struct, frozen=True):
             return hook
         if alias is None or hook.sees_alias or hook.one_of_several:
             return None
-        for name in filter(hook.spec.matches, _as_spelled(alias, hook.tool_spellings).names):
-            familiar = replace(hook, tool_name=name, sees_alias=True)
-            if rule(name, familiar.context(context).arguments):
-                return familiar
+        spelled_alias = _as_spelled(alias, hook.tool_spellings)
+        for name in filter(hook.spec.matches, spelled_alias.names):
+            reads_path = decides_call(hook.spec) and bool(spelled_alias.named(name).uri)
+            familiar = replace(hook, tool_name=name, sees_alias=True, reads_path=reads_path)
+            for reading in familiar.in_all_readings(context):
+                if rule(name, reading.context(context).arguments):
+                    return reading
         return None
 
 
@@ -388,7 +413,9 @@ class HookGroups:
                         seen.add(identity)
                         hooks.append(matched)
             if hooks:
-                conditional = any(hook.if_it_differs or _has_condition(hook.spec) for hook in hooks)
+                conditional = any(
+                    hook.if_it_differs or hook.reads_path or _has_condition(hook.spec) for hook in hooks
+                )
                 yield SelectedHooks(group, tuple(hooks), conditional, names)
 
 
@@ -424,8 +451,11 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None, group: G
     spellings = group.dialect.spellings(spec)
     before = decides_call(spec)
     own_name = "" if before else names[0]
+    as_spelled = _as_spelled(alias, spellings) if is_method else alias
     familiar = tuple(
-        MatchedHook(spec, name, True, spellings, own_name=own_name)
+        MatchedHook(
+            spec, name, True, spellings, own_name=own_name, reads_path=before and bool(as_spelled.named(name).uri)
+        )
         for name in _matched_names(spec, alias, spellings, is_method)
     )
     if not alias.automatic:

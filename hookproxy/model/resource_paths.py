@@ -3,7 +3,7 @@
 Servers read URIs by hand as often as with a library: some decode twice, some cut the scheme off and take the rest, some
 strip what browsers strip. In a scheme of its own, a server may take any part for the path: what follows the host or
 some folders, as in `repo://owner/name/contents/{+path}`, or a value in the query. So a URI means several paths: the
-first is the one that hooks see, as a library would read it, and rules are tried on each. What can be read as anything
+first is the likeliest one, as a library would read it. Rules are tried on each, and guards run for each (`readings`). What can be read as anything
 has no path, and is refused.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -39,6 +39,7 @@ _LONGEST: Final = 8192  # characters of a URI: twice the longest path
 _MOST_FOLDERS: Final = 32  # in a URI that is not of a file: each may be the one in which the path begins
 _MOST_PATHS: Final = 1024
 _MOST_SCHEMES: Final = 8  # before one another
+_MOST_READINGS: Final = 32  # of one URI: a guard runs for each, and URIs of repositories with ten folders have fewer
 _DOTS: Final = str.maketrans(
     {
         **dict.fromkeys("\u3002\uff0e\uff61\u2024", "."),
@@ -67,6 +68,14 @@ def paths(uri: str) -> tuple[str, ...]:
         if len(found) > _MOST_PATHS:
             raise raw_json.Unreadable(f"its URI may mean more than {_MOST_PATHS} paths")
     return tuple(found)
+
+
+def readings(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return those of the paths of a URI that are different files, each once, for guards. Raises Unreadable."""
+    plain = dict.fromkeys(re.sub("^//+", "/", posixpath.normpath(path)) for path in paths[1:])
+    if len(plain) > _MOST_READINGS:
+        raise raw_json.Unreadable(f"its URI may mean more than {_MOST_READINGS} paths, for each of which a hook runs")
+    return (*paths[:1], *(path for path in plain if path not in paths[:1]))
 
 
 def with_path(uri: str, path: str) -> str:

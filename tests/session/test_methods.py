@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.aliases import spelled
-from hookproxy.model.hooks import Event
+from hookproxy.model.hooks import Event, HookSpec, Order
 from hookproxy.model.settings import Limit, OnAsk, Per, Settings
 from hookproxy.policy.methods import JUDGED, Direction
 from hookproxy.policy.resource_aliases import of_method
@@ -130,11 +130,82 @@ async def test_a_hook_knows_a_resource_by_a_familiar_name(
     method: str, matcher: str, tool_input: dict[str, str], tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen"
-    async with rig(group(hook(f"cat >> {shlex.quote(str(seen))}", matcher=matcher))) as proxied:
+    async with rig(group(hook(f"(cat; echo) >> {shlex.quote(str(seen))}", matcher=matcher))) as proxied:
         await passes(proxied, request(method, {"uri": "FILE:/home/a/%2eenv"}))
-    document = json.loads(seen.read_bytes())
-    assert document["tool_name"] == matcher.partition("|")[0]
-    assert document["tool_input"] == tool_input
+    documents = [json.loads(line) for line in seen.read_text().splitlines() if line]
+    assert {document["tool_name"] for document in documents} == {matcher.partition("|")[0]}
+    assert tool_input in [document["tool_input"] for document in documents]
+
+
+def guards_env(*, only_if: str = "") -> HookSpec:
+    """A guard that refuses to read one file, by its path."""
+    return replace(hook("grep -q '\"/home/a/.env\"' && exit 2; exit 0", matcher="Read"), only_if=only_if)
+
+
+ODD_SPELLINGS: Final = [
+    "file://home/a/.env",
+    "file:///home/a/.env;v=1",
+    "repo://x/home/a/.env",
+    "view-source:file://localhost//home/a/.env",
+    "docs://read/all?path=/home/a/.env",
+    "file://home/b/%252e%252e/a/.env",
+]
+
+
+@pytest.mark.parametrize("uri", ODD_SPELLINGS)
+@pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
+async def test_a_guard_for_files_refuses_each_path_that_a_uri_may_mean(method: str, uri: str) -> None:
+    async with rig(group(guards_env())) as proxied:
+        await proxied.agent.send(request(method, {"uri": uri}))
+        assert "error" in await proxied.agent.message()
+        assert await proxied.finish() == (b"", b"")
+
+
+@pytest.mark.parametrize("uri", ODD_SPELLINGS)
+@pytest.mark.parametrize("matcher", ["Read", "Read|resources/read", "resources/read|Read"])
+async def test_the_condition_of_a_hook_holds_if_one_path_that_a_uri_may_mean_fulfils_it(uri: str, matcher: str) -> None:
+    guard = hook("exit 2", matcher=matcher)
+    async with rig(group(replace(guard, only_if="Read(/home/a/.env)"))) as proxied:
+        await proxied.agent.send(request("resources/read", {"uri": uri}))
+        assert "error" in await proxied.agent.message()
+
+
+@pytest.mark.parametrize("order", [Order.SERIAL, Order.PARALLEL, Order.PIPELINE, Order.UNTIL_DENIED])
+async def test_a_guard_for_files_runs_once_for_each_file(order: Order, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    guard = stub(PRE, f"cat >> {shlex.quote(str(seen))}; echo >> {shlex.quote(str(seen))}")
+    runs_once = stub_group(replace(guard, matcher="Read", matches="Read".__eq__), order=order)
+    async with rig(runs_once, settings=Settings()) as proxied:
+        await passes(proxied, request("resources/read", {"uri": "FILE:///srv/x/../a.txt"}))
+        await passes(proxied, request("resources/read", {"uri": "file:///srv/a%20b"}, number=8))
+    paths = [json.loads(line)["arguments"]["file_path"] for line in seen.read_text().split("\n") if line]
+    assert sorted(paths) == ["/srv/a b", "/srv/a%20b", "/srv/a.txt"]
+
+
+async def test_a_uri_of_too_many_files_is_refused_where_a_guard_reads_them() -> None:
+    deep = "repo://" + "/".join("abcdefghijklmnopqrs")
+    async with rig(group(guards_env())) as proxied:
+        await proxied.agent.send(request("resources/read", {"uri": deep}))
+        assert "more than 32 paths" in (await proxied.agent.message())["error"]["message"]
+        assert await proxied.finish() == (b"", b"")
+
+
+@pytest.mark.parametrize("order", [Order.SERIAL, Order.PARALLEL])
+async def test_a_guard_allows_a_file_only_in_each_reading(order: Order) -> None:
+    answer = """case "$(cat)" in *'"/srv/a b"'*) echo '{"permission": "allow"}';; esac"""
+    guard = replace(stub(Event.PERMISSION_REQUEST, answer), matcher="Read", matches="Read".__eq__)
+    settings = Settings(ask=("Read",), on_ask=OnAsk.DENY)
+    async with rig(stub_group(guard, order=order), settings=settings) as proxied:
+        await proxied.agent.send(request("resources/read", {"uri": "file:///srv/a%20b"}))
+        assert "error" in await proxied.agent.message()
+
+
+@pytest.mark.parametrize("order", [Order.SERIAL, Order.PARALLEL, Order.PIPELINE])
+async def test_the_file_that_a_guard_has_chosen_instead_is_read(order: Order) -> None:
+    pre = replace(stub(PRE, arguments={"file_path": "/srv/public"}), matcher="Read", matches="Read".__eq__)
+    async with rig(stub_group(pre, order=order)) as proxied:
+        await proxied.agent.send(request("resources/read", {"uri": "file:///home/a%20b"}))
+        assert json.loads(await proxied.server.line())["params"] == {"uri": "file:///srv/public"}
 
 
 async def test_a_guard_for_files_is_not_asked_about_a_name() -> None:
