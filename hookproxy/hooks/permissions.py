@@ -14,6 +14,7 @@ from ..model.hooks import Event, EventContext, Permission, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import matchers, methods
 from ..policy.decide import BEFORE_CALL
+from ..policy.globs import OF_RESOURCE, WorkBudget
 from ..policy.shared_state import NOTHING_SHARED, Approved, Shared, StoreUnavailable
 from . import argument_types, bounded_cache
 from .familiar_tools import FamiliarTools
@@ -134,12 +135,16 @@ class Permissions:
         A rule allows nothing by a name that was only recognised. Raises Unreadable, DuplicateKeys for arguments that
         the alias makes ambiguous.
         """
-        own = self._judge(self.groups.own_names(context.tool), context.arguments)
+        # all readings of a URI together have one budget
+        budget = WorkBudget(OF_RESOURCE) if methods.has_uri(context.tool) else None
+        own = self._judge(self.groups.own_names(context.tool), context.arguments, budget)
         if context.alias is None:
             return own
         # a rule must know of a familiar name whether it stands for a method
         of_method = (context.tool,) if methods.is_method(context.tool) else ()
-        by_alias = [self._judge_readings((*of_method, name), readings) for name, readings in _under_aliases(context)]
+        by_alias = [
+            self._judge_readings((*of_method, name), readings, budget) for name, readings in _under_aliases(context)
+        ]
         if context.alias.automatic or context.alias.guessed:
             by_alias = [
                 ruling for ruling in by_alias if ruling is not None and ruling.permission is not Permission.ALLOW
@@ -150,18 +155,20 @@ class Permissions:
             default=None,
         )
 
-    def _judge_readings(self, names: tuple[str, ...], readings: Sequence[bytes]) -> RuleDecision | None:
+    def _judge_readings(
+        self, names: tuple[str, ...], readings: Sequence[bytes], budget: WorkBudget | None
+    ) -> RuleDecision | None:
         """The strictest ruling on the readings of a call; one of them alone does not allow it."""
-        rulings = [self._judge(names, arguments) for arguments in readings]
+        rulings = [self._judge(names, arguments, budget) for arguments in readings]
         known = [ruling for ruling in rulings if ruling is not None]
         strictest = max(known, key=lambda ruling: ruling.permission, default=None)
         allows = strictest is not None and strictest.permission is Permission.ALLOW
         return None if allows and len(known) < len(rulings) else strictest
 
-    def _judge(self, names: tuple[str, ...], arguments: bytes) -> RuleDecision | None:
+    def _judge(self, names: tuple[str, ...], arguments: bytes, budget: WorkBudget | None) -> RuleDecision | None:
         """What the rules about a tool with these names decide about a call."""
         about = self._rules_for(names)
-        return about.judge(arguments) if about else None
+        return about.judge(arguments, budget) if about else None
 
     def _rules_for(self, names: tuple[str, ...]) -> ToolRules:
         """The rules about a tool with these names."""

@@ -413,9 +413,7 @@ class HookGroups:
                         seen.add(identity)
                         hooks.append(matched)
             if hooks:
-                conditional = any(
-                    hook.if_it_differs or hook.reads_path or _has_condition(hook.spec) for hook in hooks
-                )
+                conditional = any(hook.if_it_differs or hook.reads_path or _has_condition(hook.spec) for hook in hooks)
                 yield SelectedHooks(group, tuple(hooks), conditional, names)
 
 

@@ -87,9 +87,9 @@ def folded_key(key: str) -> str:
     """Return the key as readers take it that ignore case (Go's encoding/json), stop at NUL (in C) or normalise text."""
     if key.isascii():  # nearly every key
         return key.partition("\0")[0].lower()
-    import unicodedata  # a megabyte, for keys outside of ASCII only
+    from .unicode_text import normalized  # a megabyte, for keys outside of ASCII only
 
-    return unicodedata.normalize("NFKC", key.partition("\0")[0]).upper().casefold()
+    return normalized("NFKC", key.partition("\0")[0]).upper().casefold()
 
 
 def loose_key(key: str) -> str:

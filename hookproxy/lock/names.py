@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from ..jsonrpc.unicode_text import normalized
 from ..model.errors import printable
 
 _DIGITS: Final = {"0": "o", "1": "l", "i": "l", "|": "l"}  # which many fonts show like letters
@@ -31,7 +32,7 @@ def skeleton(name: str) -> str:
     """The name as it is taken at a glance: names with the same skeleton are taken for each other."""
     if name.isascii():  # nearly every name
         return name.lower().translate(_ASCII).replace("rn", "m").replace("vv", "w")
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
+    folded = normalized("NFKD", normalized("NFKC", name).casefold())
     seen = "".join(character for character in folded if not is_unseen(character))
     return seen.translate(_look_alikes()).replace("rn", "m").replace("vv", "w")
 
@@ -50,7 +51,7 @@ def _escaped(character: str) -> str:
 
 def fold(name: str) -> str:
     """The name as readers take it that ignore case and forms of Unicode."""
-    return name.lower() if name.isascii() else unicodedata.normalize("NFKC", name).casefold()
+    return name.lower() if name.isascii() else normalized("NFKC", name).casefold()
 
 
 _FILLERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # printable for Unicode, and never seen

@@ -3,15 +3,16 @@
 Servers read URIs by hand as often as with a library: some decode twice, some cut the scheme off and take the rest, some
 strip what browsers strip. In a scheme of its own, a server may take any part for the path: what follows the host or
 some folders, as in `repo://owner/name/contents/{+path}`, or a value in the query. So a URI means several paths: the
-first is the likeliest one, as a library would read it. Rules are tried on each, and guards run for each (`readings`). What can be read as anything
-has no path, and is refused.
+first is the likeliest one, as a library would read it. Rules are tried on each, and guards run for each (`readings`).
+What can be read as anything has no path, and is refused.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -38,6 +39,8 @@ _MOST_DECODINGS: Final = 8  # more than any chain of servers does
 _LONGEST: Final = 8192  # characters of a URI: twice the longest path
 _MOST_FOLDERS: Final = 32  # in a URI that is not of a file: each may be the one in which the path begins
 _MOST_PATHS: Final = 1024
+_MOST_CHARACTERS: Final = 262_144  # of all readings of a URI, also of those that are the same: about 5 ms of work
+_CHARACTERS_PER_TEXT: Final = 64  # that cost as much as a text does in itself
 _MOST_SCHEMES: Final = 8  # before one another
 _MOST_READINGS: Final = 32  # of one URI: a guard runs for each, and URIs of repositories with ten folders have fewer
 _DOTS: Final = str.maketrans(
@@ -52,22 +55,31 @@ _DOTS: Final = str.maketrans(
 """Characters that become dots and slashes where a server normalises Unicode text."""
 
 
+@lru_cache(maxsize=4)  # each rule, alias and hook of a request asks for the same
 def paths(uri: str) -> tuple[str, ...]:
     """Return the paths that a URI may mean, the likeliest first; none: it has no path. Raises Unreadable."""
     if len(uri) > _LONGEST:
         raise raw_json.Unreadable(f"its URI has more than {_LONGEST} characters, which no rule about paths can judge")
     cleaned = clean(uri)
-    found: dict[str, None] = {}
     if not _has_path(cleaned):
         return ()
     path = decoded(re.split("[?#]", cleaned, maxsplit=1)[0])[-1]
     stages = decoded(cleaned)
     cuts = (re.split(signs, stage, maxsplit=1)[0] for stage in stages for signs in ("[?#]", "[?#;]"))
-    for text in (_named(cleaned) or path, path, *stages, *cuts, *_values(stages)):
-        found.update(dict.fromkeys(_paths(text)))
-        if len(found) > _MOST_PATHS:
-            raise raw_json.Unreadable(f"its URI may mean more than {_MOST_PATHS} paths")
-    return tuple(found)
+    texts = dict.fromkeys((_named(cleaned) or path, path, *stages, *cuts, *_values(stages)))
+    return tuple(bounded(spelled for text in texts for spelled in _paths(text)))
+
+
+def bounded(texts: Iterable[str]) -> dict[str, None]:
+    """Return the readings of one URI, each once. Raises Unreadable if they are so many that judging all takes long."""
+    found: dict[str, None] = {}
+    left = _MOST_CHARACTERS
+    for text in texts:
+        left -= len(text) + _CHARACTERS_PER_TEXT
+        if left < 0:
+            raise raw_json.Unreadable("its URI may mean too many paths, or too long ones")
+        found[text] = None
+    return found
 
 
 def readings(paths: Sequence[str]) -> tuple[str, ...]:

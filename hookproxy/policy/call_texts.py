@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
 from ..model import command_line
 from .globs import COMMAND_SEPARATORS, BudgetExceeded, WorkBudget
 from .matchers import COMMAND_ARGUMENT
+
+if TYPE_CHECKING:
+    from .resource_uris import UriReadings
 
 _LIKE_A_PLACE: Final = re.compile(r"[/.:\\\s]")
 """In an argument's name: the name itself may be a path or an address."""
@@ -30,12 +33,13 @@ _DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constan
 class CallArguments:
     """The arguments of a call, and the work that judging it may still take."""
 
-    def __init__(self, arguments: bytes) -> None:
+    def __init__(self, arguments: bytes, budget: WorkBudget | None = None) -> None:
+        """`budget` is for several readings of one call together; None: this call has one of its own."""
         self._arguments = arguments
         self._members: dict[str, bytes] | None = None
         self._texts: dict[tuple[str, bool], CallTexts] = {}
-        self._uri_readings: tuple[str, ...] | None = None
-        self.budget: Final = WorkBudget()
+        self._uri_readings: UriReadings | None = None
+        self.budget: Final = WorkBudget() if budget is None else budget
 
     def members(self, judged: str) -> dict[str, bytes]:
         """Return the arguments that a rule about `judged` is about. Raises ValueError, BudgetExceeded."""
@@ -57,15 +61,15 @@ class CallArguments:
             self._texts[judged, without_long] = texts = CallTexts(self.members(judged), without_long, self.budget)
         return texts
 
-    def uri_readings(self) -> tuple[str, ...]:
-        """What servers may take the URI of a resource for; empty: there is none. Raises ValueError, BudgetExceeded."""
+    def uri_readings(self) -> UriReadings:
+        """What servers may take the URI of a resource for, if there is one. Raises ValueError, BudgetExceeded."""
         if self._uri_readings is None:
             from . import resource_uris  # only for requests about resources
 
             self.members("")  # there may be too many to read
             uri = resource_uris.of_arguments(self._arguments)
-            self._uri_readings = () if uri is None else resource_uris.readings(uri)
-        self.budget.spend(1000 * len(self._uri_readings) + 4 * sum(map(len, self._uri_readings)))
+            self._uri_readings = resource_uris.NONE if uri is None else resource_uris.readings(uri)
+            self.budget.spend(30 * self._uri_readings.size)  # what reading it has taken
         return self._uri_readings
 
 

@@ -20,6 +20,10 @@ class BudgetExceeded(Exception):
     """Judging this call would take too long."""
 
 
+OF_RESOURCE: Final = 4_000_000
+"""Steps for a request about a resource, in all readings of its URI together: some have thirty."""
+
+
 class WorkBudget:
     """The steps that judging one call may still take, about ten nanoseconds each. They are limited because the agent
     chooses the arguments.
@@ -27,8 +31,8 @@ class WorkBudget:
 
     __slots__ = ("_left",)
 
-    def __init__(self) -> None:
-        self._left = 2_000_000  # 20 ms
+    def __init__(self, steps: int = 2_000_000) -> None:  # 20 ms
+        self._left = steps
 
     def spend(self, steps: int) -> None:
         """Spend some steps. Raises BudgetExceeded."""

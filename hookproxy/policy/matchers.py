@@ -313,7 +313,7 @@ def _may_match_uri(specifier: str, tool: str, arguments: bytes) -> bool:
 
     try:
         uri = resource_uris.of_arguments(arguments)
-        return uri is not None and any(map(resource_uris.matcher(specifier), resource_uris.readings(uri)))
+        return uri is not None and any(map(resource_uris.matcher(specifier), resource_uris.readings(uri).folded))
     except (ValueError, RecursionError):
         return True
 
@@ -349,9 +349,9 @@ def folded(text: str) -> str:
     """The text as file systems compare paths that ignore case and the composition of characters, such as a Mac's."""
     if text.isascii():
         return text.casefold()
-    from unicodedata import normalize
+    from ..jsonrpc.unicode_text import normalized
 
-    return normalize("NFC", normalize("NFC", text).casefold())
+    return normalized("NFC", normalized("NFC", text).casefold())
 
 
 def is_path(specifier: str) -> bool:
@@ -368,9 +368,9 @@ def unquoted(text: str) -> str:
 
 def has_domain(domain: str, text: str) -> bool:
     """True if the text may be an address of this domain."""
-    from unicodedata import normalize
+    from ..jsonrpc.unicode_text import normalized
 
-    text = normalize("NFKC", unquoted(text)).casefold()
+    text = normalized("NFKC", unquoted(text)).casefold()
     if len(text) > 4096:
         return all(part in text for part in domain.split("*"))
     first, star, _ = domain.partition("*")

@@ -10,12 +10,15 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
-from unicodedata import normalize
+
+from msgspec import Struct
 
 from ..jsonrpc import raw_json
+from ..jsonrpc.unicode_text import normalized
 from ..model import resource_paths
-from .globs import path_pattern
+from .globs import WorkBudget, path_pattern
 
 _MEMBER: Final = "uri"
 """The member with the URI, in the params of `methods.has_uri`."""
@@ -34,28 +37,68 @@ def of_arguments(arguments: bytes) -> str | None:
     return raw_json.text(bytes(raw_json.fields(arguments).get(_MEMBER, b"")))
 
 
-def readings(uri: str) -> tuple[str, ...]:
+_WORK_PER_CHARACTER: Final = 20  # steps: as a text, a reading is decoded and made a path for each rule
+_WORK_PER_OTHER_CHARACTER: Final = 50  # and normalised, outside of ASCII
+
+
+class UriReadings(Struct, frozen=True):
+    """What servers may take a URI for, first as it is."""
+
+    texts: tuple[str, ...]
+    folded: tuple[str, ...]
+    """The same without case and forms of Unicode: rules that deny or ask ignore these."""
+    joined: str
+    """All of these."""
+    size: int
+    """Characters in all of them, and in the texts."""
+
+    def any_match(
+        self, matches_uri: Callable[[str], bool], matches_text: Callable[[str], bool], word: str, budget: WorkBudget
+    ) -> bool:
+        """True if a reading matches a deny or ask rule: as a URI, without case, or as a text. Raises BudgetExceeded.
+
+        `word` is in `joined` if one does, unless the URI has a way up in it; empty: not known.
+        """
+        if word and word not in self.joined and ".." not in self.joined and self.joined.isascii():
+            budget.spend(50 + len(self.joined) // 8)
+            return False
+        each = _WORK_PER_CHARACTER if self.joined.isascii() else _WORK_PER_OTHER_CHARACTER
+        budget.spend(1000 * len(self.texts) + each * self.size)
+        return any(map(matches_uri, self.folded)) or any(map(matches_text, self.texts))
+
+
+NONE: Final = UriReadings((), (), "", 0)
+"""Of a request without a URI."""
+
+
+@lru_cache(maxsize=4)  # the rules, conditions and people's approvals of a request ask for the same
+def readings(uri: str) -> UriReadings:
     """Return what servers may take a URI for, first as it is. Raises Unreadable where it may mean anything."""
     resource_paths.paths(uri)
-    return tuple(_readings(uri))
+    texts = tuple(resource_paths.bounded(_readings(uri)))
+    folded = tuple(map(_folded, texts))
+    joined = "\n".join(folded)
+    return UriReadings(texts, folded, joined, len(joined) + sum(map(len, texts)))
 
 
+@lru_cache(maxsize=1024)  # conditions of hooks have no place of their own for it
 def matcher(specifier: str) -> Callable[[str], bool]:
-    """Return a function that tells whether one reading of a URI matches the specifier of a deny or ask rule."""
-    patterns = [path_pattern(_folded(form)) for form in _forms(specifier)]
+    """Return a function that tells whether a folded reading of a URI matches the specifier of a deny or ask rule."""
+    forms = dict.fromkeys(map(_folded, _forms(specifier)))
+    pattern = re.compile("|".join(f"(?:{path_pattern(form).pattern})" for form in forms), re.DOTALL)
+    return lambda folded: pattern.fullmatch(folded) is not None
 
-    def matches(reading: str) -> bool:
-        folded = _folded(reading)
-        return any(pattern.fullmatch(folded) for pattern in patterns)
 
-    return matches
+@lru_cache(maxsize=1024)  # of allow rules: each request is compared with all of them
+def _allowed(specifier: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(map(path_pattern, _readings(specifier)))
 
 
 def all_match(specifier: str, uri: str) -> bool:
     """True if all readings of a URI match the specifier of an allow rule, each in one of its own readings."""
     try:
-        patterns = [path_pattern(form) for form in _readings(specifier)]
-        return all(any(pattern.fullmatch(reading) for pattern in patterns) for reading in readings(uri))
+        patterns = _allowed(specifier)
+        return all(any(pattern.fullmatch(reading) for pattern in patterns) for reading in readings(uri).texts)
     except (ValueError, RecursionError):
         return False
 
@@ -70,17 +113,16 @@ def _forms(specifier: str) -> Sequence[str]:
     return tuple(dict.fromkeys((specifier, *meant)))
 
 
-def _readings(uri: str) -> dict[str, None]:
-    """As `readings`, in order, also for what has stars in it."""
+def _readings(uri: str) -> Iterator[str]:
+    """As `readings`, in order, also for what has stars in it; some come twice."""
     clean = resource_paths.clean(uri)
     stages = resource_paths.decoded(clean)
     texts = [*stages, *(signs.split(stage, maxsplit=1)[0] for stage in stages for signs in (_QUERY, _VALUES))]
     texts += [_PARAMETERS.sub("", stage) for stage in stages]
     texts += resource_paths.decoded(_QUERY.split(clean, maxsplit=1)[0])
-    found = dict.fromkeys((uri, clean, *stages))
+    yield from (uri, clean, *stages)
     for text in dict.fromkeys(texts):
-        found.update(dict.fromkeys(_spellings(text)))
-    return found
+        yield from _spellings(text)
 
 
 def _spellings(text: str, *, meant: bool = False) -> Iterator[str]:
@@ -154,4 +196,4 @@ def _divided(text: str) -> tuple[str, str]:
 
 
 def _folded(text: str) -> str:
-    return text.casefold() if text.isascii() else normalize("NFKC", normalize("NFKC", text).casefold())
+    return text.casefold() if text.isascii() else normalized("NFKC", normalized("NFKC", text).casefold())

@@ -39,6 +39,10 @@ _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 _MAY_BECOME_WORD: Final = re.compile(r"%|\.\.")
 """It matches a text that is decoded before it is compared, or that is any folder."""
 
+_MAY_LOSE_WORD: Final = re.compile(r"%|\.\.|localhost", re.IGNORECASE)
+"""It matches a URI that is decoded, loses a folder, or its host."""
+_SHORTEST_URI_WORD: Final = 2  # characters: one alone may be a drive
+
 _LONGEST_PLAIN: Final = 1024  # bytes of arguments that are looked at as a whole first: they have few members
 _NOT_PLAIN: Final = (b"\\", b"%", b"..", b"[", b"null", b"command", b"cmd", b"script", b"shell")
 """What plain arguments do not contain: as `_MAY_BECOME_WORD`, a list, no text at all, and names that `COMMAND_ARGUMENT`
@@ -103,9 +107,11 @@ class _DenyOrAskRule(Struct, frozen=True):
     is_place: bool
     """The rule is about a path or an address."""
     matches_uri: Callable[[str], bool]
-    """Whether a reading of the URI of a resource matches the rule."""
+    """Whether a reading of the URI of a resource matches the rule, without case and forms of Unicode."""
     word: str = ""
     """What every text that matches the rule contains in some case, unless it is decoded first; empty if not known."""
+    uri_word: str = ""
+    """What the readings of every URI that matches the rule contain; empty if not known."""
     place: str = ""
     at: str = ""
     """File, line and key of the rule; empty if not known."""
@@ -134,11 +140,12 @@ class _DenyOrAskRule(Struct, frozen=True):
 
     def reason_for_uri(self, call: CallArguments) -> _Reason:
         """As `reason_for`, for a request about a resource: the rule applies if a reading of the URI matches it."""
+        if not self.parts.specifier:
+            return _NO_REASON
         try:
-            readings = call.uri_readings() if self.parts.specifier else ()
+            matches = call.uri_readings().any_match(self.matches_uri, self.matches_text, self.uri_word, call.budget)
         except (ValueError, RecursionError, BudgetExceeded):
             return _Reason(_NOT_JUDGED)
-        matches = any(self.matches_uri(reading) or self.matches_text(reading) for reading in readings)
         return _Reason(_MATCHES) if matches else _NO_REASON
 
 
@@ -254,6 +261,13 @@ def _word(specifier: str) -> str:
     if specifier.startswith("domain:"):
         return ""
     return max(_WORD.findall(matchers.folded(specifier)), key=len, default="")
+
+
+def _uri_word(specifier: str) -> str:
+    """As `_word`, for the readings of a URI; empty also for a specifier of which they may have only a part."""
+    word = _word(specifier)
+    may_lose = len(word) < _SHORTEST_URI_WORD or _MAY_LOSE_WORD.search(specifier) or not specifier.isascii()
+    return "" if may_lose else word
 
 
 def _text_matcher(specifier: str) -> Callable[[str], bool]:
@@ -383,7 +397,8 @@ class Rules(Struct, frozen=True):
         about = tuple((permission, rule, judged) for permission, rule in deny_or_ask if (judged := rule.judged(names)))
         words = [rule.word.encode() if isinstance(rule, _DenyOrAskRule) else b"" for _, rule, _ in about]
         allow = tuple((rule, names_) for rule, names_ in named if names_)
-        has_uri = bool(names) and methods.has_uri(names[0])  # another spelling of it may not have the words
+        # another spelling of a URI may not have the words; as `Read`, a request has a path
+        has_uri = bool(names) and methods.has_uri(names[0]) and names[-1] != "Read"
         return ToolRules(about, allow, tuple(words) if all(words) and not has_uri else None, self.unreadable, has_uri)
 
     def hides(self, names: Sequence[str]) -> bool:
@@ -414,10 +429,13 @@ class ToolRules(Struct, frozen=True):
         """True if some rule names the tool."""
         return bool(self.deny_or_ask or self.allow)
 
-    def judge(self, arguments: bytes) -> RuleDecision | None:
-        """Return the decision about a call with these arguments, normalised JSON; None: no rule applies."""
+    def judge(self, arguments: bytes, budget: WorkBudget | None = None) -> RuleDecision | None:
+        """Return the decision about a call with these arguments, normalised JSON; None: no rule applies.
+
+        `budget` is as in `CallArguments`.
+        """
         if not (self.words is not None and _is_plain_without(arguments, self.words)):
-            decision = self._denied_or_asked(CallArguments(arguments))
+            decision = self._denied_or_asked(CallArguments(arguments, budget))
             if decision is not None:
                 return decision
         return self.allowed(arguments)
@@ -494,6 +512,7 @@ def _deny_or_ask_rule(text: str, place: str = "", at: str = "") -> _DenyOrAskRul
         matchers.is_path_or_address(rule.specifier),
         _uri_matcher(rule.specifier),
         _word(specifier),
+        _uri_word(rule.specifier),
         place,
         at,
     )

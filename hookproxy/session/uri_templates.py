@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
+
+from ..jsonrpc.unicode_text import normalized
 
 _EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
 _LONGEST: Final = 8192  # characters of a URI or a template that is compared; a longer one may be anything
@@ -52,7 +53,7 @@ def _has(literals: Sequence[str], uri: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    text = unicodedata.normalize("NFKC", _BLANKS.sub("", unquote(unquote(text)))).casefold()
+    text = normalized("NFKC", _BLANKS.sub("", unquote(unquote(text)))).casefold()
     return _SLASHES.sub("/", text.replace("\\", "/"))
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from hookproxy.model import resource_paths
+from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Permission
 from hookproxy.model.settings import Settings
+from hookproxy.policy import resource_uris
+from hookproxy.policy.globs import OF_RESOURCE, BudgetExceeded, WorkBudget
 from hookproxy.policy.matchers import allow_rule, permission_rule
 from hookproxy.policy.rules import Rules
 
@@ -176,3 +183,99 @@ def test_names_of_prompts_are_no_uris() -> None:
 def test_an_allow_rule_needs_every_reading(pattern: str, uri: str, allowed: bool) -> None:
     expected = Permission.ALLOW if allowed else None
     assert _judged(Settings(allow=(f"resources/read({pattern})",)), uri) is expected
+
+
+def function_calls(action: Callable[[], object]) -> int:
+    """How many functions an action calls: its work, on however busy a machine."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+SHAPES: dict[str, Callable[[int], str]] = {
+    "escapes": lambda size: "file:///srv/" + "%252e" * size,
+    "escaped escapes": lambda size: "repo://a/" + "%25" * size + "2e",
+    "folders": lambda size: "file:///" + "a/" * size,
+    "ways up": lambda size: "file:///" + "a/../" * size,
+    "dots": lambda size: "repo://a/" + "\u2025" * size,
+    "marks": lambda size: "file:///" + "\u0307\u0323" * size,
+    "values": lambda size: "repo://a?" + "&".join(f"p{number}=x" for number in range(size)),
+    "schemes": lambda size: "view-source:" * 7 + "file:///x" + "/%2541" * size,
+}
+
+
+def _read(uri: str) -> object:
+    try:
+        return resource_uris.readings.__wrapped__(uri), resource_paths.paths.__wrapped__(uri)
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reading_a_uri_takes_work_in_proportion_to_its_length(shape: str) -> None:
+    _read(SHAPES[shape](3))  # what is imported for the first one
+    small, large = (function_calls(partial(_read, SHAPES[shape](size))) for size in (200, 800))
+    assert large <= 4 * small + 100
+    assert large < 60_000
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_readings_of_a_uri_are_so_few_that_they_can_be_judged_or_it_has_none(shape: str) -> None:
+    for size in (10, 100, 1000):
+        try:
+            paths = resource_paths.paths(SHAPES[shape](size))
+        except ValueError:
+            continue
+        assert sum(map(len, paths)) <= 262_144
+
+
+def test_all_readings_of_a_request_have_one_budget_beyond_which_rules_apply() -> None:
+    uri = SHAPES["escapes"](1500)
+    settings = Settings(deny=tuple(f"{name}(/nothing/{n}/*)" for n in range(50) for name in ("Read", "resources/read")))
+    rules, budget = Rules.of(settings), WorkBudget(OF_RESOURCE)
+    arguments = json.dumps({"uri": uri}).encode()
+    as_read = Alias("resources/read", "Read", {"file_path": "uri"}, automatic=True, uri="uri").readings(arguments)
+    decisions = [rules.about(("resources/read",)).judge(arguments, budget)]
+    decisions += [rules.about(("resources/read", "Read")).judge(reading, budget) for reading in as_read]
+    assert any(decision is not None and "too large" in decision.reason for decision in decisions)
+    with pytest.raises(BudgetExceeded):
+        budget.spend(OF_RESOURCE // 4)
+
+
+def test_three_hundred_rules_about_other_resources_leave_nearly_all_of_the_budget() -> None:
+    rules = Rules.of(Settings(deny=tuple(f"resources/read(secret{number}://x/*)" for number in range(300))))
+    about, budget = rules.about(("resources/read",)), WorkBudget(OF_RESOURCE)
+    arguments = b'{"uri":"repo://owner/name/contents/src/deep/er/path/of/a/file.py?ref=main"}'
+    work = function_calls(lambda: about.judge(arguments, budget))
+    budget.spend(OF_RESOURCE // 2)
+    assert work < 15_000  # so none of their patterns is made
+    assert about.judge(b'{"uri":"secret299://x/a"}', WorkBudget(OF_RESOURCE)) is not None
+    assert about.judge(b'{"uri":"SECRET299:/x/%61"}', WorkBudget(OF_RESOURCE)) is not None
+
+
+@pytest.mark.parametrize(
+    ("rule", "uri"),
+    [
+        ("file://localhost/etc/*", "file:///etc/x"),
+        ("demo://a%20b/*", "demo://a b/x"),
+        ("demo://a/long-name/../b", "demo://a/b"),
+        ("demo://caf\u00e9s/*", "demo://cafe\u0301s/x"),
+        ("file:///c:/*", "file:///x"),
+        ("demo://secret/*", "demo://\uff53ecret/x"),
+        ("/etc/shadow", "file:///etc/%73hadow"),
+        ("src/name", "../y"),
+        ("resource-name", "RESOURCE-NAME"),
+    ],
+)
+def test_no_rule_is_left_out_because_a_uri_lacks_its_word(rule: str, uri: str) -> None:
+    assert _judged(Settings(deny=(f"resources/read({rule})",)), uri) is Permission.DENY
