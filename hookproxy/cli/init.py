@@ -80,12 +80,19 @@ STARTERS: Final = {
 }
 """By their names on the command line; the first is the default. `policies` has the others."""
 
+_ALLOW_LIST: Final = "allow-list"
+"""Not a file to copy: `init_allow_list` makes it from a server's own tools."""
+
 _CASES: Final = "tests.toml"
 """The cases of a policy, beside its hookproxy.toml in configs/."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write the files and show what to do next. Returns the exit status."""
+    if (words := _of_allow_list(arguments)) is not None:
+        from . import init_allow_list
+
+        return init_allow_list.main(words)
     known = {**STARTERS, **policies()}
     options = build_parser().parse_args(list(arguments))
     if options.list:
@@ -100,17 +107,28 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _of_allow_list(arguments: Sequence[str]) -> list[str] | None:
+    """The other words of a command line that wants an allow list; None: it wants something else."""
+    for at, word in enumerate(arguments):
+        if word == "--":
+            return None
+        if word == _ALLOW_LIST and (not at or arguments[at - 1] != "--folder"):
+            return [*arguments[:at], *arguments[at + 1 :]]
+    return None
+
+
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "init",
         "Write a small working configuration, with its hook, or one of the policies; --list shows all. "
-        "A hookproxy.toml that is there keeps what it says, and gets what it lacks. No other file is changed.",
+        "A hookproxy.toml that is there keeps what it says, and gets what it lacks. No other file is changed. "
+        "`hookproxy init allow-list -- COMMAND` writes which tools of a server may be called, from its own list.",
     )
     parser.add_argument(
         "starter",
         nargs="?",
-        choices=(*STARTERS, *policies()),
+        choices=(*STARTERS, *policies(), _ALLOW_LIST),
         metavar="NAME",
         default=next(iter(STARTERS)),
         help="what to write (default: guard)",
@@ -271,6 +289,7 @@ def _list(known: Mapping[str, Starter]) -> str:
     """The output of `--list`."""
     width = max(map(len, known))
     lines = [f"{name:<{width}}  {starter.description}" for name, starter in known.items()]
+    lines.append(f"{_ALLOW_LIST:<{width}}  these tools of a server only: add -- COMMAND")
     return "\n".join((*lines, "", "hookproxy init NAME writes one; its list is in its script or hookproxy.toml")) + "\n"
 
 
