@@ -23,11 +23,9 @@ from ..files.open_flags import READ_FILE
 from ..model.errors import UserError
 from .common import create, show, working_directory
 from .options import Parser
-from .schema import SCHEMA
+from .own_file import CONFIG, DIRECTIVE, schema_directive, user_config_folder
 
-CONFIG: Final = "hookproxy.toml"
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
-_DIRECTIVE: Final = "#:schema "  # names the schema of a TOML file for editors (taplo, tombi)
 _FAILS_CLOSED: Final = (
     'on_failure = "deny"  # calls are refused when a hook fails, whatever its own system says of that'
 )
@@ -172,14 +170,6 @@ def starters() -> Path:
     return packaged if packaged.is_dir() else _PACKAGE.parent / "configs"
 
 
-def user_config_folder() -> str:
-    """The folder whose hookproxy.toml is read without `--config`."""
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(folder):  # the XDG specification says to ignore a relative path
-        folder = os.path.expanduser("~/.config")
-    return os.path.join(folder, "hookproxy")
-
-
 def write_starter(starter: Starter, folder: str, fails_closed: bool = False) -> tuple[dict[str, str], list[str]]:
     """Write the files of a starter into the folder, the configuration last, or none of them.
 
@@ -223,7 +213,7 @@ def take(starter: Starter, folder: str, fails_closed: bool = False) -> Taken:
     from ..wrapping.merge_toml import merge
 
     snapshot = files.read(config)
-    addition = contents[CONFIG].partition("\n")[2] if contents[CONFIG].startswith(_DIRECTIVE) else contents[CONFIG]
+    addition = contents[CONFIG].partition("\n")[2] if contents[CONFIG].startswith(DIRECTIVE) else contents[CONFIG]
     merged = merge(config, snapshot.text, addition, starter.name)
     parse(config, merged.text)
     new.remove(CONFIG)
@@ -275,14 +265,9 @@ def _is_same(path: str, text: str) -> bool:
 
 def _content(starter: Starter, name: str) -> str:
     text = (starters() / starter.source / name).read_text("utf-8")
-    if not text.startswith(_DIRECTIVE):
+    if not text.startswith(DIRECTIVE):
         return text
     return schema_directive() + text.partition("\n")[2]
-
-
-def schema_directive() -> str:
-    """The first line of a hookproxy.toml, by which editors find the installed schema."""
-    return f"{_DIRECTIVE}{SCHEMA.as_uri()}\n"
 
 
 def _list(known: Mapping[str, Starter]) -> str:

@@ -23,9 +23,9 @@ from ..model.errors import UserError, printable
 from ..model.hooks import Tool
 from .common import create, parse_with_command, show, tell, working_directory
 from .hook_runtime import run_until_done
-from .init import CONFIG, schema_directive, user_config_folder
 from .layout import Page, label, new_page
 from .options import Parser, add_remote_options
+from .own_file import CONFIG, schema_directive, user_config_folder
 
 if TYPE_CHECKING:
     from ..checks.server_description import Described

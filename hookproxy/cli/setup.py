@@ -28,9 +28,9 @@ from ..wrapping.known_hook_files import FoundHookFile
 from ..wrapping.wrap_entry import FAIL_CLOSED
 from . import wrap
 from .common import ask, has_terminal, load_named, show, show_line, working_directory
-from .init import CONFIG, user_config_folder
 from .layout import Rows, alias_text, new_page
 from .options import HOOK_OPTIONS, Parser
+from .own_file import CONFIG, user_config_folder
 from .setup_guards import (
     STARTER,
     Guards,

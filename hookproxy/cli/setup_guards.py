@@ -29,7 +29,8 @@ from ..wrapping.use_tables import UseTable, inserted_text
 from ..wrapping.written import Written
 from . import wrap
 from .common import create, working_directory
-from .init import CONFIG, STARTERS, schema_directive, user_config_folder, write_starter
+from .init import STARTERS, write_starter
+from .own_file import CONFIG, schema_directive, user_config_folder
 
 STARTER: Final = STARTERS["guard"]
 """What is offered to a person who has no hooks at all."""

@@ -28,8 +28,8 @@ from ..wrapping.undo import Plan
 from ..wrapping.written import Written
 from . import wrap
 from .common import ask, has_terminal, show, show_line, working_directory
-from .init import CONFIG, user_config_folder
 from .options import Parser
+from .own_file import CONFIG, user_config_folder
 from .signals import uninterrupted
 
 _NOTHING: Final = "nothing is wrapped, set up or converted\n"
