@@ -26,6 +26,8 @@ class Handshake:
         """The agent's name and version, as it gave them."""
         self.server_name = ""
         """The server's name, as it gave it in the result of `initialize`."""
+        self.capabilities = b"{}"
+        """What the agent declared that it can do, as it spelled it."""
         self._supports_forms = False
         self._initialized = False
         self._version = ""
@@ -72,6 +74,7 @@ class Handshake:
         if not self.opened and calls.PROTOCOL_VERSION_KEY in meta:
             self.opened = True
             self.agent_name = calls.texts_of(meta.get(calls.CLIENT_INFO_KEY), "name", "version")
+            self.capabilities = bytes(meta.get(calls.CAPABILITIES_KEY, b"{}"))
             self._meta = _protocol_members(meta)
 
     def note_request(self, members: Members, method: bytes, initializes: bool) -> None:
@@ -83,7 +86,8 @@ class Handshake:
             if initializes:
                 self.opened = self.uses_initialize = True
                 self.agent_name = calls.texts_of(params.get("clientInfo"), "name", "version")
-                self._supports_forms = supports_forms(params.get("capabilities"))
+                self.capabilities = bytes(params.get("capabilities", b"{}"))
+                self._supports_forms = supports_forms(self.capabilities)
             else:
                 self._note_stateless_request(calls.meta(bytes(params.get("_meta", b""))))
 

@@ -27,7 +27,7 @@ from ..model.lock_settings import LockSettings
 from ..protocol import feedback, list_edits, response_edits
 from ..protocol.calls import SERVER_INFO_KEY
 from ..protocol.response_edits import error_response
-from . import lock_updates
+from . import beside_lists, lock_updates
 from .shared_lock import shared_lock
 
 KINDS: Final = {b'"%b"' % kind.list_method.encode(): kind for kind in Kind}
@@ -41,6 +41,7 @@ _LONGEST_KEPT: Final = 64 * 1024  # bytes of a withheld entry that can be accept
 _MOST_WITHHELD: Final = 1000  # entries: as many as servers have; then the whole server is refused
 _MOST_CHAINS: Final = 4  # lists that are read in pages at the same time: agents read one after another
 _MOST_NAMES: Final = 50_000  # on the pages of one list: many times what servers have
+_MOST_PINNED: Final = 32 * 1024 * 1024  # bytes of one list that its first use pins: half of what the file may have
 _MOST_SHOWN: Final = 200  # lines on standard error in one session: a person reads no more, and the audit has all
 _MOST_SENTENCES: Final = 4  # a model needs to know that something differs; people get all of it
 _MOST_TOLD: Final = (
@@ -74,6 +75,34 @@ class _Read(Struct, frozen=True):
     hides: tuple[str, ...]
 
 
+class _Chain(Struct):
+    """The pages of a list so far."""
+
+    whole: bool
+    """It is known from the first page on."""
+    names: list[str]
+    first: dict[tuple[Kind, str], Entry]
+    """The entries, if the first use of this kind pins them."""
+    bytes_left: int = _MOST_PINNED
+
+    def copy(self) -> _Chain:
+        """The same pages, for a next one: an agent may read a page twice."""
+        return _Chain(self.whole, [*self.names], {**self.first}, self.bytes_left)
+
+    def note(self, name: str) -> None:
+        """Note a name of the next page. A list that is too long is not known as a whole any more."""
+        if len(self.names) >= _MOST_NAMES or self.bytes_left < 0:
+            self.whole = False
+            self.first.clear()
+        else:
+            self.names.append(name)
+
+
+_START: Final = _Chain(True, [], {})
+_MIDDLE: Final = _Chain(False, [], {})
+"""Before a page whose cursor came from nowhere that is known: what was before it may be anything."""
+
+
 class LockComparison:
     """The comparison in one session. `report` tells people one line, once; `record` writes a sentence to the audit."""
 
@@ -83,6 +112,7 @@ class LockComparison:
         server: str,
         report: Callable[[str], None],
         record: Callable[[str], None],
+        agent_capabilities: Callable[[], bytes] = lambda: b"{}",
     ) -> None:
         self.settings = settings
         self.server = server
@@ -98,8 +128,8 @@ class LockComparison:
         self._report = report
         self.record = record
         """Writes a sentence to the audit."""
-        self._chains: dict[tuple[Kind, bytes], list[str]] = {}  # the names on earlier pages, by the next cursor
-        self._first: dict[Kind, dict[tuple[Kind, str], Entry]] = {}  # what the first use of a kind pins
+        self._agent_capabilities = agent_capabilities
+        self._chains: dict[tuple[Kind, bytes], _Chain] = {}  # the earlier pages, by the next cursor
         self._told: dict[str, None] = {}
         self._shown = 0
         self.identity = Identity()
@@ -140,7 +170,18 @@ class LockComparison:
         if self.pinned is None and not self.settings.create and self.settings.hidden_text == "warn":
             self._tell(f"{self.server} is not in {self.settings.file}, so nothing is compared: {ACCEPT} records it")
             return line
-        return self.edited_identity(line) if kind is None else self.edited_list(kind, line, cursor)
+        if kind is None:
+            return self.edited_identity(line)
+        line = self.edited_list(kind, line, cursor)
+        return line if self.pinned is None or self.denied else self._without_other_texts(kind, line)
+
+    def _without_other_texts(self, kind: Kind, line: bytes) -> bytes:
+        """The response without what is around a list that is pinned."""
+        plain, what = beside_lists.without_other_texts(kind, line)
+        if what:
+            withheld = "" if self.warns_only else _WITHHELD
+            self.note(f"its list of {kind.value}s: {what} cannot be pinned{withheld}")
+        return line if self.warns_only else plain
 
     def edited_identity(self, line: bytes) -> bytes:
         """The response to `initialize` or `server/discover` as the agent gets it. Raises Unreadable, DuplicateKeys."""
@@ -194,16 +235,15 @@ class LockComparison:
         items, next_cursor = list_edits.items_of(line, kind.list_member)
         if items is None:
             return line
-        names = [*self._chains.get((kind, _cursor_text(cursor)), ())] if cursor else []
-        if not cursor:
-            self._first.pop(kind, None)
-        out = self._settle(kind, self._compare(kind, items, names))
+        before = self._chains.get((kind, _cursor_text(cursor)), _MIDDLE) if cursor else _START
+        chain = before.copy()
+        out = self._settle(kind, self._compare(kind, items, chain))
         if next_cursor:
-            self._keep_chain(kind, _cursor_text(next_cursor), names)
+            self._keep_chain(kind, _cursor_text(next_cursor), chain)
             if self.settings.create and self.is_open(kind):
                 self._tell(f"{self.server}: its list of {kind.value}s is recorded once its last page has come")
-        else:
-            self._list_is_complete(kind, names)
+        elif chain.whole:
+            self._list_is_complete(kind, chain)
         if self.settings.on_change == "deny" and out:
             return self._deny(line)
         if not out:
@@ -232,28 +272,29 @@ class LockComparison:
             return self._deny(line)
         return raw_json.splice(line, [(span, _without_details(result))])
 
-    def _compare(self, kind: Kind, items: Sequence[bytes], earlier: list[str]) -> list[_Read]:
-        """Compare the items of a page. `earlier` are the names on the pages before it, and gets those of this one."""
+    def _compare(self, kind: Kind, items: Sequence[bytes], chain: _Chain) -> list[_Read]:
+        """Compare the items of a page. `chain` has the pages before it, and gets this one."""
         pinned = None if self.is_open(kind) else self.pinned
         names = Names()
-        for name in earlier:
+        for name in chain.names:
             names.note(name)
         read, looks = [], self.settings.hidden_text == "withhold"
         for raw in items:
-            compared = self._first_seen(kind, raw) if pinned is None else pinned.compare_entry(kind, raw, names)
-            if compared.name and len(earlier) < _MOST_NAMES:
-                earlier.append(compared.name)
+            compared = self._first_seen(kind, raw, chain) if pinned is None else pinned.compare_entry(kind, raw, names)
+            if compared.name:
+                chain.note(compared.name)
             read.append(_Read(raw, compared, self._hides(kind, raw) if looks else ()))
         return read
 
-    def _first_seen(self, kind: Kind, raw: bytes) -> Compared:
+    def _first_seen(self, kind: Kind, raw: bytes, chain: _Chain) -> Compared:
         """An entry of a kind of which nothing is pinned."""
         try:
             came = entry(kind, raw)
         except raw_json.AMBIGUOUS as problem:
             return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(problem)),))
         if self.settings.create and not (self.settings.hidden_text == "withhold" and self._hides(kind, raw)):
-            self._first.setdefault(kind, {})[kind, came.name] = came
+            chain.first[kind, came.name] = came
+            chain.bytes_left -= len(came.text)
         return Compared(came.name, ())
 
     def _settle(self, kind: Kind, read: Sequence[_Read]) -> set[int]:
@@ -289,18 +330,27 @@ class LockComparison:
                 bounded_cache.keep(self._checked, raw, known)
         return known
 
-    def _keep_chain(self, kind: Kind, cursor: bytes, names: list[str]) -> None:
+    def _keep_chain(self, kind: Kind, cursor: bytes, chain: _Chain) -> None:
         if len(self._chains) >= _MOST_CHAINS:
             del self._chains[next(iter(self._chains))]
-        self._chains[kind, cursor] = names
+        self._chains[kind, cursor] = chain
 
-    def _list_is_complete(self, kind: Kind, names: list[str]) -> None:
+    def _list_is_complete(self, kind: Kind, chain: _Chain) -> None:
         if self.settings.create and self.is_open(kind):
-            first = self._first.pop(kind, {})
-            if first or self.pinned is None:
-                self._pin(kind, Description(self.identity, first))
+            if chain.first or self.pinned is None:
+                self._pin(kind, Description(self.identity, chain.first))
         elif self.pinned is not None and not self.is_open(kind):
-            self._note_changes(self.pinned.removed([(kind, name) for name in names], (kind,)))
+            self._note_gone(self.pinned.removed([(kind, name) for name in chain.names], (kind,)))
+
+    def _note_gone(self, removed: Sequence[Change]) -> None:
+        """Tell people what is not listed: once for all sessions with this file, because some agents are shown less."""
+        new = [change for change in removed if (self.server, change.name) not in self.shared.gone]
+        if not new:
+            return
+        self.shared.gone |= {(self.server, change.name) for change in new}
+        self._note_changes(new)
+        if lacks := _not_declared(self._agent_capabilities()):
+            self._tell(f"{self.server}: it may show that only to agents with other capabilities than this one, {lacks}")
 
     def _pin(self, kind: Kind | None, came: Description) -> None:
         """Pin what the server says at its first use: a complete list of a kind, or (None) its identity."""
@@ -375,7 +425,7 @@ class LockComparison:
         self._version = self.shared.version
         for (kind, name), withheld in [*(former or self).withheld.items()]:
             if withheld.raw:
-                self._settle(kind, self._compare(kind, [withheld.raw], []))
+                self._settle(kind, self._compare(kind, [withheld.raw], _MIDDLE.copy()))
             elif not self.is_open(kind):  # nobody knows what it is: until the next list it stays as it was
                 self.withheld[kind, name] = withheld
         if former is not None:
@@ -399,6 +449,16 @@ def _is_notice(change: Change) -> bool:
     if change.subject == "server":
         return change.member not in ("instructions", "details") or change.what is What.REMOVED
     return change.what is What.REMOVED and not change.member
+
+
+def _not_declared(capabilities: bytes) -> str:
+    """Which capabilities `hookproxy lock` declares and this agent does not, for people; empty: none."""
+    try:
+        declared = raw_json.fields(capabilities)
+    except ValueError:
+        declared = {}
+    lacks = [name for name in ("elicitation", "roots", "sampling") if name not in declared]
+    return f"which declares no {', '.join(lacks)}" if lacks else ""
 
 
 def _of_instructions(changes: Sequence[Change]) -> tuple[Change, ...]:

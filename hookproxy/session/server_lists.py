@@ -83,7 +83,10 @@ class ServerLists:
         from .lock_comparison import LockComparison
 
         context, record = self._context, self._session_events.note_in_audit
-        comparison = LockComparison(lock, context.session.server, context.report, record)
+        handshake = self._router.handshake
+        comparison = LockComparison(
+            lock, context.session.server, context.report, record, lambda: handshake.capabilities
+        )
         if lock.on_change == "ask":
             from .lock_questions import LockQuestions
 

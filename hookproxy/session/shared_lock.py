@@ -26,6 +26,8 @@ class SharedLock:
         """What a person is asked about now, by server, kind and name: once, not in each session or for each text."""
         self.refused: dict[str, set[tuple[Kind | None, str, bytes]]] = {}
         """What a person has refused of each server, by kind, name and text: nobody is asked about it again."""
+        self.gone: set[tuple[str, str]] = set()
+        """What is pinned and was not listed, by server and name: people learn it once from each lock file."""
         self.tools = hidden_text.tool_names(lock)
         """The tools of all servers by name, with their server, as far as they are no usual words."""
 

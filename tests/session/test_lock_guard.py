@@ -261,6 +261,8 @@ async def test_another_version_name_or_capability_and_a_tool_that_is_gone_are_to
             "files: server: version changed",
             "files: server: capabilities changed",
             "files: tool send was removed",
+            "files: it may show that only to agents with other capabilities than this one, which declares no "
+            "elicitation, roots, sampling",
         ]
         assert len([line for line in locked_session.recorded if "hookproxy.lock" in json.dumps(line)]) == 4
 
@@ -387,6 +389,46 @@ async def test_the_first_use_is_recorded_and_compared_with_from_then_on() -> Non
         assert json.loads(got)["result"]["prompts"] == []
 
 
+async def test_the_first_use_records_no_list_of_which_some_pages_were_not_read() -> None:
+    async with session(b"", create=True) as locked_session:
+        await locked_session.ask("initialize", SERVER)
+        # from the middle, as with a cursor of an earlier session
+        await locked_session.ask("tools/list", page("tools", SEND, nextCursor="d"), cursor="c")
+        await locked_session.ask("tools/list", page("tools"), cursor="d")
+        # the last page never
+        await locked_session.ask("tools/list", page("tools", READ, nextCursor="e"))
+        # another first page than the one that the last one follows
+        await locked_session.ask("tools/list", page("tools", READ, nextCursor="f"))
+        await locked_session.ask("tools/list", page("tools", changed(READ, name="other"), nextCursor="g"))
+        assert lock_file.read(str(locked_session.folder / "hookproxy.lock"))[SESSION.server].entries == {}
+        assert len([line for line in locked_session.reports if "once its last page has come" in line]) == 1
+        await locked_session.ask("tools/list", page("tools", SEND), cursor="f")
+        lock = lock_file.read(str(locked_session.folder / "hookproxy.lock"))
+        assert {name for _, name in lock[SESSION.server].entries} == {"read", "send"}
+
+
+async def test_a_list_of_which_only_the_end_was_read_lacks_nothing() -> None:
+    async with session() as locked_session:
+        await locked_session.ask("tools/list", page("tools", SEND), cursor="c")
+        assert not any("was removed" in line for line in locked_session.reports)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "hint"), [({}, True), ({"sampling": {}, "roots": {}, "elicitation": {}}, False)]
+)
+async def test_what_is_gone_is_reported_once_for_each_lock_file(capabilities: Json, *, hint: bool) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        settings = LockSettings(str(Path(name) / "hookproxy.lock"), locked())
+        for sessions in range(2):
+            async with rig(settings=Settings(lock=settings)) as proxied:
+                locked_session = Locked(proxied, Path(name))
+                await locked_session.ask("initialize", SERVER, capabilities=capabilities, protocolVersion="2025-11-25")
+                await locked_session.ask("tools/list", page("tools", READ))
+                told = [line for line in proxied.reports if "tool send was removed" in line]
+                assert len(told) == (0 if sessions else 1)
+                assert any("declares no" in line for line in proxied.reports) is (hint and not sessions)
+
+
 HIDING: Final = changed(READ, name="hides", description="Reads.\u200b\U000e0041 <!-- x -->")
 
 
@@ -432,6 +474,62 @@ async def test_an_error_in_place_of_a_list_has_no_word_of_the_server(method: str
             assert (answer["id"], answer["error"]["code"]) == (1, -32603)
             notes = [line["note"] for line in locked_session.recorded if "note" in line]
             assert notes == ["what the server says of itself is withheld, because it cannot be read"]
+
+
+LISTS: Final[dict[str, Json]] = {
+    "tools/list": {"tools": [READ, SEND]},
+    "prompts/list": {"prompts": [PROMPT]},
+    "resources/templates/list": {"resourceTemplates": [TEMPLATE, OTHER_TEMPLATE]},
+}
+
+
+@pytest.mark.parametrize("method", LISTS)
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        ({"code": -32601, "message": EVIL, "data": {"hint": EVIL}}, -32601, "Method not found"),
+        ({"code": -32603, "message": EVIL}, -32603, "its own words are withheld"),
+        ({"code": 7, "message": EVIL, EVIL: EVIL}, 7, "its own words are withheld"),
+        ({"code": EVIL, "message": "x"}, -32603, "its own words are withheld"),
+        (EVIL, -32603, "its own words are withheld"),
+    ],
+)
+async def test_an_error_in_place_of_a_list_is_told_in_our_words(
+    method: str, error: object, code: int, text: str
+) -> None:
+    async with session() as locked_session:
+        got = await locked_session.ask(method, compact({"jsonrpc": "2.0", "id": 1, "error": error, EVIL: EVIL}))
+        assert EVIL.encode() not in got
+        answer = json.loads(got)["error"]
+        assert answer["code"] == code
+        assert text.casefold() in answer["message"].casefold()
+        assert len([line for line in locked_session.reports if "the text of an error" in line]) == 1
+        assert not any(EVIL in line for line in locked_session.reports)
+
+
+@pytest.mark.parametrize("method", LISTS)
+@pytest.mark.parametrize(
+    "more", [{"_meta": {"note": EVIL}}, {"_meta": EVIL}, {"note": EVIL}, {"_meta": {"a": 1, "b": 2}}]
+)
+async def test_what_a_result_has_beside_the_list_is_left_out(method: str, more: Json) -> None:
+    async with session() as locked_session:
+        result = LISTS[method]
+        assert json.loads(await locked_session.ask(method, {**result, **more}))["result"] == result
+        assert json.loads(await locked_session.ask(method, {**more, **result}))["result"] == result
+        assert len([line for line in locked_session.reports if "cannot be pinned" in line]) == 1
+        assert not any(EVIL in line for line in locked_session.reports)
+    async with session(on_change="warn") as locked_session:
+        line = compact({"jsonrpc": "2.0", "id": 1, "result": {**result, **more}})
+        assert await locked_session.ask(method, line) == line + b"\n"
+        assert any("cannot be pinned" in line for line in locked_session.reports)
+
+
+@pytest.mark.parametrize("method", LISTS)
+async def test_what_the_protocol_has_beside_a_list_stays(method: str) -> None:
+    more = {"nextCursor": "2", "resultType": "complete", "ttlMs": 5, "cacheScope": "public", "_meta": {}}
+    async with session() as locked_session:
+        line = compact({"jsonrpc": "2.0", "id": 1, "result": {**LISTS[method], **more}})
+        assert await locked_session.ask(method, line) == line + b"\n"
 
 
 def reload(locked_session: Locked, data: bytes, **more: Any) -> None:  # noqa: ANN401

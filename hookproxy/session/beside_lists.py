@@ -1,0 +1,65 @@
+"""What a server says around what is pinned: the text of an error in place of a list, and members beside the list.
+
+No lock has these, because they are another text each time or have no name. A pinned server's reach nobody: the agent
+gets an error in our words, and a result with the members of the protocol only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..jsonrpc import raw_json
+from ..lock.description import Kind
+from ..protocol.calls import SERVER_INFO_KEY
+from ..protocol.response_edits import INTERNAL_ERROR, error_response, member_or_empty
+
+_OF_LISTS: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope", "nextCursor"})
+
+_CODE: Final = re.compile(rb"-?\d{1,9}")
+
+_ERRORS: Final = {-32600: "Invalid Request", -32601: "Method not found", -32602: "Invalid params"}
+"""JSON-RPC's own words for its codes, by which agents know what a server does not have."""
+_OTHER_ERROR: Final = "The server did not say what it has. Its own words are withheld, because no lock can have them."
+
+
+def without_other_texts(kind: Kind, line: bytes) -> tuple[bytes, str]:
+    """Return a response for a list without what no lock has, and what that is, for people; empty: nothing.
+
+    Raises Unreadable, DuplicateKeys.
+    """
+    spans = raw_json.members(line)
+    if "error" in spans:
+        return _own_error(line, spans)
+    result = line[slice(*spans.get("result", (0, 0)))]
+    if not result:
+        return line, ""
+    others = raw_json.members(result).keys() - _OF_LISTS - {kind.list_member}
+    new = result
+    for name in others:
+        new = raw_json.without_member(new, name)
+    new = _with_plain_meta(new)
+    if new is result:
+        return line, ""
+    what = "other members" if others else "_meta"
+    return raw_json.splice(line, [(spans["result"], new)]), f"what it says beside that ({what})"
+
+
+def _with_plain_meta(result: bytes) -> bytes:
+    """The result with nothing in `_meta` but the server's name, which is compared."""
+    meta = member_or_empty(result, "_meta")
+    if meta in (b"", b"{}", b"null"):
+        return result
+    info = member_or_empty(meta, SERVER_INFO_KEY)
+    if not info:
+        return raw_json.without_member(result, "_meta")
+    if len(raw_json.members(meta)) == 1:
+        return result
+    return raw_json.with_member(result, "_meta", b'{"%b":%b}' % (SERVER_INFO_KEY.encode(), info))
+
+
+def _own_error(line: bytes, spans: dict[str, raw_json.Span]) -> tuple[bytes, str]:
+    raw_code = member_or_empty(line[slice(*spans["error"])], "code")
+    code = int(raw_code) if _CODE.fullmatch(raw_code) else INTERNAL_ERROR
+    own = error_response(line[slice(*spans["id"])], code, _ERRORS.get(code, _OTHER_ERROR))
+    return (line, "") if own.rstrip() == line.rstrip() else (own, f"the text of an error ({code})")
