@@ -35,6 +35,8 @@ class SendBack(Struct, frozen=True):
     line: bytes
     note: str = ""
     """What the audit says of it."""
+    reported: bool = False
+    """People learn it, too."""
 
 
 class StartCall(Struct, frozen=True):

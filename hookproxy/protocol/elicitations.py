@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
 from ..model.hooks import Elicitation
-from . import calls, elicitation_messages, input_rounds, server_requests
+from . import calls, elicitation_messages, fast_scan, input_rounds, server_requests
 from .actions import (
     Dropped,
     ElicitationAnswered,
@@ -21,6 +21,7 @@ from .actions import (
     ElicitationSeen,
     ElicitationWithdrawn,
     Refused,
+    SendBack,
 )
 from .calls import id_key, method
 from .elicitation_messages import ElicitationStage, PendingElicitation
@@ -76,7 +77,7 @@ class Elicitations:
 
     def read_from_server(
         self, line: bytes | msgspec.Raw
-    ) -> ElicitationRequested | ElicitationWithdrawn | ElicitationCompleted | Dropped | None:
+    ) -> ElicitationRequested | ElicitationWithdrawn | ElicitationCompleted | Dropped | SendBack | None:
         """Read a line from the server: an elicitation, or its cancellation or completion; None: it is none of these."""
         try:
             members = raw_json.fields(line)
@@ -94,9 +95,17 @@ class Elicitations:
             if "id" not in members:
                 return None
             return self._note(members, name)
-        except raw_json.AMBIGUOUS:
+        except raw_json.AMBIGUOUS as problem:
             unclear = self.guarded and _MAY_BE_REQUEST.search(bytes(line))
-            return Dropped("a message that some readers take for a request that hooks judge") if unclear else None
+            return self._refuse_unclear(bytes(line), problem) if unclear else None
+
+    def _refuse_unclear(self, line: bytes, problem: ValueError) -> Dropped | SendBack:
+        """The server gets an error for what it may take for a request, if that has an id of its own."""
+        raw_id = fast_scan.request_id(line[: fast_scan.END_BYTES], line[-fast_scan.END_BYTES :])
+        if raw_id is None or id_key(raw_id) in self._pending or id_key(raw_id) in self._open:
+            return Dropped("a message that some readers take for a request that hooks judge")
+        note = f"refused a request of the server, which cannot be judged: {problem}"
+        return SendBack(server_requests.unreadable(raw_id, str(problem)), note, reported=True)
 
     def is_unclear(self, line: bytes) -> bool:
         """True for a response that some readers take for a request."""

@@ -248,8 +248,10 @@ class Proxy:
                 self._perform(edited_action, edited)
             case actions.Send(edited):
                 self.relay.to_server(edited)
-            case actions.SendBack(response, note):
+            case actions.SendBack(response, note, reported):
                 self.relay.to_server(response)
+                if reported:
+                    self.report(note)
                 if note:
                     self.session_events.note_in_audit(note)
             case actions.SessionOpened():

@@ -1,5 +1,7 @@
 """Elicitations of the server are recognised as they pass, in both eras, and no other message is."""
 
+import json
+
 import pytest
 
 from hookproxy.jsonrpc import raw_json
@@ -11,6 +13,7 @@ from hookproxy.protocol.actions import (
     ElicitationSeen,
     ElicitationWithdrawn,
     Refused,
+    SendBack,
 )
 from hookproxy.protocol.elicitation_messages import ElicitationStage, PendingElicitation
 from hookproxy.protocol.elicitations import MAX_PENDING, Elicitations, all_in_result, in_responses, in_result
@@ -69,12 +72,23 @@ def test_an_ambiguous_elicitation_is_not_noted(line: bytes) -> None:
         b'{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"a","message":"b"}}',
         b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"elicitation/create"}',
         b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"elicit\\u0061tion/create"}',
-        b'{"jsonrpc":"2.0","id":1,"Method":"elicitation/create"}',
         b'{"id":1,"method":"elicitation/create","params":{"requestedSchema":{"a":1,"a":2}}}',
     ],
 )
-def test_if_hooks_may_answer_an_ambiguous_message_does_not_pass(line: bytes) -> None:
-    assert isinstance(Elicitations(guarded=True).read_from_server(line), Dropped)
+def test_if_hooks_may_answer_an_ambiguous_message_does_not_pass_and_the_server_gets_an_error(line: bytes) -> None:
+    action = Elicitations(guarded=True).read_from_server(line)
+    assert isinstance(action, SendBack)
+    answer = json.loads(action.line)
+    assert (answer["id"], answer["error"]["code"], action.reported) == (1, -32602, True)
+
+
+def test_an_ambiguous_message_without_an_id_that_is_clear_is_dropped() -> None:
+    for line in (
+        b'{"jsonrpc":"2.0","id":1,"Method":"elicitation/create"}',
+        b'{"id":1,"id":2,"method":"elicitation/create"}',
+        b'{"method":"elicitation/create","method":"x"}',
+    ):
+        assert isinstance(Elicitations(guarded=True).read_from_server(line), Dropped)
 
 
 def test_if_hooks_may_answer_other_messages_pass_in_any_spelling() -> None:

@@ -99,6 +99,35 @@ async def test_a_request_behind_what_is_not_json_is_judged_as_the_request(tmp_pa
     assert record["decision"] == "deny"
 
 
+@pytest.mark.parametrize("depth", [70, 500, 3000, 60_000])
+@pytest.mark.parametrize(
+    "form", [b'{"jsonrpc":"2.0","id":7,"method":"%b","params":%b}', b'{"method":"%b","params":%b,"id":7}']
+)
+@pytest.mark.parametrize("request_line", FORMS)
+async def test_a_request_that_is_nested_too_deep_gets_an_error(request_line: bytes, form: bytes, depth: int) -> None:
+    params = b'{"messages":' + b"[" * depth + b"]" * depth + b"}"
+    async with rig(settings=Settings(deny=("*/*",))) as run:
+        await run.server.send(form % (METHODS[request_line].encode(), params) + b"\n")
+        answer = json.loads(await run.server.line())
+        assert (answer["id"], answer["error"]["code"]) == (7, -32602)
+        assert "nested" in answer["error"]["message"]
+        await nothing_for_agent(run)
+        assert any("nested" in line for line in run.reports)
+
+
+async def test_a_request_too_deep_under_the_id_of_another_one_gets_no_answer_that_may_be_for_that() -> None:
+    async with rig(settings=Settings(ask=("*/*",))) as run:
+        await handshake(run)
+        await run.server.send(ROOTS)
+        asked = await run.agent.message()
+        deep = b"[" * 3000 + b"]" * 3000
+        await run.server.send(b'{"jsonrpc":"2.0","id":9,"method":"roots/list","params":%b}\n' % deep)
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}
+        await run.agent.send(json.dumps(answer).encode() + b"\n")
+        assert body(await run.server.line()) == FORMS[ROOTS]
+        assert any("some readers take" in line for line in run.reports)
+
+
 async def test_a_session_ends_while_the_person_is_asked_about_a_request(tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
     async with rig(settings=Settings(ask=("*/*",), audit_file=str(audit))) as run:
