@@ -42,7 +42,8 @@ JUDGED: Final = {
 """The methods that can be judged, besides tool calls: all others pass unseen. `subscriptions/listen` (2026-07-28) is
 known as `resources/subscribe`."""
 
-_OF_RESOURCES: Final = frozenset({"resources/read", "resources/subscribe"})
+SUBSCRIBE: Final = "resources/subscribe"
+_OF_RESOURCES: Final = frozenset({"resources/read", SUBSCRIBE})
 
 UNSEEN: Final = frozenset({
     TOOLS_CALL, "tools/list", "prompts/list", "resources/templates/list", "resources/unsubscribe",

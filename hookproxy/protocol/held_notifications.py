@@ -21,11 +21,14 @@ from .calls import Call, Progress, id_key
 from .tasks import Tasks, TaskStage, may_become_a_task
 
 _NAMES_WITHOUT_TEXT: Final = (
-    *(b"cancelled", b"elicitation/complete", b"resources/updated"),
+    *(b"cancelled", b"elicitation/complete"),
     *(b"prompts/list_changed", b"resources/list_changed", b"tools/list_changed"),
 )
 _WITHOUT_TEXT: Final = frozenset(b'"notifications/%b"' % name for name in _NAMES_WITHOUT_TEXT)
 """Notifications of MCP that carry no text of a tool. All others may."""
+
+_WITHOUT_PARAMS: Final = frozenset(name for name in _WITHOUT_TEXT if name.endswith(b'list_changed"'))
+"""Those that have no member but `_meta`: one that has others may carry text in them."""
 
 _NOTIFICATION: Final = b'"notifications/'
 _NO_TOKEN: Final = (b"n", b"t", b"f", b"[", b"{", b"")
@@ -114,9 +117,9 @@ def _owners(line: bytes, holding: set[Call], tasks: Tasks) -> set[Call]:
         calls.check_spelling(members)
         method = calls.method(members)
         is_request = bytes(members.get("id", b"null")) != b"null" and not method.startswith(_NOTIFICATION)
-        if is_request or method in _WITHOUT_TEXT:
-            return set()
         params = raw_json.fields(bytes(members.get("params", b"{}")))
+        if is_request or (method in _WITHOUT_TEXT and not (method in _WITHOUT_PARAMS and params.keys() - {"_meta"})):
+            return set()
         if method == _PROGRESS:
             return set(_with_token(holding, bytes(params.get("progressToken", b"null"))))
         if method.startswith(_TASK):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
@@ -41,6 +41,9 @@ from .roots import Roots, may_name_roots
 from .shown_tools import ShownTools, UnknownTool
 from .tasks import Tasks
 from .tool_list import cursor_of
+
+if TYPE_CHECKING:
+    from .refused_subscriptions import RefusedSubscriptions
 
 FindAlias = Callable[[str, bytes], Alias | None]
 WhyWithheld = Callable[[bytes, bytes], str]
@@ -85,6 +88,7 @@ class Router:
         """Makes of a message to the server one line for every reader; `bytes` if the server reads no lines."""
         self.tasks = Tasks()
         """The tasks of judged calls."""
+        self._refused_subscriptions: RefusedSubscriptions | None = None
         self.handshake = Handshake()
         self.roots: Roots | None = None
         """What the server gets of the agent's roots; None: all of them."""
@@ -244,6 +248,8 @@ class Router:
     def _other_from_server(self, body: bytes) -> ServerAction:
         if self.roots is not None and self.roots.are_fixed and (raw_id := self.roots.is_request(body)):
             return actions.SendBack(self.roots.response(raw_id), self.roots.note)
+        if self._refused_subscriptions and self._refused_subscriptions.covers(body):
+            return actions.Dropped("a notification about a resource whose subscription was refused")
         if (self.calls or self.tasks) and self.held.take(body, self.calls.values(), self.tasks):
             return actions.NotificationHeld()
         return PASS
@@ -272,6 +278,8 @@ class Router:
         """True if the line that begins so may pass in pieces: no response is withheld, and none must be read."""
         if self.withholds_responses or self.requests.awaits_session_data or head[:1] != b"{":
             return False
+        if self._refused_subscriptions and fast_scan.response_id(head, b"") is None:
+            return False  # it may be about one of these resources
         raw_id = fast_scan.response_id(head, b"")
         if self.elicitations and (raw_id is None or self.elicitations.guarded):
             return False  # it may be an elicitation
@@ -287,12 +295,23 @@ class Router:
         is_simple = self.requests.is_simple and not self._reads_responses
         return is_simple and self.requests.get(key) is RequestKind.OTHER and key not in self.requests.released
 
+    def note_subscription(self, arguments: bytes, *, refused: bool) -> None:
+        """Note how a judged request to subscribe to a resource has ended."""
+        if self._refused_subscriptions is None:
+            if not refused:
+                return
+            from .refused_subscriptions import RefusedSubscriptions  # for such sessions only
+
+            self._refused_subscriptions = RefusedSubscriptions()
+        self._refused_subscriptions.note(arguments, refused=refused)
+
     # --- the state of the table ---
 
     @property
     def _reads_responses(self) -> bool:
         """True while some line from the server may concern more than a request in flight."""
-        return bool(self.calls or self.elicitations or self.tasks or self._awaited or self.refuses_server)
+        withholds = self.elicitations or self.tasks or self._awaited or self.refuses_server
+        return bool(self.calls or withholds or self._refused_subscriptions)
 
     @property
     def pending(self) -> bool:

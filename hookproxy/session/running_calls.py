@@ -29,6 +29,7 @@ from ..model.counts import counted
 from ..model.decision import RefusalCause, Refuse
 from ..model.errors import RESOURCE_HINT, resource_shortage
 from ..model.hooks import Event, Tool
+from ..policy import methods
 from ..protocol import calls, feedback, method_forms, request_edits
 from ..protocol.calls import Call, Phase, Progress
 from ..protocol.request_state import RequestStates
@@ -182,6 +183,8 @@ class RunningCalls:
             self.policies.end_call(policy)
             del self._running[call]
             self._mcp_tasks.close(call)
+            if call.tool == methods.SUBSCRIBE and not isinstance(call, TaskRequest):
+                self._router.note_subscription(call.arguments, refused=call.progress is Progress.NOT_SENT)
             if call.holds_notifications and call.key not in self._router.calls:  # else its response will follow
                 self.release_notifications(call)
             self._backpressure.remove_call(call)

@@ -45,6 +45,9 @@ def about(method: str, **params: object) -> bytes:
 PROGRESS: Final = about("progress", progressToken="t", progress=1, message="SECRET")
 LOG: Final = about("message", level="info", data="SECRET")
 OWN: Final = about("vendor/text", text="SECRET")
+UPDATED: Final = about("resources/updated", uri="file:///SECRET")
+NOTED: Final = about("prompts/list_changed", _meta={}, note="SECRET")
+REPEATING: Final = (PROGRESS, LOG, OWN, UPDATED, NOTED)
 CHANGED: Final = about("tools/list_changed")
 OTHER: Final = about("progress", progressToken="another", progress=1, message="of another call")
 SYNC: Final = line(id="sync", result={})
@@ -63,7 +66,7 @@ async def until_sync(one: Rig) -> list[bytes]:
     return lines
 
 
-@pytest.mark.parametrize("notification", [PROGRESS, LOG, OWN, PROGRESS.replace(b'"t"', b'"\\u0074"')])
+@pytest.mark.parametrize("notification", [*REPEATING, PROGRESS.replace(b'"t"', b'"\\u0074"')])
 async def test_what_may_repeat_output_waits_and_passes_before_a_response_that_stays(notification: bytes) -> None:
     async with rig(PASSES, settings=HOLD) as one:
         await one.agent.send(call(1))
@@ -77,7 +80,7 @@ async def test_what_may_repeat_output_waits_and_passes_before_a_response_that_st
 
 
 @pytest.mark.parametrize("verdict", [{"replacement": "clean"}, {"replacement": {"content": []}}])
-@pytest.mark.parametrize("notification", [PROGRESS, LOG, OWN])
+@pytest.mark.parametrize("notification", REPEATING)
 async def test_what_may_repeat_replaced_output_is_dropped_and_noted(
     notification: bytes, verdict: dict[str, Any], tmp_path: Path
 ) -> None:

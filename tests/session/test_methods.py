@@ -519,3 +519,34 @@ def test_a_system_with_names_of_its_own_sees_a_resource_by_these() -> None:
     assert alias.for_server(shown) == b'{"uri":"file:///a"}'
     with pytest.raises(ValueError, match="another server"):
         alias.for_server(shown.replace(b"files", b"other"))
+
+
+def updated(uri: object, **more: object) -> bytes:
+    message = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri, **more}}
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+@ERAS
+async def test_the_agent_learns_no_change_of_a_resource_whose_subscription_was_refused(meta: dict[str, str]) -> None:
+    method = "subscriptions/listen" if meta else "resources/subscribe"
+    async with rig(settings=Settings(deny=("Read(**/.env)",))) as proxied:
+        await proxied.server.send(updated(URI))
+        assert await proxied.agent.line() == updated(URI)
+        await proxied.agent.send(request(method, PARAMS[method], meta))
+        assert "error" in await proxied.agent.message()
+        for uri in (URI, "FILE:/home/a/%2eenv", "file://localhost/home/a/x/../.env", f"{URI}/below", ["file:///x"]):
+            await proxied.server.send(updated(uri, text="KEY=secret"))
+        await proxied.server.send(updated(URI).replace(b"updated", b"upd\\u0061ted"))
+        await proxied.server.send(updated("file:///home/a/other"))
+        assert await proxied.agent.line() == updated("file:///home/a/other")
+        assert len([line for line in proxied.reports if "whose subscription was refused" in line]) == 6
+
+
+async def test_a_subscription_that_is_allowed_later_brings_its_changes(tmp_path: Path) -> None:
+    once = f"test -e {tmp_path}/once && exit 0; touch {tmp_path}/once; exit 2"
+    async with rig(group(hook(once, matcher="resources/subscribe"))) as run:
+        await run.agent.send(request("resources/subscribe", {"uri": "file:///tmp/x"}))
+        assert "error" in await run.agent.message()
+        await passes(run, request("resources/subscribe", {"uri": "file:///tmp/x"}, number=8))
+        await run.server.send(updated("file:///tmp/x"))
+        assert await run.agent.line() == updated("file:///tmp/x")
