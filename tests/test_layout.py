@@ -43,6 +43,7 @@ FLOORS: Final = {
     "policy": 3,
     "signing": 3,
     "processes": 3,
+    "secrets": 2,
     "model": 2,
     "files": 1,
     "jsonrpc": 1,

@@ -9,20 +9,37 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
 from ..jsonrpc import normalize, raw_json
 from ..model.hooks import Ended, Event, HookRun, Permission, Session, Verdict
 from ..model.principal import Principal
-from ..model.settings import Results, Settings
+from ..model.settings import Arguments, Results, Settings
 from ..policy.methods import TOOLS_CALL
 from . import os_user
 from .call_record import Record, RefusedMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ..jsonrpc.redact import Redaction
+    from ..secrets.mask import Masking
+
+
+class _Removes(Protocol):
+    """Removes secrets."""
+
+    def known_values(self, text: str) -> str:
+        """From a text, those that are known from other texts, and nothing else."""
+
+    def text(self, text: str) -> str:
+        """From a text, all."""
+
+    def json(self, raw: bytes) -> bytes:
+        """From a JSON value, all."""
+
 
 VERSION: Final = 1
 """The format's number: `v` in each line."""
@@ -58,6 +75,9 @@ _NOT_REDACTED: Final = frozenset(
 )
 """Members of a line that are not redacted: they hold names and times, by which people search."""
 
+_KEPT_ARGUMENTS: Final = frozenset({"arguments", "rewritten", "masked"})
+"""Members of a line that are masked before all others."""
+
 _LEFT_OUT_IF_EMPTY: Final = ("call", "method", "alias", "skipped", "repeats", "cause", "by", "place", "answered")
 """Members of a call's line that most calls do not have."""
 
@@ -73,7 +93,7 @@ class Lines:
         self._settings = settings
         self._principal = principal
         self._policy = policy
-        self._full_before = not settings.audit_digest
+        self._arguments_kept = settings.audit_arguments
         self._full_after = settings.audit_results is Results.FULL
         self._made: tuple[Redaction | None, dict[str, object]] | None = None
 
@@ -82,7 +102,17 @@ class Lines:
 
         Raises OSError if what redacts it cannot be made, as the other methods.
         """
-        return self._encoded(self._members(record), record)
+        masking = self._masking()
+        members = self._members(record, masking)
+        return self._encoded(members, record, masking)
+
+    def _masking(self) -> Masking | None:
+        """What masks one line; None: nothing is masked."""
+        if self._arguments_kept is not Arguments.MASKED:
+            return None
+        from ..secrets.mask import Masking
+
+        return Masking()
 
     def of_note(self, text: str, session: Session | None = None, by: str = "") -> bytes:
         """The line about something that belongs to no call; without a session, about the audit itself, or all sessions.
@@ -96,11 +126,26 @@ class Lines:
         named = {"note": f"refused a message of the agent: {refusal.why}", "id": msgspec.Raw(refusal.id)}
         decided = {"decision": "deny", "cause": MESSAGE, "reason": refusal.why, "result": "refused"}
         # in a text that nobody can read for certain, no member can be found that is to be redacted
-        full = self._full_before and not self._settings.audit_redact_keys
+        shows = self._arguments_kept is Arguments.FULL or self._looks_harmless(refusal.line)
+        full = shows and not self._settings.audit_redact_keys
         shown = _texts_or_digests({"message": refusal.line.rstrip(b"\r\n")} if refusal.line else {}, full)
         return self._encoded({**_head(session), **named, **decided, **shown, "agent": refusal.agent})
 
-    def _encoded(self, members: dict[str, object], record: Record | None = None) -> bytes:
+    def _looks_harmless(self, line: bytes) -> bool:
+        """True if a message may be recorded that nobody can read for certain: nothing in it is to be masked."""
+        masking = self._masking()
+        if masking is None or len(line) > TEXT_LIMIT or b"\\" in line:
+            return False
+        text = line.decode(errors="replace")
+        return masking.text(text) is text
+
+    def _encoded(
+        self, members: dict[str, object], record: Record | None = None, masking: Masking | None = None
+    ) -> bytes:
+        if masking is None:
+            masking = self._masking()
+        if masking is not None:
+            members = _redacted(members, masking, _KEPT_ARGUMENTS)
         redaction, writer = self._redaction_and_writer()
         if redaction is not None:
             documents = () if record is None else _documents(record)
@@ -122,7 +167,7 @@ class Lines:
             self._made = _redaction(self._settings), writer
         return self._made
 
-    def _members(self, record: Record) -> dict[str, object]:
+    def _members(self, record: Record, masking: Masking | None) -> dict[str, object]:
         """The members of a call's line, but for those that say who has written it. Secrets are in them."""
         members = {
             "v": VERSION,
@@ -134,7 +179,7 @@ class Lines:
             "method": record.method if record.method != TOOLS_CALL else "",
             "alias": record.alias,
             "id": msgspec.Raw(record.id),
-            **self._arguments(record),
+            **self._arguments(record, masking),
             "hooks": [self._hook(run, record.tool) for run in record.hook_runs] if record.hook_runs else [],
             "skipped": [
                 {"source": hook.spec.source, "event": hook.spec.event, "command": hook.spec.target, "why": hook.why}
@@ -159,12 +204,14 @@ class Lines:
                 del members[name]
         return members
 
-    def _arguments(self, record: Record) -> dict[str, object]:
-        """The arguments before and after rewriting, or their digests."""
+    def _arguments(self, record: Record, masking: Masking | None) -> dict[str, object]:
+        """The arguments before and after rewriting: what is kept of them, or their digests."""
         given = {"arguments": record.arguments}
         if record.final:
             given["rewritten"] = normalize.normalize(record.final)
-        if self._full_before and sum(map(len, given.values())) <= _LONGEST:
+        if masking is not None:
+            return _masked(given, masking)
+        if self._arguments_kept is Arguments.FULL and sum(map(len, given.values())) <= _LONGEST:
             return {name: msgspec.Raw(raw) for name, raw in given.items()}
         return {f"{name}_sha256": _sha256(raw) for name, raw in given.items()}
 
@@ -175,7 +222,8 @@ class Lines:
 
     def _hook(self, run: HookRun, tool: str) -> dict[str, object]:
         spec, result, verdict = run.spec, run.result, run.verdict
-        full = self._full_after if spec.event in _AFTER_CALL else self._full_before
+        before = self._arguments_kept is not Arguments.DIGEST
+        full = self._full_after if spec.event in _AFTER_CALL else before
         texts: dict[str, bytes | bytearray] = {"input": run.input, "stdout": result.stdout}
         return {
             "source": spec.source,
@@ -209,8 +257,31 @@ def _redaction(settings: Settings) -> Redaction | None:
     return redact.of(settings.audit_redact, settings.audit_redact_keys, settings.audit_secrets)
 
 
-def _redacted(members: dict[str, object], secrets: Redaction) -> dict[str, object]:
-    """The members of a line with secrets replaced, in the agent's values as well as in texts of hooks and hookproxy."""
+def _masked(given: dict[str, bytes], masking: Masking) -> dict[str, object]:
+    """Arguments without secrets, which rules have found some, how much is left out, and digests of the whole.
+
+    There is no digest if somebody who reads the rest could find a short password by trying.
+    """
+    from .kept_arguments import kept
+
+    shown = {name: kept(raw, masking) for name, raw in given.items()}
+    members: dict[str, object] = {name: msgspec.Raw(masking.with_known(part.raw)) for name, part in shown.items()}
+    if masking.rules:
+        members["masked"] = sorted(masking.rules)
+    if left_out := sum(part.left_out for part in shown.values()):
+        members["left_out"] = left_out
+    if not masking.guessable or left_out:
+        members.update({f"{name}_sha256": _sha256(raw) for name, raw in given.items()})
+    return members
+
+
+def _redacted(
+    members: dict[str, object], secrets: _Removes, without: Collection[str] = frozenset()
+) -> dict[str, object]:
+    """The members of a line with secrets replaced, in the agent's values as well as in texts of hooks and hookproxy.
+
+    Members named in `without` stay.
+    """
 
     def of(name: str, value: object) -> object:
         if isinstance(value, str):
@@ -221,19 +292,19 @@ def _redacted(members: dict[str, object], secrets: Redaction) -> dict[str, objec
             return {key: of(key, item) for key, item in value.items()}
         return _redacted_json(name, value, secrets) if isinstance(value, msgspec.Raw) else value
 
-    line = {name: of(name, value) for name, value in members.items()}
+    line = {name: value if name in without else of(name, value) for name, value in members.items()}
     if line.get("tool") != (tool := members.get("tool")) and isinstance(tool, str):
         line["tool_sha256"] = _sha256(tool.encode(errors="replace"))  # an agent cannot hide which tool it called
     return line
 
 
-def _redacted_text(name: str, text: str, secrets: Redaction) -> str:
+def _redacted_text(name: str, text: str, secrets: _Removes) -> str:
     if name in _CHOSEN_NAMES:
         return secrets.known_values(text)
     return text if name in _NOT_REDACTED else secrets.text(text)
 
 
-def _redacted_json(name: str, raw: msgspec.Raw, secrets: Redaction) -> msgspec.Raw:
+def _redacted_json(name: str, raw: msgspec.Raw, secrets: _Removes) -> msgspec.Raw:
     if name != "id":
         return msgspec.Raw(secrets.json(bytes(raw)))
     text = bytes(raw).decode()

@@ -124,8 +124,13 @@ class CallRecord(LineMembers, frozen=True):
     alias: str = ""
     id: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     arguments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
-    """Empty if the line has a digest."""
+    """As they were recorded: perhaps masked or cut. Empty if the line has only a digest."""
     arguments_sha256: str = ""
+    """Of all arguments; empty: they are recorded whole, or a masked part could be found by it."""
+    masked: tuple[str, ...] = ()
+    """The ids of the rules by which parts of the arguments are masked."""
+    left_out: int = 0
+    """Bytes of the arguments that are not recorded."""
     rewritten: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     """The arguments that ran, if hooks rewrote them."""
     rewritten_sha256: str = ""
@@ -153,6 +158,11 @@ class CallRecord(LineMembers, frozen=True):
     def key(self) -> tuple[str, str, int]:
         """The same for all lines about one call, and no other."""
         return self.call, self.session, self.pid
+
+    @property
+    def is_partial(self) -> bool:
+        """Parts of the arguments are masked or left out."""
+        return bool(self.masked or self.left_out)
 
     @property
     def failed(self) -> bool:

@@ -30,6 +30,7 @@ from ..trial.replay import (
     RecordedSession,
     Replay,
     SessionOf,
+    Tally,
     UnreadableLine,
     same_for_all,
 )  # fmt: skip
@@ -49,6 +50,7 @@ VERSION: Final = 1
 """The number of the JSON document's format."""
 
 _HEAD: Final = f'{{\n  "v": {VERSION},\n  "differences": ['
+_MAX_NAMED: Final = 5  # calls with masked arguments: `--json` names more
 _MAX_UNREAD_LINES: Final = 1000  # named in the document: more would not help anybody
 
 
@@ -114,7 +116,9 @@ async def _replay(
     status = EXIT_USER_ERROR if impossible else EXIT_FINDINGS if tally.differing else 0
     output.end(replay, status, notes)
     if impossible:
-        raise UserError("no call could be replayed", 'record the arguments: [audit] arguments = "full"')
+        raise UserError(
+            "no call could be replayed", 'record the arguments: [audit] arguments = "masked", the default, or "full"'
+        )
     return status
 
 
@@ -143,7 +147,7 @@ def build_parser() -> Parser:
         "no person is asked, and nothing is audited. Hooks after a call are not run, because results are not recorded. "
         "Exit status: 0 no difference, 1 differences, 2 the replay failed.",
     )
-    parser.add_argument("audit", metavar="AUDIT", help="an audit file that has the full arguments of calls")
+    parser.add_argument("audit", metavar="AUDIT", help="an audit file that has the arguments of calls")
     parser.add_argument(
         "--tool", metavar="GLOB", action="append", default=[], help="only calls of these tools, for example write_*"
     )
@@ -180,6 +184,8 @@ class _TextOutput:
             page.line((f"{record.tool} of {record.server}", "bold"), f"  {rest}")
             page.row(label("was"), _decision_text(result.before))
             page.row(label("now"), _decision_text(result.after), "bold")
+            if record.is_partial:
+                page.row(label("but"), f"{partial_text(record)}: a hook or rule that looks there sees the mark")
             if result.before.arguments and result.after.arguments:
                 diff(page, "  arguments", result.before.arguments, result.after.arguments)
             else:
@@ -198,10 +204,29 @@ class _TextOutput:
             f"{tally.limited} recorded as refused by a rate limit" if tally.limited else "",
             f"{counted(tally.unread, 'line')} not read" if tally.unread else "",
         ]
-        for note in notes:
+        for note in (*notes, *_partial_note(tally)):
             page.row(label("note"), note)
         page.line((", ".join(filter(None, parts)), "bold red" if status else "bold"))
         show(page.text)
+
+
+def partial_text(record: CallRecord) -> str:
+    """Which parts of the arguments are not recorded."""
+    masked = f"masked: {', '.join(record.masked)}" if record.masked else ""
+    left_out = f"{record.left_out:,} bytes left out" if record.left_out else ""
+    return f"the record lacks parts of its arguments ({'; '.join(filter(None, (masked, left_out)))})"
+
+
+def _partial_note(tally: Tally) -> Iterator[str]:
+    """Which calls were replayed without some parts of their arguments, and what that means."""
+    if not tally.partial:
+        return
+    named = ", ".join(tally.partial_calls[:_MAX_NAMED])
+    more = f" and {tally.partial - _MAX_NAMED} more" if tally.partial > _MAX_NAMED else ""
+    yield (
+        f"{counted(tally.partial, 'call')} ran with masked or missing parts of the arguments ({named}{more}): a hook "
+        "or rule that looks there sees the mark, and may decide otherwise than about the call itself"
+    )
 
 
 def _decision_text(judged: Outcome) -> str:
@@ -229,6 +254,8 @@ class _JsonOutput:
             "id": as_json(bytes(record.id)),
             "before": _members(result.before),
             "after": _members(result.after),
+            "masked": list(record.masked),
+            "left_out": record.left_out,
         }
         show((f"{_HEAD}\n" if self._first else ",\n") + textwrap.indent(document(members).rstrip("\n"), "    "))
         self._first = False

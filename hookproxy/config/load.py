@@ -49,7 +49,7 @@ KEYS_OF_SETTINGS: Final = {
     "audit_enabled": "audit.enabled",
     "audit_required": "audit.required",
     "audit_begun": "audit.begun",
-    "audit_digest": "audit.arguments",
+    "audit_arguments": "audit.arguments",
     "audit_results": "audit.results",
     "audit_all_calls": "audit.calls",
     "audit_chain": "audit.chain",
@@ -85,7 +85,6 @@ KEYS_OF_SETTINGS: Final = {
 """The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
 
 SPELLINGS: Final[Mapping[str, Mapping[object, str]]] = {
-    "audit_digest": {True: "digest", False: "full"},
     "audit_all_calls": {True: "all", False: "judged"},
     "hold_notifications": {True: "hold", False: "pass"},
     "auto_aliases": {True: "auto", False: "off"},
@@ -93,7 +92,6 @@ SPELLINGS: Final[Mapping[str, Mapping[object, str]]] = {
 """Settings that are yes or no here, and a word in the file."""
 
 DEFAULT_AUDIT: Final = {
-    "audit_digest": True,  # the user has not asked to store arguments on the disk
     "audit_results": Results.NONE,  # waiting for responses would take time of every call
     "audit_max_file_bytes": 20_000_000,  # some 20,000 calls
     "audit_keep_files": 3,  # so that it takes at most 80 MB

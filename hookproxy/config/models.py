@@ -12,7 +12,17 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
 
-from ..model.settings import MAX_ASK_SECONDS, Delivery, OnAsk, OnFailure, Results, SeenNames, Settings, ToolNames
+from ..model.settings import (
+    MAX_ASK_SECONDS,
+    Arguments,
+    Delivery,
+    OnAsk,
+    OnFailure,
+    Results,
+    SeenNames,
+    Settings,
+    ToolNames,
+)
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 MIN_DEPTH: Final = 4  # less would refuse what ordinary tools need
@@ -294,8 +304,8 @@ class Audit(Table, frozen=True):
     """The audit log: one line of JSON for each call. It is kept unless `enabled` is false."""
 
     enabled: bool = True
-    """false keeps no audit log. It is on by default: decisions, with digests of arguments, are recorded in a file that
-    only you can read.
+    """false keeps no audit log. It is on by default: decisions, and arguments without secrets, are recorded in a file
+    that only you can read.
     """
     file: _Text | None = None
     """The file that lines are appended to. Default: hookproxy/audit.jsonl in $XDG_STATE_HOME, or else in
@@ -310,9 +320,11 @@ class Audit(Table, frozen=True):
     """true writes a line before a call is forwarded, too, with the result `begun`: so calls that were running when
     hookproxy was killed are in the audit. Default: true for a gateway, else only where `required` is true.
     """
-    arguments: Literal["full", "digest"] | None = None
-    """ "full" records the arguments of calls, and what hooks before a call got and printed; "digest" records the
-    SHA-256 of these instead. Default: "full" if `file` is set, else "digest".
+    arguments: Arguments = _DEFAULTS.audit_arguments
+    """ "masked" records the arguments of calls, and what hooks print; [masked: RULE] stands for what looks like a
+    secret (well-known tokens, passwords by their names or in commands and addresses, private keys), and of arguments of
+    more than 64 KiB the rest is left out. "full" records all of it, and what hooks before a call got; "digest" the
+    SHA-256 instead. "masked" records the SHA-256 as well, unless a short password could be found by it.
     """
     results: Results | None = None
     """ "none" does not wait for a response that no hook needs: such a call is recorded when it is forwarded, with the

@@ -37,7 +37,7 @@ from ..model.hooks import (
     Verdict,
 )
 from ..model.principal import Principal
-from ..model.settings import Results, Settings
+from ..model.settings import Arguments, Results, Settings
 from ..policy import decide, resource_aliases
 from ..protocol import method_forms
 from ..runners.registry import Runners
@@ -77,7 +77,7 @@ class HookExecutor:
         self._trust = trust
         self._add_allowed_rules = add_allowed_rules
         self.keeps_input = bool(settings.audit_file) and (
-            not settings.audit_digest or settings.audit_results is Results.FULL
+            settings.audit_arguments is Arguments.FULL or settings.audit_results is Results.FULL
         )
         """Hook runs have the document that the hook got."""
         self._slow = SlowHooks(self._report_message)

@@ -78,6 +78,14 @@ class SeenNames(StrEnum):
     BOTH = "both"  # one run under each before a call; one under the familiar name after it
 
 
+class Arguments(StrEnum):
+    """What the audit records of arguments, and of what hooks before a call got and printed. Each one records more."""
+
+    DIGEST = "digest"  # the SHA-256
+    MASKED = "masked"  # the text, but not what looks like a secret, nor all of a long one
+    FULL = "full"
+
+
 class Results(StrEnum):
     """What the audit records of results. In this order each one records more."""
 
@@ -204,8 +212,7 @@ class Settings(Struct, frozen=True):
     audit_required: bool = False
     audit_begun: bool = False
     """A line is written before a call is forwarded, too; always if records are required."""
-    audit_digest: bool = False
-    """The audit contains the SHA-256 of the arguments instead of the arguments."""
+    audit_arguments: Arguments = Arguments.MASKED
     audit_results: Results = Results.OUTCOME
     audit_all_calls: bool = False
     audit_chain: bool = False

@@ -19,7 +19,7 @@ from ..jsonrpc import raw_json
 from ..live.messages import ConsoleAnswer, WaitingApproval
 from ..model.decision import ApprovalRequest
 from ..model.hooks import Document, Ended, Event, HookResult, HookSpec
-from ..model.settings import ConsoleUse, OnAsk, Settings
+from ..model.settings import Arguments, ConsoleUse, OnAsk, Settings
 from ..policy import decide
 from ..protocol import approval_messages, calls, feedback
 from ..protocol.actions import ApprovalAnswered
@@ -75,10 +75,18 @@ class ApprovalDetails(Struct, frozen=True):
         """What a prompter reads."""
         return approval_messages.prompter_document(self.server, self.tool, self.arguments, self.request)
 
-    def for_console(self, call: Call, seconds: float) -> WaitingApproval:
-        """What a console shows for so many seconds. Which approval, call and session it is, the feed adds."""
-        now, by, reason = time(), self.request.by, self.request.reason
-        named = ("", "", "", self.server, self.tool, Raw(self.arguments))
+    def for_console(self, call: Call, seconds: float, *, masked: bool) -> WaitingApproval:
+        """What a console shows for so many seconds. Which approval, call and session it is, the feed adds.
+
+        If it is masked, what could make an interpreter do something stays visible all the same: a person decides on it.
+        """
+        now, by, reason, arguments = time(), self.request.by, self.request.reason, self.arguments
+        if masked:
+            from ..secrets.mask import Masking
+
+            masking = Masking(careful=True)
+            arguments, reason = masking.json(arguments), masking.text(reason)
+        named = ("", "", "", self.server, self.tool, Raw(arguments))
         alias = "" if call.alias is None else call.alias.name
         return WaitingApproval(*named, reason, by, now, now + seconds, alias, self.place)
 
@@ -135,7 +143,9 @@ class Approvals:
         agent_cannot = not self.may_ask(call, policy.settings)
         if self.console is not None and self.uses_console(request, policy.settings, agent_cannot=agent_cannot):
             only_while_open = settings.on_ask is not OnAsk.CONSOLE and settings.console is ConsoleUse.IF_OPEN
-            waiting = approval.for_console(call, settings.ask_seconds)
+            waiting = approval.for_console(
+                call, settings.ask_seconds, masked=policy.settings.audit_arguments is not Arguments.FULL
+            )
             return _on_console(await self.console(call, waiting, only_while_open))
         if not agent_cannot:
             return ApprovalResult(await self._ask_agent(call, approval.message, bool(approval.similar)))

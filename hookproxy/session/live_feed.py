@@ -46,7 +46,7 @@ from ..live.messages import (
 )
 from ..model.errors import UserError
 from ..model.principal import Principal
-from ..model.settings import Results
+from ..model.settings import Arguments, Results
 from ..protocol.calls import Call, Phase
 from ..transports import unix_socket
 from ..trust.sources import state_folder
@@ -99,6 +99,8 @@ class LiveSession:
     def __init__(self, proxy: Proxy, user: str) -> None:
         self.proxy = proxy
         self.user = user
+        self._shown: dict[str, tuple[bytes, bytes, Raw, Raw]] = {}
+        """Of calls in flight: their arguments, and how they are shown; masking them at each tick would be too much."""
 
     @property
     def described(self) -> RunSession:
@@ -107,13 +109,14 @@ class LiveSession:
         return RunSession(session.id, session.server, self.proxy.calls.agent(), self.user)
 
     def line(self, record: Record) -> Raw | None:
-        """A call that has ended, as the audit records it, but whole; of a long one, digests. None: still too long."""
+        """A call that has ended, whole if the audit may have it so; of a long one, digests. None: still too long."""
+        kept = Arguments.MASKED if self._masks else Arguments.FULL
         for whole in (True, False):
             settings = replace(
                 self.proxy.policy.settings,
                 audit_file="",
                 otel=False,
-                audit_digest=not whole,
+                audit_arguments=kept if whole else Arguments.DIGEST,
                 audit_results=Results.FULL if whole else Results.NONE,
             )
             line = Lines(settings).of_call(record).rstrip(b"\n")
@@ -121,16 +124,37 @@ class LiveSession:
                 return Raw(line)
         return None
 
+    @property
+    def _masks(self) -> bool:
+        """No arguments are shown that the audit would not record whole."""
+        return self.proxy.policy.settings.audit_arguments is not Arguments.FULL
+
+    def _arguments(self, name: str, record: Record) -> tuple[Raw, Raw]:
+        """The arguments of a call in flight, and the rewritten ones, as they are shown; NOTHING: too long, or none."""
+        if (known := self._shown.get(name)) is not None and known[:2] == (record.arguments, record.final):
+            return known[2:]
+        shown = [
+            Raw(raw) if 0 < len(raw) <= _LONGEST_ARGUMENTS else NOTHING for raw in (record.arguments, record.final)
+        ]
+        if self._masks:
+            from ..secrets.mask import Masking
+
+            masking = Masking()
+            shown = [Raw(masking.json(bytes(raw))) if raw != NOTHING else NOTHING for raw in shown]
+        self._shown[name] = (record.arguments, record.final, shown[0], shown[1])
+        return shown[0], shown[1]
+
     def calls(self, is_waiting: Callable[[str], bool]) -> Iterator[CallInFlight]:
         """The calls in flight."""
         session, now = self.proxy.session.id, time()
-        hooks = self._running_hooks(now)
-        for name, (record, call, at) in self.proxy.policy.audit.in_flight.items():
+        hooks, in_flight = self._running_hooks(now), self.proxy.policy.audit.in_flight
+        for name in [name for name in self._shown if name not in in_flight]:
+            del self._shown[name]
+        for name, (record, call, at) in in_flight.items():
             waits = hooks.get(call.key.decode(errors="replace"), ())
             stage = _stage(call, asked=is_waiting(name))
             since = waits[0].since if waits else at
-            arguments = Raw(record.arguments) if len(record.arguments) <= _LONGEST_ARGUMENTS else NOTHING
-            rewritten = Raw(record.final) if 0 < len(record.final) <= _LONGEST_ARGUMENTS else NOTHING
+            arguments, rewritten = self._arguments(name, record)
             size, alias, waits_for = len(record.arguments), record.alias, tuple(waits)
             yield CallInFlight(
                 name, session, at, record.tool, stage, since, arguments, size, rewritten, alias, waits_for

@@ -1,5 +1,8 @@
 """Runs recorded calls through the hooks that are configured now, and finds the calls whose decision would differ.
 
+Arguments that are recorded with masked or missing parts are replayed as they are recorded: who judges by such a part
+judges the mark, and whoever reads the result must know of which calls that holds.
+
 Hooks that run before a call really run, one call after another, in the order of the record. Results are not recorded,
 so hooks after a call do not run. Only one call and a few sessions are in memory at a time, even for a long record.
 """
@@ -28,6 +31,7 @@ from .run import Plan, TrialCall, TrialResult, TrialRunner
 
 _EVENTS: Final = frozenset({Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST})
 _MAX_SESSIONS: Final = 16  # kept at a time: several agents may share a file, and workers need memory
+_MAX_PARTIAL: Final = 1000  # calls that are named: more would not help anybody
 _DECISIONS: Final = frozenset({"allow", "deny", "asked", "asked-allow", "asked-deny"})
 _DECISIONS_THAT_RUN: Final = frozenset({"allow", "asked", "asked-allow"})
 
@@ -73,6 +77,10 @@ class Tally(Struct, rename={"failed_hooks": "troubled"}):
     """Lines that are neither the record of a call nor a note, or whose call cannot be judged."""
     failed_hooks: int = 0
     """Replayed calls for which a hook failed."""
+    partial: int = 0
+    """Replayed calls of whose arguments parts are masked or left out in the record."""
+    partial_calls: list[str] = []
+    """The first of them: their ids, or the numbers of their lines."""
 
 
 class RecordedSession(Struct, frozen=True):
@@ -158,6 +166,10 @@ class Replay:
 
     def _noted(self, record: CallRecord, before: Outcome, after: Outcome) -> Difference | None:
         self.tally.replayed += 1
+        if record.is_partial:
+            self.tally.partial += 1
+            if len(self.tally.partial_calls) < _MAX_PARTIAL:
+                self.tally.partial_calls.append(record.call or f"line {record.line}")
         if not outcomes_differ(before, after):
             return None
         self.tally.differing += 1

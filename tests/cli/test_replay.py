@@ -113,6 +113,8 @@ def test_a_runs_own_record_replayed_on_the_same_hooks_has_no_difference(recorded
         "replayed": 3,
         "differing": 0,
         "digests": 0,
+        "partial": 0,
+        "partial_calls": [],
         "undecided": 0,
         "limited": 0,
         "unread": 0,
@@ -156,7 +158,7 @@ def test_programs_get_each_difference_with_who_decides(recorded: Path) -> None:
     read = document(recorded, config(recorded, '[permissions]\nask = ["*"]\n'), status=1)
     assert [one["tool"] for one in read["differences"]] == ["plain", "danger", "rewritten"]
     first = read["differences"][0]
-    assert list(first) == ["line", "time", "session", "server", "tool", "id", "before", "after"]
+    assert list(first) == ["line", "time", "session", "server", "tool", "id", "before", "after", "masked", "left_out"]
     assert (first["line"], first["id"], first["server"]) == (1, 1, "files")
     assert first["before"] == {"decision": "allow", "by": "", "reason": "", "arguments": {"a": 1}}
     assert first["after"] == {
@@ -288,3 +290,16 @@ def test_help_says_that_hooks_run_for_real_and_which_do_not(tmp_path: Path) -> N
     assert " ".join(build_parser().usage.split()) in shown
     assert "run for real" in shown
     assert "Hooks after a call are not run" in shown
+
+
+def test_the_summary_names_calls_whose_arguments_are_masked(tmp_path: Path) -> None:
+    config(tmp_path, '[permissions]\ndeny = ["write"]\n')
+    audit(tmp_path, CALL | {"call": "3f2a91-7", "arguments": {"password": "[masked: name]"}, "masked": ["name"]}, CALL)
+    ended = replay(tmp_path, "--config", "hookproxy.toml")
+    assert ended.returncode == 1
+    text = " ".join(ended.stdout.split())
+    assert "the record lacks parts of its arguments (masked: name)" in text
+    assert "1 call ran with masked or missing parts of the arguments (3f2a91-7)" in text
+    found = document(tmp_path, "--config", "hookproxy.toml", status=1)
+    assert (found["partial"], found["partial_calls"]) == (1, ["3f2a91-7"])
+    assert [one["masked"] for one in found["differences"]] == [["name"], []]

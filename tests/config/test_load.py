@@ -16,7 +16,7 @@ from hookproxy.config.load import DEFAULT_AUDIT, Loaded, load
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import ConsoleUse, Delivery, OnAsk, OnFailure, Results, Settings, ToolNames
+from hookproxy.model.settings import Arguments, ConsoleUse, Delivery, OnAsk, OnFailure, Results, Settings, ToolNames
 
 DEFAULTS = Settings(
     audit_file="/state/hookproxy/audit.jsonl",
@@ -132,7 +132,7 @@ def test_every_setting_is_read(cwd: Path) -> None:
         strict=True,
         audit_file=str(cwd / "sub" / "log" / "audit.jsonl"),
         audit_required=True,
-        audit_digest=True,
+        audit_arguments=Arguments.DIGEST,
         audit_all_calls=True,
         allow=("read_*",),
         ask=("write_*", "Bash(git push:*)"),
@@ -397,7 +397,7 @@ def test_without_a_file_the_audit_is_kept_in_the_state_folder(cwd: Path, home: P
 def test_keys_of_the_audit_override_how_the_file_in_the_state_folder_is_kept(cwd: Path) -> None:
     write(cwd / "hookproxy.toml", '[audit]\narguments = "full"\nresults = "full"\nkeep_files = 9\n')
     settings = loaded(cwd, config="hookproxy.toml").settings
-    assert settings == replace(DEFAULTS, audit_digest=False, audit_results=Results.FULL, audit_keep_files=9)
+    assert settings == replace(DEFAULTS, audit_arguments=Arguments.FULL, audit_results=Results.FULL, audit_keep_files=9)
 
 
 def test_a_keyed_chain_needs_a_key_that_nobody_else_can_read(cwd: Path) -> None:
@@ -484,7 +484,7 @@ def test_without_a_home_folder_a_remark_says_that_no_audit_is_kept(cwd: Path, mo
         ("max_depth = 3", 1, "max_depth: should be greater than or equal to 4", ""),
         ("max_depth = 251", 1, "max_depth: should be less than or equal to 250", ""),
         ("max_message_bytes = true", 1, "max_message_bytes: should be an integer", ""),
-        ('[audit]\nfile = "a"\narguments = "none"', 3, "audit.arguments: should be 'full' or 'digest'", ""),
+        ('[audit]\nfile = "a"\narguments = "none"', 3, "audit.arguments: should be 'digest', 'masked' or 'full'", ""),
         ('[audit]\nfile = ""', 2, "audit.file: ", ""),
         ('audit.required = "yes"', 1, "audit.required: should be a boolean", ""),
         ('on_ask = "deny"\non_ask = deny', 2, "not TOML: invalid value", "put strings in quotes"),

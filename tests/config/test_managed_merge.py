@@ -11,7 +11,7 @@ from hookproxy.config.load import KEYS_OF_SETTINGS
 from hookproxy.config.managed_merge import merge
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import AgentRule, ConsoleUse, Delivery, OnAsk, OnFailure, Settings
+from hookproxy.model.settings import AgentRule, Arguments, ConsoleUse, Delivery, OnAsk, OnFailure, Settings
 from hookproxy.trust.sources import Layer
 from tests.support.proxy_rig import group, hook
 
@@ -63,8 +63,8 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
         ("ask_seconds", 60.0, 600.0),
         ("audit_file", "/var/log/a.jsonl", "/dev/null"),
         ("audit_required", True, False),
-        ("audit_digest", False, True),
-        ("audit_digest", True, False),
+        ("audit_arguments", Arguments.FULL, Arguments.DIGEST),
+        ("audit_arguments", Arguments.DIGEST, Arguments.FULL),
         ("audit_all_calls", True, False),
         ("hide_denied", True, False),
         ("strict", True, False),
@@ -247,7 +247,7 @@ def test_a_hook_with_a_stricter_on_failure_stays_unchanged() -> None:
     [
         ({"audit_redact": (".*",)}, {"audit_redact": ("sk-.*",)}),
         ({"audit_redact_keys": ("command",)}, {"audit_redact_keys": ()}),
-        ({"audit_digest": True}, {"audit_digest": False}),
+        ({"audit_arguments": Arguments.DIGEST}, {"audit_arguments": Arguments.MASKED}),
         ({"audit_max_file_bytes": 1}, {"audit_max_file_bytes": 0}),
     ],
 )

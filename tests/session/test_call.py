@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Delivery, Limit, OnAsk, OnFailure, Per, Results, Settings
+from hookproxy.model.settings import Arguments, Delivery, Limit, OnAsk, OnFailure, Per, Results, Settings
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
@@ -716,8 +716,9 @@ async def test_what_hooks_got_and_printed_is_recorded_as_far_as_configured(tmp_p
     hooks = [hook("cat >&2; echo '{}'"), hook(f"{prints({'systemMessage': 'hi'})}", POST)]
     found = {}
     for name, settings in {
-        "digests": Settings(audit_digest=True),
-        "arguments": Settings(),
+        "digests": Settings(audit_arguments=Arguments.DIGEST),
+        "masked": Settings(),
+        "arguments": Settings(audit_arguments=Arguments.FULL),
         "full": Settings(audit_results=Results.FULL),
     }.items():
         audit = tmp_path / name
@@ -732,6 +733,7 @@ async def test_what_hooks_got_and_printed_is_recorded_as_far_as_configured(tmp_p
             assert json.loads(after["stdout"]) == {"systemMessage": "hi"}
     assert found == {
         "digests": [{"stdout_sha256"}, {"stdout_sha256"}],
+        "masked": [{"stdout"}, {"stdout_sha256"}],
         "arguments": [{"input", "stdout"}, {"stdout_sha256", "input_sha256"}],
         "full": [{"input", "stdout"}, {"input", "stdout"}],
     }

@@ -18,7 +18,7 @@ import hookproxy
 from hookproxy.audit.records import NoteRecord, read
 from hookproxy.audit.view.files import Filter
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Settings
+from hookproxy.model.settings import Arguments, Settings
 from tests.support.call_spellings import CARRIERS, SPELLINGS
 from tests.support.examples import examples
 from tests.support.proxy_rig import DIRECT_LOOP, group, hook, rig
@@ -78,7 +78,7 @@ async def test_every_spelling_of_a_denied_call_has_as_many_audit_lines_as_refusa
     ids=lambda value: value[:40].decode(errors="replace") if isinstance(value, bytes) else "",
 )
 async def test_what_is_refused_before_it_is_a_call_is_recorded_with_its_reason(line: bytes, why: str) -> None:
-    (answer,), recorded = await refused(line + b"\n", max_message_bytes=100_000)
+    (answer,), recorded = await refused(line + b"\n", max_message_bytes=100_000, audit_arguments=Arguments.FULL)
     (record,) = recorded
     assert (record["decision"], record["result"], record["cause"], record["server"]) == (
         "deny",
@@ -96,11 +96,15 @@ async def test_what_is_refused_before_it_is_a_call_is_recorded_with_its_reason(l
 
 async def test_with_digests_or_secret_members_only_a_digest_of_the_message_is_recorded() -> None:
     line = b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping","params":{"token":"s3cret"}}\n'
-    for more in ({"audit_digest": True}, {"audit_redact_keys": ("token",)}):
+    for more in (
+        {"audit_arguments": Arguments.DIGEST},
+        {"audit_arguments": Arguments.MASKED},
+        {"audit_redact_keys": ("token",)},
+    ):
         _, (record,) = await refused(line, **more)
         assert len(record["message_sha256"]) == 64
         assert "s3cret" not in json.dumps(record)
-    _, (record,) = await refused(line, audit_redact=("s3cret",))
+    _, (record,) = await refused(line, audit_redact=("s3cret",), audit_arguments=Arguments.FULL)
     assert "s3cret" not in json.dumps(record)
     assert "[redacted]" in record["message"]
 

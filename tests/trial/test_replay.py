@@ -211,3 +211,11 @@ def test_a_refusal_after_a_failure_names_the_hook_that_failed() -> None:
     record = entry(1, CALL | {"decision": "deny", "hooks": hooks})
     assert isinstance(record, records.CallRecord)
     assert recorded_outcome(record) == Outcome("deny", "the PreToolUse hook b", "exited with status 1")
+
+
+async def test_calls_with_masked_or_missing_arguments_are_replayed_and_named() -> None:
+    masked = CALL | {"call": "3f2a91-1", "arguments": {"password": "[masked: name]"}, "masked": ["name"]}
+    found, replay = await replayed(masked, CALL, CALL | {"left_out": 7}, groups=(stub_group(DENIES),))
+    assert [isinstance(one, Difference) and one.record.is_partial for one in found] == [True, False, True]
+    assert (replay.tally.replayed, replay.tally.partial) == (3, 2)
+    assert replay.tally.partial_calls == ["3f2a91-1", "line 3"]

@@ -97,7 +97,7 @@ def _facts(rows: Iterable[tuple[str, str]], screen: Screen, indent: str = "") ->
 
 def _arguments(record: CallRecord, screen: Screen) -> Iterator[str]:
     before, after = _pretty(bytes(record.arguments)), _pretty(bytes(record.rewritten))
-    yield ""
+    yield from _partial(record, screen)
     if before and after:
         yield screen.paint("arguments, as the agent sent them and as they were forwarded", "bold")
         yield from _diff(before, after, screen)
@@ -108,6 +108,18 @@ def _arguments(record: CallRecord, screen: Screen) -> Iterator[str]:
         changed = f", rewritten to {record.rewritten_sha256}" if record.rewritten_sha256 else ""
         yield screen.paint("arguments", "bold") + " (digests only)"
         yield screen.visible(f"  SHA-256 {record.arguments_sha256}{changed}")
+
+
+def _partial(record: CallRecord, screen: Screen) -> Iterator[str]:
+    """An empty line, with what is not recorded of the arguments behind it."""
+    yield ""
+    if record.masked:
+        text = f"masked: {', '.join(record.masked)}"
+        yield screen.paint(screen.visible(text), "dim")
+    if record.left_out:
+        yield screen.paint(f"left out: {record.left_out:,} bytes of the arguments", "dim")
+    if record.is_partial and (digest := record.arguments_sha256):
+        yield screen.paint(screen.visible(f"SHA-256 of all arguments: {digest}"), "dim")
 
 
 def _hook(run: HookRun, screen: Screen) -> Iterator[str]:

@@ -1,0 +1,414 @@
+"""Masks what looks like a secret in JSON values and in texts: `[masked: ID]` stands in its place; ID names the rule.
+
+How it works. A `Masking` is for the texts of one record: what it has masked in one of them is removed from the others
+as well. A JSON value is decoded, so that no escape hides anything; what its names say is secret is masked as a whole,
+each other text is searched by the rules of `detectors`, and a text that is JSON itself is read as JSON. A value in
+which nothing is masked stays as it is spelled. All of it takes time linear in the length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ..jsonrpc import normalize, raw_json
+from .detectors import SHORTEST_TOKEN, Rule, detectors, is_secret_name
+
+NAME_RULE: Final = "name"
+"""The id of what is masked because of the name of its member."""
+
+UNREADABLE: Final = "[masked: unreadable]"
+"""What stands for JSON that cannot be read."""
+
+_GUESSABLE: Final = 16  # characters: a password of fewer can be found if its digest is known; tokens have more
+_SHORTEST: Final = 6  # characters of a secret that is removed wherever it occurs: shorter ones are parts of words
+_MOST_VALUES: Final = 100  # secrets that are looked for in other texts: each costs a search
+_DEEPEST: Final = 4  # JSON in a text of JSON in a text …
+_SHORTEST_SEARCHED: Final = 4  # characters: nothing shorter has a name and a value
+_NAME_MEMBERS: Final = ("name", "key", "header", "field", "variable", "param")
+_VALUE_MEMBERS: Final = frozenset({"value", "val", "content", "text", "default"})
+_LONGEST_OPTION: Final = 60  # characters before the word of an option's name that says what it is
+_USER_OPTIONS: Final = frozenset({"-u", "-U", "--user", "--proxy-user"})  # curl's
+_ACTIVE: Final = re.compile(r"[\s;|&<>`$(){}\"'\\]")
+"""What can make a shell or another interpreter do something, or hide that it does."""
+
+_PIECES: Final = bytes(97 if chr(byte) in "_-." or (chr(byte).isalnum() and byte < 128) else 32 for byte in range(256))
+_LONG_PIECE: Final = b"a" * SHORTEST_TOKEN
+_WORD: Final = re.compile(r"[\w+=!@#%^*~-]+")
+_BASE64: Final = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9])[A-Za-z0-9+/]+={0,2}")
+_HOLDERS: Final = (dict, list)
+_NUMBER: Final = re.compile(rb"[:,\[] ?-?\d")
+_PROGRAM_END: Final = re.compile(rb"[;|&\n]|\Z")
+
+
+def mark(rule: str) -> str:
+    """What stands in the place of a secret that this rule has found."""
+    return f"[masked: {rule}]"
+
+
+class _Search(NamedTuple):
+    """What is looked for in the texts of a JSON value: the whole of it was searched for keywords already."""
+
+    rules: Sequence[tuple[Rule, tuple[bytes, ...]]]
+    tokens: bool
+    programs: bool
+
+
+class Masking:
+    """Masks the secrets in the texts of one record, and knows what it has masked."""
+
+    def __init__(self, *, careful: bool = False) -> None:
+        """With `careful`, a value stays visible if an interpreter could do something with it: a person decides."""
+        self.rules: set[str] = set()
+        """The ids of the rules that have masked something."""
+        self.guessable = False
+        """Something was masked that whoever knows a digest of the text could find by trying."""
+        self._values: set[str] = set()
+        self._careful = careful
+        self._search: _Search | None = None
+        self._detectors = detectors()
+
+    # --- JSON ---
+
+    def json(self, raw: bytes) -> bytes:
+        """The JSON value without its secrets; `raw` itself if it has none. A value that cannot be read is masked.
+
+        It is normalised: in a text with needless escapes, words are not found.
+        """
+        return self._document(raw, 0)
+
+    def _document(self, raw: bytes, depth: int) -> bytes:
+        try:
+            value = _decoded(raw)
+            search = self._search_of(raw)
+            if not (search or _names_secret(value)):
+                return raw
+            outer, self._search = self._search, search
+            try:
+                masked = self._value(value, depth)
+                if masked is value and not self._values:
+                    return raw
+                if _NUMBER.search(raw):  # once more, with the numbers as they are spelled
+                    masked = self._value(normalize.decode(raw), depth)
+            finally:
+                self._search = outer
+            return raw_json.encode(self._without_values(masked))
+        except (ValueError, RecursionError, UnicodeError):
+            self.rules.add("unreadable")
+            return raw_json.encode(UNREADABLE)
+
+    def with_known(self, raw: bytes) -> bytes:
+        """A JSON value, masked before, without the secrets that were found in other texts since then."""
+        if not any(secret.encode() in raw for secret in self._values):
+            return raw
+        return raw_json.encode(self._without_values(normalize.decode(raw)))
+
+    def _search_of(self, raw: bytes) -> _Search | None:
+        """What may be found in the texts of a JSON value; None: nothing."""
+        found, low = self._detectors, raw.lower()
+        rules = found.active(raw, low)
+        tokens = _LONG_PIECE in raw.translate(_PIECES)
+        programs = b" -" in raw and found.program_options.search(raw) is not None
+        lists = b'"-' in raw
+        nested = b"\\\\u" in raw
+        return _Search(rules, tokens, programs or lists) if rules or tokens or programs or lists or nested else None
+
+    def _value(self, value: object, depth: int, program: str = "") -> object:
+        """The value without secrets; the same object if it has none."""
+        if isinstance(value, str):
+            return self._string(value, depth)
+        if isinstance(value, dict):
+            return self._object(value, depth)
+        if isinstance(value, list):
+            return self._list(value, depth, program)
+        return value
+
+    def _object(self, value: dict[str, object], depth: int) -> object:
+        result: dict[str, object] = {}
+        changed = False
+        called = next((name for member in _NAME_MEMBERS if isinstance(name := value.get(member), str)), "")
+        secret_value = bool(called) and is_secret_name(called.strip(" :=-"))
+        program = self._program_in(value.values())
+        for key, item in value.items():
+            if is_secret_name(key) or (secret_value and key.casefold() in _VALUE_MEMBERS):
+                masked = self._secret(item)
+            else:
+                masked = self._value(item, depth, program)
+            name = self._plain(key) if len(key) >= SHORTEST_TOKEN else key
+            while name in result:  # both names were secrets: both members stay
+                name += "'"
+            changed = changed or masked is not item or name is not key
+            result[name] = masked
+        return result if changed else value
+
+    def _list(self, value: list[object], depth: int, program: str) -> object:
+        """Also options and their values that are items of their own, and pairs of a name and a value."""
+        result: list[object] = []
+        changed, before = False, ""
+        program = self._program_in(value) or program
+        for item in value:
+            if isinstance(item, str):
+                masked: object = self._item(item, before, depth, program, pair=len(value) == 2 and bool(result))
+            else:
+                masked = self._value(item, depth)
+            changed = changed or masked is not item
+            result.append(masked)
+            before = item if isinstance(item, str) else ""
+        return result if changed else value
+
+    def _item(self, item: str, before: str, depth: int, program: str, *, pair: bool) -> object:
+        """An item that follows another one: `--token`, `Authorization`, or `-u`."""
+        is_name = before.startswith("-") and "=" not in before and not item.startswith("-")
+        if (is_name or pair or before.endswith(":")) and before and is_secret_name(before.strip("-: ")):
+            return self._secret(item)
+        if before in _USER_OPTIONS and ":" in item and "//" not in item:
+            user, _, secret = item.partition(":")
+            return f"{user}:{self._secret(secret)}"
+        if program:
+            line = f"{program} {before} {item}".encode(errors="surrogatepass")
+            known = self._detectors.programs.get(program.encode())
+            if known is not None and not known.only_with:
+                found = [match for match in known.options.finditer(line) if match.end() == len(line)]
+                if found:
+                    begin = _span(found[-1])[0] - (len(line) - len(item.encode(errors="surrogatepass")))
+                    if begin >= 0:
+                        raw = item.encode(errors="surrogatepass")
+                        return raw[:begin].decode() + str(self._secret(raw[begin:].decode()))
+        return self._string(item, depth)
+
+    def _program_in(self, values: object) -> str:
+        """The program among some words whose options have passwords; empty: there is none."""
+        for word in values:  # type: ignore[attr-defined]  # an iterable
+            if isinstance(word, str) and len(word) < 200:
+                name = word.rpartition("/")[2].removesuffix(".exe")
+                if name.encode(errors="replace") in self._detectors.programs:
+                    return name
+        return ""
+
+    def _secret(self, value: object) -> object:
+        """What stands for a value that its name calls a secret; nothing, yes and no, and references are none."""
+        if value is None or isinstance(value, bool) or value in ("", [], {}):
+            return value
+        if isinstance(value, str):
+            if value.startswith(("[masked: ", "[redacted]")) or re.fullmatch(r"\$\{\w+\}", value):
+                return value
+            if self._careful and _ACTIVE.search(value):
+                return self._string(value, 0)
+            self._note(NAME_RULE, value, guessable=True)
+        elif self._careful and not isinstance(value, int | float):
+            return self._value(value, 0)
+        else:
+            self._collect(value)
+        return mark(NAME_RULE)
+
+    def _collect(self, value: object) -> None:
+        if isinstance(value, str):
+            self._note(NAME_RULE, value, guessable=True)
+        elif isinstance(value, dict):
+            for item in value.values():
+                self._collect(item)
+        elif isinstance(value, list):
+            for item in value:
+                self._collect(item)
+        elif value is not None and not isinstance(value, bool):
+            self._note(
+                NAME_RULE, bytes(value).decode() if isinstance(value, msgspec.Raw) else str(value), guessable=True
+            )
+
+    def _note(self, rule: str, secret: str, *, guessable: bool) -> None:
+        self.rules.add(rule)
+        if guessable and len(secret) < _GUESSABLE:
+            self.guessable = True
+        if len(secret) >= _SHORTEST and len(self._values) < _MOST_VALUES and (not guessable or _is_plain(secret)):
+            self._values.add(secret)
+
+    def _without_values(self, value: object) -> object:
+        """The value without the secrets that were found elsewhere in it."""
+        if not self._values:
+            return value
+        if isinstance(value, str):
+            return self.known_values(value)
+        if isinstance(value, list):
+            return [self._without_values(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self._without_values(item) for key, item in value.items()}
+        return value
+
+    def _string(self, text: str, depth: int) -> str:
+        if depth < _DEEPEST and text[:1] in ("{", "[", " ", "\n", "\t", '"') and text.lstrip()[:1] in ("{", "[", '"'):
+            stripped = text.strip()
+            if stripped[-1] in ("}", "]", '"'):
+                try:
+                    normal = normalize.normalize(stripped.encode())
+                except (ValueError, RecursionError):
+                    return self._plain(text)
+                masked = self._document(normal, depth + 1)
+                return self.known_values(text) if masked == normal else masked.decode()
+        return self._plain(text)
+
+    # --- texts ---
+
+    def known_values(self, text: str) -> str:
+        """The text without the secrets that were found in other texts of the record, and otherwise unchanged."""
+        for secret in sorted(self._values, key=len, reverse=True) if self._values else ():
+            if secret in text:
+                text = text.replace(secret, mark(NAME_RULE))
+        return text
+
+    def text(self, text: str) -> str:
+        """The text without its secrets, also if it is JSON; the same object if it has none."""
+        return self._string(text, 0)
+
+    def _plain(self, text: str) -> str:
+        if len(text) < _SHORTEST_SEARCHED:
+            return text
+        raw = text.encode(errors="surrogatepass")
+        masked = self._searched(raw)
+        if masked is not raw:
+            text = masked.decode(errors="surrogatepass")
+        return self.known_values(text) if self._values else text
+
+    def _searched(self, raw: bytes) -> bytes:
+        search = self._search
+        low = b""
+        if search is None:
+            low = raw.lower()
+            rules, tokens, programs = self._detectors.active(raw, low), True, True
+        else:
+            rules, tokens, programs = search
+        if tokens and _LONG_PIECE in (pieces := raw.translate(_PIECES)):
+            low, raw = b"", self._without_tokens(raw, pieces)
+        for rule, keywords in rules:
+            low = low or raw.lower()
+            if (changed := self._by_rule(rule, keywords, raw, low)) is not raw:
+                raw, low = changed, b""
+        if programs and b" -" in raw and self._detectors.program_options.search(raw):
+            raw = self._without_program_passwords(raw)
+        return raw
+
+    def _by_rule(self, rule: Rule, keywords: Sequence[bytes], raw: bytes, low: bytes) -> bytes:
+        if rule.needs and rule.needs not in raw:
+            return raw
+        if rule.anchored:
+            return self._anchored(rule, keywords, raw, low)
+        if any(word in low for word in keywords):
+            return rule.regex.sub(self._replacing(rule.id, guessable=rule.guessable), raw)
+        return raw
+
+    def _without_tokens(self, raw: bytes, pieces: bytes) -> bytes:
+        parts, done, begin = [], 0, pieces.find(_LONG_PIECE)
+        while begin >= 0:
+            end = pieces.find(b" ", begin)
+            end = len(raw) if end < 0 else end
+            if (match := self._detectors.tokens.search(raw, begin, end)) is not None:
+                rule = (match.lastgroup or "token").replace("_", "-")
+                self._note(rule, match[0].decode(), guessable=False)
+                parts += [raw[done : match.start()], mark(rule).encode()]
+                done = end = match.end()
+            begin = pieces.find(_LONG_PIECE, end)
+        if not parts:
+            return raw
+        return b"".join([*parts, raw[done:]])
+
+    def _anchored(self, rule: Rule, keywords: Sequence[bytes], raw: bytes, low: bytes) -> bytes:
+        """Try the pattern wherever a keyword stands, from the front; what was masked is not looked at again."""
+        places: set[int] = set()
+        for word in keywords:
+            at = low.find(word)
+            while at >= 0:
+                places.add(at)
+                at = low.find(word, at + len(word))
+        parts: list[bytes] = []
+        done = 0
+        for at in sorted(places):
+            if at < done:
+                continue
+            match = rule.regex.match(raw, at)
+            if match is None and rule.option is not None and _in_option(raw, at):
+                match = rule.option.match(raw, at)
+            if match is not None:
+                begin, end = _span(match)
+                masked = self._replaced(rule.id, raw[begin:end], guessable=rule.guessable)
+                parts += [raw[done:begin], masked]
+                done = end
+        return b"".join([*parts, raw[done:]]) if parts else raw
+
+    def _without_program_passwords(self, raw: bytes) -> bytes:
+        found = self._detectors
+        parts: list[bytes] = []
+        done = searched = 0
+        for match in found.program_names.finditer(raw):
+            if match.start() < searched:
+                continue
+            program = found.programs[match[1]]
+            end_match = _PROGRAM_END.search(raw, match.end())
+            searched = end_match.start() if end_match else len(raw)
+            if program.only_with and program.only_with not in raw[match.end() : searched]:
+                continue
+            for option in program.options.finditer(raw, match.end(), searched):
+                begin, end = _span(option)
+                parts += [raw[done:begin], self._replaced("password", raw[begin:end], guessable=True)]
+                done = end
+        return b"".join([*parts, raw[done:]]) if parts else raw
+
+    def _replacing(self, rule: str, *, guessable: bool) -> Callable[[re.Match[bytes]], bytes]:
+        def replacement(match: re.Match[bytes]) -> bytes:
+            begin, end = _span(match)
+            start, whole = match.start(), match[0]
+            masked = self._replaced(rule, whole[begin - start : end - start], guessable=guessable)
+            return whole[: begin - start] + masked + whole[end - start :]
+
+        return replacement
+
+    def _replaced(self, rule: str, secret: bytes, *, guessable: bool) -> bytes:
+        text = secret.decode(errors="replace")
+        if text.startswith("[masked: ") or (self._careful and _ACTIVE.search(text)):
+            return secret
+        self._note(rule, text, guessable=guessable)
+        return mark(rule).encode()
+
+
+def _span(match: re.Match[bytes]) -> tuple[int, int]:
+    """Where the secret is: the last group that takes part, or the whole match."""
+    return match.span(match.lastindex or 0)
+
+
+def _decoded(raw: bytes) -> object:
+    """The value; with numbers as they are spelled only if there is one that nothing else can express."""
+    try:
+        value: object = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        value = normalize.decode(raw)
+    return value
+
+
+def _is_plain(secret: str) -> bool:
+    """True for one word that names no file, host or command: whoever calls could hide these by calling them secret."""
+    return bool(_WORD.fullmatch(secret) or (len(secret) >= SHORTEST_TOKEN and _BASE64.fullmatch(secret)))
+
+
+def _names_secret(value: object) -> bool:
+    """True if a member somewhere in the value has the name of a secret."""
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if is_secret_name(key):
+                    return True
+                if type(item) in _HOLDERS:
+                    todo.append(item)
+        elif isinstance(value, list):
+            todo += [item for item in value if type(item) in _HOLDERS]
+    return False
+
+
+def _in_option(raw: bytes, at: int) -> bool:
+    """True if the word there begins with `-`."""
+    if b"-" not in raw[max(at - _LONGEST_OPTION, 0) : at]:
+        return False
+    begin = max(raw.rfind(blank, max(at - _LONGEST_OPTION, 0), at) for blank in (b" ", b"\n", b"\t", b'"', b"'"))
+    return raw[begin + 1 : begin + 2] == b"-"

@@ -1,0 +1,56 @@
+"""The file of detectors is whole, and names are read as people write them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hookproxy.secrets import detectors
+from hookproxy.secrets.detectors import compiled, is_secret_name
+
+FILE = Path(detectors.__file__).with_name("detectors.toml")
+TABLES = tomllib.loads(FILE.read_text("utf-8"))
+
+
+def test_each_rule_has_a_name_of_its_own_and_a_pattern_that_matches_nothing_empty() -> None:
+    rules = [*TABLES["tokens"], *TABLES["rules"]]
+    names = [rule["id"] for rule in rules]
+    assert len(set(names)) == len(names)
+    for rule in rules:
+        assert re.fullmatch("[a-z]+(-[a-z]+)*", rule["id"])
+        assert rule.get("named") or not re.compile(rule["regex"]).search("")
+
+
+def test_keywords_are_in_small_letters_and_begin_no_pattern_that_they_cannot() -> None:
+    for rule in TABLES["rules"]:
+        assert rule["keywords"]
+        assert all(word == word.lower() for word in rule["keywords"])
+
+
+def test_a_member_that_nobody_knows_is_an_error() -> None:
+    with pytest.raises(msgspec.ValidationError, match="entropie"):
+        compiled({**TABLES, "rules": [*TABLES["rules"], {"id": "x", "regex": "x", "entropie": 3}]})
+
+
+SECRET = """
+    password Password DB_PASSWORD dbPassword2 api-key X-API-Key githubToken Authorization Set-Cookie client_secret
+    aws_secret_access_key pass user_pass PIN passwordHash Contraseña sshKey basic_auth JWT
+"""
+OTHER = """
+    path key max_tokens tokens next_page_token pageToken password_file passwordPolicy compass bypass author keyboard
+    tokenizer secretary cookie_policy pinned monkey
+"""
+
+
+@pytest.mark.parametrize("name", [*SECRET.split(), "x" * 10_000 + "_password"])
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["", *OTHER.split()])
+def test_names_of_other_things(name: str) -> None:
+    assert not is_secret_name(name)

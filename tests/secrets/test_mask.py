@@ -1,0 +1,202 @@
+"""What looks like a secret is masked wherever it stands, and nothing else is; in linear time."""
+
+from __future__ import annotations
+
+import json
+import time
+import timeit
+from collections.abc import Callable
+
+import pytest
+
+from hookproxy.secrets.mask import Masking
+
+GITHUB = "ghp_" + "a1B2" * 9
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
+
+
+def masked(value: object, *, careful: bool = False) -> str:
+    return Masking(careful=careful).json(json.dumps(value, ensure_ascii=False).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ({"password": "hunter2"}, "hunter2"),
+        ({"a": [{"b": {"apiKey": "abcd"}}]}, "abcd"),
+        ({"DB_PASSWORD2": "hunter2"}, "hunter2"),
+        ({"X-Api-Key": "abcdef"}, "abcdef"),
+        ({"clientSecret": {"deep": ["hunter2"]}}, "hunter2"),
+        ({"pin": 1234}, "1234"),
+        ({"n": 1, "password": 123456789}, "123456789"),
+        ({"name": "DB_PASSWORD", "value": "hunter2"}, "hunter2"),
+        ({"headers": [["Authorization", "Basic dXNlcjpwdw=="]]}, "dXNlcjpwdw=="),
+        ({"headers": {"Cookie": "sid=abc"}}, "sid=abc"),
+        ({"args": ["--password", "hunter2"]}, "hunter2"),
+        ({"args": ["login", "--token=abcdef"]}, "abcdef"),
+        ({"args": ["curl", "-u", "bob:hunter2"]}, "hunter2"),
+        ({"command": "mysql", "args": ["-u", "root", "-phunter2"]}, "hunter2"),
+        ({"argv": ["redis-cli", "-a", "hunter2"]}, "hunter2"),
+        ({"env": ["PASSWORD=hunter2"]}, "hunter2"),
+        ({GITHUB: 1}, GITHUB),
+        ({"body": json.dumps({"password": "hun ter2"})}, "hun ter2"),
+        ({"body": json.dumps({"b": json.dumps({"token": "x y"})})}, "x y"),
+        ({"body": r'{"pass\u0077ord": "hun ter2"}'}, "hun ter2"),
+        ({"body": ' ["a", {"secret": "hun ter2"}] '}, "hun ter2"),
+        ({"password": "hunter22", "command": "echo hunter22"}, "hunter22"),
+        ({"n": 1.5, "password": "hunter2"}, "hunter2"),
+    ],
+)
+def test_what_its_name_calls_secret_is_masked(value: object, secret: str) -> None:
+    assert secret not in masked(value)
+    assert "[masked: " in masked(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("tool --token abcdef --x y", "abcdef"),
+        ("tool --db-password='a b' x", "a b"),
+        ("PASSWORD=hunter2 ./run", "hunter2"),
+        ('export GITHUB_TOKEN="abc def"; x', "abc def"),
+        ("curl -u bob:hunter2 https://x.example", "hunter2"),
+        ("curl --user=bob:hunter2 https://x.example", "hunter2"),
+        ("curl -H 'Authorization: Basic dXNlcjpwdw=='", "dXNlcjpwdw=="),
+        ('curl -H "Authorization: Bearer abc123.def"', "abc123.def"),
+        ("curl -H 'X-Api-Key: abcdef'", "abcdef"),
+        ("Cookie: a=b; session=c1\r\nHost: x", "c1"),
+        ("a bearer AbC123456.x in a sentence", "AbC123456.x"),
+        ("mysql -u root -phunter2 db", "hunter2"),
+        ("/usr/bin/mysqldump -p'hunter2' db | gzip", "hunter2"),
+        ("sshpass -p hunter2 ssh h", "hunter2"),
+        ("redis-cli -h x -a hunter2 ping", "hunter2"),
+        ("docker login -u bob -p hunter2 r.example", "hunter2"),
+        ("smbclient -U bob%hunter2 //h/s", "hunter2"),
+        ("openssl rsa -passin pass:hunter2", "hunter2"),
+        ("https://bob:hunter2@h.example/x", "hunter2"),
+        ("postgres://bob:hun/t@er2@h.example/x", "er2"),
+        ("https://0123456789abcdef0123@h.example/x", "0123456789abcdef0123"),
+        ("https://h.example/x?access_token=abc123&y=1", "abc123"),
+        ("https://h.example/x?a=b&sig=abc%2F123", "abc%2F123"),
+        ("AccountKey=abc+/123==;Endpoint=x", "abc+/123=="),
+        ("Server=x;Pwd=hunter2;", "hunter2"),
+        ("password: hunter2\nuser: bob", "hunter2"),
+        ('{"a": 1, "password": "hun\\"ter2", broken', "ter2"),
+        ("<password>hunter2</password>", "hunter2"),
+        ("ALTER USER bob PASSWORD 'hunter2'", "hunter2"),
+        ("aws configure set aws_secret_access_key wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY", "wJalrXU"),
+        (f"see {GITHUB}.", GITHUB),
+        (f"see {JWT}", "dozjgNryP4J3"),
+        ("key AKIAIOSFODNN7EXAMPLE x", "AKIAIOSFODNN7EXAMPLE"),
+        ("sk-ant-api03-" + "x1" * 20, "x1x1x1x1"),
+        ("https://hooks.slack.com/services/T12345678/B12345678/" + "a1" * 12, "a1a1a1a1"),
+        ("é" * 3000 + f" {GITHUB} " + "é", GITHUB),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\naC1rZXk\n-----END OPENSSH PRIVATE KEY-----\n", "aC1rZXk"),
+        ("-----BEGIN PRIVATE KEY-----\nMIIEvQ cut off", "MIIEvQ"),
+    ],
+)
+def test_what_looks_like_a_secret_in_a_text_is_masked(text: str, secret: str) -> None:
+    for shown in (Masking().text(text), masked({"x": [text]}), masked({"x": json.dumps({"y": text})})):
+        assert secret not in shown
+        assert "[masked: " in shown
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"path": "/home/bob/src/token.py", "max_tokens": 100, "next_page_token": "abc", "n": 1.0},
+        {"auth": True, "token": None, "secret": "", "password_policy": "strict", "keyboard": "us"},
+        {"command": "docker run -p 8080:80 -u 1000:1000 x && mkdir -p y"},
+        {"command": "PASSWORD=$PASSWORD TOKEN=${TOKEN} ./run --password-file /etc/x"},
+        {"command": "echo 'def f(password: str = None) -> bool'"},
+        {"url": "http://localhost:8080/a?x=a@b.example", "git": "https://git@github.com/a/b git@github.com:a/b"},
+        {"text": "The token is read first; compass: north, bypass=yes, PWD=/home/bob"},
+        {"text": "a-very-long-file-name.with.dots.and-more.txt 0123456789abcdef0123456789abcdef01234567"},
+        {"args": ["-u", "root", "-p", "80:80"], "list": ["username", "password", "email"]},
+    ],
+)
+def test_what_is_no_secret_stays_as_it_is_spelled(value: object) -> None:
+    raw = json.dumps(value).encode()
+    masking = Masking()
+    assert masking.json(raw) is raw
+    assert not masking.rules
+
+
+def test_numbers_keep_their_spelling_beside_a_masked_value() -> None:
+    raw = b'{"n":1.0,"e":1e5,"big":123456789012345678901234567890,"password":"x"}'
+    shown = Masking().json(raw)
+    assert shown == raw.replace(b'"x"', b'"[masked: name]"')
+
+
+def test_nothing_that_a_shell_would_run_hides_in_a_masked_value() -> None:
+    for command in (
+        "PASSWORD=x;reboot",
+        "TOKEN=x$(reboot)",
+        'TOKEN="x$(reboot)"',
+        "PASSWORD=x|reboot",
+        "TOKEN=`reboot`",
+    ):
+        assert "reboot" in Masking().text(command)
+
+
+def test_who_calls_cannot_hide_a_command_or_a_path_by_calling_it_a_secret_elsewhere() -> None:
+    for text in ("rm -rf /", "/etc/passwd", "evil.example"):
+        assert json.loads(masked({"password": text, "command": text}))["command"] == text
+
+
+def test_for_an_approval_what_could_be_run_stays_visible() -> None:
+    assert "hunter2" not in masked({"password": "hunter2"}, careful=True)
+    assert "x; reboot" in masked({"password": "x; reboot"}, careful=True)
+    assert "reboot" in masked({"token": {"run": ["$(reboot)"]}}, careful=True)
+    assert "reboot" in masked({"c": "--password 'x; reboot'"}, careful=True)
+
+
+def test_a_short_password_is_guessable_and_a_token_is_not() -> None:
+    masking = Masking()
+    masking.json(json.dumps({"x": GITHUB}).encode())
+    assert not masking.guessable
+    masking.json(b'{"password":"hunter2"}')
+    assert masking.guessable
+
+
+def test_what_one_text_of_a_record_has_is_removed_from_the_others() -> None:
+    masking = Masking()
+    masking.json(b'{"password":"hunter2"}')
+    assert masking.text("hunter2 is weak") == "[masked: name] is weak"
+
+
+def test_a_value_that_cannot_be_read_is_masked() -> None:
+    for raw in (b'{"a":', b'{"password":"a","password":"b"}x', b"[" * 100_000 + b"]" * 100_000):
+        assert Masking().json(raw) == b'"[masked: unreadable]"'
+
+
+SHAPES: dict[str, Callable[[int], str]] = {
+    "names": lambda n: "password" * n,
+    "assignments": lambda n: "token=" * n,
+    "quotes": lambda n: 'password="' * n,
+    "escaped quotes": lambda n: 'secret:\\"' * n,
+    "backslashes": lambda n: 'secret="' + "\\" * (8 * n),
+    "slashes": lambda n: "token=" + "/a" * (4 * n) + "!",
+    "addresses": lambda n: "http://a:" * n + "@",
+    "at signs": lambda n: "://" + "a@" * (4 * n),
+    "keys": lambda n: "-----BEGIN PRIVATE KEY-----" * (n // 3),
+    "programs": lambda n: "mysql -p" * n,
+    "options": lambda n: "-u a:" * n,
+    "cookies": lambda n: "cookie: a" + ";b=c" * (2 * n),
+    "bearers": lambda n: "bearer " + "a" * (8 * n),
+    "pieces": lambda n: "eyJaaaaaaaaaa." * n,
+    "dashes": lambda n: "-" * (8 * n) + "token x",
+    "nested": lambda n: json.dumps(json.dumps(json.dumps({"password": "x" * (8 * n)}))),
+    "brackets": lambda n: "[" * (8 * n),
+    "members": lambda n: json.dumps({f"password{number}": f"hunter{number}" for number in range(n)}),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_text_takes_more_than_linear_time(shape: str) -> None:
+    def seconds(count: int) -> float:
+        text = SHAPES[shape](count)
+        return min(timeit.repeat(lambda: Masking().text(text), number=1, repeat=3, timer=time.process_time))
+
+    short, long = seconds(500), seconds(4000)
+    assert long < max(24 * short, 0.02), "eight times as long: three times of that are left for a busy machine"
