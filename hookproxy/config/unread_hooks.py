@@ -45,13 +45,7 @@ _BEFORE_CALL: Final = re.compile(
 )
 
 _UNKNOWN: Final = "hooks"
-_FOLDERS: Final = {
-    ".openhands": "OpenHands",
-    ".vibe": "Mistral Vibe",
-    ".trae": "Trae",
-    ".grok": "Grok",
-    ".pi": "Pi",
-}
+_FOLDERS: Final = {".amp": "Amp", ".grok": "Grok", ".pi": "Pi"}
 """Where other systems, of which there is no dialect, have their hook files in a project."""
 
 
@@ -131,15 +125,8 @@ def _owner(file: HookFile, members: Mapping[str, object]) -> str:
 def _owner_of_shape(members: Mapping[str, object]) -> str:
     """The system, without a dialect here, that has files of this shape; empty: none is known."""
     hooks = members.get("hooks")
-    if isinstance(hooks, list):
-        entries = [entry for entry in hooks if isinstance(entry, dict)]
-        if any(_is_event(entry.get("type")) for entry in entries):
-            return "Mistral Vibe"
-        return "Pi" if any("id" in entry for entry in entries) else ""
-    if hooks is not None:
-        return ""
-    events = [name for name in members if _is_event(name)]
-    return "OpenHands" if any("_" in name for name in events) else ""
+    is_pi = isinstance(hooks, list) and any(isinstance(entry, dict) and "id" in entry for entry in hooks)
+    return "Pi" if is_pi else ""
 
 
 def _hint(dialect: Dialect | None, file: HookFile, members: Mapping[str, object]) -> str:

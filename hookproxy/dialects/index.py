@@ -8,7 +8,7 @@ from typing import Final
 NAMES: Final = (
     "antigravity", "augment", "cascade", "claude", "claw", "claw@current", "cline", "code-assist", "codex", "copilot",
     "copilot@current", "crush", "cursor", "devin", "docker-agent", "docker-agent@current", "droid", "gemini", "goose",
-    "iflow", "kimi", "kiro", "lime", "qwen", "vscode"
+    "iflow", "kimi", "kiro", "lime", "openhands", "qwen", "trae", "vibe", "vscode"
 )  # fmt: skip
 """All dialects."""
 
@@ -58,7 +58,10 @@ DOCUMENTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[st
         {"hook_event_name": ("preToolUse", "PreToolUse", "postToolUse", "PostToolUse"), "tool_name": ("@*",)},
     ),
     "lime": (("event", "hook_event_name"), (), {}),
+    "openhands": (("event_type", "working_dir"), (), {}),
     "qwen": (("timestamp", "permission_mode"), (), {}),
+    "trae": (("session_id", "workspace_roots"), ("cursor_version", "conversation_id"), {}),
+    "vibe": (("parent_session_id", "hook_event_name"), (), {}),
     "vscode": (("timestamp", "tool_use_id"), ("permission_mode",), {}),
 }
 """By the names of the dialects that have an agent: the `DocumentSigns` of its documents."""
@@ -76,6 +79,7 @@ VARIABLES: Final = frozenset((
     "GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID", "HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR",
     "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT", "IFLOW_CWD", "IFLOW_HOOK_EVENT_NAME", "IFLOW_NOTIFICATION_MESSAGE",
     "IFLOW_SESSION_ID", "IFLOW_SESSION_SOURCE", "IFLOW_TOOL_ALIASES", "IFLOW_TOOL_ARGS", "IFLOW_TOOL_NAME",
-    "IFLOW_TRANSCRIPT_PATH", "IFLOW_USER_PROMPT", "QWEN_PROJECT_DIR", "USER_PROMPT"
+    "IFLOW_TRANSCRIPT_PATH", "IFLOW_USER_PROMPT", "OPENHANDS_EVENT_TYPE", "OPENHANDS_PROJECT_DIR",
+    "OPENHANDS_SESSION_ID", "OPENHANDS_TOOL_NAME", "QWEN_PROJECT_DIR", "TRAE_PROJECT_DIR", "USER_PROMPT"
 ))  # fmt: skip
 """The identity variables of all dialects."""

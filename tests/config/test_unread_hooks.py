@@ -1,8 +1,7 @@
 """A file that holds hooks, and from which the named system reads none, stops the start; one without hooks does not.
 
-The files of systems without a dialect have the shapes of files that are published: BitzLabs/BitzSkills
-`.agents/hooks.json`, MasRama/nara `.devin/hooks.v1.json`, OpenHands/docs `.openhands/hooks.json`, MasatoraAtarashi/lp
-`.vibe/hooks.toml`, ste163/runner and rohaquinlop/complexipy `.pi/hooks.json`, 01builds/cloudflare-native-template.
+The files of systems without a dialect have the shapes of files that are published: ste163/runner and
+rohaquinlop/complexipy `.pi/hooks.json`, 01builds/cloudflare-native-template.
 """
 
 from __future__ import annotations
@@ -27,16 +26,6 @@ GROUP: Final = [{"matcher": "run_command", "hooks": [COMMAND]}]
 ANTIGRAVITY: Final = {"team-guard": {"enabled": True, "PreToolUse": GROUP, "PreInvocation": [COMMAND]}}
 PI: Final = {"tool_call": {"command": "sh guard.sh", "tools": ["bash"]}}
 FOREIGN: Final[dict[str, tuple[str, Any, str]]] = {
-    "OpenHands": (
-        ".openhands/hooks.json",
-        {"pre_tool_use": [{"matcher": "terminal", "hooks": [{"command": "./guard.sh", "timeout": 10}]}]},
-        "OpenHands",
-    ),
-    "Vibe": (
-        ".vibe/hooks.toml",
-        '[[hooks]]\nname = "a"\ntype = "pre_tool"\nmatch = "bash"\ncommand = "./guard.sh"\n',
-        "Mistral Vibe",
-    ),
     "Pi, by tool": (".pi/hooks.json", PI, "Pi"),
     "Pi, a list": (
         ".pi/hooks.json",
@@ -44,10 +33,10 @@ FOREIGN: Final[dict[str, tuple[str, Any, str]]] = {
         "Pi",
     ),
     "git hooks": (".agents/hooks.json", {"hooks": {"pre-commit": [{"name": "a", "command": "make check"}]}}, "hooks"),
-    "an unknown system with a prefix": (
-        "x.json",
+    "Amp": (
+        ".amp/settings.json",
         {"amp.hooks": [{"on": {"event": "tool:pre-execute"}, "action": {"type": "run", "command": "./guard.sh"}}]},
-        "",
+        "Amp",
     ),
     "an unknown system": ("x.json", {"on": {"beforeEveryToolCall": {"run": "./guard.sh"}}}, ""),
 }
@@ -98,6 +87,8 @@ OWN_FILES: Final[dict[str, Any]] = {
     "kiro": {"version": "v1", "hooks": [{"trigger": "PreToolUse", "action": COMMAND}]},
     "crush": {"hooks": {"PreToolUse": [{"command": "./guard.sh"}]}},
     "lime": {"hooks": {"PreToolUse": ["./guard.sh"]}},
+    "openhands": {"pre_tool_use": [{"matcher": "terminal", "hooks": [{"command": "./guard.sh", "timeout": 10}]}]},
+    "trae": {"version": 1, "hooks": {"PreToolUse": GROUP}},
     "code-assist": {"hooks": {"PreToolUse": [{"command": "./guard.sh", "timeout": 5000, "name": "guard"}]}},
 }
 

@@ -109,6 +109,7 @@ TEXT_FAILS: Final = {
     "claw@current": ("a log",),
     "cursor": ("text", "a log"),
     "goose": tuple(name for name in CLEAN if name not in ("nothing", "white space")),
+    "vibe": ("text", "a log"),
 }
 """What these systems do not accept themselves, as their sources say. Antigravity accepts nothing but a decision."""
 
