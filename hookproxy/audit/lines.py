@@ -239,6 +239,7 @@ class Lines:
             "reason": verdict.failure or verdict.reason,
             "feedback": list(verdict.feedback),
             "messages": list(verdict.messages),
+            **({"unread": list(run.unread)} if run.unread else {}),
             **_texts_or_digests({name: text for name, text in texts.items() if text}, full),
             **({"stderr": result.stderr[-_STDERR_LIMIT:].decode(errors="replace")} if result.stderr else {}),
         }

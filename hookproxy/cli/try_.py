@@ -255,6 +255,8 @@ def _run(page: Page, observed: ObservedRun) -> None:
         verdict = observed.hook_run.verdict
         text = "\n".join(verdict_lines(verdict)) or "nothing"
         page.row(label("verdict"), text, "yellow" if verdict.failure else "")
+        for unread in observed.hook_run.unread:
+            page.row(label("unread"), unread, "yellow")
     page.line()
 
 
@@ -456,6 +458,7 @@ def _run_members(observed: ObservedRun) -> dict[str, object]:
             "feedback": verdict.feedback,
             "replacement": as_json(verdict.replacement),
             "messages": verdict.messages,
+            "unread": observed.hook_run.unread,
             "stop": verdict.stop,
             "hides": verdict.hides,
             "retry": verdict.retry,

@@ -164,12 +164,12 @@ FORMAT: Final = CommandFile(
     timeouts=Timeouts(default=30.0, keys=("timeout", "timeoutSec"), skips_odd="VS Code"),
     entries=Entries(
         keys=(*_COMMANDS, *_ELSEWHERE, "type", "cwd", "env", "timeout", "timeoutSec", "matcher"),
-        only_misspelt_keys=True,
         grouped=True,
         flat_too=True,
         also_on_failure=(Event.POST_TOOL_USE.value, _BOTH_SPELLINGS[Event.POST_TOOL_USE.value]),
         read_handler=_read_handler,
         finish=_finish,
+        only_misspelt_keys=True,
         typed=True,
     ),
     matchers=Matchers(read=_read_matcher, key=""),

@@ -178,7 +178,9 @@ class HookExecutor:
         if verdict is not NO_VERDICT:
             verdict = await self._checked(group, hook, call_context, verdict, listed)
         kept = document.stdin if self.keeps_input else b""
-        return self._finish(group, HookRun(spec, result, verdict, tool_name=context.tool_name, input=kept), hook_runs)
+        unread = _unread(group, result, verdict) if b"{" in result.stdout else ()
+        run = HookRun(spec, result, verdict, tool_name=context.tool_name, input=kept, unread=unread)
+        return self._finish(group, run, hook_runs)
 
     async def _checked(
         self, group: Group, hook: MatchedHook, call_context: EventContext, verdict: Verdict, listed: Tool | None
@@ -237,6 +239,12 @@ class HookExecutor:
         hook_runs.append(run)
         self._report(run)
         return run
+
+
+def _unread(group: Group, result: HookResult, verdict: Verdict) -> tuple[str, ...]:
+    from ..dialects.shared import unread_members  # most hooks print no JSON
+
+    return unread_members.unread(group.dialect, result, verdict)
 
 
 class _SeveralHooks:

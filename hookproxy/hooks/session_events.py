@@ -208,7 +208,9 @@ class SessionEvents:
         self._feedback += tuple(text for hook_run in hook_runs for text in hook_run.verdict.feedback)
 
     def report_hook_run(self, hook_run: HookRun) -> None:
-        """Report a hook's messages for people, and its failure."""
+        """Report a hook's messages for people, its failure, and what of its output was not read."""
+        if hook_run.unread:
+            self._report_unread(hook_run)
         if hook_run.verdict is NO_VERDICT:  # true of nearly all hook runs
             return
         spec, session_context = hook_run.spec, self._context
@@ -227,6 +229,14 @@ class SessionEvents:
             reported.append(hook_run.verdict.failure)
         if reported and (spec.event not in _RECORDED or spec.background):
             self.note_in_audit(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(reported))
+
+    def _report_unread(self, hook_run: HookRun) -> None:
+        spec = hook_run.spec
+        for text in hook_run.unread:
+            sentence = f"{spec.event} hook {spec.label} ({spec.source}): {text}"
+            self.report_once(sentence)
+            if spec.event not in _RECORDED or spec.background:
+                self.note_in_audit(sentence)
 
     def report_once(self, text: str) -> None:
         """Report one line to people, unless it has been reported before.

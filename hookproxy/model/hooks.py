@@ -246,6 +246,8 @@ class HookRun(Struct, frozen=True):
     """The tool's name as the hook got it; empty outside of calls."""
     input: bytes | bytearray = b""
     """The document that it got, if the audit records it."""
+    unread: tuple[str, ...] = ()
+    """Sentences, to follow its name, about members of its output that its system does not know."""
 
 
 class Session(Struct, frozen=True):

@@ -218,3 +218,21 @@ async def test_a_server_that_sends_elicitations_for_ever_does_not_start_hooks_fo
         assert one.proxy.session_events.running == 64
         assert len(one.reports) == 36
         assert one.reports[0] == "OnUserInput hooks are not run: 64 such hooks are already running"
+
+
+async def test_what_of_a_hooks_output_is_not_read_is_reported_once_and_recorded_each_time(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    settings = Settings(audit_file=str(audit))
+    async with rig(group(hook("""echo '{"blocked": true}'""")), settings=settings) as one:
+        for number in (1, 2):
+            await one.agent.send(call(number))
+            await one.server.line()
+            await one.server.send(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % number)
+            await one.agent.line()
+    reported = [text for text in one.reports if "blocked" in text]
+    assert len(reported) == 1
+    assert "printed what claude does not read: 'blocked' (it decides by " in reported[0]
+    lines = [json.loads(line) for line in audit.read_text().splitlines()]
+    unread = [run["unread"] for line in lines for run in line.get("hooks", ())]
+    assert len(unread) == 2
+    assert all("'blocked'" in text for texts in unread for text in texts)

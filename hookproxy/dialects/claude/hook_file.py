@@ -123,7 +123,7 @@ def _group(file: HookFile, name: str, group: Table) -> HookList:
     """One matcher group: the hooks that can run, and notes on everything else."""
     group.require("hooks", 'write {"matcher": "…", "hooks": [{"type": "command", "command": "…"}]}')
     matches, matcher_notes = _matcher(EVENTS[name], group)
-    notes = HookList((), (*FORMAT.unknown_keys(group, _GROUP_KEYS), *matcher_notes))
+    notes = HookList((), (*FORMAT.unknown_keys(group, _GROUP_KEYS, of_group=True), *matcher_notes))
     matcher = Matcher(matches, group.text("matcher"))
     entries = shared_hook_file.read_each(
         group, "hooks", lambda entry: FORMAT.read_entry(file, name, group, entry, matcher)

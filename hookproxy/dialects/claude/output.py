@@ -44,7 +44,7 @@ FIELDS: Final = for_names({
     Effect.REASON: (
         "hookSpecificOutput.permissionDecisionReason hookSpecificOutput.decision.message reason stopReason"
     ),
-    Effect.REWRITES: "hookSpecificOutput.updatedInput",
+    Effect.REWRITES: "hookSpecificOutput.updatedInput hookSpecificOutput.decision.updatedInput",
     Effect.TELLS_MODEL: "hookSpecificOutput.additionalContext",
     Effect.REPLACES: "hookSpecificOutput.updatedToolOutput hookSpecificOutput.updatedMCPToolOutput",
     Effect.TELLS_PERSON: "systemMessage",
@@ -52,7 +52,10 @@ FIELDS: Final = for_names({
     Effect.ALLOWS_FOR_SESSION: "hookSpecificOutput.decision.updatedPermissions",
     Effect.ANSWERS_ELICITATION: "hookSpecificOutput.action hookSpecificOutput.content",
     # `classifierContext`: for the agent's own permission classifier
-    Effect.NONE: "hookSpecificOutput.classifierContext suppressOutput terminalSequence",
+    Effect.NONE: (
+        "hookSpecificOutput.classifierContext hookSpecificOutput.initialUserMessage hookSpecificOutput.reloadSkills"
+        " hookSpecificOutput.sessionTitle hookSpecificOutput.watchPaths suppressOutput terminalSequence"
+    ),
 })  # fmt: skip
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)

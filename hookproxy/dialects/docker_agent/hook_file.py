@@ -186,7 +186,7 @@ def _read_group(form: CommandFile, file: HookFile, name: str, group: Table) -> H
     group.require("hooks", 'write {matcher: "…", hooks: [{type: command, command: …}]}')
     matches = shared_hook_file.compile_member(group, "matcher", compile_matcher)
     matcher = Matcher(matches, group.text("matcher"))
-    notes = HookList((), tuple(form.unknown_keys(group, ("matcher", "hooks", *form.entries.group_keys))))
+    notes = HookList((), tuple(form.unknown_keys(group, ("matcher", "hooks", *form.entries.group_keys), of_group=True)))
     preempts = form is CURRENT and group.flag("preempt_yolo")
     if preempts and name != "pre_tool_use":
         raise group.error("preempt_yolo", "is only for pre_tool_use", "remove it")

@@ -155,7 +155,7 @@ def _doubt_of_output(dialect: Dialect, text: str, verdict: Verdict) -> str:
     except (ValueError, RecursionError):
         return (_BROKEN if text.startswith("{") else _AMONG_TEXT) if _may_hold_json(text) else ""
     if isinstance(value, dict):
-        return next(_undecided(value, dialect.output_fields, verdict), "")
+        return next(undecided(value, dialect.output_fields, verdict), "")
     return _NOT_ONE_OBJECT
 
 
@@ -167,7 +167,7 @@ def _doubt_of_stderr(stdout: str, stderr: str, verdict: Verdict) -> str:
         value = _decode(stderr)
     except (ValueError, RecursionError):
         return _AMONG_TEXT if _VERDICT_NAMES.search(stderr) else ""
-    return next(_undecided(value, {}, verdict), "") if isinstance(value, dict) else ""
+    return next(undecided(value, {}, verdict), "") if isinstance(value, dict) else ""
 
 
 def _may_hold_json(text: str) -> bool:
@@ -194,7 +194,7 @@ def _decode(text: str) -> object:
     return value
 
 
-def _undecided(output: dict[str, object], fields: Mapping[str, Effect], verdict: Verdict) -> Iterator[str]:
+def undecided(output: dict[str, object], fields: Mapping[str, Effect], verdict: Verdict) -> Iterator[str]:
     """Sentences about members that may be meant as a decision, and of which the dialect's verdict knows nothing."""
     waiting: list[tuple[str, object]] = [("", output)]
     while waiting:
@@ -233,6 +233,12 @@ def _is_lost(name: str, path: str, member: object, verdict: Verdict) -> bool:
             return verdict.permission is None
         return not (word == "" or word in _ALLOWING_WORDS)
     return word in _DENYING_WORDS or _is_lost_rewrite(name, path, member, verdict)
+
+
+def may_decide(name: str) -> bool:
+    """Whether a member of this name may be meant as a decision in some system."""
+    plain = _plain(name)
+    return any(plain in names for names in (_DECISIONS, _PASSES_IF_TRUE, _REFUSES_IF_TRUE))
 
 
 def _is_denying(item: object) -> bool:

@@ -165,7 +165,7 @@ class Entries(Struct, frozen=True):
     key_hints: Mapping[str, str] = field(default_factory=dict)
     """What notes say about certain unknown keys."""
     only_misspelt_keys: bool = False
-    """Unknown keys get a note only if they look like known ones."""
+    """Unknown keys of an entry get a note only if they look like known ones. Those of a group always do: it has few."""
 
     typed: bool = False
     """Entries are written with `"type": "command"`."""
@@ -276,7 +276,7 @@ class CommandFile(Struct, frozen=True):
             return self.read_entry(file, name, item, item)
         item.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
         keys = (*_GROUP_KEYS, "sequential") if form.sequential else _GROUP_KEYS
-        notes = HookList((), tuple(self.unknown_keys(item, (*keys, *form.group_keys))))
+        notes = HookList((), tuple(self.unknown_keys(item, (*keys, *form.group_keys), of_group=True)))
         entries = shared_hook_file.read_each(item, "hooks", lambda entry: self.read_entry(file, name, item, entry))
         return shared_hook_file.merge((notes, entries))
 
@@ -340,13 +340,13 @@ class CommandFile(Struct, frozen=True):
         ignored = f"the matcher {pattern!r} is ignored: behind MCP, there is nothing that it could be tried on"
         return Matcher(text=pattern, notes=(ignored,))
 
-    def unknown_keys(self, table: Table, known: tuple[str, ...]) -> list[str]:
-        """Notes on the keys of an object that have no meaning, each with its place."""
+    def unknown_keys(self, table: Table, known: tuple[str, ...], *, of_group: bool = False) -> list[str]:
+        """Notes on the keys of an object, an entry or a group, that have no meaning, each with its place."""
         hints = {key: self.entries.key_hints.get(key, hint) for key, hint in table.unknown(known).items()}
         return [
             f"{table.where}: {table.place(key)} is unknown and ignored{f': {hint}' if hint else ''}"
             for key, hint in hints.items()
-            if hint or not self.entries.only_misspelt_keys
+            if hint or of_group or not self.entries.only_misspelt_keys
         ]
 
     def fits(self, members: Mapping[str, object], *, or_none: bool = False, and_others: bool = False) -> bool:

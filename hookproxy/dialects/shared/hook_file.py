@@ -53,6 +53,32 @@ def suggestion(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
     return f"did you mean {spelled[(begins_alike or near)[0]]!r}?" if near else ""
 
 
+_SAME_MEANING: Final = tuple(
+    frozenset(words.split())
+    for words in (
+        "matcher matchers match matches tools tool tool_name tool_names toolName toolNames pattern patterns filter",
+        "command commands cmd run script program executable bash exec",
+        "timeout timeoutSec timeout_sec timeoutMs timeout_ms timeoutSeconds timeout_seconds seconds",
+        "if when condition only_if",
+        "hooks handlers handler hook",
+        "async background",
+        "env environment environ",
+        "cwd workdir workingDirectory working_directory directory",
+    )
+)
+"""Names by which hook files of different systems say the same, and people who know another one."""
+
+
+def meant(key: str, known: Iterable[str], present: Iterable[str] = ()) -> str:
+    """As `suggestion`, for a key of another system: which one of the `known` keys says the same; empty: none.
+
+    A key is not meant if it is `present` itself: then a file has both, for two systems.
+    """
+    words = next((words for words in _SAME_MEANING if key in words), frozenset())
+    same = [name for name in known if name in words]
+    return f"did you mean {same[0]!r}?" if same and words.isdisjoint(set(present) - {key}) else ""
+
+
 CANNOT_FIRE: Final = "cannot fire behind MCP"
 """In remarks about events that only an agent has."""
 SWITCHED_OFF: Final = "so none of its hooks run"
@@ -86,7 +112,7 @@ class Table(Struct, frozen=True):
     def unknown(self, known: Sequence[str]) -> dict[str, str]:
         """The keys that are not in `known`, each with a suggestion or an empty string. Comments are left out."""
         return {
-            key: suggestion(key, known, _SIMILAR_KEY)
+            key: suggestion(key, known, _SIMILAR_KEY) or meant(key, known, self.members)
             for key in self.members
             if key not in known and not is_comment(key)
         }

@@ -1,0 +1,112 @@
+"""Which members of what a hook printed its system does not know, as sentences for the hook's author.
+
+To most systems such a member is nothing: a misspelled denial lets the call pass without a word. `Dialect.output_fields`
+says what a system knows, so there is nothing here about any of them. A hook that prints members for several systems is
+right: what another system knows is not named if this one has read a verdict beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Final
+
+from ...model.errors import printable
+from ...model.hooks import NO_VERDICT, Ended, HookResult, Verdict
+from ..dialect import Dialect, Effect
+from . import clean_verdict
+from .hook_file import suggestion
+from .output import truncate
+
+_LONGEST: Final = 64 * 1024  # bytes: a longer object is a result, whose members nobody has misspelled by hand
+_MOST_NAMED: Final = 4  # members in a sentence
+_LONGEST_NAME: Final = 60  # characters of one
+_SIMILAR: Final = 0.8  # as in `hook_file`: `permissionDecison` is `permissionDecision`
+_ENVELOPE: Final = frozenset({"hookEventName", "hook_event_name", "async", "asyncTimeout", "version"})
+"""Members that say of which event or form the output is. Systems read them, or expect them, but they do nothing."""
+
+
+def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str, ...]:
+    """Sentences without a full stop, that follow the hook's name; `verdict` is what the dialect has read.
+
+    Empty: all is known, it is no JSON object, or the verdict is a failure, which says what is wrong already.
+    """
+    if result.ended is not Ended.EXITED or result.cut or verdict.failure or len(result.stdout) > _LONGEST:
+        return ()
+    text = dialect.unframed(bytes(result.stdout)).strip()
+    if not text.startswith(b"{"):
+        return ()
+    try:
+        output = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(output, dict):
+        return ()
+    if not dialect.output_fields:
+        lost = "" if verdict.messages else next(clean_verdict.undecided(output, {}, verdict), "")
+        return (f"{lost}: it reads no JSON of hooks, so the exit status decides",) if lost else ()
+    has_verdict = verdict is not NO_VERDICT and verdict != NO_VERDICT
+    unknown = [
+        path for path in _unknown(output, _known(tuple(dialect.output_fields))) if not _is_quiet(path, has_verdict)
+    ]
+    if not unknown:
+        return ()
+    named = [f"{_shown(path)}{_hint(path, dialect.output_fields)}" for path in unknown[:_MOST_NAMED]]
+    more = f", and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
+    return (f"printed what {dialect.name} does not read: {', '.join(named)}{more}",)
+
+
+def _unknown(output: Mapping[str, object], known: frozenset[str], path: str = "") -> Iterator[str]:
+    """The paths of members that are neither known nor hold known ones."""
+    for name, member in output.items():
+        place = f"{path}.{name}" if path else name
+        if name in _ENVELOPE or place in known:
+            continue
+        if f"{place}." not in known:
+            yield place
+        elif isinstance(member, dict):
+            yield from _unknown(member, known, place)
+        elif member is not None:  # a decision in the place of the object that has it
+            yield place
+
+
+@cache
+def _known(fields: tuple[str, ...]) -> frozenset[str]:
+    """The paths of the fields; and those of the objects that hold some, each with a dot at its end."""
+    parts = [field.split(".") for field in fields]
+    holders = {".".join(names[:count]) + "." for names in parts for count in range(1, len(names))}
+    return frozenset({*fields, *holders})
+
+
+def _is_quiet(path: str, has_verdict: bool) -> bool:
+    """Whether the member is for another system that runs the same hook, which this one has understood."""
+    return has_verdict and path in _of_all_systems()
+
+
+@cache
+def _of_all_systems() -> frozenset[str]:
+    from ..registry import DIALECTS  # 10 ms, only for a hook that prints such a member
+
+    return frozenset(place for dialect in DIALECTS.values() for place in _known(tuple(dialect.output_fields)))
+
+
+def _shown(path: str) -> str:
+    return repr(truncate(printable(path), _LONGEST_NAME))
+
+
+@lru_cache(256)  # a hook prints the same members again and again
+def _hint_among(path: str, fields: tuple[str, ...], deciding: tuple[str, ...]) -> str:
+    name = path.rpartition(".")[2]
+    places = [field.rpartition(".")[0] for field in fields if field.rpartition(".")[2] == name]
+    if places:
+        where = f"in {' or in '.join(places)}" if all(places) else "at the top"
+        return f" (it belongs {where})"
+    if near := suggestion(name, [part for field in fields for part in field.split(".")], _SIMILAR):
+        return f" ({near})"
+    return f" (it decides by {' or '.join(deciding)})" if deciding and clean_verdict.may_decide(name) else ""
+
+
+def _hint(path: str, fields: Mapping[str, Effect]) -> str:
+    deciding: Sequence[str] = [field for field, effect in fields.items() if effect is Effect.DECIDES]
+    return _hint_among(path, tuple(fields), tuple(deciding))
