@@ -20,6 +20,7 @@ FLOORS: Final = {
     "": 11,  # what `hookproxy` and `python -m hookproxy` start, and the former name of `hooks.api`
     "cli": 10,
     "console": 9,
+    "policy_tests": 9,
     "trial": 8,
     "gateway": 8,
     "session": 7,

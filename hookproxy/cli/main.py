@@ -27,6 +27,7 @@ VERBS = {
     "init": "hookproxy.cli.init",
     "check": "hookproxy.cli.check",
     "try": "hookproxy.cli.try_",
+    "test": "hookproxy.cli.test",
     "explain": "hookproxy.cli.explain",
     "wrap": "hookproxy.cli.wrap",
     "unwrap": "hookproxy.cli.unwrap",
@@ -95,7 +96,6 @@ _MEANT = {
     "stats": "audit stats",
     "status": "wrap",
     "stop": "unwrap",
-    "test": "try",
     "ui": "console",
     "unset": "unwrap",
     "validate": "check",
@@ -124,6 +124,7 @@ hookproxy puts hooks in front of any MCP server.
   init        write a small working configuration, with its hook
   check       show every configured hook, and what about it cannot work
   try         try a call on the configured hooks, without a server
+  test        run the cases of a policy, and find rules that no case needs
   explain     say who may call which tool, and which line decides it
   wrap        put hooks in front of the servers of one agent
   unwrap      remove hookproxy from an agent's configuration again

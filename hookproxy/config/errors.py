@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, get_args
 
 from ..dialects.shared.hook_file import suggestion
@@ -21,6 +21,9 @@ _HEADER: Final = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
 _KEY: Final = re.compile(r"\s*([\w\-.\"' \t]+?)\s*=")
 
 
+FindLine = Callable[[str, Sequence[str | int]], int | None]
+"""Returns the line of a key in a text, as `line_of`."""
+
 _KEYS_OF_GATEWAYS: Final = (("gateway",), ("servers",), ("permissions", "for"))
 """Keys that gateway.toml has and hookproxy.toml has not: somebody took the one for the other."""
 
@@ -36,10 +39,12 @@ def toml_error(path: str, text: str, message: str) -> ConfigError:
     return ConfigError(f"{path}:{number}", f"not TOML: {problem}", repair)
 
 
-def validation_error(path: str, text: str, error: ErrorDetails, model: type[BaseModel]) -> ConfigError:
-    """The error to raise for a file that does not fit its model."""
+def validation_error(
+    path: str, text: str, error: ErrorDetails, model: type[BaseModel], find_line: FindLine | None = None
+) -> ConfigError:
+    """The error to raise for a file that does not fit its model. `find_line` is for files that are not TOML."""
     at, kind = error["loc"], error["type"]
-    line = line_of(text, at)
+    line = (find_line or line_of)(text, at)
     where = f"{path}:{line}" if line else path
     key = ".".join(str(part) if isinstance(part, str) else f"[{part}]" for part in at).replace(".[", "[")
     if kind == "extra_forbidden":

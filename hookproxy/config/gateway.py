@@ -204,7 +204,7 @@ class GatewayConfig(Struct, frozen=True):
     """What stands in the file, before validation."""
 
 
-def load_gateway(
+def load_gateway(  # noqa: PLR0913  # it is for several verbs
     path: str,
     environ: Mapping[str, str],
     cwd: str,
@@ -212,14 +212,16 @@ def load_gateway(
     sockets: Iterable[str] = (),
     *,
     makes_lock: bool = False,
+    isolated: bool = False,
 ) -> GatewayConfig:
     """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError.
 
     With the signed policy in the folder `candidate`, in place of the one that was taken last. `sockets` are the paths
     of systemd's sockets, at which the gateway listens whatever the file says. With `makes_lock` the files that its
-    tables `lock` name need not be there yet.
+    tables `lock` name need not be there yet. With `isolated` the
+    administrator's files do not count: for tests of the policy.
     """
-    file_context = FileContext(environ, cwd, _read, makes_lock=makes_lock)
+    file_context = FileContext(environ, cwd, _read, makes_lock=makes_lock, isolated=isolated)
     path = file_context.find(path, cwd)
     text = file_context.text(path, "--config")
     tables = read_tables(path, text)

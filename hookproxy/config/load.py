@@ -147,6 +147,19 @@ def load(
     return complete(user, file_context, project_folder)
 
 
+def load_isolated(
+    config: str | None, hooks: Sequence[str], environ: Mapping[str, str], cwd: str, project: str | None = None
+) -> Loaded:
+    """As `load` for tests of a policy, which must not depend on the machine: only what is named counts, trusted or not.
+
+    Neither the administrator's files nor the user's own file are read.
+    """
+    project_folder = find_project(project, cwd)
+    file_context = FileContext(environ, cwd, project=project_folder, isolated=True)
+    path = "" if config is None else file_context.find(config, cwd)
+    return complete(user_layer(path, hooks, None, file_context), file_context, project_folder)
+
+
 def complete(
     user: Layer, file_context: FileContext, project: str = "", bundle: InForce | None = None, candidate: str = ""
 ) -> Loaded:
@@ -156,7 +169,7 @@ def complete(
     place of the one that the administrator's files name. Raises ConfigError and UserError as `load`.
     """
     environ = file_context.environ
-    managed = managed_layers(environ)
+    managed = () if file_context.isolated else managed_layers(environ)
     if any(layer.policy is not None for layer in managed):
         from .policy_in_force import root_owned, with_bundle
 
@@ -185,7 +198,8 @@ def complete(
         why = "audit.enabled is false" if off else "there is no folder for it"
         hint = "remove audit.enabled" if off else "set audit.file, HOME or XDG_STATE_HOME, or use --audit FILE"
         raise ConfigError(where, f"audit.required is true, but {why}", hint)
-    if user.require_trust or any(layer.require_trust for layer in managed):
+    requires_trust = user.require_trust or any(layer.require_trust for layer in managed)
+    if requires_trust and not file_context.isolated:
         from ..trust.check_unchanged import verify
 
         loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))

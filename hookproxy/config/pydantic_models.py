@@ -19,7 +19,7 @@ from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from ..model.errors import ConfigError
-from .errors import validation_error
+from .errors import FindLine, validation_error
 from .models import OR_ONE_STRING, SAME_PATTERN, Table
 
 
@@ -27,15 +27,23 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def explanation(path: str, text: str, tables: dict[str, object], whole: type[Table], problem: str) -> ConfigError:
+def explanation(
+    path: str,
+    text: str,
+    tables: dict[str, object],
+    whole: type[Table],
+    problem: str,
+    find_line: FindLine | None = None,
+) -> ConfigError:
     """The error about a file with this text that `models` refuse, with the line and the key of the first error.
 
-    `problem` is what `models` say; a test holds that both refuse the same, and so it is never needed.
+    `problem` is what `models` say; a test holds that both refuse the same, and so it is never needed. `find_line` as in
+    `validation_error`.
     """
     try:
         model_of(whole).model_validate(tables)
     except ValidationError as error:
-        return validation_error(path, text, error.errors(include_url=False)[0], model_of(whole))
+        return validation_error(path, text, error.errors(include_url=False)[0], model_of(whole), find_line)
     return ConfigError(path, problem, "`hookproxy schema` shows what keys may be")
 
 

@@ -8,14 +8,16 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..model.errors import ConfigError
-from ..model.hooks import Event, HookSpec
+from ..model.hooks import Document, Event, EventContext, HookSpec
 from ..model.settings import OnFailure, ToolNames
 from ..policy import matchers
 from .claude import DIALECT as CLAUDE
+from .claude import input as claude_input
 from .claude.input import TOOL_EVENTS
 from .shared import handler_types
 from .shared import hook_file as shared_hook_file
 from .shared.hook_file import Table
+from .shared.input import iso_8601
 
 KEYS: Final = ("matcher", *handler_types.KEYS, "timeout", "on_failure", "name", "env", "async", "if")
 """Every key of a `[[hooks.EVENT]]` table."""
@@ -79,9 +81,15 @@ def _timeout(entry: Table, event: Event) -> float:
     return min(seconds, shared_hook_file.SESSION_END_TIMEOUT_LIMIT)
 
 
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """Claude Code's document, with the time of the event: a hook that decides by the time can be tested so."""
+    return claude_input.write_input(spec, context, {"timestamp": iso_8601(context.at)} if context.at else {})
+
+
 OWN: Final = replace(
     CLAUDE,
     name="hookproxy",
+    write_input=write_input,
     described_by="hookproxy's own reference",
     default_timeout=60.0,  # MCP agents commonly give up on a call after a minute: a slower hook would be of no use
     tool_names=ToolNames.BARE,

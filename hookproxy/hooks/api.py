@@ -8,6 +8,8 @@ def check(hook_input: HookInput) -> dict[str, object] | None:
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 
 HookOutput = dict[str, object]
@@ -23,9 +25,9 @@ class Server(msgspec.Struct, frozen=True):
 class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     """A hook's input document. Members that an event does not have are empty."""
 
-    session_id: str
-    cwd: str
-    hook_event_name: str
+    session_id: str = ""
+    cwd: str = ""
+    hook_event_name: str = "PreToolUse"
     tool_name: str = ""
     tool_input: dict[str, object] = {}
     tool_use_id: str = ""
@@ -43,6 +45,17 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     """SessionStart: why the session starts."""
     reason: str = ""
     """SessionEnd: why the session ends."""
+    timestamp: str = ""
+    """When the event happened, as `2026-11-27T09:30:00.000Z`; empty in a document of another system."""
+    user: str = ""
+    """At a gateway: who calls."""
+    groups: list[str] = []
+    """At a gateway: the groups of the user."""
+
+    @property
+    def time(self) -> datetime:
+        """When the event happened; now, if the document does not say it."""
+        return datetime.fromisoformat(self.timestamp) if self.timestamp else datetime.now(UTC)
 
 
 class Commands(msgspec.Struct, frozen=True):

@@ -68,6 +68,8 @@ class Permissions:
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}  # rules that hooks have added
         self._approved: list[Approved] = []  # by a person, and not in `_shared_approvals`
         self._rules_about: dict[tuple[str, ...], ToolRules] = {}  # by the names of a tool
+        self.note_ruling: Callable[[RuleDecision], None] | None = None
+        """Gets each ruling that counts; None: nobody wants to know."""
 
     def __bool__(self) -> bool:
         """Some rule or limit is configured."""
@@ -79,6 +81,8 @@ class Permissions:
         `allowed`: a hook of this layer allows them, so that the default is not asked. Raises as `allow`.
         """
         ruling = self._ruling_or_default(proceed, context, allowed) if self.rules is not None else None
+        if ruling is not None and self.note_ruling is not None:
+            self.note_ruling(ruling)
         if ruling is not None and ruling.permission is Permission.DENY:
             return Refuse(
                 ruling.rule,

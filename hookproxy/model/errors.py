@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 EXIT_FINDINGS: Final = 1  # it ran and reports findings
 EXIT_USER_ERROR: Final = 2  # it failed for a reason that the user can fix
 EXIT_DEFECT: Final = 3  # a defect of hookproxy
+EXIT_NO_POLICY: Final = 4  # no hook, no rule and no limit is loaded, so nothing could be judged
 EXIT_NOT_EXECUTABLE: Final = 126  # as in shells: the command exists but cannot be executed
 EXIT_NOT_FOUND: Final = 127  # as in shells: the command does not exist
 RESOURCE_HINT: Final = "ulimit -a shows the limits"  # the hint for a shortage of resources

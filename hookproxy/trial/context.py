@@ -14,12 +14,13 @@ from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext
 from ..jsonrpc import raw_json
-from ..model.decision import Refuse
+from ..model.decision import ApprovalRequest, Refuse
 from ..model.errors import describe_error
 from ..model.hooks import Event, EventContext, Session, Tool
 from ..model.settings import Settings
 from ..protocol import method_forms
 from ..protocol.actions import ElicitationSeen
+from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call
 from ..protocol.elicitation_messages import ElicitationResponse
 from ..protocol.request_state import RequestStates, StateSealer
@@ -59,6 +60,24 @@ class TrialApprovals(Approvals):
         raise WouldAsk
 
 
+class AnsweringApprovals(Approvals):
+    """Those of a person who gives this answer to whatever is asked; at a gateway, of whoever approves calls there."""
+
+    answer = Approval.NO
+
+    def may_ask(self, call: Call, settings: Settings) -> bool:
+        return True
+
+    def has_fallback(self, request: ApprovalRequest | None, settings: Settings) -> bool:
+        return True
+
+    def uses_console(self, request: ApprovalRequest | None, settings: Settings, *, agent_cannot: bool) -> bool:
+        return True  # otherwise the agent would get the question, and send the call again
+
+    async def ask(self, call: Call, approval: ApprovalDetails, policy: Policy) -> ApprovalResult:
+        return ApprovalResult(self.answer)
+
+
 class TrialServices:
     """What a call needs from a proxy: the methods are those of CallServices, and say only what differs in a trial.
 
@@ -83,9 +102,12 @@ class TrialServices:
         session_context = SessionContext(
             self.policy, session, self.report, lambda _line: None, lambda *_task: None, lambda: None
         )  # for approvals, which are never requested
-        self.approvals = Approvals(session_context, router.handshake)
-        self.trial_approvals = TrialApprovals(session_context, router.handshake)
+        self.approvals: Approvals = Approvals(session_context, router.handshake)
+        self.trial_approvals: Approvals = TrialApprovals(session_context, router.handshake)
         """For requests of the server, about which no response of ours can ask."""
+        self._answering = AnsweringApprovals(session_context, router.handshake)
+        self.agent_name = ""
+        """The agent's name and version as it would give them; empty: it is unknown."""
         self.response = b""
         """The line that the agent gets; empty: none."""
         self.approval_message = ""
@@ -96,14 +118,19 @@ class TrialServices:
         self._tasks = tasks
         self._result = result
 
+    def answer(self, approval: Approval) -> None:
+        """Have a person answer so to whatever is asked. Otherwise the trial ends there."""
+        self._answering.answer = approval
+        self.approvals = self.trial_approvals = self._answering
+
     def describe_error(self, defect: BaseException) -> str:
         return describe_error(defect)
 
     def agent(self) -> str:
-        return ""  # it is unknown
+        return self.agent_name
 
     def protocol_version(self) -> str:
-        return ""  # as it
+        return ""  # it is unknown
 
     def tool(self, name: str) -> Tool | None:
         form = method_forms.BY_NAME.get(name)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..dialects.dialect import Group
 from ..hooks.evaluate import Evaluation, Hooks
@@ -14,6 +16,9 @@ from ..model.decision import Comments
 from ..model.hooks import Document, EventContext, HookResult, HookRun, HookSpec, Tool
 from ..runners.command import prepare
 from ..runners.runner import Runner
+
+if TYPE_CHECKING:
+    from ..policy.rules import RuleDecision
 
 
 class GroupRun(Struct, frozen=True):
@@ -54,6 +59,8 @@ class Observation(Struct):
     """The result of the hooks for the last one."""
     remarks: list[str] = field(default_factory=list)
     """Messages to people about hooks that do not come from a run."""
+    rulings: list[RuleDecision] = field(default_factory=list)
+    """The permission rules that counted: at most one of each layer."""
 
 
 class _ObservingExecutor(HookExecutor):
@@ -79,6 +86,13 @@ class ObservedHooks(Hooks):
     """All hooks of one configuration, as Hooks runs them; `observation` is filled in meanwhile."""
 
     observation: Observation
+    at = 0.0
+    """When events before and after calls happen, in seconds since 1970, as hooks get it; 0: now."""
+
+    def observe_rules(self) -> None:
+        """Record in each observation which permission rules counted."""
+        for layer in self._layers:
+            layer.note_ruling = lambda ruling: self.observation.rulings.append(ruling)
 
     def note(self, hook_run: HookRun) -> None:
         """Record an evaluated run. To be given to `open` as its `report`."""
@@ -92,13 +106,18 @@ class ObservedHooks(Hooks):
     async def run_pre_hooks(
         self, event_context: EventContext, listed: Tool | None, hook_runs: list[HookRun]
     ) -> Evaluation:
+        event_context = self._timed(event_context)
         self.observation.evaluation = await super().run_pre_hooks(event_context, listed, hook_runs)
         return self.observation.evaluation
 
     async def run_post_hooks(self, event_context: EventContext, hook_runs: list[HookRun]) -> Comments:
+        event_context = self._timed(event_context)
         self.observation.after.append(event_context)
         self.observation.comments = await super().run_post_hooks(event_context, hook_runs)
         return self.observation.comments
+
+    def _timed(self, event_context: EventContext) -> EventContext:
+        return replace(event_context, at=self.at) if self.at else event_context
 
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         self.observation = Observation()

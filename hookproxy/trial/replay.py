@@ -218,11 +218,16 @@ def outcomes_differ(before: Outcome, after: Outcome) -> bool:
     same = before.decision == after.decision
     if not same and not (after.decision == "asked" and before.decision.startswith("asked")):
         return True
-    return bool(before.arguments and after.arguments) and _value(before.arguments) != _value(after.arguments)
+    return bool(before.arguments and after.arguments) and not same_json(before.arguments, after.arguments)
+
+
+def same_json(one: bytes, other: bytes) -> bool:
+    """Whether two texts are the same JSON value: the order of members does not count, the spelling of numbers does."""
+    return _value(one) == _value(other)
 
 
 def _value(raw: bytes) -> object:
-    """A JSON value for comparison: the order of members does not count, the spelling of numbers does."""
+    """A JSON value for comparison."""
     try:
         return json.loads(normalize.normalize(raw), parse_int=_number, parse_float=_number)
     except (ValueError, RecursionError):

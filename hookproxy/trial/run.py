@@ -26,6 +26,7 @@ from ..model.hooks import Event, EventContext, Session
 from ..model.settings import Settings
 from ..policy import methods
 from ..protocol import actions, feedback, request_answers, server_requests
+from ..protocol.approval_messages import Approval
 from ..protocol.calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from ..protocol.router import Router
 from ..session.call import handle_call
@@ -111,6 +112,8 @@ class TrialCall(Struct, frozen=True):
     """The CallToolResult of the call, a JSON object; None: the trial ends where the call would be forwarded."""
     id: bytes = b"1"
     """The raw JSON of the id."""
+    answer: Approval | None = None
+    """What a person answers who is asked to approve it; None: nobody is asked, the decision is `asked`."""
 
     @property
     def line(self) -> bytes:
@@ -208,6 +211,8 @@ class TrialRunner:
         )
         self.hooks = ObservedHooks(self.groups, plan.settings, session.server, environ, trust, session.command)
         self.session = session
+        self.agent = ""
+        """The agent's name and version as it would give them; empty: it is unknown."""
         familiar = FamiliarTools(session.command, server=session.server) if plan.settings.auto_aliases else None
         self._all = HookGroups(groups, session.server, plan.settings.aliases, familiar)
 
@@ -243,7 +248,7 @@ class TrialRunner:
         if not isinstance(effect, actions.StartCall):
             return TrialResult("allow", observation, is_judged=False, response=trial_call.result or b"")
         call = effect.call
-        services = await self._with_services(router, trial_call.result, lambda services: handle_call(call, services))
+        services = await self._with_services(router, trial_call, lambda services: handle_call(call, services))
         record = services.record_audit.record
         assert record is not None, "every judged call is recorded"
         if trial_call.result is None:
@@ -291,7 +296,7 @@ class TrialRunner:
             request.close(end)
 
         try:
-            services = await self._with_services(router, answer, act)
+            services = await self._with_services(router, trial_call, act)
         except* ValueError as problems:
             raise UserError(
                 f"the answer cannot be judged: {problems.exceptions[0]}", "--result is the agent's answer"
@@ -326,17 +331,20 @@ class TrialRunner:
                 replace(event_context, event=event, trigger=trigger, message=message, at=time())
             )
 
-        await self._with_services(router, None, act)
+        await self._with_services(router, replace(trial_call, result=None), act)
         return TrialResult("", observation)
 
     async def _with_services(
-        self, router: Router, result: bytes | None, act: Callable[[TrialServices], Awaitable[object]]
+        self, router: Router, trial_call: TrialCall, act: Callable[[TrialServices], Awaitable[object]]
     ) -> TrialServices:
         """Run `act` with services, and wait until all hooks are done. Raises UserError."""
         problem: OSError | None = None
         async with anyio.create_task_group() as tasks:
             self.hooks.open(tasks, self.hooks.note, lambda: None)
-            services = TrialServices(self.hooks, self.settings, self.session, router, tasks, result)
+            services = TrialServices(self.hooks, self.settings, self.session, router, tasks, trial_call.result)
+            services.agent_name = self.agent
+            if trial_call.answer is not None:
+                services.answer(trial_call.answer)
             try:
                 await act(services)
             except OSError as caught:

@@ -58,6 +58,8 @@ class FileContext(Struct, frozen=True):
     """The folder that `--project` names; empty: hook files determine theirs by their place."""
     managed: bool = False
     """The files are the administrator's: none of their commands may start from a folder of the user."""
+    isolated: bool = False
+    """The administrator's files, the user's own file and the trust store do not count: only what is named does."""
     makes_lock: bool = False
     """The lock is about to be made: a file that `[lock]` names need not be there."""
 

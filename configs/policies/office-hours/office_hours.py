@@ -1,7 +1,6 @@
 """Refuses tools that change something outside of office hours."""
 
 import re
-from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from hookproxy.hooks.api import HookInput, deny
@@ -19,6 +18,6 @@ def is_open(now):
 
 def check(hook_input: HookInput):
     tool = hook_input.tool_name
-    if READING.fullmatch(tool) or is_open(datetime.now(ZoneInfo(WHERE))):  # an unknown zone raises: the call is refused
+    if READING.fullmatch(tool) or is_open(hook_input.time.astimezone(ZoneInfo(WHERE))):  # an unknown zone raises: the call is refused
         return None
     return deny(f"{tool} runs in office hours only: Monday to Friday, 8 to 18, {WHERE}. Tell the user.")

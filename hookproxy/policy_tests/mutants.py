@@ -1,0 +1,124 @@
+"""Policies that differ from the tested one in a single rule, limit or hook. Pure.
+
+A part is taken out, weakened (a denial becomes a question, a question a permission, a limit one call more) or swapped
+(a denial becomes a permission, a permission a denial). Where no case notices that, nothing holds the part in its place.
+
+Only the cases that a part has decided can notice its mutants: a rule counts only where it decides (`Permissions` takes
+the strictest), and so does a hook without a verdict. So only these are run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..config.load import Loaded
+from ..dialects.dialect import Dialect, Group
+from ..model.hooks import HookResult, HookSpec, Permission, Verdict
+from ..model.settings import Limit, Settings
+from .parts import Part, hook_part, limit_part
+
+_ELSEWHERE: Final = {"deny": ("ask", "allow"), "ask": ("allow", "deny"), "allow": ("ask", "deny")}
+"""The lists in which a rule of each list is weakened, and swapped."""
+
+_WEAKER: Final = {Permission.DENY: Permission.ASK, Permission.ASK: Permission.ALLOW}
+
+
+class Mutant(Struct, frozen=True):
+    """One change of a policy."""
+
+    part: Part
+    change: str
+    """In words: `taken out`, `asks instead`."""
+    apply: Callable[[Loaded], Loaded]
+
+
+def mutants_of(part: Part) -> Iterator[Mutant]:
+    """All mutants of a part."""
+    if part.kind == "hook":
+        yield Mutant(part, "taken out", lambda loaded: _without_hook(loaded, part))
+        yield Mutant(part, "weakened: asks where it denies, allows where it asks", lambda loaded: _weaker(loaded, part))
+    elif part.kind == "limit":
+        yield Mutant(part, "taken out", lambda loaded: _with_limits(loaded, part, lambda _limit: None))
+        yield Mutant(part, "weakened: one call more", lambda loaded: _with_limits(loaded, part, _one_more))
+    else:
+        weaker, opposite = _ELSEWHERE[part.kind]
+        yield Mutant(part, "taken out", lambda loaded: _with_rule(loaded, part, ""))
+        word = "weakened" if part.kind != "allow" else "tightened"
+        yield Mutant(part, f"{word}: an {weaker} rule", lambda loaded: _with_rule(loaded, part, weaker))
+        article = "an" if opposite == "allow" else "a"
+        yield Mutant(part, f"swapped: {article} {opposite} rule", lambda loaded: _with_rule(loaded, part, opposite))
+
+
+def _in_each_layer(loaded: Loaded, change: Callable[[Settings], Settings]) -> Loaded:
+    settings = change(loaded.settings)
+    return replace(loaded, settings=replace(settings, managed=settings.managed and change(settings.managed)))
+
+
+def _with_rule(loaded: Loaded, part: Part, to: str) -> Loaded:
+    """With the rule in another list; empty: in none."""
+
+    def change(settings: Settings) -> Settings:
+        text, kind = part.text, part.kind
+        rules = {name: tuple(getattr(settings, name)) for name in ("deny", "ask", "allow")}
+        if text in rules[kind] and settings.rule_places.get(f"{kind} {text}", "") == part.place:
+            rules[kind] = tuple(rule for rule in rules[kind] if rule != text)
+            if to:
+                rules[to] = (*rules[to], text)
+            return replace(settings, deny=rules["deny"], ask=rules["ask"], allow=rules["allow"])
+        agent_rules = []
+        for rule in settings.agent_rules:
+            if (rule.decision, rule.text, rule.place) != (kind, text, part.place):
+                agent_rules.append(rule)
+            elif to == "deny" or to == "ask" or to == "allow":
+                agent_rules.append(replace(rule, decision=to))
+        return replace(settings, agent_rules=tuple(agent_rules))
+
+    return _in_each_layer(loaded, change)
+
+
+def _one_more(limit: Limit) -> Limit:
+    return replace(limit, size=limit.size + 1) if limit.size else replace(limit, calls=limit.calls + 1)
+
+
+def _with_limits(loaded: Loaded, part: Part, change: Callable[[Limit], Limit | None]) -> Loaded:
+    def change_layer(settings: Settings) -> Settings:
+        changed = (change(limit) if limit_part(limit) == part else limit for limit in settings.limits)
+        return replace(settings, limits=tuple(limit for limit in changed if limit is not None))
+
+    return _in_each_layer(loaded, change_layer)
+
+
+def _without_hook(loaded: Loaded, part: Part) -> Loaded:
+    groups = (
+        replace(group, hooks=tuple(spec for spec in group.hooks if hook_part(spec) != part)) for group in loaded.groups
+    )
+    return replace(loaded, groups=tuple(group for group in groups if group.hooks))
+
+
+def _weaker(loaded: Loaded, part: Part) -> Loaded:
+    """With weaker decisions of a hook."""
+    return replace(loaded, groups=tuple(_weaker_group(group, part) for group in loaded.groups))
+
+
+def _weaker_group(group: Group, part: Part) -> Group:
+    if not any(hook_part(spec) == part for spec in group.hooks):
+        return group
+    dialect: Dialect = group.dialect
+
+    def read_output(spec: HookSpec, result: HookResult) -> Verdict:
+        verdict = dialect.read_output(spec, result)
+        permission = verdict.permission
+        if hook_part(spec) != part or permission not in _WEAKER or verdict.failure:
+            return verdict
+        return replace(verdict, permission=_WEAKER[permission])
+
+    return replace(group, dialect=replace(dialect, read_output=read_output))
+
+
+def can_be_weaker(part: Part, permissions: frozenset[Permission]) -> bool:
+    """Whether a weaker one would decide anything otherwise; `permissions` are those that a hook has given."""
+    return part.kind != "hook" or not permissions.isdisjoint(_WEAKER)

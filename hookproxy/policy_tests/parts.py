@@ -1,0 +1,116 @@
+"""The parts of a policy that decide, each under a key of its own: rules, limits and hooks. Pure.
+
+What a case shows of them is which of them decided it: the others could be left out, and it would pass all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from ..config.load import Loaded
+from ..model.hooks import NO_VERDICT, HookSpec, Verdict
+from ..model.settings import AgentRule, Limit, Settings
+from ..trial.run import TrialResult
+
+if TYPE_CHECKING:
+    from ..policy.rules import RuleDecision
+
+Kind = Literal["deny", "ask", "allow", "limit", "hook"]
+
+
+class Part(Struct, frozen=True):
+    """A rule, a limit or a hook."""
+
+    kind: Kind
+    text: str
+    """The rule as written; of a limit its tools; of a hook its name, or what runs."""
+    place: str
+    """File, line and key, for people; of a hook its source."""
+    event: str = ""
+    """Of a hook."""
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        if self.kind == "hook":
+            return f"the {self.event} hook {self.text}"
+        return f"the limit on {self.text}" if self.kind == "limit" else f"{self.kind} {self.text}"
+
+
+def parts_of(all_loaded: Iterable[Loaded]) -> list[Part]:
+    """All parts of a policy that decide, in its order: each once."""
+    return list(dict.fromkeys(part for loaded in all_loaded for part in _parts_of(loaded)))
+
+
+def _parts_of(loaded: Loaded) -> Iterator[Part]:
+    for settings in (loaded.settings, loaded.settings.managed):
+        if settings is not None:
+            yield from _rules(settings)
+            yield from map(limit_part, settings.limits)
+    for group in loaded.groups:
+        yield from map(hook_part, group.hooks)
+
+
+def _rules(settings: Settings) -> Iterator[Part]:
+    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+        ("deny", settings.deny),
+        ("ask", settings.ask),
+        ("allow", settings.allow),
+    )
+    for kind, texts in kinds:
+        for text in texts:
+            yield Part(kind, text, settings.rule_places.get(f"{kind} {text}", ""))
+    yield from map(agent_rule_part, settings.agent_rules)
+
+
+def agent_rule_part(rule: AgentRule) -> Part:
+    """The part that a rule of an agent's settings file is."""
+    return Part(rule.decision, rule.text, rule.place)
+
+
+def limit_part(limit: Limit) -> Part:
+    """The part that a limit is."""
+    return Part("limit", f"{limit.tool}: {limit.amount} per {limit.per}", limit.place or limit.by)
+
+
+def hook_part(spec: HookSpec) -> Part:
+    """The part that a hook is."""
+    return Part("hook", spec.label, spec.source, spec.event.value)
+
+
+class Deciding(Struct, frozen=True):
+    """Which parts decided a call, and which hooks ran for it."""
+
+    decided: frozenset[Part]
+    ran: frozenset[Part]
+
+
+def deciding(trial: TrialResult, parts: Iterable[Part]) -> Deciding:
+    """Of these parts."""
+    known = list(parts)
+    found: set[Part] = set()
+    for ruling in trial.observation.rulings:
+        found |= {part for part in known if _is_rule(part, ruling)}
+    record = trial.record
+    if record is not None and record.cause == "limit":
+        found |= {part for part in known if part.kind == "limit" and part.place in (record.place, record.by)}
+    ran: set[Part] = set()
+    for run in trial.observation.runs:
+        part = hook_part(run.spec)
+        ran.add(part)
+        if run.hook_run is not None and _is_verdict(run.hook_run.verdict):
+            found.add(part)
+    return Deciding(frozenset(found), frozenset(ran))
+
+
+def _is_rule(part: Part, ruling: RuleDecision) -> bool:
+    if part.text != ruling.rule or part.kind in ("limit", "hook"):
+        return False
+    return part.place == (ruling.at or ruling.place or part.place)
+
+
+def _is_verdict(verdict: Verdict) -> bool:
+    return verdict is not NO_VERDICT and verdict != NO_VERDICT

@@ -1,0 +1,173 @@
+"""The policy that cases are about: a hookproxy.toml with hook files, or a gateway.toml, as `run` and `serve` read it.
+
+Nothing else of the machine decides a case: neither the administrator's files, nor the user's own configuration, nor the
+trust store. Hooks keep the environment, because they need it, but for what other agents and runs of ours have set.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..config.load import Loaded, find_own_file, load_isolated
+from ..model.errors import ConfigError, UserError
+from ..model.hooks import Session
+from ..model.settings import Settings
+from ..trust.sources import FileContext
+from .cases import RECORDED, Case
+
+if TYPE_CHECKING:
+    from ..config.gateway import GatewayConfig, GatewayServer
+
+DEFAULT_SERVER: Final = "server"
+"""The server's name as hooks see it, if a case names none: as in `try`."""
+
+_FOREIGN: Final = ("CLAUDE", "HOOKPROXY_")
+"""How variables begin that an agent or another run has set: they would change what hooks see."""
+
+
+class NotAdmitted(Exception):
+    """Who calls would find no such server; the text says why."""
+
+
+class CasePolicy(Struct, frozen=True):
+    """What judges a case."""
+
+    loaded: Loaded
+    environ: Mapping[str, str]
+    session: Session
+
+
+class TestedPolicy(Struct, frozen=True):
+    """A policy, with a way to make what judges one case."""
+
+    path: str
+    """The file with it; empty: only hook files are named."""
+    folder: str
+    """Where cases run that need no folder of their own."""
+    for_case: Callable[[Case, str], CasePolicy]
+    """What judges a case that runs in this folder. Raises NotAdmitted, UserError."""
+    all_loaded: Sequence[Loaded]
+    """All that may judge a case: of a gateway, for each server, and for each list of people."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What does not do what its author wrote."""
+        return list(dict.fromkeys(note for loaded in self.all_loaded for note in (*loaded.notes, *loaded.remarks)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing could ever refuse or see a call."""
+        return not any(map(_decides, self.all_loaded))
+
+
+def _decides(loaded: Loaded) -> bool:
+    settings = loaded.settings
+    return bool(loaded.groups or settings.rule_count or settings.limits or settings.managed)
+
+
+def isolated_environment(environ: Mapping[str, str], state: str) -> dict[str, str]:
+    """The environment of hooks in tests; `state` is a new folder for what is kept between runs."""
+    kept = {name: value for name, value in environ.items() if not name.startswith(_FOREIGN)}
+    return {**kept, "XDG_STATE_HOME": state}
+
+
+def policy_of_files(
+    config: str | None, hooks: Sequence[str], environ: Mapping[str, str], cwd: str, project: str | None = None
+) -> TestedPolicy:
+    """The policy of a hookproxy.toml, and of hook files as `--hooks` names them. Raises ConfigError, UserError."""
+    loaded = load_isolated(config, hooks, environ, cwd, project)
+    folder = os.path.dirname(loaded.path) if loaded.path else cwd
+
+    def for_case(case: Case, at: str) -> CasePolicy:
+        if case.user and not case.file.endswith(RECORDED):
+            raise ConfigError(
+                case.place, "user is for a gateway.toml", "remove user and groups, or name a gateway.toml"
+            )
+        session = Session(str(uuid.uuid4()), case.server or DEFAULT_SERVER, at, at).in_project(loaded.project)
+        return CasePolicy(loaded, environ, session)
+
+    return TestedPolicy(loaded.path, folder, for_case, [loaded])
+
+
+def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> TestedPolicy:
+    """The policy of a gateway.toml. Raises ConfigError, UserError."""
+    from ..config.gateway import load_gateway
+
+    config = load_gateway(path, environ, cwd, isolated=True)
+
+    def for_case(case: Case, _at: str) -> CasePolicy:
+        return _at_gateway(config, environ, case)
+
+    return TestedPolicy(config.path, os.path.dirname(config.path), for_case, list(_of_all_people(config)))
+
+
+def _at_gateway(config: GatewayConfig, environ: Mapping[str, str], case: Case) -> CasePolicy:
+    from ..model.principal import Principal
+
+    server = _server(config, case)
+    if config.closed:
+        raise NotAdmitted(f"nothing may pass: {config.closed}")
+    principal = Principal(f"user:{case.user}", case.user, tuple(sorted(set(case.groups)))) if case.user else None
+    if principal is not None and not server.allows(principal):
+        raise NotAdmitted(f"servers.{server.name}.allow leaves out {principal.name}")
+    loaded = server.loaded_for(principal or Principal("", ""))
+    return CasePolicy(loaded, environ, server.session(str(uuid.uuid4()), principal))
+
+
+def _server(config: GatewayConfig, case: Case) -> GatewayServer:
+    from ..dialects.shared.hook_file import suggestion
+
+    if not case.server and len(config.servers) == 1:
+        return next(iter(config.servers.values()))
+    if not case.server:
+        names = " or ".join(f'server = "{name}"' for name in config.servers)
+        raise ConfigError(case.place, f"names none of the servers of {config.path}", f"add {names}")
+    if case.server not in config.servers:
+        near = suggestion(case.server, config.servers) or f"it has {', '.join(config.servers)}"
+        raise ConfigError(case.place, f"{config.path} has no server {case.server!r}", near)
+    return config.servers[case.server]
+
+
+def _of_all_people(config: GatewayConfig) -> Iterator[Loaded]:
+    """What judges at each server, with the rules for all lists of people."""
+    for server in config.servers.values():
+        settings: Settings = server.loaded.settings
+        for rules, places in server.rules_for_users:
+            settings = replace(
+                settings,
+                allow=(*settings.allow, *rules.allow),
+                ask=(*settings.ask, *rules.ask),
+                deny=(*settings.deny, *rules.deny),
+                rule_places={**places, **settings.rule_places},
+            )
+        yield replace(server.loaded, settings=settings)
+
+
+# --- which files ---
+
+
+def policy_beside(path: str) -> str:
+    """The hookproxy.toml or gateway.toml of a file with cases: in its folder, or in the one above; empty: none.
+
+    Raises UserError if there are both.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    for place in (folder, os.path.dirname(folder)):
+        found = [name for name in ("hookproxy.toml", "gateway.toml") if os.path.isfile(os.path.join(place, name))]
+        if len(found) > 1:
+            hint = f'name one: config = "{os.path.join(place, found[0])}" at the top of the file, or --config'
+            raise UserError(f"{path}: {' and '.join(found)} are both in {place}", hint)
+        if found:
+            return os.path.join(place, found[0])
+    return ""
+
+
+def own_file(environ: Mapping[str, str], cwd: str) -> str:
+    """The user's own hookproxy.toml; empty: there is none."""
+    return find_own_file(FileContext(environ, cwd))

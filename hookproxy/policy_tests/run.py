@@ -1,0 +1,290 @@
+"""Runs cases at the same time, each in a session of its own: what one leaves, no other finds.
+
+A case has its own hooks, sessions, limits and approvals, and a new folder if it needs one. Only modules of Python hooks
+are shared: they are imported once, as under `run`, and forgotten when the cases of their policy are done.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Final, TypeVar
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct, field
+
+from ..config.load import Loaded
+from ..model.hooks import Permission
+from ..processes import short_command
+from ..processes.process import SHELL
+from ..trial.run import EVENTS_AFTER, EVENTS_BEFORE, Plan, TrialRunner
+from .cases import Case, Step, in_folder
+from .compare import Came, Difference, came_of, differences, refused_at_the_door
+from .mutants import Mutant, can_be_weaker, mutants_of
+from .parts import Deciding, Part, deciding, parts_of
+from .policies import NotAdmitted, TestedPolicy
+
+_Result = TypeVar("_Result")
+
+AT_ONCE: Final = min(4 * (os.cpu_count() or 1), 16)
+"""Cases that run at the same time: most of their time is spent in hooks, which are other processes."""
+
+_SETUP_SECONDS: Final = 60.0  # of one line of shell that makes files
+_MOST_SHOWN: Final = 300  # characters of what such a line prints
+
+
+class StepResult(Struct, frozen=True):
+    """What came out of a step; of one that is repeated, the first time that it was not as expected, or the last."""
+
+    came: Came
+    differences: tuple[Difference, ...]
+    time: int
+    """Which time it was, from 1."""
+
+
+class CaseResult(Struct):
+    """What came out of a case."""
+
+    case: Case
+    steps: list[StepResult] = field(default_factory=list)
+    """Up to the first one that was not as expected."""
+    seconds: float = 0.0
+    problem: str = ""
+    """Why it could not be run; empty: it was."""
+    decided: set[Part] = field(default_factory=set)
+    """The parts of the policy that decided something in it."""
+    ran: set[Part] = field(default_factory=set)
+    permissions: dict[Part, set[Permission]] = field(default_factory=dict)
+    """What its hooks have decided."""
+
+    @property
+    def passed(self) -> bool:
+        """All came out as expected."""
+        return not self.problem and not any(step.differences for step in self.steps)
+
+
+class Unnoticed(Struct, frozen=True):
+    """A mutant that no case notices."""
+
+    mutant: Mutant
+    tried: int
+    """How many cases the part has decided: these were tried."""
+
+
+class Mutation(Struct):
+    """What became of all mutants."""
+
+    total: int = 0
+    unnoticed: list[Unnoticed] = field(default_factory=list)
+
+
+class PolicyResult(Struct):
+    """What came out of all cases of a policy."""
+
+    policy: TestedPolicy
+    results: list[CaseResult]
+    parts: list[Part]
+    mutation: Mutation | None = None
+    """None: no mutants were tried."""
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """All cases passed, and no mutant was unnoticed."""
+        return all(result.passed for result in self.results) and not (self.mutation and self.mutation.unnoticed)
+
+    @property
+    def undecided(self) -> list[Part]:
+        """The parts that decided no case."""
+        decided = {part for result in self.results for part in result.decided}
+        return [part for part in self.parts if part not in decided]
+
+    @property
+    def ran(self) -> set[Part]:
+        """The hooks that ran at all."""
+        return {part for result in self.results for part in result.ran}
+
+
+async def run_policy(policy: TestedPolicy, cases: Sequence[Case], *, mutate: bool = False) -> PolicyResult:
+    """Run all cases, and then, if they pass, the mutants. On cancel all hooks are ended. Raises UserError."""
+    begun = perf_counter()
+    parts = parts_of(policy.all_loaded)
+    with _forgetting_modules(policy):
+        results = await _at_once([_Runner(policy, case, parts).run for case in cases])
+        result = PolicyResult(policy, results, parts)
+        if mutate and result.passed:
+            result.mutation = await _try_mutants(result)
+    result.seconds = perf_counter() - begun
+    return result
+
+
+async def _try_mutants(result: PolicyResult) -> Mutation:
+    mutants = [mutant for part in result.parts for mutant in mutants_of(part)]
+    found = await _at_once([_MutantTrial(result, mutant).run for mutant in mutants])
+    tried = [unnoticed for unnoticed in found if unnoticed is not None]
+    return Mutation(len(tried), [unnoticed for unnoticed in tried if unnoticed.tried >= 0])
+
+
+class _MutantTrial:
+    """Runs the cases that a mutant may change, until one of them notices it."""
+
+    def __init__(self, result: PolicyResult, mutant: Mutant) -> None:
+        self._result = result
+        self._mutant = mutant
+
+    async def run(self) -> Unnoticed | None:
+        """None: it is the same policy; `tried` is -1 if a case notices it."""
+        mutant, part = self._mutant, self._mutant.part
+        deciding_results = [result for result in self._result.results if part in result.decided]
+        given = frozenset(permission for result in deciding_results for permission in result.permissions.get(part, ()))
+        if mutant.change.startswith("weakened") and deciding_results and not can_be_weaker(part, given):
+            return None
+        for result in sorted(deciding_results, key=lambda result: result.seconds):
+            again = await _Runner(self._result.policy, result.case, self._result.parts, mutant.apply).run()
+            if not again.passed:
+                return Unnoticed(mutant, -1)
+        return Unnoticed(mutant, len(deciding_results))
+
+
+class _Runner:
+    """Runs one case."""
+
+    def __init__(
+        self,
+        policy: TestedPolicy,
+        case: Case,
+        parts: Sequence[Part],
+        change: Callable[[Loaded], Loaded] | None = None,
+    ) -> None:
+        self._policy = policy
+        self._case = case
+        self._parts = parts
+        self._change = change
+
+    async def run(self) -> CaseResult:
+        """A problem of the case alone is in its result; others are raised as UserError."""
+        result = CaseResult(self._case)
+        begun = perf_counter()
+        if self._case.needs_folder:
+            folder = await anyio.to_thread.run_sync(_new_folder)
+            try:
+                await anyio.to_thread.run_sync(self._make_files, folder, result)
+                if not result.problem:
+                    await self._run_in(folder, result)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+        else:
+            await self._run_in(self._policy.folder, result)
+        result.seconds = perf_counter() - begun
+        return result
+
+    def _make_files(self, folder: str, result: CaseResult) -> None:
+        for path, text in self._case.files:
+            target = os.path.join(folder, path)
+            try:
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                with open(target, "w", encoding="utf-8") as file:
+                    file.write(text)
+            except (OSError, ValueError) as problem:
+                result.problem = f"the file {path} cannot be made: {problem}"
+                return
+        if self._case.setup:
+            result.problem = _set_up(self._case.setup, folder)
+
+    async def _run_in(self, folder: str, result: CaseResult) -> None:
+        try:
+            judging = self._policy.for_case(self._case, folder)
+        except NotAdmitted as why:
+            step = in_folder(self._case.steps[0], folder)
+            came = refused_at_the_door(str(why))
+            result.steps.append(StepResult(came, tuple(differences(came, step)), 1))
+            return
+        loaded = judging.loaded if self._change is None else self._change(judging.loaded)
+        has_results = any(step.call.result is not None for step in self._case.steps)
+        plan = Plan(EVENTS_BEFORE | EVENTS_AFTER if has_results else EVENTS_BEFORE, loaded.settings)
+        async with TrialRunner(loaded.groups, plan, judging.session, judging.environ) as trials:
+            trials.agent = self._case.agent
+            trials.hooks.observe_rules()
+            for step in self._case.steps:
+                if not await self._run_step(trials, in_folder(step, folder), result):
+                    return
+
+    async def _run_step(self, trials: TrialRunner, step: Step, result: CaseResult) -> bool:
+        """Whether it came out as expected, each time."""
+        trials.hooks.at = step.at
+        done: StepResult | None = None
+        for time in range(1, step.times + 1):
+            trial = await trials.call(step.call)
+            self._note(deciding(trial, self._parts), result)
+            for run in trial.observation.runs:
+                if run.hook_run is not None and run.hook_run.verdict.permission is not None:
+                    part = next((part for part in self._parts if part.place == run.spec.source), None)
+                    if part is not None:
+                        result.permissions.setdefault(part, set()).add(run.hook_run.verdict.permission)
+            came = came_of(trial, step)
+            done = StepResult(came, tuple(differences(came, step)), time)
+            if done.differences:
+                break
+        assert done is not None, "a step happens at least once"
+        result.steps.append(done)
+        return not done.differences
+
+    def _note(self, known: Deciding, result: CaseResult) -> None:
+        result.decided |= known.decided
+        result.ran |= known.ran
+
+
+def _new_folder() -> str:
+    return os.path.realpath(tempfile.mkdtemp(prefix="hookproxy-test-"))
+
+
+def _set_up(line: str, folder: str) -> str:
+    """Run a line of shell in a folder. Returns what is wrong; empty: nothing."""
+    environ = {**os.environ, "HOME": folder, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    try:
+        output = short_command.output_of((SHELL, "-c", line), b"", folder, environ, _SETUP_SECONDS)
+    except OSError as problem:
+        return f"its setup cannot start: {problem.strerror}"
+    if output is None:
+        return f"its setup takes longer than {_SETUP_SECONDS:g} s"
+    if output.status:
+        said = (output.stderr or output.stdout).decode(errors="replace").strip()[-_MOST_SHOWN:]
+        return f"its setup ended with status {output.status}{f': {said}' if said else ''}"
+    return ""
+
+
+async def _at_once(actions: Sequence[Callable[[], Awaitable[_Result]]]) -> list[_Result]:
+    """The results of all actions, in their order, of which a few run at the same time."""
+    results: dict[int, _Result] = {}
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+
+    async def run(number: int, action: Callable[[], Awaitable[_Result]]) -> None:
+        async with limiter:
+            results[number] = await action()
+
+    async with anyio.create_task_group() as tasks:
+        for number, action in enumerate(actions):
+            tasks.start_soon(run, number, action)
+    return [results[number] for number in range(len(actions))]
+
+
+@contextmanager
+def _forgetting_modules(policy: TestedPolicy) -> Iterator[None]:
+    """Modules of Python hooks are imported anew for the next policy, which may have others of the same names."""
+    before, path = set(sys.modules), list(sys.path)
+    folders = {spec.cwd for loaded in policy.all_loaded for group in loaded.groups for spec in group.hooks if spec.call}
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and any(file.startswith(os.path.join(folder, "")) for folder in folders if folder):
+                del sys.modules[name]
