@@ -10,7 +10,8 @@ the strictest), and so does a hook without a verdict. So only these are run agai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from functools import partial
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from ..config.load import Loaded
 from ..dialects.dialect import Dialect, Group
 from ..model.hooks import HookResult, HookSpec, Permission, Verdict
 from ..model.settings import Limit, Settings
-from .parts import Part, hook_part, limit_part
+from .parts import Part, default_part, hook_part, limit_part
 
 _ELSEWHERE: Final = {"deny": ("ask", "allow"), "ask": ("allow", "deny"), "allow": ("ask", "deny")}
 """The lists in which a rule of each list is weakened, and swapped."""
@@ -44,6 +45,11 @@ def mutants_of(part: Part) -> Iterator[Mutant]:
     elif part.kind == "limit":
         yield Mutant(part, "taken out", lambda loaded: _with_limits(loaded, part, lambda _limit: None))
         yield Mutant(part, "weakened: one call more", lambda loaded: _with_limits(loaded, part, _one_more))
+    elif part.kind == "default":
+        defaults: tuple[Literal["allow", "ask", "deny"], ...] = ("allow", "ask", "deny")
+        for other in defaults:
+            if other != part.text:
+                yield Mutant(part, f"{other} instead", partial(_with_default, part=part, to=other))
     else:
         weaker, opposite = _ELSEWHERE[part.kind]
         yield Mutant(part, "taken out", lambda loaded: _with_rule(loaded, part, ""))
@@ -76,6 +82,13 @@ def _with_rule(loaded: Loaded, part: Part, to: str) -> Loaded:
             elif to == "deny" or to == "ask" or to == "allow":
                 agent_rules.append(replace(rule, decision=to))
         return replace(settings, agent_rules=tuple(agent_rules))
+
+    return _in_each_layer(loaded, change)
+
+
+def _with_default(loaded: Loaded, part: Part, to: Literal["allow", "ask", "deny"]) -> Loaded:
+    def change(settings: Settings) -> Settings:
+        return replace(settings, default_permission=to) if default_part(settings) == part else settings
 
     return _in_each_layer(loaded, change)
 

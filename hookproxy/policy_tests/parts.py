@@ -18,7 +18,7 @@ from ..trial.run import TrialResult
 if TYPE_CHECKING:
     from ..policy.rules import RuleDecision
 
-Kind = Literal["deny", "ask", "allow", "limit", "hook"]
+Kind = Literal["deny", "ask", "allow", "default", "limit", "hook"]
 
 
 class Part(Struct, frozen=True):
@@ -64,6 +64,13 @@ def _rules(settings: Settings) -> Iterator[Part]:
         for text in texts:
             yield Part(kind, text, settings.rule_places.get(f"{kind} {text}", ""))
     yield from map(agent_rule_part, settings.agent_rules)
+    if settings.default_permission != "allow":
+        yield default_part(settings)
+
+
+def default_part(settings: Settings) -> Part:
+    """The part that the default is for what no rule is about."""
+    return Part("default", settings.default_permission, settings.rule_places.get("default", ""))
 
 
 def agent_rule_part(rule: AgentRule) -> Part:
@@ -107,7 +114,9 @@ def deciding(trial: TrialResult, parts: Iterable[Part]) -> Deciding:
 
 
 def _is_rule(part: Part, ruling: RuleDecision) -> bool:
-    if part.text != ruling.rule or part.kind in ("limit", "hook"):
+    if (part.kind == "default") is not ruling.is_default or part.kind in ("limit", "hook"):
+        return False
+    if part.kind != "default" and part.text != ruling.rule:
         return False
     return part.place == (ruling.at or ruling.place or part.place)
 

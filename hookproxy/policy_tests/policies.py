@@ -68,7 +68,7 @@ class TestedPolicy(Struct, frozen=True):
 
 def _decides(loaded: Loaded) -> bool:
     settings = loaded.settings
-    return bool(loaded.groups or settings.rule_count or settings.limits or settings.managed)
+    return bool(loaded.groups or settings.has_rules or settings.limits or settings.managed)
 
 
 def isolated_environment(environ: Mapping[str, str], state: str) -> dict[str, str]:
