@@ -10,6 +10,7 @@ not be run; 4 there is no policy.
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
+from ..checks.startup_notes import KeyLines
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_NO_POLICY, UserError, file_hint
 from ..policy_tests import report
@@ -24,7 +26,7 @@ from ..policy_tests.cases import KINDS, CasesOfFile, Skipped, read_cases
 from ..policy_tests.compare import Difference
 from ..policy_tests.parts import Part
 from ..policy_tests.policies import (
-    TestedPolicy,
+    PolicyUnderTest,
     isolated_environment,
     own_file,
     policy_beside,
@@ -42,6 +44,7 @@ _EXAMPLE: Final = (
     """[[case]] name = "no force" call = { tool = "rm", arguments = { } } expect = { decision = "deny" }"""
 )
 _MOST_FAILURES: Final = 4  # shown whole, each in about four lines: a person repairs one after another
+_ROW_WIDTH: Final = 74  # characters: what is shorter stands on one line of 80 columns
 _MOST_LISTED: Final = 6  # lines of one list
 _LONGEST_TEXT: Final = 300  # characters of a text that differs
 _DEFAULT_NAMES: Final = ("tests.toml", "tests.yaml", "tests.yml")
@@ -74,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     return status
 
 
-async def _run_all(tested: Sequence[tuple[TestedPolicy, Sequence[CasesOfFile]]], mutate: bool) -> list[PolicyResult]:
+async def _run_all(tested: Sequence[tuple[PolicyUnderTest, Sequence[CasesOfFile]]], mutate: bool) -> list[PolicyResult]:
     results = []
     for policy, files in tested:
         cases = [case for file in files for case in file.cases]
@@ -104,7 +107,7 @@ def _case_files(options: Namespace, cwd: str) -> list[str]:
     if not folder:
         problem = "no file with cases and no policy is named, and you have no hookproxy.toml of your own"
         raise UserError(problem, "hookproxy test --config hookproxy.toml", EXIT_NO_POLICY)
-    hint = f"write {os.path.join(short_path(folder, cwd), 'tests.toml')}; hookproxy help test shows a case"
+    hint = f"write {short_path(os.path.join(folder, 'tests.toml'), cwd)}; hookproxy help test shows a case"
     raise UserError(f"there is no tests.toml and no {_DEFAULT_FOLDER}/*.toml in {folder}", hint)
 
 
@@ -169,7 +172,7 @@ def _by_policy(
     return list(by_policy.items())
 
 
-def _policy(options: Namespace, config: str | None, environ: dict[str, str], cwd: str) -> TestedPolicy:
+def _policy(options: Namespace, config: str | None, environ: dict[str, str], cwd: str) -> PolicyUnderTest:
     if config is not None and is_gateway_file(os.path.join(cwd, config)):
         if options.hooks:
             raise UserError("--hooks is not for a gateway's file, which says all that counts", "remove --hooks")
@@ -197,7 +200,9 @@ def _write(path: str, text: str) -> None:
         with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
     except OSError as problem:
-        raise UserError(f"--junit: {path} cannot be written: {problem.strerror}", file_hint(path, problem)) from None
+        folder = os.path.dirname(path)
+        hint = file_hint(path, problem) if os.path.isdir(folder) else f"make its folder: mkdir -p {shlex.quote(folder)}"
+        raise UserError(f"--junit: {path} cannot be written: {problem.strerror}", hint) from None
 
 
 # --- the command line ---
@@ -295,9 +300,14 @@ class _Text:
                 for part, of_part in changes.items()
             ]
         shown = rows if self._verbose else rows[:_MOST_LISTED]
+        lines = KeyLines()
         for part, text in shown:
-            self._page.line((part.words, "bold"), f"  {self._short(part.place)}")
-            self._page.row(("  ", ""), text, "yellow")
+            place = self._short(_line_of(part.place, lines))
+            if len(part.words) + len(place) + len(text) < _ROW_WIDTH:
+                self._page.line((part.words, "bold"), f"  {place}  ", (text, "yellow"))
+            else:
+                self._page.line((part.words, "bold"), f"  {place}")
+                self._page.row(("  ", ""), text, "yellow")
         if len(rows) > len(shown):
             self._page.line(f"and {len(rows) - len(shown)} more such rules, limits and hooks: --verbose")
 
@@ -322,16 +332,25 @@ class _Text:
         texts = [
             f"{failed} of {counted(len(cases), 'case')} failed" if failed else f"{counted(len(cases), 'case')} passed"
         ]
-        texts.append(f"{len(parts) - len(undecided)} of {counted(len(parts), 'rule')} and hooks needed")
+        texts.append(f"{len(parts) - len(undecided)} of {len(parts)} rules, limits and hooks decided one")
         if mutations:
             total = sum(mutation.total for mutation in mutations)
-            texts.append(f"{total - unnoticed} of {counted(total, 'mutant')} noticed")
+            texts.append(f"{total - unnoticed} of {counted(total, 'change')} of them noticed")
         texts.append(f"{sum(result.seconds for result in results):.1f} s")
         good = not failed and not unnoticed
         return [(", ".join(texts), "green" if good else "bold red")]
 
     def _short(self, path: str) -> str:
         return short_path(path, self._cwd)
+
+
+def _line_of(place: str, lines: KeyLines) -> str:
+    """File and line of a rule, a limit or a hook."""
+    where, _, key = place.rpartition(": ")
+    if not where or where.rpartition(":")[2].isdecimal():
+        return where or place
+    line = lines.line(where, key)
+    return f"{where}:{line}" if line else place
 
 
 def _cut(text: str) -> str:

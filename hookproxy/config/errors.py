@@ -117,6 +117,8 @@ def _table_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
 
 def _schema_verb(model: type[BaseModel]) -> str:
     """The command that shows what the keys of such a file may be."""
+    if "case" in model.model_fields:
+        return "`hookproxy help test`"
     return "`hookproxy schema --gateway`" if "gateway" in model.model_fields else "`hookproxy schema`"
 
 
@@ -131,6 +133,7 @@ _EXAMPLES: Final = {
     "float_type": "100",
     "float_parsing": "100",
     "dict_type": '{ name = "…" }',
+    "datetime_type": "2026-11-23T12:00:00Z",
 }
 """An example of a valid value, by the type of the error."""
 

@@ -17,8 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..config.load import Loaded
-from ..dialects.dialect import Dialect, Group
-from ..model.hooks import HookResult, HookSpec, Permission, Verdict
+from ..model.hooks import HookSpec, Permission, Verdict
 from ..model.settings import Limit, Settings
 from .parts import Part, default_part, hook_part, limit_part
 
@@ -35,13 +34,16 @@ class Mutant(Struct, frozen=True):
     change: str
     """In words: `taken out`, `asks instead`."""
     apply: Callable[[Loaded], Loaded]
+    change_verdict: Callable[[HookSpec, Verdict], Verdict] | None = None
+    """What counts in place of hooks' verdicts; None: these."""
 
 
 def mutants_of(part: Part) -> Iterator[Mutant]:
     """All mutants of a part."""
     if part.kind == "hook":
         yield Mutant(part, "taken out", lambda loaded: _without_hook(loaded, part))
-        yield Mutant(part, "weakened: asks where it denies, allows where it asks", lambda loaded: _weaker(loaded, part))
+        weakened = "weakened: asks where it denies, allows where it asks"
+        yield Mutant(part, weakened, lambda loaded: loaded, partial(_weaker, part=part))
     elif part.kind == "limit":
         yield Mutant(part, "taken out", lambda loaded: _with_limits(loaded, part, lambda _limit: None))
         yield Mutant(part, "weakened: one call more", lambda loaded: _with_limits(loaded, part, _one_more))
@@ -112,24 +114,11 @@ def _without_hook(loaded: Loaded, part: Part) -> Loaded:
     return replace(loaded, groups=tuple(group for group in groups if group.hooks))
 
 
-def _weaker(loaded: Loaded, part: Part) -> Loaded:
-    """With weaker decisions of a hook."""
-    return replace(loaded, groups=tuple(_weaker_group(group, part) for group in loaded.groups))
-
-
-def _weaker_group(group: Group, part: Part) -> Group:
-    if not any(hook_part(spec) == part for spec in group.hooks):
-        return group
-    dialect: Dialect = group.dialect
-
-    def read_output(spec: HookSpec, result: HookResult) -> Verdict:
-        verdict = dialect.read_output(spec, result)
-        permission = verdict.permission
-        if hook_part(spec) != part or permission not in _WEAKER or verdict.failure:
-            return verdict
-        return replace(verdict, permission=_WEAKER[permission])
-
-    return replace(group, dialect=replace(dialect, read_output=read_output))
+def _weaker(spec: HookSpec, verdict: Verdict, part: Part) -> Verdict:
+    """A weaker verdict of the hook that the part is; others stay."""
+    if verdict.permission not in _WEAKER or verdict.failure or hook_part(spec) != part:
+        return verdict
+    return replace(verdict, permission=_WEAKER[verdict.permission])
 
 
 def can_be_weaker(part: Part, permissions: frozenset[Permission]) -> bool:

@@ -43,7 +43,7 @@ class CasePolicy(Struct, frozen=True):
     session: Session
 
 
-class TestedPolicy(Struct, frozen=True):
+class PolicyUnderTest(Struct, frozen=True):
     """A policy, with a way to make what judges one case."""
 
     path: str
@@ -79,10 +79,14 @@ def isolated_environment(environ: Mapping[str, str], state: str) -> dict[str, st
 
 def policy_of_files(
     config: str | None, hooks: Sequence[str], environ: Mapping[str, str], cwd: str, project: str | None = None
-) -> TestedPolicy:
+) -> PolicyUnderTest:
     """The policy of a hookproxy.toml, and of hook files as `--hooks` names them. Raises ConfigError, UserError."""
     loaded = load_isolated(config, hooks, environ, cwd, project)
-    folder = os.path.dirname(loaded.path) if loaded.path else cwd
+    return policy_of_loaded(loaded, environ, os.path.dirname(loaded.path) if loaded.path else cwd)
+
+
+def policy_of_loaded(loaded: Loaded, environ: Mapping[str, str], folder: str) -> PolicyUnderTest:
+    """The policy of a configuration that is read already; cases run in the folder."""
 
     def for_case(case: Case, at: str) -> CasePolicy:
         if case.user and not case.file.endswith(RECORDED):
@@ -92,10 +96,10 @@ def policy_of_files(
         session = Session(str(uuid.uuid4()), case.server or DEFAULT_SERVER, at, at).in_project(loaded.project)
         return CasePolicy(loaded, environ, session)
 
-    return TestedPolicy(loaded.path, folder, for_case, [loaded])
+    return PolicyUnderTest(loaded.path, folder, for_case, [loaded])
 
 
-def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> TestedPolicy:
+def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> PolicyUnderTest:
     """The policy of a gateway.toml. Raises ConfigError, UserError."""
     from ..config.gateway import load_gateway
 
@@ -104,7 +108,7 @@ def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> Tested
     def for_case(case: Case, _at: str) -> CasePolicy:
         return _at_gateway(config, environ, case)
 
-    return TestedPolicy(config.path, os.path.dirname(config.path), for_case, list(_of_all_people(config)))
+    return PolicyUnderTest(config.path, os.path.dirname(config.path), for_case, list(_of_all_people(config)))
 
 
 def _at_gateway(config: GatewayConfig, environ: Mapping[str, str], case: Case) -> CasePolicy:

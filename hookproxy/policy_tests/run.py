@@ -19,7 +19,7 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct, field
 
-from ..config.load import Loaded
+from ..model.errors import UserError
 from ..model.hooks import Permission
 from ..processes import short_command
 from ..processes.process import SHELL
@@ -28,7 +28,7 @@ from .cases import Case, Step, in_folder
 from .compare import Came, Difference, came_of, differences, refused_at_the_door
 from .mutants import Mutant, can_be_weaker, mutants_of
 from .parts import Deciding, Part, deciding, parts_of
-from .policies import NotAdmitted, TestedPolicy
+from .policies import NotAdmitted, PolicyUnderTest
 
 _Result = TypeVar("_Result")
 
@@ -87,7 +87,7 @@ class Mutation(Struct):
 class PolicyResult(Struct):
     """What came out of all cases of a policy."""
 
-    policy: TestedPolicy
+    policy: PolicyUnderTest
     results: list[CaseResult]
     parts: list[Part]
     mutation: Mutation | None = None
@@ -111,7 +111,7 @@ class PolicyResult(Struct):
         return {part for result in self.results for part in result.ran}
 
 
-async def run_policy(policy: TestedPolicy, cases: Sequence[Case], *, mutate: bool = False) -> PolicyResult:
+async def run_policy(policy: PolicyUnderTest, cases: Sequence[Case], *, mutate: bool = False) -> PolicyResult:
     """Run all cases, and then, if they pass, the mutants. On cancel all hooks are ended. Raises UserError."""
     begun = perf_counter()
     parts = parts_of(policy.all_loaded)
@@ -146,7 +146,7 @@ class _MutantTrial:
         if mutant.change.startswith("weakened") and deciding_results and not can_be_weaker(part, given):
             return None
         for result in sorted(deciding_results, key=lambda result: result.seconds):
-            again = await _Runner(self._result.policy, result.case, self._result.parts, mutant.apply).run()
+            again = await _Runner(self._result.policy, result.case, self._result.parts, mutant).run()
             if not again.passed:
                 return Unnoticed(mutant, -1)
         return Unnoticed(mutant, len(deciding_results))
@@ -157,15 +157,15 @@ class _Runner:
 
     def __init__(
         self,
-        policy: TestedPolicy,
+        policy: PolicyUnderTest,
         case: Case,
         parts: Sequence[Part],
-        change: Callable[[Loaded], Loaded] | None = None,
+        mutant: Mutant | None = None,
     ) -> None:
         self._policy = policy
         self._case = case
         self._parts = parts
-        self._change = change
+        self._mutant = mutant
 
     async def run(self) -> CaseResult:
         """A problem of the case alone is in its result; others are raised as UserError."""
@@ -206,12 +206,13 @@ class _Runner:
             came = refused_at_the_door(str(why))
             result.steps.append(StepResult(came, tuple(differences(came, step)), 1))
             return
-        loaded = judging.loaded if self._change is None else self._change(judging.loaded)
+        loaded = judging.loaded if self._mutant is None else self._mutant.apply(judging.loaded)
         has_results = any(step.call.result is not None for step in self._case.steps)
         plan = Plan(EVENTS_BEFORE | EVENTS_AFTER if has_results else EVENTS_BEFORE, loaded.settings)
         async with TrialRunner(loaded.groups, plan, judging.session, judging.environ) as trials:
             trials.agent = self._case.agent
             trials.hooks.observe_rules()
+            trials.hooks.change_verdict = None if self._mutant is None else self._mutant.change_verdict
             for step in self._case.steps:
                 if not await self._run_step(trials, in_folder(step, folder), result):
                     return
@@ -261,22 +262,30 @@ def _set_up(line: str, folder: str) -> str:
 
 
 async def _at_once(actions: Sequence[Callable[[], Awaitable[_Result]]]) -> list[_Result]:
-    """The results of all actions, in their order, of which a few run at the same time."""
+    """The results of all actions, in their order, of which a few run at the same time. Raises the first UserError."""
     results: dict[int, _Result] = {}
+    problems: dict[int, UserError] = {}
     limiter = anyio.CapacityLimiter(AT_ONCE)
 
     async def run(number: int, action: Callable[[], Awaitable[_Result]]) -> None:
         async with limiter:
-            results[number] = await action()
+            if problems:
+                return
+            try:
+                results[number] = await action()
+            except UserError as problem:  # a group of several would have no hint
+                problems[number] = problem
 
     async with anyio.create_task_group() as tasks:
         for number, action in enumerate(actions):
             tasks.start_soon(run, number, action)
+    if problems:
+        raise problems[min(problems)]
     return [results[number] for number in range(len(actions))]
 
 
 @contextmanager
-def _forgetting_modules(policy: TestedPolicy) -> Iterator[None]:
+def _forgetting_modules(policy: PolicyUnderTest) -> Iterator[None]:
     """Modules of Python hooks are imported anew for the next policy, which may have others of the same names."""
     before, path = set(sys.modules), list(sys.path)
     folders = {spec.cwd for loaded in policy.all_loaded for group in loaded.groups for spec in group.hooks if spec.call}

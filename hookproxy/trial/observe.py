@@ -13,7 +13,7 @@ from ..hooks.evaluate import Evaluation, Hooks
 from ..hooks.run_hooks import HookExecutor
 from ..hooks.select import MatchedHook
 from ..model.decision import Comments
-from ..model.hooks import Document, EventContext, HookResult, HookRun, HookSpec, Tool
+from ..model.hooks import Document, EventContext, HookResult, HookRun, HookSpec, Tool, Verdict
 from ..runners.command import prepare
 from ..runners.runner import Runner
 
@@ -67,6 +67,19 @@ class _ObservingExecutor(HookExecutor):
     """Reports which hooks of a group are run, before they start."""
 
     note: Callable[[GroupRun], None]
+    change: Callable[[HookSpec, Verdict], Verdict]
+
+    async def run_hook(
+        self,
+        group: Group,
+        hook: MatchedHook,
+        call_context: EventContext,
+        hook_runs: list[HookRun],
+        listed: Tool | None = None,
+    ) -> HookRun:
+        run = await super().run_hook(group, hook, call_context, hook_runs, listed)
+        verdict = self.change(hook.spec, run.verdict)
+        return run if verdict is run.verdict else replace(run, verdict=verdict)
 
     async def run_group(
         self,
@@ -88,6 +101,9 @@ class ObservedHooks(Hooks):
     observation: Observation
     at = 0.0
     """When events before and after calls happen, in seconds since 1970, as hooks get it; 0: now."""
+
+    change_verdict: Callable[[HookSpec, Verdict], Verdict] | None = None
+    """What counts in place of a hook's verdict; None: the verdict. What is observed is the verdict."""
 
     def observe_rules(self) -> None:
         """Record in each observation which permission rules counted."""
@@ -116,12 +132,16 @@ class ObservedHooks(Hooks):
         self.observation.comments = await super().run_post_hooks(event_context, hook_runs)
         return self.observation.comments
 
+    def _changed(self, spec: HookSpec, verdict: Verdict) -> Verdict:
+        return verdict if self.change_verdict is None else self.change_verdict(spec, verdict)
+
     def _timed(self, event_context: EventContext) -> EventContext:
         return replace(event_context, at=self.at) if self.at else event_context
 
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         self.observation = Observation()
         executor = _ObservingExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
+        executor.change = self._changed
         executor.note = lambda group_run: self.observation.group_runs.append(group_run)
         for handler, runner in executor.runners.by_type.items():
             executor.runners.by_type[handler] = self._observed_runner(runner)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import agent_sides
 import agents
+import cases
 import dialects
 import index
 import keys
@@ -44,6 +45,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "keys": keys.keys,
     "gateway-keys": keys.gateway_keys,
     "policies": policies.policies,
+    "case-keys": cases.case_keys,
     "presets": presets.presets,
     **dialects.parts(),
 }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.dialects.claude import DIALECT as CLAUDE
 from hookproxy.dialects.own import KEYS, OWN, own_hook
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.hooks import Ended, Event, HookResult, Permission
+from hookproxy.model.hooks import Ended, Event, EventContext, HookResult, Permission, Session
 from hookproxy.model.settings import OnFailure, ToolNames
 
 if TYPE_CHECKING:
@@ -112,6 +114,15 @@ def test_the_keys_are_those_of_the_reference() -> None:
 
 def test_our_hooks_have_the_claude_dialect_with_bare_names() -> None:
     assert (OWN.name, OWN.tool_names, OWN.default_timeout) == ("hookproxy", ToolNames.BARE, 60.0)
-    assert (OWN.write_input, OWN.events, OWN.order) == (CLAUDE.write_input, CLAUDE.events, CLAUDE.order)
+    assert (OWN.events, OWN.order) == (CLAUDE.events, CLAUDE.order)
     verdict = OWN.read_output(hook('command = "x"'), HookResult(Ended.EXITED, 2, stderr=b"no"))
     assert (verdict.permission, verdict.reason) == (Permission.DENY, "no")
+
+
+def test_our_hooks_get_claude_codes_document_and_the_time_of_the_event() -> None:
+    context = EventContext(Event.PRE_TOOL_USE, Session("s", "files", "/", "/"), "write", "write", at=1_764_235_800.5)
+    for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START):
+        of_event = replace(context, event=event)
+        own = json.loads(OWN.write_input(hook('command = "x"', event), of_event).stdin)
+        assert own.pop("timestamp") == "2025-11-27T09:30:00.500Z"
+        assert own == json.loads(CLAUDE.write_input(hook('command = "x"', event), of_event).stdin)
