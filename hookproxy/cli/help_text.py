@@ -25,6 +25,7 @@ EXAMPLES: Final = {
         """hookproxy try write_file '{"path": ".env"}'""",
         "hookproxy try delete_file @arguments.json --hooks .claude/settings.json",
     ),
+    "test": ("hookproxy test --config hookproxy.toml --mutate", "hookproxy test tests/deny.toml --junit results.xml"),
     "explain": (
         "hookproxy explain --user anna --server git git_push",
         "hookproxy explain write_file --config hookproxy.toml",

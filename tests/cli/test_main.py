@@ -76,7 +76,7 @@ def test_the_installed_command_is_the_module() -> None:
         (["verify"], "there is no verb 'verify'", "did you mean 'audit verify'?"),
         (["log"], "there is no verb 'log'", "did you mean 'audit'?"),
         (["doctor"], "there is no verb 'doctor'", "did you mean 'check'?"),
-        (["test"], "there is no verb 'test'", "did you mean 'try'?"),
+        (["tset"], "there is no verb 'tset'", "did you mean 'test'?"),
         (["rnu"], "there is no verb 'rnu'", "did you mean 'run'?"),
         (["npx", "server"], "there is no verb 'npx'", "hookproxy run -- npx"),
         (["/bin/sh", "-c"], "there is no verb '/bin/sh'", "hookproxy run -- /bin/sh …"),
