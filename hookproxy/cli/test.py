@@ -215,7 +215,8 @@ def build_parser() -> Parser:
         "Run the cases of a policy: calls, each with the decision that is expected. Hooks run for real, at the same "
         "time, and nothing decides but the files that are named: neither the administrator's files nor your own "
         'configuration. A case is a table [[case]] with call = { tool = "send_mail", arguments = { } } and '
-        'expect = { decision = "ask" }, or "allow" or "deny". Exit status: 0 all passed, 1 some failed, 2 they could not be run, 4 there is no policy.',
+        'expect = { decision = "ask" }, or "allow" or "deny". '
+        "Exit status: 0 all passed, 1 some failed, 2 they could not be run, 4 there is no policy.",
     )
     parser.add_argument(
         "files",
