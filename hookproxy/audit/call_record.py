@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -38,6 +38,27 @@ class CallSpan(Protocol):
 
     def end(self, record: Record) -> None:
         """End the span of a finished call, and record its metrics."""
+
+
+class WatchedCall(Struct, eq=False):
+    """One call as a policy judges it that is only watched: it has a record of its own, of what would have happened."""
+
+    replaces: str = ""
+    """The file of the policy that is watched in place of the one in force; empty: it would be added to that."""
+    record: Record | None = None
+    """None: it has not been judged yet."""
+    ended: bool = False
+    """The record is complete."""
+    on_end: Callable[[], None] | None = None
+    """Called when it is."""
+    on_decided: Callable[[str], None] | None = None
+    """Called with the result when the call itself has ended: what it waits for may never come."""
+
+    def end(self) -> None:
+        """The record is complete."""
+        self.ended = True
+        if self.on_end is not None:
+            self.on_end()
 
 
 class Record(Struct):
@@ -91,6 +112,8 @@ class Record(Struct):
     """When it ended, in seconds since 1970."""
     begun: bool = False
     """A line that it has begun is written."""
+    watched: WatchedCall | None = None
+    """What a policy would have done that is only watched; None: there is none, or it is not about this call."""
     span: CallSpan | None = None
     """The call's telemetry span, until the record is written."""
 

@@ -19,7 +19,7 @@ from ..model.principal import Principal
 from ..model.settings import Arguments, Results, Settings
 from ..policy.methods import TOOLS_CALL
 from . import os_user
-from .call_record import Record, RefusedMessage
+from .call_record import Record, RefusedMessage, WatchedCall
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -68,6 +68,7 @@ _NOT_REDACTED: Final = frozenset(
             "result",
             "changed",
             "verdict",
+            "would",
         ),
         *("ended", "outcome", "arguments_sha256", "rewritten_sha256", "call", "cause", "stdout_sha256"),
         *("input_sha256", "result_before_sha256", "result_after_sha256", "message_sha256"),
@@ -78,7 +79,9 @@ _NOT_REDACTED: Final = frozenset(
 _KEPT_ARGUMENTS: Final = frozenset({"arguments", "rewritten", "masked"})
 """Members of a line that are masked before all others."""
 
-_LEFT_OUT_IF_EMPTY: Final = ("call", "method", "alias", "skipped", "repeats", "cause", "by", "place", "answered")
+_LEFT_OUT_IF_EMPTY: Final = (
+    *("call", "method", "alias", "skipped", "repeats", "cause", "by", "place", "answered", "monitor"),
+)
 """Members of a call's line that most calls do not have."""
 
 _CHOSEN_NAMES: Final = frozenset({"tool", "alias", "tool_name"})
@@ -198,11 +201,33 @@ class Lines:
             "ms": round(record.ms, 3),
             "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3) if record.hook_runs else 0.0,
             "agent": record.agent,
+            "monitor": {} if record.watched is None else self._monitor(record.watched, record, masking),
         }
         for name in _LEFT_OUT_IF_EMPTY:
             if not members[name]:
                 del members[name]
         return members
+
+    def _monitor(self, watched: WatchedCall, record: Record, masking: Masking | None) -> dict[str, object]:
+        """What a policy would have done that is only watched, without what it has in common with the call."""
+        from .would_be import decision_of, would_be  # only with such a policy
+
+        own = watched.record
+        if own is None:
+            return {}
+        members = {
+            "policy": watched.replaces,
+            "would": would_be(record, watched),
+            "decision": decision_of(own),
+            "cause": own.cause,
+            "by": own.by,
+            "place": own.place,
+            "reason": own.reason,
+            "hooks": [self._hook(run, own.tool) for run in own.hook_runs],
+            **{name: value for name, value in self._arguments(own, masking).items() if name.startswith("rewritten")},
+            "hook_ms": round(sum(run.result.ms for run in own.hook_runs), 3),
+        }
+        return {name: value for name, value in members.items() if value}
 
     def _arguments(self, record: Record, masking: Masking | None) -> dict[str, object]:
         """The arguments before and after rewriting: what is kept of them, or their digests."""
@@ -316,7 +341,8 @@ def _documents(record: Record) -> list[bytes | bytearray]:
     """The JSON texts of a call that may hold secrets."""
     outputs = [run.result.stdout for run in record.hook_runs if 0 < len(run.result.stdout) <= TEXT_LIMIT]
     results = [raw for raw in (record.result_before, record.result_after) if len(raw) <= TEXT_LIMIT]
-    return [record.arguments, record.final, *outputs, *results]
+    watched = () if record.watched is None or record.watched.record is None else _documents(record.watched.record)
+    return [record.arguments, record.final, *outputs, *results, *watched]
 
 
 def _clean(value: object) -> object:

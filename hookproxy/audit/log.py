@@ -22,7 +22,7 @@ from ..model.principal import Principal
 from ..model.settings import Results, Settings
 from ..protocol.calls import Call
 from . import os_user
-from .call_record import Record, RefusedMessage
+from .call_record import Record, RefusedMessage, WatchedCall
 from .lines import TEXT_LIMIT, Lines, verdict_word
 
 if TYPE_CHECKING:
@@ -101,6 +101,9 @@ class Audit:
         """The calls that have not ended, by their ids, with the time at which they came, in seconds since 1970."""
         self.on_ended: Callable[[Record], None] | None = None
         """Called with each call that has ended."""
+        self.find_watched: Callable[[Record, Call], WatchedCall | None] | None = None
+        """Returns the same call as a policy judges it that is only watched; None: there is no such policy."""
+        self._awaiting: dict[int, Record] = {}  # records that wait for what is watched, by their `id()`
 
     def report_to(self, report: Callable[[str], None]) -> None:
         """Report problems of telemetry and of signatures there, from any thread."""
@@ -143,14 +146,20 @@ class Audit:
 
     def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:
         """Give a call its id, and begin its span. Returns the variables that carry its trace context to hooks."""
-        record.call = f"{self._run}-{next(self._numbers)}"
+        record.call = self.new_id()
         self.in_flight[record.call] = record, call, time()
+        if self.find_watched is not None:
+            record.watched = self.find_watched(record, call)
         if self._collector is None:
             return ()
         from .telemetry import caller_attributes
 
         record.span = span = self._collector.begin(record, call, caller_attributes(self._principal))
         return span.env
+
+    def new_id(self) -> str:
+        """The id of a further call."""
+        return f"{self._run}-{next(self._numbers)}"
 
     def write_begun(self, record: Record) -> str:
         """Append a line before the call is forwarded, if the settings want it.
@@ -185,8 +194,23 @@ class Audit:
         self.in_flight.pop(record.call, None)
         if self.on_ended is not None:
             self.on_ended(record)
+        watched = record.watched
+        if watched is not None and watched.on_decided is not None:
+            watched.on_decided(record.result)
         if not self.path:
             return ""
+        if watched is not None and not (watched.ended or self.required):  # of a required line, the call has waited
+            self._awaiting[id(record)] = record
+            watched.on_end = lambda: self._note_watched(record)
+            return ""
+        return self._keep(record)
+
+    def _note_watched(self, record: Record) -> None:
+        """What is watched of a call has ended, later than the call."""
+        if self._awaiting.pop(id(record), None) is not None:
+            self._keep(record)
+
+    def _keep(self, record: Record) -> str:
         self._deferred.append(record)
         if self.schedule is not None and self._may_defer and len(record.arguments) <= TEXT_LIMIT:
             if len(self._deferred) == 1:
@@ -226,6 +250,8 @@ class Audit:
     def close(self) -> str:
         """Write the waiting lines, and close the file. A line that cannot be written now is lost: returns why."""
         problem = ""
+        self._deferred += self._awaiting.values()
+        self._awaiting.clear()
         if self._deferred or self._waiting:
             problem = self.flush()
             self._counter.lost(self._waiting.count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import BinaryIO, Final, Protocol
@@ -76,6 +76,47 @@ class HookRun(msgspec.Struct, frozen=True):
     def verdict_word(self) -> str:
         """The verdict for people: lines say `trouble` for a failure."""
         return "failure" if self.verdict == "trouble" else self.verdict
+
+
+class Monitor(msgspec.Struct, frozen=True):
+    """What a policy would have done with a call that is only watched."""
+
+    policy: str = ""
+    """The file that is watched in place of the policy in force; empty: parts of that."""
+    would: tuple[str, ...] = ()
+    """What would have been changed, after "would have been": `refused`, `asked about`, `allowed`, `rewritten`,
+    `replaced`, `withheld`, `commented on`, `repeated`; none: nothing."""
+    decision: str = ""
+    """`allow`, `ask`, `deny`; empty: the call ended before."""
+    cause: str = ""
+    by: str = ""
+    place: str = ""
+    reason: str = ""
+    hooks: tuple[HookRun, ...] = ()
+    rewritten: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
+    rewritten_sha256: str = ""
+    hook_ms: float = 0.0
+
+    @property
+    def decided_by(self) -> str:
+        """Who would have decided: the rule, limit or hook; the hooks that would have changed something; or empty."""
+        if self.by or not self.would:
+            return self.by
+        changing = [run.command for run in self.hooks if run.verdict not in ("", "none", "allow")]
+        return ", ".join(dict.fromkeys(changing))
+
+    @property
+    def sentence(self) -> str:
+        """What would have been changed, for people; empty: nothing."""
+        return sentence(self.would, self.decided_by, self.reason)
+
+
+def sentence(words: Sequence[str], by: str = "", reason: str = "") -> str:
+    """What would have been changed, for people: `would have been refused by deny write_*`; empty: nothing."""
+    if not words:
+        return ""
+    said = f"would have been {' and '.join(words)}"
+    return f"{said} by {by}" + (f": {reason}" if reason else "") if by else said
 
 
 class SkippedHook(msgspec.Struct, frozen=True):
@@ -153,6 +194,8 @@ class CallRecord(LineMembers, frozen=True):
     ms: float = 0.0
     hook_ms: float = 0.0
     agent: str = ""
+    monitor: Monitor | None = None
+    """What a policy would have done that is only watched; None: there was none, or it was not about this call."""
 
     @property
     def key(self) -> tuple[str, str, int]:

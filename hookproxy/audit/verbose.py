@@ -25,6 +25,17 @@ class VerboseAudit(Audit):
         return super().write(record)
 
 
+def _would_be(record: Record) -> str:
+    """What a policy would have changed that is only watched, as far as it is known by now."""
+    if record.watched is None or not record.watched.ended or record.watched.record is None:
+        return ""
+    from .records import sentence
+    from .would_be import would_be
+
+    own = record.watched.record
+    return sentence(would_be(record, record.watched), own.by, own.reason)
+
+
 def decision_line(record: Record) -> str:
     """A decision on one line: `deny delete_file: guard.sh: no deletes`, or `allow write_file (rewritten by fmt)`."""
     decision = record.decision or record.result
@@ -36,6 +47,7 @@ def decision_line(record: Record) -> str:
         f"result {record.result}" if record.result not in ("ok", decision) else "",
         "result changed" if record.result_changed else "",
         f"repeated {counted(record.repeats, 'time')}" if record.repeats else "",
+        _would_be(record),
     ]
     shown = ", ".join(detail for detail in details if detail)
     return printable(f"{decision} {record.tool}" + (f" ({shown})" if shown else ""))

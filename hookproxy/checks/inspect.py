@@ -78,7 +78,12 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     settings = loaded.settings
     rules = settings.has_rules or settings.limits
     audit = settings.audit_file and not settings.audit_default
-    if not (loaded.groups or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
+    watched = loaded.watched
+    if watched is not None:  # their hooks must be able to run, too
+        as_if = replace(loaded, groups=watched.groups, settings=watched.settings, watched=None)
+        entries_of_watched = _running_entries(as_if, environ, key_lines, notes, {})
+        of_files += [note for entry in entries_of_watched for note in entry.findings if note not in notes]
+    if not (loaded.groups or watched or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
         of_files.append(Finding("", None, "", NO_HOOK))
     return Report(
         loaded.settings,
@@ -97,6 +102,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
         loaded.managed,
         loaded.trust.dependencies if loaded.trust else None,
         server,
+        watched,
     )
 
 

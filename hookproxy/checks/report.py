@@ -11,11 +11,12 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ..dialects.dialect import Group
+from ..hooks import watched
 from ..hooks.coverage import Coverage, SeenTool
 from ..model.aliases import Alias
 from ..model.hooks import HookSpec
 from ..model.settings import FORMER_KEYS, SeenNames, Settings
-from ..trust.sources import ManagedSummary
+from ..trust.sources import ManagedSummary, Watched
 
 if TYPE_CHECKING:
     from ..trust.check_unchanged import Dependencies  # only if trust is required: it takes 5 ms
@@ -116,6 +117,8 @@ class Report(Struct, frozen=True):
     """The files that must stay as they were trusted; None: trust is not required."""
     server: CheckedServer | None = None
     """None: no server was named."""
+    watched: Watched | None = None
+    """What is only watched, and neither in `settings` nor in `entries`; None: nothing is."""
     starts: bool = True
     """Whether `run` starts. With `strict` it does not if there is a finding that does not depend on the server."""
 
@@ -152,6 +155,7 @@ def document(report: Report) -> dict[str, object]:
         },
         "trust": trust and {"files": list(trust.files), "not_covered": trust.not_covered},
         "hooks": [_members(entry) for entry in report.entries],
+        "watched": report.watched and {"files": report.watched.files, "parts": list(watched.parts(report.watched))},
         "findings": [asdict(finding) for finding in report.findings],
         "remarks": [asdict(remark) for remark in report.remarks],
         "server": report.server and _server(report.server, report.entries),
@@ -239,6 +243,7 @@ def _settings(settings: Settings) -> dict[str, object]:
     ]
     members["shown_tools"] = [asdict(shown) for shown in settings.shown_tools]
     members["limits"] = [asdict(limit) for limit in settings.limits]
+    del members["watched_rules"]  # what is only watched is elsewhere
     lock = settings.lock
     members["lock"] = lock and {name: value for name, value in asdict(lock).items() if name != "data"}
     members["roots"] = {"give": settings.roots.given, "allow": settings.roots.allowed}

@@ -17,7 +17,7 @@ def check(loaded: Loaded, folder: str, environ: Mapping[str, str]) -> None:
     `environ` is the environment of its hooks.
     """
     inside = f"{folder}{os.sep}"
-    for group in loaded.groups:
+    for group in loaded.all_groups:
         for spec in group.hooks if group.source.startswith(inside) else ():
             for problem in commands.problems(ConfiguredHook(spec, group, loaded.settings, environ)):
                 raise ConfigError(spec.source, problem, "repair it, and publish the policy anew")

@@ -23,7 +23,7 @@ from ..checks.report import CheckedServer, HookEntry, Report
 from ..config.hook_files import is_own_configuration
 from ..config.load import Loaded
 from ..config.toml_text import ask_fallback, setting_line
-from ..hooks import failures
+from ..hooks import failures, watched
 from ..hooks.coverage import coverage
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         list_tools = partial(_list_gateway_tools, command) if command else None
         return check_gateway.main(options, config, list_tools, _rules, cwd)
     loaded = load_named(options, cwd)
-    types = {spec.type for group in loaded.groups for spec in group.hooks}
+    types = {spec.type for group in loaded.all_groups for spec in group.hooks}
     if "mcp_tool" in types:  # what runs hooks is imported only where it is needed: it takes 40 ms
         from ..hooks.evaluate import check_mcp_tool_hooks
 
@@ -68,8 +68,9 @@ def main(arguments: Sequence[str]) -> int:
     if not types.isdisjoint(_IN_PROCESS_TYPES):
         from ..hooks.evaluate import Hooks
 
+        groups = loaded.all_groups
         with redirected_output():  # prepares the runners, as `run` does, and raises ConfigError for what does not exist
-            run_until_done(lambda: Hooks(loaded.groups, loaded.settings, "", os.environ, loaded.trust).runners.aclose())
+            run_until_done(lambda: Hooks(groups, loaded.settings, "", os.environ, loaded.trust).runners.aclose())
     tell(unread_file(options.config, loaded.path, cwd))
     report = inspect(loaded, os.environ)
     starts = not (report.findings and (options.strict or loaded.settings.strict))
@@ -153,6 +154,8 @@ def _text(report: Report, cwd: str, verbose: bool) -> str:
     if managed:
         page.section("managed permission rules", _rules(managed))
     page.section("managed: cannot be switched off or weakened", _managed_settings(report))
+    if report.watched is not None:
+        page.section(watched.summary(report.watched), (("watched", part) for part in watched.parts(report.watched)))
     page.section("trust: required; these files are used only while they are unchanged", _trust(report))
     page.section("tools", _tools(settings))
     if not settings.roots.passes_all:
@@ -237,6 +240,7 @@ def _summary(report: Report) -> str:
         counted(active, "hook"),
         f"{inactive} that cannot run" if inactive else "",
         counted(rules, "permission rule") if rules else "",
+        f"only watched: {watched.amounts(report.watched)}" if report.watched else "",
         counted(len(report.findings), "warning"),
         "" if report.starts else "and strict is set: run does not start",
     ]

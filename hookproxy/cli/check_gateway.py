@@ -20,6 +20,7 @@ from ..checks.report import CheckedServer, Finding, Report
 from ..checks.startup_notes import KeyLines, finding
 from ..gateway.start_checks import start_errors, start_notes
 from ..gateway.start_problems import start_problems
+from ..hooks import watched
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, ConfigError, UserError
 from .common import show
@@ -161,6 +162,8 @@ class _Whole:
             page.section(f"server {one.server.name}: {what}", iter([("not for", self._not_for(one.server))]))
             return
         page.section(f"server {one.server.name}: {what}", self._rows(one, rules_of))
+        if (of_server := one.policy.loaded.watched) is not None:
+            page.section(watched.summary(of_server), (("watched", part) for part in watched.parts(of_server)))
         if one.report.server:
             print_server(page, one.report.server, one.report.entries)
 
@@ -173,8 +176,9 @@ class _Whole:
             yield from ((name, f"{text} (managed)") for name, text in rules_of(settings.managed))
         if self._identity is None:
             for rules, _ in one.server.rules_for_users:
+                for_whom = f"for {', '.join(rules.users)}" + (", only watched" if rules.mode == "monitor" else "")
                 for kind in ("deny", "ask", "allow"):
-                    yield from ((kind, f"{rule} (for {', '.join(rules.users)})") for rule in getattr(rules, kind))
+                    yield from ((kind, f"{rule} ({for_whom})") for rule in getattr(rules, kind))
         if settings.roots.given != ():  # else as by default: none
             yield "roots", str(settings.roots)
         for limit in settings.limits:

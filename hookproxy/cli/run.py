@@ -177,7 +177,7 @@ def _run(
     loaded = load(options.config, options.hooks, options.audit, os.environ, cwd, options.project)
     if options.fail_closed:
         loaded = failing_closed(loaded)
-    if loaded.settings.managed is not None or any(group.managed for group in loaded.groups):
+    if loaded.settings.managed is not None or any(group.managed for group in loaded.all_groups):
         from ..processes import inherited_state
 
         inherited_state.reset()
@@ -253,7 +253,14 @@ async def _serve(
         from ..audit.verbose import VerboseAudit
 
         audit = VerboseAudit(loaded.settings, report)
-    proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, audit, report)
+    watch = None
+    if loaded.watched is not None:
+        from ..hooks.watched import summary
+        from ..session.watch import WatchedPolicy
+
+        watch = WatchedPolicy(loaded.watched, name, os.environ, loaded.trust, command).watch
+        report(summary(loaded.watched))
+    proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, audit, report, watch=watch)
     if hooks.groups or hooks.has_rules:
         proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own

@@ -30,12 +30,12 @@ from ..protocol.request_state import SealKey
 from ..sandbox.installation import Surroundings
 from ..sandbox.table import Sandbox
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
-from ..trust.sources import FileContext, FileSnapshot, Layer
+from ..trust.sources import FileContext, FileSnapshot, Layer, Watched
 from .errors import line_of
 from .gateway_limits import bounds, check_limits, with_people
 from .gateway_models import GatewayFile, GatewayTable, Roles, ServerTable, UserRules
 from .load import Loaded, complete, layer_of
-from .models import ConfigFile
+from .models import ConfigFile, Mode
 from .parse import read_tables, validated
 from .people import check_people, check_permission_rules_for_users, rules_for_users
 from .policy_digest import PolicyParts, contents_of, parts_of, version_of
@@ -114,7 +114,13 @@ class GatewayServer(Struct, frozen=True):
 
     def loaded_for(self, principal: Principal) -> Loaded:
         """All that judges the calls of this user: what `serve` evaluates is what `check`, `try` and others show."""
-        return replace(self.loaded, settings=self.settings_for(principal))
+        loaded, watched = self.loaded, self.loaded.watched
+        if watched is None and any(rules.mode == "monitor" for rules, _places in self.rules_for_users):
+            without_rules = dict.fromkeys(("allow", "ask", "deny", "agent_rules", "limits"), ())
+            watched = Watched(replace(loaded.settings, **without_rules, managed=None))
+        if watched is not None:
+            watched = replace(watched, settings=self._for_user(principal, watched.settings, "monitor"))
+        return replace(loaded, settings=self.settings_for(principal), watched=watched)
 
     def session(self, session_id: str, principal: Principal | None) -> Session:
         """A session of this user, as hooks see it; None: it is tried for nobody in particular."""
@@ -130,7 +136,9 @@ class GatewayServer(Struct, frozen=True):
 
     def settings_for(self, principal: Principal) -> Settings:
         """The settings of a session of this user."""
-        settings = self.loaded.settings
+        return self._for_user(principal, self.loaded.settings, "enforce")
+
+    def _for_user(self, principal: Principal, settings: Settings, mode: Mode) -> Settings:
         if any(limit.users or limit.servers for limit in settings.limits):
             mine = (
                 limit
@@ -141,7 +149,7 @@ class GatewayServer(Struct, frozen=True):
             settings = replace(settings, limits=tuple(mine))
         signed = {id(rules) for rules, _ in self.signed_rules}
         for rules, places in self.rules_for_users:
-            if not principal.may_be_among(rules.users):
+            if rules.mode != mode or not principal.may_be_among(rules.users):
                 continue
             if id(rules) in signed and settings.managed is not None:
                 # the policy's own default is a managed one: only managed rules open it
@@ -304,13 +312,17 @@ def load_gateway(  # noqa: PLR0913  # it is for several verbs
 
 def _of_gateway(loaded: Loaded, roles: Roles, place: str) -> Loaded:
     """The settings as those of a gateway. Raises ConfigError for those that would approve calls without approvers."""
+    called, approvers = "the gateway's configuration", tuple(roles.approver)
     settings = replace(
         loaded.settings,
-        called="the gateway's configuration",
-        approvers=tuple(roles.approver),
+        called=called,
+        approvers=approvers,
         # a call of somebody else must not be lost with the process that ran it
         audit_begun=loaded.settings.audit_begun or "audit_begun" not in loaded.set_by,
     )
+    if loaded.watched is not None:
+        watched = replace(loaded.watched.settings, called=called, approvers=approvers)
+        loaded = replace(loaded, watched=replace(loaded.watched, settings=watched))
     if roles.approver:
         hint = 'remove it, or write "deny"; roles.approver says who approves calls'
         if settings.on_ask is OnAsk.ALLOW:
@@ -443,8 +455,16 @@ def _overlaid(base: Layer, over: Layer) -> Layer:
     }
     values["shown_tools"] = shown_tools.merged(base.settings.shown_tools, over.settings.shown_tools)
     places = {**base.settings.rule_places, **over.settings.rule_places}
+    if over.settings.watched_rules is not None:
+        from .managed_merge import merged_rules
+
+        values["watched_rules"] = merged_rules(base.settings.watched_rules, over.settings.watched_rules)
+    following = base.next or over.next
+    if base.next is not None and over.next is not None:
+        following = _overlaid(base.next, over.next)
     return replace(
         base,
+        next=following,
         settings=replace(base.settings, **values, rule_places=places),
         set_by={**base.set_by, **over.set_by},
         groups=base.groups + over.groups,

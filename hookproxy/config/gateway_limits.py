@@ -75,7 +75,8 @@ def _limit_of_bytes(table: GatewayLimit, path: str, text: str, within: tuple[str
     place = f"{path}:{line}: {key}" if line else f"{path}: {key}"
     assert table.bytes is not None
     assert table.per is not None  # as `check_limits` has found
-    return Limit(table.tool or "*", 0, Per(table.per), key, place, size=size_in_bytes(table.bytes))
+    watched = table.mode == "monitor"
+    return Limit(table.tool or "*", 0, Per(table.per), key, place, size=size_in_bytes(table.bytes), watched=watched)
 
 
 def bounds(file: GatewayFile, available_memory: Callable[[], int]) -> Iterator[Bound]:

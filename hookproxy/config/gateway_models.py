@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from ..model.sizes import SIZE
 from ..sandbox.table import MEMORY, PROCESSES
-from .models import MAX_CALLS, MIN_MESSAGE_BYTES, ConfigFile, Permissions, Roots, Table
+from .models import MAX_CALLS, MIN_MESSAGE_BYTES, ConfigFile, Mode, Permissions, Roots, Table
 
 _Text = Annotated[str, Meta(min_length=1)]
 
@@ -47,6 +47,8 @@ class UserRules(Table, frozen=True):
     """What happens to calls that no rule is about. It only narrows: of the defaults that hold for a user, the strictest
     counts.
     """
+    mode: Mode = "enforce"
+    """As in `[permissions]`, whose `mode` holds for these rules, too."""
 
 
 class GatewayPermissions(Permissions, frozen=True):
@@ -182,6 +184,8 @@ class GatewayLimit(Table, frozen=True):
     """How many sessions may be open at a time, at all these servers together. It holds beside `[gateway.per_user]`."""
     memory: _Size | None = None
     """How much memory the processes of all these servers may use, as in `[gateway.per_user]`."""
+    mode: Mode = "enforce"
+    """For `calls` and `bytes`: "monitor" counts, and records which calls would have been refused; none is."""
 
 
 class PerUser(Table, frozen=True):

@@ -18,9 +18,10 @@ from ..dialects.dialect import Dialect, Group
 from ..dialects.own import OWN, own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
+from ..model.hooks import HookSpec
 from ..model.lock_settings import LockSettings
 from ..model.settings import ROOTS_OF_AGENT, ConsoleUse, OnFailure, Results, SeenNames, Settings
-from ..trust.sources import FileContext, Layer, ManagedSummary, state_folder, store_path
+from ..trust.sources import FileContext, Layer, ManagedSummary, Watched, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
 from .secret_files import with_credentials_folder
 
@@ -84,6 +85,12 @@ KEYS_OF_SETTINGS: Final = {
 }
 """The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
 
+_RULE_SETTINGS: Final = (
+    *(name for name, key in KEYS_OF_SETTINGS.items() if key.startswith("permissions.")),
+    "rule_places",
+)
+"""The settings that the table `[permissions]` makes."""
+
 SPELLINGS: Final[Mapping[str, Mapping[object, str]]] = {
     "audit_all_calls": {True: "all", False: "judged"},
     "hold_notifications": {True: "hold", False: "pass"},
@@ -119,6 +126,13 @@ class Loaded(Struct, frozen=True):
     """Where each field of the settings that is not the default is set, for people: file and key, or the option."""
     by_option: Mapping[str, str] = {}
     """The value of `--hooks` for each file that the command line names."""
+    watched: Watched | None = None
+    """The policy that is only watched; None: there is none."""
+
+    @property
+    def all_groups(self) -> tuple[Group, ...]:
+        """The groups whose hooks run: those that decide, and those that are only watched."""
+        return self.groups if self.watched is None else (*self.groups, *self.watched.groups)
 
 
 def load(
@@ -187,6 +201,7 @@ def complete(
         loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source, project=project)
         set_by = dict(user.set_by)
     loaded = replace(loaded, set_by=set_by, by_option=user.by_option)
+    loaded = _divided(loaded, user, managed)
     check_shown_tools(loaded.settings)
     if bundle is not None:
         settings = replace(loaded.settings, bundle=bundle.bundle)
@@ -202,8 +217,35 @@ def complete(
     if requires_trust and not file_context.isolated:
         from ..trust.check_unchanged import verify
 
-        loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))
+        loaded = replace(loaded, trust=verify(loaded.all_groups, user, file_context))
+    if loaded.watched is not None:  # its hooks get what the audit may need
+        settings = audited_like(loaded.watched.settings, loaded.settings)
+        loaded = replace(loaded, watched=replace(loaded.watched, settings=settings))
     return loaded
+
+
+def _divided(loaded: Loaded, user: Layer, managed: Sequence[Layer]) -> Loaded:
+    """The configuration without what is only watched, which is a policy of its own."""
+    layers = (user, *managed)
+    marks = (
+        any(layer.next is not None or layer.settings.watched_rules is not None for layer in layers)
+        or any(group.watched for group in loaded.groups)
+        or any(limit.watched for layer in layers for limit in layer.settings.limits)
+        or any(rule.watched for layer in layers for rule in layer.settings.agent_rules)
+    )
+    if not marks:
+        return loaded
+    from .monitor import divided
+
+    settings, groups, watched = divided(loaded.settings, loaded.groups, user, managed, _RULE_SETTINGS)
+    notes = () if watched is None else watched.notes
+    return replace(loaded, settings=settings, groups=groups, watched=watched, notes=(*loaded.notes, *notes))
+
+
+def audited_like(settings: Settings, enforced: Settings) -> Settings:
+    """The settings with those of the audit, and whose rules they are, from the policy in force: there is one audit."""
+    names = (name for name in Settings.__struct_fields__ if name.startswith(("audit_", "otel")) or name == "approvers")
+    return replace(settings, **{name: getattr(enforced, name) for name in names})
 
 
 def check_shown_tools(settings: Settings) -> None:
@@ -224,10 +266,12 @@ def failing_closed(loaded: Loaded) -> Loaded:
     def strict(settings: Settings) -> Settings:
         return replace(settings, on_failure=OnFailure.DENY, on_cut_input=OnFailure.DENY, fail_closed=True)
 
-    settings = strict(loaded.settings)
-    settings = replace(settings, managed=settings.managed and strict(settings.managed))
+    def whole(settings: Settings) -> Settings:
+        return replace(strict(settings), managed=settings.managed and strict(settings.managed))
+
     set_by = {**loaded.set_by, "on_failure": "--fail-closed", "on_cut_input": "--fail-closed"}
-    return replace(loaded, settings=settings, set_by=set_by)
+    watched = loaded.watched and replace(loaded.watched, settings=whole(loaded.watched.settings))
+    return replace(loaded, settings=whole(loaded.settings), set_by=set_by, watched=watched)
 
 
 def _kept_by_user(settings: Settings, user: Layer, managed: Collection[str]) -> dict[str, str]:
@@ -267,7 +311,7 @@ def find_project(folder: str | None, cwd: str) -> str:
 def make_data_folders(loaded: Loaded) -> list[str]:
     """Create the data folders of all plugins. Returns a note on each one that cannot be created."""
     notes = []
-    for folder in dict.fromkeys(group.plugin.data for group in loaded.groups if group.plugin and group.plugin.data):
+    for folder in dict.fromkeys(group.plugin.data for group in loaded.all_groups if group.plugin and group.plugin.data):
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
@@ -418,8 +462,9 @@ def layer_of(
             table.file, folder, where, dialect, table.tool_names, table.names or SeenNames.BOTH, table.on_failure,
             options, warm_options, table.project or "",
         )  # fmt: skip
-        added.extend(read_use(use, file_context))
-    added.append(LoadedHookFile(_own_group(file, path, prefix), path))
+        hook_files = read_use(use, file_context)
+        added.extend(map(_watched, hook_files) if table.mode == "monitor" else hook_files)
+    added += (LoadedHookFile(group, path) for group in _own_groups(file, path, prefix))
     check_patterns(file, path)
     set_by = {name: f"{path}: {prefix}{key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(tables, key)}
     if _sets(tables, "preset"):
@@ -431,7 +476,25 @@ def layer_of(
 
         policy = policy_source(file.policy, f"{path}: {prefix}policy", folder, file_context)
     layer = Layer(path, settings, set_by, (), {}, (), (), file.managed_only, file.require_trust, policy)
-    return _with_groups(layer, added)
+    if file.permissions.mode == "monitor":
+        from .monitor import with_watched_rules
+
+        layer = with_watched_rules(layer, _RULE_SETTINGS)
+    layer = _with_groups(layer, added)
+    if file.monitor is None:
+        return layer
+    from .monitor import check_second
+
+    second_path = file_context.find(file.monitor.file, folder)
+    second = layer if second_path == path else read_layer(second_path, file_context)
+    check_second(second, layer, f"{path}: {prefix}monitor.file")
+    return replace(layer, next=second)
+
+
+def _watched(hook_file: LoadedHookFile) -> LoadedHookFile:
+    """The hook file as one that is only watched."""
+    rules = tuple(replace(rule, watched=True) for rule in hook_file.rules)
+    return replace(hook_file, group=replace(hook_file.group, watched=True), rules=rules)
 
 
 def _with_groups(layer: Layer, added: Sequence[LoadedHookFile]) -> Layer:
@@ -548,13 +611,15 @@ def _key_path(text: str, key: str, path: str, file_context: FileContext) -> str:
     return file_context.find(file, os.path.dirname(path))
 
 
-def _own_group(file: ConfigFile, path: str, prefix: str) -> Group:
+def _own_groups(file: ConfigFile, path: str, prefix: str) -> Iterator[Group]:
+    """The hooks in hookproxy's own format: those that decide, and those that are only watched."""
     from .models import keys_set
 
     folder = os.path.dirname(path)
-    hooks = [
-        own_hook(keys_set(table), event, f"{path}: {prefix}hooks.{event}[{number}]", folder)
-        for event in OWN.events.values()
-        for number, table in enumerate(getattr(file.hooks, event))
-    ]
-    return Group(OWN, path, tuple(hooks), OWN.tool_names, match_all_names=True)
+    hooks: dict[bool, list[HookSpec]] = {False: [], True: []}
+    for event in OWN.events.values():
+        for number, table in enumerate(getattr(file.hooks, event)):
+            spec = own_hook(keys_set(table), event, f"{path}: {prefix}hooks.{event}[{number}]", folder)
+            hooks[table.mode == "monitor"].append(spec)
+    for watched, specs in hooks.items():
+        yield Group(OWN, path, tuple(specs), OWN.tool_names, match_all_names=True, watched=watched)

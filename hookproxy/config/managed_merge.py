@@ -55,6 +55,7 @@ _FALLBACK: Final = ("on_ask_fallback", "prompter", "console")
 _OF_MANAGED: Final = (
     "on_ask_fallback", "prompter", "on_cut_input", "allow", "ask", "deny", "rule_places", "agent_rules",
     "default_permission", "hide_denied", "unreadable", "check_types", "aliases", "auto_aliases", "limits",
+    "watched_rules",
 )  # fmt: skip
 """The settings of managed hooks and rules that are the administrator's alone."""
 
@@ -94,6 +95,8 @@ def _merge_managed(managed: Sequence[Layer]) -> Layer:
         values["default_permission"] = stricter.default_permission
         lists["rule_places"] = places
         lists["aliases"] = _merge_aliases(merged.settings, layer.settings)
+        if layer.settings.watched_rules is not None:
+            lists["watched_rules"] = merged_rules(merged.settings.watched_rules, layer.settings.watched_rules)
         lists["shown_tools"] = shown_tools.merged(merged.settings.shown_tools, layer.settings.shown_tools)
         merged = replace(
             merged,
@@ -133,6 +136,18 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
         console=admin.settings.console if "console" in admin.set_by else ConsoleUse.NEVER,
         ask_seconds=min(admin.settings.ask_seconds, user.settings.ask_seconds),
     )
+
+
+def merged_rules(first: Settings | None, second: Settings | None) -> Settings | None:
+    """The rules of two layers that are only watched: they add up, and of other settings the second layer's count."""
+    if first is None or second is None:
+        return second or first
+    added: dict[str, object] = {name: getattr(first, name) + getattr(second, name) for name in ("deny", "ask", "allow")}
+    places = {**first.rule_places, **second.rule_places}
+    stricter = max(second, first, key=lambda one: DEFAULTS.index(one.default_permission))
+    if "default" in stricter.rule_places:
+        places["default"] = stricter.rule_places["default"]
+    return replace(second, **added, rule_places=places, default_permission=stricter.default_permission)
 
 
 # --- settings ---

@@ -43,6 +43,10 @@ _NAME_OF_TOOL: Final = Meta(pattern=r"^(?:[^\s()]|[\x1c-\x1f])+\Z", extra={SAME_
 _Text = Annotated[str, Meta(min_length=1)]
 
 
+Mode = Literal["enforce", "monitor"]
+"""Whether something decides, or is only watched."""
+
+
 class Table(Struct, frozen=True, forbid_unknown_fields=True):
     """A table of the file. It accepts only the keys that it defines, and only values of their types."""
 
@@ -121,6 +125,10 @@ class Use(Table, frozen=True):
     """Like `warm_max_age` in `[[hooks.EVENT]]`, for the hooks of this file."""
     warm_spares: int | None = None
     """Like `warm_spares` in `[[hooks.EVENT]]`, for the hooks of this file."""
+    mode: Mode = "enforce"
+    """ "monitor" runs the hooks of this file and records what they would have done; nothing is changed by them. The
+    same holds for its rules, with `permissions`.
+    """
 
 
 WARM_OPTIONS: Final = {"warm", "warm_max_age", "warm_spares"}
@@ -184,6 +192,8 @@ class OwnHook(Table, frozen=True):
     """true runs the hook in the background: nothing waits for it, and its output decides nothing."""
     on_failure: OnFailure | None = None
     """Like the top-level `on_failure`, but only for this hook."""
+    mode: Mode = "enforce"
+    """ "monitor" runs the hook and records what it would have done; nothing is changed by it."""
 
 
 class OwnHooks(Table, frozen=True):
@@ -241,6 +251,10 @@ class Permissions(Table, frozen=True):
     """What happens to a command line that cannot be read for certain (`$TOOL x`, `curl … | sh`), and so might run what
     a deny or an ask rule about commands names. It matches no allow rule.
     """
+    mode: Mode = "enforce"
+    """ "monitor" records what these rules would have decided; no call is refused or asked about because of them, and no
+    tool is hidden.
+    """
 
 
 class Calls(Table, frozen=True):
@@ -285,6 +299,17 @@ class LimitTable(Table, frozen=True):
     """How many calls may be forwarded. Calls that hooks or rules refuse do not count."""
     per: Literal["second", "minute", "hour", "day", "session"]
     """The length of the period, which may start at any time. "session" is one run of hookproxy."""
+    mode: Mode = "enforce"
+    """ "monitor" counts calls and records which ones would have been refused; none is."""
+
+
+class Monitor(Table, frozen=True):
+    """A policy that is only watched, as a whole: what it would decide is recorded, beside what this file decides."""
+
+    file: _Text
+    """A second file with keys of hookproxy.toml. Its hooks, rules, limits and names of tools are evaluated for each
+    call as if they stood in the place of those of this file. A relative path starts from the folder of this file.
+    """
 
 
 class Prompter(Table, frozen=True):
@@ -540,6 +565,8 @@ class ConfigFile(Table, frozen=True):
     """Deadlines for a server at an address."""
     limits: list[LimitTable] = []
     """Rate limits. The refusal of a call says when to try again."""
+    monitor: Monitor | None = None
+    """A second policy, which is only watched."""
     roots: Roots | None = None
     """Which folders the server learns of when it asks its agent for roots."""
     require_trust: bool = False
@@ -557,6 +584,8 @@ File = TypeVar("File", bound=ConfigFile)
 
 
 def keys_set(table: Use | OwnHook) -> dict[str, object]:
-    """The keys that the file contains in this table, as it spells them. TOML has no null: None is a key left out."""
+    """The keys that the file contains in this table, as it spells them, without `mode`. TOML has no null: None is a key
+    left out.
+    """
     names = zip(table.__struct_fields__, table.__struct_encode_fields__, strict=True)
-    return {key: value for name, key in names if (value := getattr(table, name)) is not None}
+    return {key: value for name, key in names if key != "mode" and (value := getattr(table, name)) is not None}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ..model.errors import ConfigError
 from .gateway_models import GatewayPermissions, UserRules
 from .validate import check_permission_rules, rule_places
@@ -41,4 +43,5 @@ def rules_for_users(
 ) -> Iterator[tuple[UserRules, Mapping[str, str]]]:
     """The rules of a table for some people, each with the places of its rules, as `Settings.rule_places`."""
     for number, rules in enumerate(table.for_users):
+        rules = replace(rules, mode="monitor") if table.mode == "monitor" else rules
         yield rules, rule_places(rules, path, text, (*within, "permissions", "for", number))

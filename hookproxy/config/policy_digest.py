@@ -72,7 +72,7 @@ def _files_of(loaded: Loaded, environ: Mapping[str, str], folder: str) -> Iterat
         yield path, True
     for prompter in {settings.prompter, settings.managed.prompter if settings.managed else ()} - {()}:
         yield from _not_of_system(scripts.files_of_command(prompter, folder, environ))
-    for group in loaded.groups:
+    for group in loaded.all_groups:
         yield group.source, True
         variables = managed_environment(environ) if group.managed else environ
         for spec in group.hooks:

@@ -132,7 +132,7 @@ def _limit(table: LimitTable, key: str, path: str, place: str) -> Limit:
         tool_rule(table.tool or "*")
     except ValueError as problem:
         raise ConfigError(f"{path}: {key}.tool", str(problem), HINT) from None
-    return Limit(table.tool or "*", table.calls, Per(table.per), key, place)
+    return Limit(table.tool or "*", table.calls, Per(table.per), key, place, watched=table.mode == "monitor")
 
 
 # --- rules and patterns ---

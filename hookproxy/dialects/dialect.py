@@ -340,3 +340,5 @@ class Group(Struct, frozen=True):
     """Which names its hooks see of a tool that they match by its own name and by a familiar one."""
     project: str = ""
     """The project that the configuration names for this file; its hooks see it as their working directory."""
+    watched: bool = False
+    """It is only watched: it changes nothing. `config/monitor` takes it out of what decides."""

@@ -81,7 +81,7 @@ def _error(config: GatewayConfig, problem: str, hint: str) -> ConfigError:
 def _hooks(config: GatewayConfig) -> Iterator[tuple[HookSpec, str]]:
     """The hooks of all servers that the account matters for, each with its folder."""
     for server in config.servers.values():
-        for group in server.loaded.groups:
+        for group in server.loaded.all_groups:
             for hook in group.hooks:
                 if hook.type == "python" or hook.type in _STARTED:
                     yield hook, hook.cwd or server.cwd

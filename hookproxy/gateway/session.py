@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..session.long_agent_lines import Look
     from ..session.running_calls import OpenCalls
     from ..session.server_end import ServerEnd
+    from ..session.watch import WatchedPolicy
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable
     from ..transports.user_load import UserLoad
@@ -103,7 +104,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         server, principal = self.server, self.identity.principal
         if self._withdrawn:
             raise UserError(self._withdrawn, "ask the gateway's administrator")
-        hooks, settings, audit = self._policy(server, policy)  # a hook that cannot be used stops it
+        hooks, settings, audit, watched = self._policy(server, policy)  # a hook that cannot be used stops it
         session = server.session(self.identity.id, principal)
         channel, server_end = open_server(self, settings)
         self._proxy = Proxy(
@@ -116,9 +117,10 @@ class GatewaySession(Struct, eq=False, weakref=True):
             report_without_secrets(server, self.report),
             may_change=True,
             request_states=request_states,
+            watch=None if watched is None else watched.watch,
         )
         self._agent = agent
-        del hooks, settings, audit  # they are kept by the proxy until another policy replaces them
+        del hooks, settings, audit, watched  # they are kept by the proxy until another policy replaces them
         # Of stateless requests, the agent's channel makes the ids: their session may last for months.
         self._proxy.router.requests.ids_may_repeat = not self.identity.is_stateless
         self._proxy.answers_lost_requests = agent.reads_lines  # over HTTP, the agent's channel does that
@@ -156,14 +158,22 @@ class GatewaySession(Struct, eq=False, weakref=True):
         self._proxy.note_refusal(refused.why, refused.id, refused.line)
         return True
 
-    def _policy(self, server: GatewayServer, policy: SessionPolicy) -> tuple[Hooks, Settings, Audit]:
-        """What judges the calls of this session. Raises UserError."""
+    def _policy(
+        self, server: GatewayServer, policy: SessionPolicy
+    ) -> tuple[Hooks, Settings, Audit, WatchedPolicy | None]:
+        """What judges the calls of this session, and what is only watched. Raises UserError."""
         loaded = server.loaded_for(self.identity.principal)
         settings = secrets_redacted(server, loaded.settings)
         environ = service.environment(environment_account(), {})
         hooks = Hooks(loaded.groups, settings, server.name, environ, loaded.trust, server.command, policy.shared)
         audit = MeteredAudit(settings, self.identity.principal, policy.version, self._metrics, policy.health)
-        return hooks, settings, audit
+        if loaded.watched is None:
+            return hooks, settings, audit, None
+        from ..session.watch import WatchedPolicy
+
+        watched = replace(loaded.watched, settings=secrets_redacted(server, loaded.watched.settings))
+        shadow = WatchedPolicy(watched, server.name, environ, loaded.trust, server.command, policy.shared)
+        return hooks, settings, audit, shadow
 
     def change_policy(self, server: GatewayServer | None, policy: SessionPolicy) -> None:
         """Judge further calls by the policy of this server; None: the user may not use it any more.
@@ -176,7 +186,10 @@ class GatewaySession(Struct, eq=False, weakref=True):
         self.server = server
         if self._proxy is None or self._lifecycle is None:  # it has just been admitted
             return
-        self._proxy.change_policy(*self._policy(server, policy))
+        hooks, settings, audit, watched = self._policy(server, policy)
+        self._proxy.change_policy(hooks, settings, audit)
+        if (watch := self._proxy.watch) is not None:  # else what is new is watched in sessions that begin later
+            watch.stop() if watched is None else watched.take_over(watch)
         if self._feed is not None:
             self._feed.follow(self._proxy)
 

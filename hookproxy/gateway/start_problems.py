@@ -216,7 +216,7 @@ def _may_wait(path: str) -> bool:
 
 def _of_hooks(server: GatewayServer) -> Iterator[str]:
     environ = service.environment(environment_account(), {})
-    for group in server.loaded.groups:
+    for group in server.loaded.all_groups:
         for spec in group.hooks:
             for problem in commands.problems(ConfiguredHook(spec, group, server.loaded.settings, environ)):
                 yield f"{spec.source}: {problem}"  # it may be in another file

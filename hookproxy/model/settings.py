@@ -123,6 +123,8 @@ class Limit(Struct, frozen=True):
     """At a gateway: all its users count together, and not each one alone."""
     size: int = 0
     """At a gateway: how many bytes arguments and results may have, in place of a number of calls, which is 0 then."""
+    watched: bool = False
+    """It is only watched: it refuses nothing, and counts for itself."""
 
     @property
     def amount(self) -> str:
@@ -147,6 +149,8 @@ class AgentRule(Struct, frozen=True):
     folders: tuple[str, ...] = ()
     """The folders that a relative path of a call may start from."""
     home: str = ""
+    watched: bool = False
+    """It is only watched: it decides nothing."""
 
 
 class RootsRule(Struct, frozen=True):
@@ -281,6 +285,8 @@ class Settings(Struct, frozen=True):
     """Whose rules and limits they are, in messages."""
     bundle: PolicyBundle | None = None
     """The signed policy that is a part of the managed settings; None: there is none."""
+    watched_rules: Settings | None = None
+    """The permission rules that are only watched, in the place of the ones above; None: there are none."""
     managed: Settings | None = None
     """The settings for managed hooks and rules, and for the approvals that they require; None: nothing is managed.
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Final
 
+import anyio
 from msgspec.structs import replace
 
-from ..audit.call_record import Record
+from ..audit.call_record import Record, WatchedCall
 from ..hooks.policy import Policy
 from ..jsonrpc import normalize, raw_json
 from ..model.call_end import CallEnd, Cancelled, Refused, Responded
@@ -52,6 +53,8 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
     defective = False
     try:
         end = await _process(call, policy, services, record)
+        if audit.required and record.watched is not None:  # its line must say all, and be there before the response
+            await _wait_for_watched(record.watched, end)
     except Exception as defect:
         defective = True
         call.ended_because = f"hookproxy could not complete this call ({services.describe_error(defect)})"
@@ -71,6 +74,16 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
                 line = feedback.unaudited(call.id, stateless=call.stateless, task=call.fails_by_error, ran=ran)
             services.respond(call, line)
     return end
+
+
+async def _wait_for_watched(watched: WatchedCall, end: CallEnd) -> None:
+    """Wait until it is known what a policy would have done that is only watched."""
+    ended = anyio.Event()
+    watched.on_end = ended.set
+    if watched.on_decided is not None:
+        watched.on_decided(end.result)
+    if not watched.ended:
+        await ended.wait()
 
 
 def _final_end(call: Call, services: CallServices, end: CallEnd, defective: bool) -> CallEnd:

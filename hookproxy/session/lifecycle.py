@@ -15,6 +15,7 @@ from ..processes.ending import end_server
 from ..runners.event_watch import settle, time_limit
 from .proxy import Proxy
 from .server_end import ServerEnd
+from .tap import Watching
 
 HOOKS_AT_END_SECONDS: Final = 5.0
 """How long hooks may run on after the agent's input has ended, while it still reads (design section 11)."""
@@ -59,7 +60,7 @@ class Lifecycle:
             await self._relay_until_end()
         finally:
             with anyio.CancelScope(shield=True):  # it is bounded by itself
-                self._proxy.session_events.report_unwritten(await self._proxy.calls.policies.aclose())
+                self._proxy.session_events.report_unwritten(await self._proxy.aclose())
         return self._status if self._status >= 0 else 128 - self._status
 
     async def _relay_until_end(self) -> None:
@@ -142,6 +143,8 @@ class Lifecycle:
                 await self._end_session()  # some of its hooks are tools of the server, so it must still read
             else:
                 session_end.start_soon(self._end_session)
+            if proxy.watch is not None:
+                session_end.start_soon(self._end_watched_session, proxy.watch)
             proxy.hook_tool_calls.close()
             proxy.relay.server.end_output()
             proxy.relay.on_passed = proxy.changes.notify  # now we wait for the last response
@@ -155,6 +158,20 @@ class Lifecycle:
             await self._within(process.REAP_LIMIT, lambda: not proxy.has_open_calls)
             await self._within(self._or_less(BACKGROUND_HOOKS_SECONDS), lambda: not proxy.has_background_hooks)
             await self._flush_agent()
+            if proxy.watch is not None:
+                await self._end_watch(proxy.watch)
+
+    async def _end_watched_session(self, watch: Watching) -> None:
+        with contextlib.suppress(TimeoutError), time_limit(SESSION_END_HOOKS_SECONDS):
+            await watch.end_session()
+
+    async def _end_watch(self, watch: Watching) -> None:
+        """Let hooks end that are only watched: the agent has everything, and does not wait for them."""
+        with anyio.move_on_after(self._or_less(HOOKS_AT_END_SECONDS)):
+            await watch.wait()
+        watch.end_all(self._why_ended())
+        with anyio.move_on_after(process.REAP_LIMIT):
+            await watch.wait()
 
     def _or_less(self, seconds: float) -> float:
         """So many seconds, or fewer after a signal."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 import anyio
 import anyio.abc
@@ -37,6 +37,7 @@ from .relay import Relay
 from .running_calls import RunningCalls
 from .server_lists import ServerLists
 from .server_requests import ServerRequests
+from .tap import Watching
 
 _MAX_NOISE_SHOWN: Final = 2000  # characters of a line that is not JSON: enough to recognise it
 _PASSAGES: Final = "responses that no hook sees are on their way under a former policy"
@@ -51,6 +52,9 @@ Report = Callable[[str], None]
 class Proxy:
     """One agent, one server, and the calls between them. Without hooks everything passes."""
 
+    calls_type: ClassVar[type[RunningCalls]] = RunningCalls
+    """What runs the calls."""
+
     def __init__(  # noqa: PLR0913  # its parts, which are made elsewhere
         self,
         agent: Channel,
@@ -63,10 +67,12 @@ class Proxy:
         *,
         may_change: bool = False,
         request_states: RequestStates | None = None,
+        watch: Callable[[Proxy], Watching] | None = None,
     ) -> None:
         """With `may_change`, `change_policy` may be called: then each line is read, even if nothing is judged yet.
 
-        `request_states` are for calls of several rounds; None: only this proxy continues them.
+        `request_states` are for calls of several rounds; None: only this proxy continues them. `watch` makes
+        what watches the session for a policy that is not in force.
         """
         policy, groups = Policy.of(hooks, settings, audit), hooks.groups
         self.session = session
@@ -105,7 +111,7 @@ class Proxy:
         self.hook_tool_calls = HookToolCalls(
             session.server, self.router, self.relay.to_server, lambda: self._context.secrets
         )
-        self.calls = RunningCalls(
+        self.calls = self.calls_type(
             self._context,
             self.session_events,
             elicitation_hooks,
@@ -119,6 +125,8 @@ class Proxy:
         self.lists = ServerLists(self._context, self.session_events, self.router, self.calls, self._concerns)
         self.lists.use(settings)
         self.hook_tool_calls.withholds = lambda tool: self.lists.withholds is not None and self.lists.withholds(tool)
+        self.may_change = may_change
+        self.watch = self.relay.tap = watch(self) if watch is not None else None
 
     @property
     def policy(self) -> Policy:
@@ -128,17 +136,30 @@ class Proxy:
     def use_secrets(self, secrets: KnownSecrets) -> None:
         """Keep these out of all texts of ours."""
         self._context.secrets = secrets
+        if self.watch is not None:
+            self.watch.use_secrets(secrets)
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run calls in `tasks` from now on."""
         self._tasks = tasks
         self.calls.open(tasks)
         self._open_policy()
+        if self.watch is not None:
+            self.watch.open(tasks)
+
+    @property
+    def tasks(self) -> anyio.abc.TaskGroup:
+        """The task group in which all of it runs."""
+        assert self._tasks is not None, "open comes before the first byte"
+        return self._tasks
+
+    def _open_hooks(self) -> None:
+        report, notify = self.session_events.report_hook_run, self.changes.notify
+        self.policy.hooks.open(self.tasks, report, notify, self.hook_tool_calls.call)
 
     def _open_policy(self) -> None:
-        assert self._tasks is not None, "open comes before the first byte"
-        hooks, audit = self.policy.hooks, self.policy.audit
-        hooks.open(self._tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call)
+        self._open_hooks()
+        audit = self.policy.audit
         audit.schedule = partial(self.spawn, self._flush_audit, audit)
         audit.report_to(self.report)
 
@@ -150,7 +171,7 @@ class Proxy:
     def judges_nothing(self) -> bool:
         """No hook, no rule and no audit concerns any call, and none is left from an earlier policy."""
         calls = self.calls
-        return not (self.policy.judges_calls or calls.are_running or calls.policies.has_former)
+        return not (self.policy.judges_calls or calls.are_running or calls.policies.has_former or self.watch)
 
     def open_passage(self, agent: TakesPassages, raw_id: bytes) -> Passage | None:
         """Send the response to a request on in pieces while it comes; None: it must come whole, as hooks may judge it.
@@ -215,6 +236,20 @@ class Proxy:
     def change_session(self, session: Session) -> None:
         """Something else is known of the session from now on, such as the groups of its user."""
         self.session = self._context.session = self.calls.session = session
+        if self.watch is not None:
+            self.watch.change_session(session)
+
+    def judges_tool(self, tool: str) -> bool:
+        """True if the policy judges calls of this tool."""
+        return self.policy.judges_calls and self._concerns(tool)
+
+    def judges_method(self, method: str) -> bool:
+        """True if the policy judges requests of this method, other than `tools/call`."""
+        return self._concerns_method(method)
+
+    def describe_error(self, defect: BaseException) -> str:
+        """As `SessionContext.describe_error`."""
+        return self._context.describe_error(defect)
 
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
@@ -328,6 +363,14 @@ class Proxy:
         if self.answers_lost_requests:
             for raw_id in self.router.requests.unanswered():
                 self.relay.to_agent(feedback.remote_failure(raw_id, why, Progress.NO_RESPONSE, is_call=False))
+        if self.watch is not None:
+            self.watch.handle_server_exit(why)
+
+    async def aclose(self) -> str:
+        """Close what the policies use. Returns why a record could not be written."""
+        if self.watch is not None:
+            await self.watch.aclose()
+        return await self.calls.policies.aclose()
 
     @property
     def has_open_calls(self) -> bool:

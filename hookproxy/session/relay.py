@@ -24,6 +24,7 @@ from ..protocol.router import Router
 from ..transports.channel import Channel, OffersCalls, TakesCalls
 from ..transports.lines import Lines, TooLong
 from .long_line import LongLine, Mode, Perform
+from .tap import TakeBytes, Tap
 
 if TYPE_CHECKING:
     from .long_agent_lines import LongAgentLines, Look
@@ -76,32 +77,45 @@ class Relay:
         self._long_agent_lines: LongAgentLines | None = None  # None: they are read at once
         self.on_passed: Callable[[], None] = _nothing
         """Called after lines from the server have been processed."""
+        self.tap: Tap | None = None
+        """Gets all bytes as well, if it is there at the start; None: nobody does."""
 
     def start(
         self, on_agent_end: Callable[[], None], on_agent_gone: Callable[[], None], on_server_end: Callable[[], None]
     ) -> None:
         """Start reading. Each callback for an end of input is called after the last line has been processed."""
 
+        from_agent: TakeBytes = self._agent_bytes
+        from_server: TakeBytes = self._server_bytes
+        if self.tap is not None:
+            from_agent, from_server = self.tap.connect(from_agent, from_server)
+
         def agent_ended() -> None:
             if self._long_agent_lines is not None and self._long_agent_lines.holds_end(agent_ended):
                 return
             self._agent_last_line()
+            if self.tap is not None:
+                self.tap.agent_ended()
             on_agent_end()
 
         def server_ended() -> None:
             self._server_last_line()
+            if self.tap is not None:
+                self.tap.server_ended()
             on_server_end()
 
         def agent_is_full(full: bool) -> None:
             (self.server.pause if full else self.server.resume)()
 
         pause_agent = partial(self.pause_agent, "the server does not read")
-        self.agent.start(self._agent_bytes, agent_ended, agent_is_full, on_agent_gone)
-        self.server.start(self._server_bytes, server_ended, pause_agent, _nothing)  # it may still write then
+        self.agent.start(from_agent, agent_ended, agent_is_full, on_agent_gone)
+        self.server.start(from_server, server_ended, pause_agent, _nothing)  # it may still write then
 
     def connect_calls(self, agent: OffersCalls) -> None:
         """Pass calls on as the channels have read them, where nothing judges them. Call it before the start."""
         assert self._strict, "else lines are sent on before they are read"
+        if self.tap is not None:
+            return  # it gets what is read from the agent, and then only lines come
         agent.pass_call, self._deliver_response = self._pass_call, agent.deliver_response
         if isinstance(self.server, TakesCalls):
             self._send_call, self.server.pass_response = self.server.send_call, self._pass_response

@@ -250,7 +250,8 @@ def check_programs(layer: Layer, environ: Mapping[str, str], ownership: Ownershi
     if layer.settings.prompter:
         program = program_path(layer.settings.prompter[0], os.path.dirname(layer.source), environ)
         _check_program(program, f"{layer.source}: on_ask_fallback", ownership)
-    return replace(layer, notes=(*layer.notes, *notes))
+    following = None if layer.next is None else check_programs(layer.next, environ, ownership)
+    return replace(layer, notes=(*layer.notes, *notes), next=following)
 
 
 def _check_program(path: str, source: str, ownership: Ownership) -> None:

@@ -159,6 +159,24 @@ class Layer(Struct, frozen=True):
     require_trust: bool = False
     policy: PolicySource | None = None
     """Where a signed policy comes from; None: the file names none."""
+    next: Layer | None = None
+    """The layer of the file that `[monitor]` names, which is only watched."""
+
+
+class Watched(Struct, frozen=True):
+    """A policy that is only watched: what it would have decided is recorded, and nothing is changed by it."""
+
+    settings: Settings
+    groups: tuple[Group, ...] = ()
+    files: tuple[str, ...] = ()
+    """The files of `[monitor]`, each watched in place of the policy in force; none: parts of that with a mode."""
+    notes: tuple[str, ...] = ()
+    """What start-up says about these files."""
+
+    @property
+    def replaces(self) -> bool:
+        """It stands in the place of the policy in force; else it would be added to it."""
+        return bool(self.files)
 
 
 class ManagedSummary(Struct, frozen=True):

@@ -26,7 +26,7 @@ def test_every_event_may_have_hooks() -> None:
 
 
 def test_the_keys_of_an_own_hook_are_those_that_are_read() -> None:
-    assert set(OwnHook.__struct_encode_fields__) == set(KEYS)
+    assert set(OwnHook.__struct_encode_fields__) == {*KEYS, "mode"}  # which says where the hook belongs
 
 
 def test_the_description_of_the_timeout_contains_the_default() -> None:

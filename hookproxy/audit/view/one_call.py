@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from ...model.errors import UserError
-from ..records import CallRecord, HookRun, joined
+from ..records import CallRecord, HookRun, Monitor, joined
 from .table import Screen, refusal_text, time_of
 
 _LONGEST: Final = 100_000  # characters of one text: as much as a terminal keeps
@@ -78,6 +78,26 @@ def _text(record: CallRecord, screen: Screen) -> Iterator[str]:
         for hook in record.skipped:
             yield visible(f"  {hook.event} {hook.command} ({hook.source}): {hook.why}")
     yield from _result(record, screen)
+    if record.monitor is not None:
+        yield from _monitor(record.monitor, screen)
+
+
+def _monitor(watched: Monitor, screen: Screen) -> Iterator[str]:
+    """What a policy would have done that is only watched."""
+    yield ""
+    yield screen.paint("only watched", "bold") + (f" ({screen.visible(watched.policy)})" if watched.policy else "")
+    rows = [
+        ("changed", watched.sentence or "nothing would have been changed"),
+        ("decision", watched.decision or "none: the call ended before"),
+        ("place", watched.place),
+    ]
+    yield from _facts(rows, screen)
+    if after := _pretty(bytes(watched.rewritten)):
+        yield screen.paint("arguments, as they would have been forwarded", "bold")
+        yield from _indented(after, screen)
+    for run in watched.hooks:
+        yield ""
+        yield from _hook(run, screen)
 
 
 _RESULTS: Final = {

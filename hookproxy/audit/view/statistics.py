@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ...model.counts import counted
-from ..records import CallRecord, Entry, HookRun
+from ..records import CallRecord, Entry, HookRun, Monitor
 from .table import Screen
 
 if TYPE_CHECKING:
@@ -61,6 +61,23 @@ class HookTotals(msgspec.Struct):
         self.problems += run.verdict == "trouble"
 
 
+class WatchedTotals(msgspec.Struct):
+    """What one rule, limit or hook would have changed that is only watched."""
+
+    would: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many calls would have been `refused`, `asked about`, `rewritten` and so on."""
+    calls: int = 0
+    example: str = ""
+    """One of the calls: its id, server and tool."""
+
+    def add(self, call: CallRecord, watched: Monitor) -> None:
+        """Count a call that would have been changed."""
+        self.calls += 1
+        for word in watched.would:
+            self.would[word] = self.would.get(word, 0) + 1
+        self.example = self.example or f"{call.call} {call.server}/{call.tool}".strip()
+
+
 class Statistics(msgspec.Struct):
     """Totals of all calls, of each tool and of each hook."""
 
@@ -71,6 +88,12 @@ class Statistics(msgspec.Struct):
     first: str = ""
     last: str = ""
     """Times of the first and the last call, as the files spell them."""
+    watched: int = 0
+    """How many calls a policy was about that is only watched."""
+    changed: int = 0
+    """How many of these it would have changed."""
+    would_be: dict[str, WatchedTotals] = msgspec.field(default_factory=dict)
+    """What it would have changed, by who would have done it."""
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Count the records."""
@@ -87,9 +110,15 @@ class Statistics(msgspec.Struct):
         for run in call.hooks:
             name = _name_or_others(f"{run.command} ({run.event})", self.hooks)
             self.hooks.setdefault(name, HookTotals()).add(run)
+        if call.monitor is not None:
+            self.watched += 1
+            if call.monitor.would:
+                self.changed += 1
+                by = _name_or_others(call.monitor.decided_by or "the policy", self.would_be)
+                self.would_be.setdefault(by, WatchedTotals()).add(call, call.monitor)
 
 
-def _name_or_others(name: str, known: dict[str, ToolTotals] | dict[str, HookTotals]) -> str:
+def _name_or_others(name: str, known: dict[str, ToolTotals] | dict[str, HookTotals] | dict[str, WatchedTotals]) -> str:
     return name if name in known or len(known) < _MOST_NAMES else OTHERS
 
 
@@ -152,6 +181,7 @@ class OverTime:
 
 # --- charts for a terminal ---
 
+_WIDEST: Final = 1000  # columns where the output is not a screen: names of tools may be long
 _WIDE_SCREEN: Final = 80  # columns: on a narrower screen a tool's name has its own line
 _NAME: Final = 30  # columns of a tool's name
 _TIME: Final = 19  # columns: 2026-11-21T16:50:01
@@ -175,6 +205,9 @@ def charts(sums: Statistics, screen: Screen) -> Iterator[str]:
     if sums.hooks:
         yield ""
         yield from _hooks(sums.hooks, screen)
+    if sums.watched:
+        yield ""
+        yield from _watched(sums, screen)
 
 
 def _tools(tools: dict[str, ToolTotals], screen: Screen) -> Iterator[str]:
@@ -211,6 +244,17 @@ def _hooks(hooks: dict[str, HookTotals], screen: Screen) -> Iterator[str]:
         times = f"{duration(totals.ms / totals.runs)} each, {duration(totals.longest)} at most"
         yield f"  {bar:{longest}} {duration(totals.ms):>8}  {counted(totals.runs, 'run')}, {times}"
     yield from _more(len(ordered), "hook")
+
+
+def _watched(sums: Statistics, screen: Screen) -> Iterator[str]:
+    of_calls = counted(sums.watched, "call")
+    yield screen.paint(f"ONLY WATCHED: {sums.changed} of {of_calls} would have ended otherwise", "bold")
+    ordered = sorted(sums.would_be.items(), key=lambda item: -item[1].calls)
+    for name, totals in ordered[:_MOST_ROWS]:
+        words = ", ".join(f"{number} {word}" for word, number in totals.would.items())
+        yield screen.cut(name, screen.width or _WIDEST)
+        yield screen.cut(f"  {words}, such as {totals.example}", screen.width or _WIDEST)
+    yield from _more(len(ordered), "rule or hook")
 
 
 def _narrow(screen: Screen) -> bool:

@@ -88,6 +88,8 @@ def rows(entry: Entry, screen: Screen, own_writer: tuple[str, str]) -> Iterator[
     """The lines for one record, without line feeds. Writers other than `own_writer` (user, host) are named."""
     if isinstance(entry, CallRecord):
         yield _call(entry, screen)
+        if entry.monitor is not None and (would := entry.monitor.sentence):
+            yield screen.paint(_INDENT + _cut(f"only watched: {would}", screen), "yellow")
         for text, style in _below(entry, own_writer):
             yield screen.paint(_INDENT + _cut(text, screen), style)
     elif isinstance(entry, NoteRecord):
