@@ -249,7 +249,7 @@ def _hooks(hooks: dict[str, HookTotals], screen: Screen) -> Iterator[str]:
 def _watched(sums: Statistics, screen: Screen) -> Iterator[str]:
     of_calls = counted(sums.watched, "call")
     yield screen.paint(f"ONLY WATCHED: {sums.changed} of {of_calls} would have ended otherwise", "bold")
-    ordered = sorted(sums.would_be.items(), key=lambda item: -item[1].calls)
+    ordered = sorted(sums.would_be.items(), key=lambda item: (-item[1].calls, item[0]))
     for name, totals in ordered[:_MOST_ROWS]:
         words = ", ".join(f"{number} {word}" for word, number in totals.would.items())
         yield screen.cut(name, screen.width or _WIDEST)
