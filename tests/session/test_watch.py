@@ -252,8 +252,8 @@ async def decisions(watched: Watched, in_force: Watched, file: Path) -> tuple[li
                 tasks.start_soon(serve)
                 while "result" not in (message := await one.agent.message()) and "error" not in message:
                     said = {"action": "accept", "content": {"decision": "allow once"}}
-                    answer = {"jsonrpc": "2.0", "id": message["id"], "result": said}
-                    await one.agent.send(json.dumps(answer).encode() + b"\n")
+                    approval = {"jsonrpc": "2.0", "id": message["id"], "result": said}
+                    await one.agent.send(json.dumps(approval).encode() + b"\n")
                 tasks.cancel_scope.cancel()
         await one.finish()
     return [line for line in audited(file) if "tool" in line], got
