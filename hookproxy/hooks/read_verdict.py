@@ -2,6 +2,7 @@
 
 The dialect reads the output as its system does. Beyond that, only a denial counts of a hook that did not get or give
 all that counts; and where its failures refuse calls, a run before a call that is not a clean verdict is a failure.
+Where they withhold results, so is a run after a call whose output may be a verdict that cannot be read.
 """
 
 from __future__ import annotations
@@ -56,8 +57,23 @@ def must_be_clean(group: Group, spec: HookSpec, settings: Settings) -> bool:
     return rule is OnFailure.DENY or (rule is OnFailure.DIALECT and by_field)
 
 
+def _if_readable(group: Group, spec: HookSpec, result: HookResult, settings: Settings, verdict: Verdict) -> Verdict:
+    """The verdict on a result; a failure if failures withhold it, and the hook may have printed another one."""
+    if not result.stdout or spec.background or verdict.failure or verdict.permission is Permission.DENY:
+        return verdict
+    rule = decide.failure_rule(spec, settings, group.on_failure)
+    if not (rule is OnFailure.DENY or (rule is OnFailure.DIALECT and spec.withholds)):
+        return verdict
+    from ..dialects.shared import clean_verdict  # as below
+
+    failure = clean_verdict.doubt_about_result(group.dialect, result)
+    return Verdict(failure=failure, messages=verdict.messages) if failure else verdict
+
+
 def _if_clean(group: Group, spec: HookSpec, result: HookResult, settings: Settings, verdict: Verdict) -> Verdict:
     """The verdict; a failure if it must be clean and is not."""
+    if spec.event in _AFTER_CALL:
+        return _if_readable(group, spec, result, settings, verdict)
     if not (result.stdout or result.stderr or result.code) or not must_be_clean(group, spec, settings):
         return verdict
     if verdict.failure or verdict.permission is Permission.DENY or verdict.stop:

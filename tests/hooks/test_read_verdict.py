@@ -9,9 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
-from hookproxy.model.decision import Proceed, Refuse
-from hookproxy.model.hooks import Ended, Event, HookResult
-from hookproxy.model.settings import OnFailure, Settings
+from hookproxy.dialects.own import OWN
+from hookproxy.hooks.read_verdict import read_verdict
+from hookproxy.model.decision import Comments, Proceed, Refuse
+from hookproxy.model.hooks import Ended, Event, HookResult, HookRun
+from hookproxy.model.settings import OnFailure, Settings, ToolNames
+from hookproxy.policy import decide
 from tests.hooks.broken_outputs import (
     DENIALS,
     all_dialects,
@@ -21,6 +24,7 @@ from tests.hooks.broken_outputs import (
     event_names,
     group_of,
 )
+from tests.support.proxy_rig import hook
 
 ALL: Final = all_dialects()
 DENY: Final = Settings(on_failure=OnFailure.DENY)
@@ -171,3 +175,51 @@ def test_what_a_hook_prints_is_looked_at_in_linear_time() -> None:
         begun = perf_counter()
         decision_on(group, HookResult(Ended.EXITED, 0, stdout, stdout))
         assert perf_counter() - begun < 20  # a quadratic pattern takes hours
+
+
+OWN_POST: Final = replace(
+    hook("x", Event.POST_TOOL_USE), dialect="own", source="hookproxy.toml", fails_closed=True, withholds=True
+)
+BROKEN_RESULTS: Final = [
+    b'{"decision": "blo',
+    b'{"hookSpecificOutput": {"updatedToolOutput": "clean"}',
+    b'checking\n{"decision": "block", "reason": "secret"}',
+    b'```json\n{"decision": "block"}\n```',
+    b'[{"decision": "block"}]',
+    b'{"decision": "block"}{"decision": "block"}',
+    b'{"decision": "block", "decision": "approve"}',
+    '{"decision": "block"}'.encode("utf-16"),
+]
+
+
+def after_call(printed: bytes, on_failure: OnFailure = OnFailure.DIALECT) -> Comments:
+    own = Group(OWN, "hookproxy.toml", (OWN_POST,), ToolNames.BARE)
+    settings = Settings(on_failure=on_failure)
+    result = HookResult(Ended.EXITED, 0, printed)
+    return decide.comments([HookRun(OWN_POST, result, read_verdict(own, OWN_POST, result, settings))], settings, None)
+
+
+@pytest.mark.parametrize("printed", BROKEN_RESULTS)
+def test_a_result_is_withheld_if_a_hook_of_ours_prints_a_verdict_that_cannot_be_read(printed: bytes) -> None:
+    comments = after_call(printed)
+    assert comments.failed or comments.withheld
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        b"",
+        b"formatted 3 files\n",
+        b"a.py:3: error: x = {1: 2}\nTraceback (most recent call last):",
+        b"[1, 2]",
+        b"[x] done {ok}",
+        b"\xff\xfe",
+        b'{"systemMessage": "done"}',
+        b"null",
+        b"blocked 3 ads",
+    ],
+)
+def test_whatever_else_a_hook_prints_after_a_call_withholds_nothing(printed: bytes) -> None:
+    comments = after_call(printed)
+    assert not comments.failed
+    assert not comments.withheld

@@ -58,6 +58,11 @@ _VERDICT_NAMES: Final = re.compile(
     re.IGNORECASE,
 )
 """Names of members that decide, in a text that is not JSON."""
+_RESULT_NAMES: Final = re.compile(
+    r"hook_?specific_?output|updated_?(?:mcp)?_?tool_?output|[\"']\s*(?:decision|suppress_?output)\\?[\"']\s*:",
+    re.IGNORECASE,
+)
+"""Names of members by which a hook decides about a result."""
 _PLAIN_DENIAL: Final = re.compile(
     r"\b(?:decision|permission|behaviou?r|verdict|action)\s*[:=]\s*[\"']?(?:den|block|reject|refus|forbid)",
     re.IGNORECASE,
@@ -132,6 +137,24 @@ def doubt(dialect: Dialect, spec: HookSpec, result: HookResult, verdict: Verdict
     if spec.event is Event.PERMISSION_REQUEST and verdict.permission is None:
         verdict = replace(verdict, permission=Permission.ASK)  # without a decision, the person is asked
     return (_doubt_of_output(dialect, stdout, verdict) if stdout else "") or _doubt_of_stderr(stdout, stderr, verdict)
+
+
+def doubt_about_result(dialect: Dialect, result: HookResult) -> str:
+    """As `doubt` for a hook after a call, which prints what it likes, such as the output of a linter: only the JSON of
+    a verdict that cannot be read is a reason."""
+    if result.ended is not Ended.EXITED or result.code:
+        return ""
+    printed = dialect.unframed(result.stdout)
+    if not _is_plain_utf8(printed):
+        return _OTHER_ENCODING if b"\0" in printed and b"{" in printed else ""
+    text = printed.decode().strip()
+    try:
+        value = _decode(text)
+    except (ValueError, RecursionError):
+        if text.startswith("{"):
+            return _BROKEN
+        return _AMONG_TEXT if _RESULT_NAMES.search(text) else ""
+    return _NOT_ONE_OBJECT if isinstance(value, list) and _RESULT_NAMES.search(text) else ""
 
 
 def _is_plain_utf8(printed: bytes) -> bool:
