@@ -99,6 +99,8 @@ class CheckedServer(Struct, frozen=True):
     """The deny and ask rules that are about none of its tools."""
     hidden: tuple[str, ...] = ()
     """What its texts hide, a line for each."""
+    unknown_tools: tuple[str, ...] = ()
+    """The tools of `[tools.X]` that it does not list."""
 
 
 class Report(Struct, frozen=True):
@@ -172,6 +174,7 @@ def _server(server: CheckedServer, entries: Sequence[HookEntry]) -> dict[str, ob
         "failure": server.failure or None,
         "noise": server.noise,
         "idle_rules": list(server.idle_rules),
+        "unknown_tools": list(server.unknown_tools),
         "hidden_tools": list(coverage.hidden) if coverage else [],
         "tools": coverage
         and [

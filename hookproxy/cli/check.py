@@ -101,6 +101,7 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
     """Start the server and list its tools. Returns what hooks see of it, and the error if it does not list them."""
     from ..checks.rules_without_tools import rules_without_tools
     from ..checks.server_tools import list_tools
+    from ..policy.tool_tables import unknown_tools
 
     try:
         listed = run_until_done(partial(list_tools, command, os.environ, on_slow=_report_wait))
@@ -109,7 +110,11 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
         return CheckedServer(name, tuple(command), failure=error.message), failure
     found = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
     idle = rules_without_tools(loaded.settings, name, listed.tools, command, listed.server_info)
-    return CheckedServer(name, tuple(command), found, "", listed.server_info, listed.noise, idle, listed.hidden), None
+    unknown = unknown_tools(loaded.settings, {tool.name for tool in listed.tools})
+    return (
+        CheckedServer(name, tuple(command), found, "", listed.server_info, listed.noise, idle, listed.hidden, unknown),
+        None,
+    )
 
 
 def _list_gateway_tools(command: Sequence[str], policy: OfflinePolicy) -> tuple[CheckedServer, UserError | None]:

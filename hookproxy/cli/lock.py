@@ -19,7 +19,7 @@ from msgspec import Struct
 from ..checks.server_description import DESCRIBE_SECONDS, Described
 from ..lock import hidden_text, lock_file
 from ..lock.changes import Change, shortened
-from ..lock.compare import IDENTITY, Pinned, accept
+from ..lock.compare import IDENTITY, OF_SERVER, Pinned, accept, is_named
 from ..lock.description import Description, Identity, Kind
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, printable
@@ -178,12 +178,15 @@ class _Outcome:
         names = self._options.accept
         if not names:
             return new
-        known = {key[1] for lock in (new, self._before) for description in lock.values() for key in description.entries}
+        keys = {key for lock in (new, self._before) for description in lock.values() for key in description.entries}
         for name in names:
-            if name not in known and name not in IDENTITY:
+            if name.removeprefix(f"{OF_SERVER}:") not in IDENTITY and not any(is_named(key, name) for key in keys):
                 from ..dialects.shared.hook_file import suggestion
 
-                hint = suggestion(name, known) or f"or {', '.join(IDENTITY)} of a server; --diff shows what has changed"
+                hint = (
+                    suggestion(name, {key[1] for key in keys})
+                    or f"or {', '.join(IDENTITY)} of a server; --diff shows what has changed"
+                )
                 raise UserError(f"--accept: no server has {name!r}", hint)
             self._check_is_of_one_server(name, new)
         return {name: accept(self._before.get(name, _NEW), came, names) for name, came in new.items()}
@@ -335,7 +338,7 @@ def build_parser() -> Parser:
         nargs="+",
         default=[],
         help="write only what has changed of these tools, prompts and templates, or instructions, details, "
-        "version, name, title, capabilities of the server",
+        "version, name, title, capabilities of the server; tool:instructions is the tool of this name",
     )
     add_remote_options(parser)
     return parser

@@ -101,7 +101,9 @@ class LiveView:
     def _approvals(self, change: PageChange) -> None:
         waiting = self._state.approvals
         for key in self._shown - waiting.keys():
-            change.settled.append(("/".join(key), settled(self._state.settled.get(key))))
+            change.settled.append(
+                ("/".join(key), settled(self._state.settled.get(key), about_lock=key in self._state.about_lock))
+            )
         for key, shown in waiting.items():
             if key not in self._shown:
                 name, approval = "/".join(key), shown.approval
@@ -110,11 +112,12 @@ class LiveView:
         self._shown = set(waiting)
 
 
-def settled(approval: Settled | None) -> str:
+def settled(approval: Settled | None, *, about_lock: bool = False) -> str:
     """What became of an approval, in a sentence."""
+    sentences = words.SETTLED_ABOUT_LOCK if about_lock else words.SETTLED
     if approval is None:
-        return words.SETTLED["withdrawn"]
-    return f"{words.SETTLED[approval.action]}{f' by {approval.by}' if approval.by else ''}"
+        return sentences["withdrawn"]
+    return f"{sentences[approval.action]}{f' by {approval.by}' if approval.by else ''}"
 
 
 class ChangeStreams:

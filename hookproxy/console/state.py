@@ -80,6 +80,8 @@ class State:
         """What waits for a person, by run and approval, the oldest first."""
         self.settled: dict[tuple[str, str], Settled] = {}
         """The last approvals that have been settled."""
+        self.about_lock: set[tuple[str, str]] = set()
+        """Those of them that asked about what a server says of itself."""
         self.version = 0
         """Rises with each change."""
         self.number = 0
@@ -172,10 +174,14 @@ class State:
             self.left_out += 1
 
     def _settle(self, run: str, settled: Settled) -> None:
-        self.approvals.pop((run, settled.approval), None)
+        shown = self.approvals.pop((run, settled.approval), None)
+        if shown is not None and shown.approval.is_about_lock:
+            self.about_lock.add((run, settled.approval))
         self.settled[run, settled.approval] = settled
         while len(self.settled) > MAX_SETTLED:
-            del self.settled[next(iter(self.settled))]
+            oldest = next(iter(self.settled))
+            del self.settled[oldest]
+            self.about_lock.discard(oldest)
 
     def _changed(self) -> None:
         self.version += 1

@@ -161,11 +161,12 @@ class Pages:
 
     async def _answer_once(self, key: tuple[str, str], action: Action, reason: str, place: str) -> tuple[bool, str]:
         """True if the approval no longer waits, and a sentence about it. The first answer counts."""
-        if key not in self._state.approvals:
-            return True, f"Your answer came too late. {settled(self._state.settled.get(key))}"
+        if (waiting := self._state.approvals.get(key)) is None:
+            late = settled(self._state.settled.get(key), about_lock=key in self._state.about_lock)
+            return True, f"Your answer came too late. {late}"
         taken = await self._answer(*key, action, reason, place)
         if taken.accepted:
-            return True, settled(Settled(key[1], action))
+            return True, settled(Settled(key[1], action), about_lock=waiting.approval.is_about_lock)
         return key not in self._state.approvals, f"Your answer was not taken: {taken.why}"
 
     # --- history ---

@@ -84,6 +84,15 @@ SETTLED: Final = {
 }
 """What became of an approval."""
 
+SETTLED_ABOUT_LOCK: Final = {
+    **SETTLED,
+    "allow": "Accepted and recorded",
+    "deny": "Refused: it stays withheld",
+    "expired": "Nobody answered in time: it stays withheld",
+    "withdrawn": "It is not asked about any more",
+}
+"""What became of a question about what a server says of itself."""
+
 CALL_HEADS: Final = ("Time", "Outcome", "Server", "Tool", "Arguments", "Took", "Agent")
 _BEGINNING: Final = 160  # characters of arguments in a table
 

@@ -167,14 +167,28 @@ IDENTITY: Final = ("name", "version", "title", "instructions", "details", "capab
 """What is pinned of a server beside its lists."""
 
 
+OF_SERVER: Final = "server"
+WORDS: Final = {"tool": Kind.TOOL, "prompt": Kind.PROMPT, "template": Kind.TEMPLATE}
+"""What may stand before a name and a colon, where a name alone would be another thing."""
+
+
+def is_named(key: tuple[Kind, str], name: str) -> bool:
+    """True if `name` says this entry: `KIND:NAME`, or its name alone, unless that is a member of the server."""
+    word, colon, rest = name.partition(":")
+    if colon and word in WORDS:
+        return key == (WORDS[word], rest)
+    return name not in IDENTITY and not (colon and word == OF_SERVER) and key[1] == name
+
+
 def accept(pinned: Description, came: Description, names: Collection[str]) -> Description:
     """What is pinned, with what came instead for these tools, prompts, templates and members of the server.
 
-    An entry of this name that came no longer is left out.
+    `names` are as for `is_named`. An entry of this name that came no longer is left out.
     """
-    members = {member: getattr(came.identity, member) for member in IDENTITY if member in names}
-    kept = {key: item for key, item in pinned.entries.items() if key[1] not in names}
-    new = {key: item for key, item in came.entries.items() if key[1] in names}
+    of_server = {name.removeprefix(f"{OF_SERVER}:") for name in names}
+    members = {member: getattr(came.identity, member) for member in IDENTITY if member in of_server}
+    kept = {key: item for key, item in pinned.entries.items() if not any(is_named(key, name) for name in names)}
+    new = {key: item for key, item in came.entries.items() if any(is_named(key, name) for name in names)}
     return Description(msgspec.structs.replace(pinned.identity, **members), {**kept, **new})
 
 

@@ -167,7 +167,7 @@ class Dropped(Struct, frozen=True):
     """Do not forward, and report it."""
 
     why: str
-    """What the message is, in a few words for people."""
+    """What the message is, in a few words for people; empty: they know it."""
     id: bytes = b""
     """The id of the agent's request that gets an error instead, as spelled; empty: no request of the agent does."""
 

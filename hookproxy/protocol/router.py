@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 FindAlias = Callable[[str, bytes], Alias | None]
 WhyWithheld = Callable[[bytes, bytes], str]
+_ROOTS_CHANGED: Final = "the agent's notifications about its roots: the configuration says what they are"
 _OF_REFUSED: Final = "what a server that is refused says by itself"
 
 
@@ -92,6 +93,7 @@ class Router:
         self.handshake = Handshake()
         self.roots: Roots | None = None
         """What the server gets of the agent's roots; None: all of them."""
+        self._roots_changed = False  # people know that the agent's changes of them count for nothing
         self.shown: ShownTools | None = None
         """The tools as the agent sees them; None: as the server lists them."""
         self._kinds = REQUEST_KINDS
@@ -172,7 +174,8 @@ class Router:
             of_roots = roots.from_agent(line, members)
             edited = of_roots.line
             if not edited:
-                return actions.Dropped("the agent's notification about its roots: the configuration says what they are")
+                why, self._roots_changed = "" if self._roots_changed else _ROOTS_CHANGED, True
+                return actions.Dropped(why)
             if edited is not line:
                 members = raw_json.fields(edited)
         except raw_json.AMBIGUOUS as problem:

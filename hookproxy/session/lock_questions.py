@@ -40,6 +40,12 @@ class Question(Struct, frozen=True):
         return self.kind, self.name, self.raw
 
     @property
+    def shown(self) -> bytes:
+        """What the server says now, in the order of what is recorded, so that people see what differs."""
+        came = None if self.kind is None else entry_or_none(self.kind, self.raw)
+        return self.raw if came is None else came.text
+
+    @property
     def subject(self) -> str:
         """What it is about, for people."""
         return "instructions" if self.kind is None else printable(f"{self.kind.value} {self.name}")
@@ -89,7 +95,7 @@ class LockQuestions:
             until=now + self._seconds(),
             may_allow_session=False,
             recorded=Raw(question.recorded or b"null"),
-            now=Raw(question.raw),
+            now=Raw(question.shown),
         )
         try:
             console = self._approvals.console

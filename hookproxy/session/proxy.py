@@ -79,7 +79,8 @@ class Proxy:
         self.report = report
         self._passages = 0  # responses that are sent on in pieces
         judges = may_change or policy.judges_calls
-        strict = judges or bool(settings.shown_tools or settings.lock)  # lines must be read
+        # lines must be read; where the list of roots is fixed, calls pass by the fast path nevertheless
+        strict = judges or bool(settings.shown_tools or settings.lock or not settings.roots.passes_all)
         elicitations = _elicitations(hooks, settings)
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         if not settings.roots.passes_all:
@@ -318,6 +319,8 @@ class Proxy:
                 beginning = line[: 4 * _MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 shown = self._context.secrets.shortened(beginning, _MAX_NOISE_SHOWN)
                 self.report(f"the server printed a line that is not JSON: {shown}")
+            case actions.Dropped(""):
+                pass
             case actions.Dropped(why, raw_id):
                 self.report(f"dropped {why}")
                 if raw_id:

@@ -15,7 +15,7 @@ from ..jsonrpc import raw_json
 from ..model.errors import describe_error, printable
 from ..model.hooks import Tool
 from ..model.settings import Delivery, Settings
-from ..protocol import feedback, response_edits
+from ..protocol import feedback, response_edits, tool_list
 from ..protocol.fast_scan import clear_id
 from ..protocol.inflight import INITIALIZE, TOOLS_LIST
 from ..protocol.router import Router
@@ -31,6 +31,8 @@ _NO_LOCK: Final = "`hookproxy lock` records what servers say of themselves, so t
 _MAY_HIDE: Final = re.compile(rb"[^\x20-\x7e\n\r\t]|\\[ubf]|<!|(?:[A-Za-z0-9+/_-]|\\/){24,}|(?:\s|\\[nrt]){100,}")
 """In JSON, whatever `lock.hidden_text` looks for has this: what looks closely takes six megabytes."""
 _UNREADABLE: Final = "what the server says of itself is withheld, because it cannot be read"
+_MOST_NAMES: Final = 10_000  # of a list in which misspelled names are looked for: a hundred times what servers have
+_LIKE: Final = 0.75  # of a name that is meant for a listed tool: one letter in four may be wrong
 _LONGEST_SHOWN: Final = 200  # characters of why: it may name a key that the server has chosen
 
 
@@ -54,6 +56,9 @@ class ServerLists:
         self._comparison: LockComparison | None = None
         self._watch: HiddenTextWatch | None = None
         self._has_noted_unreadable = False
+        self._listed: dict[str, None] | None = (
+            None  # the tools on the pages of the list so far; None: not from the first
+        )
         self._initialized = b""  # the response to `initialize`, if its instructions are still to be looked at
         self.withholds: Callable[[str], bool] | None = None
         """Whether calls of a tool are refused, because it is not as it is pinned; None: nothing is pinned."""
@@ -120,6 +125,7 @@ class ServerLists:
         line = self.as_pinned(TOOLS_LIST, line, cursor)
         hooks, settings = self._context.policy.hooks, self._context.policy.settings
         renamed = hooks.note_tools(tools, server_name)
+        self._report_misspelled(line, cursor)
         self._router.judged_tools.forget(list(self._router.tools) if renamed else [tool.name for tool in tools])
         if settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
@@ -130,6 +136,31 @@ class ServerLists:
             return shown.edited_list(line, self._session_events.report_once)
         except raw_json.AMBIGUOUS as problem:
             return self._unreadable(line, problem)
+
+    def _report_misspelled(self, line: bytes, cursor: bytes) -> None:
+        """Report each `[tools.X]` whose name is nearly that of a listed tool, once the whole list is known.
+
+        One that is like no tool may be about another server, for which the same configuration counts.
+        """
+        settings = self._context.policy.settings
+        if not (settings.aliases or settings.shown_tools):
+            return
+        if not cursor:
+            self._listed = {}
+        if self._listed is None or len(self._listed) > _MOST_NAMES:
+            return
+        self._listed |= dict.fromkeys(tool.name for tool in tool_list.listed_tools(line))
+        if tool_list.next_cursor(line) != "":
+            return
+        from ..policy.tool_tables import unknown_tools  # for such configurations only
+
+        for name in unknown_tools(settings, self._listed):
+            from ..dialects.shared.hook_file import suggestion
+
+            if hint := suggestion(name, self._listed, _LIKE):
+                server = self._context.session.server
+                text = f"[tools.{name}] is about no tool that the server {server} lists: {hint}"
+                self._session_events.report_once(printable(text))
 
     # --- what people are told, after the agent has it ---
 

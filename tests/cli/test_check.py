@@ -640,6 +640,14 @@ def test_a_rule_that_names_no_tool_of_the_server_is_shown(beside_server: Path) -
     assert read["server"]["idle_rules"] == ["Bahs(rm *)", "*_comit"]
 
 
+def test_a_table_of_a_tool_that_the_server_does_not_list_is_shown(beside_server: Path) -> None:
+    (beside_server / "hookproxy.toml").write_text('[tools.git_lgo]\nas = "Bash"\n[tools.git_log]\nhide = true\n')
+    ended = check(beside_server, *WITH_SERVER, *server("git"))
+    assert "  no such  git_lgo: tools of [tools.X] that this server does not list\n" in ended.stdout
+    read = json.loads(check(beside_server, *WITH_SERVER, "--json", *server("git")).stdout)
+    assert read["server"]["unknown_tools"] == ["git_lgo"]
+
+
 def test_programs_get_the_tools_with_the_hooks_that_see_them(beside_server: Path) -> None:
     read = json.loads(check(beside_server, *WITH_SERVER, "--json", *server("git")).stdout)
     found = read["server"]

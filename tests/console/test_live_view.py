@@ -7,7 +7,7 @@ import json
 from msgspec import Raw
 
 from hookproxy.console.call_filter import CallFilter
-from hookproxy.console.live_view import MOST_ROWS, LiveView
+from hookproxy.console.live_view import MOST_ROWS, LiveView, settled
 from hookproxy.console.state import State
 from hookproxy.live.messages import (
     VERSION,
@@ -162,3 +162,13 @@ def test_the_arguments_of_an_approval_are_whole() -> None:
     markup = LiveView(all_runs, CallFilter(), "token").change().asked[0][1]
     assert markup.count("x") >= 10_000_000
     assert "the end&quot;" in markup or 'the end"' in markup
+
+
+def test_an_answer_about_a_lock_is_said_in_its_own_words() -> None:
+    assert settled(Settled("q", "allow", "anna"), about_lock=True) == "Accepted and recorded by anna"
+    all_runs = state()
+    all_runs.apply("r", Changes(asked=(approval("q", now=Raw(b'{"name":"x"}')), approval("p"))))
+    view = LiveView(all_runs, CallFilter(), "token")
+    view.change()
+    all_runs.apply("r", Changes(settled=(Settled("q", "deny"), Settled("p", "deny"))))
+    assert sorted(view.change().settled) == [("r/p", "Denied"), ("r/q", "Refused: it stays withheld")]

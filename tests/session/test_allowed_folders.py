@@ -126,6 +126,32 @@ async def asked(run: Rig, said: bytes) -> bytes:
     return await run.server.line()
 
 
+async def test_a_fixed_list_stands_for_the_agents_roots_where_nothing_else_is_judged() -> None:
+    given = ("file:///a", "a")
+    async with rig(settings=Settings(roots=RootsRule((given,)))) as run:
+        capabilities = {"capabilities": {"roots": {"listChanged": True}}, "protocolVersion": "2025-11-25"}
+        await run.agent.send(json.dumps({"id": 1, "method": "initialize", "params": capabilities}).encode() + b"\n")
+        assert (await run.server.message())["params"]["capabilities"] == {"roots": {}}
+        said = {"x": {"roots": [{"uri": "file:///etc"}]}}
+        params = {"name": "t", "inputResponses": said, "requestState": "s"}
+        await run.agent.send(json.dumps({"id": 2, "method": "tools/call", "params": params}).encode() + b"\n")
+        got = (await run.server.message())["params"]["inputResponses"]
+        assert got == {"x": {"roots": [{"uri": "file:///a", "name": "a"}]}}
+
+
+async def test_that_changes_of_roots_do_not_count_is_reported_once(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    async with rig(settings=Settings(roots=RootsRule(()), audit_file=str(audit))) as run:
+        for _ in range(3):
+            await run.agent.send(b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}\n')
+        await run.agent.send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        assert b"ping" in await run.server.line()
+        assert [line for line in run.reports if "about its roots" in line] == [
+            "dropped the agent's notifications about its roots: the configuration says what they are"
+        ]
+    assert len(audit.read_text().splitlines()) == 1
+
+
 async def test_roots_that_are_not_allowed_are_cut_out_and_the_audit_has_both_lists(folder: Path) -> None:
     audit = folder / "audit.jsonl"
     settings = Settings(roots=RootsRule(None, ((str(folder / "ok"),),)), audit_file=str(audit))

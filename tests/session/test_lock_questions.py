@@ -58,13 +58,15 @@ def listed(line: bytes) -> list[Json]:
 async def test_a_person_sees_both_texts_and_accepts_one_and_refuses_the_other(tmp_path: Path) -> None:
     async with asking(tmp_path) as (one, session):
         new = changed(READ, name="run")
-        assert listed(await session.ask("tools/list", page("tools", READ, EVIL_SEND, new))) == [READ]
+        reordered = dict(reversed(EVIL_SEND.items()))
+        assert listed(await session.ask("tools/list", page("tools", READ, reordered, new))) == [READ]
         approvals = one.console.state.approvals
         await one.until(lambda: len(approvals) == 2)
         asked = {waiting.approval.tool: waiting for waiting in approvals.values()}
         question = asked["tool send"].approval
         assert json.loads(bytes(question.recorded)) == SEND
         assert json.loads(bytes(question.now)) == EVIL_SEND
+        assert [*json.loads(bytes(question.now))] == [*json.loads(bytes(question.recorded))], "in the same order"
         markup = "".join(text for _, text, _ in LiveView(one.console.state, CallFilter(), "token").change().asked)
         assert "Recorded in hookproxy.lock" in markup
         assert EVIL in markup

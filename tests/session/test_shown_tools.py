@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
 from hookproxy.model.shown_tools import ShownTool
@@ -229,3 +230,25 @@ async def test_a_reload_changes_the_names() -> None:
         await proxied.agent.send(call("hidden", 1), call("ask_the_admin", 2))
         assert [await proxied.server.line() for _ in range(2)] == [call("hidden", 1), call("ask_the_admin", 2)]
         assert await listed(proxied, HIDDEN, DROP) == listing(HIDDEN, DROP)
+
+
+async def test_a_table_for_a_tool_with_a_misspelled_name_is_reported_once_the_whole_list_is_known() -> None:
+    tables = (ShownTool("raed", hidden=True), ShownTool("of_another_server", hidden=True), ShownTool("other", name="o"))
+    aliases = (Alias("drop_tables", "Bash"), Alias("READ", "Read"))
+    async with rig(settings=Settings(shown_tools=tables, aliases=aliases)) as proxied:
+        for _ in range(2):
+            await listed(proxied, READ, DROP)
+            assert not any("[tools." in line for line in proxied.reports)
+            more = LIST.replace(b'"tools/list"', b'"tools/list","params":{"cursor":"c"}')
+            await proxied.agent.send(more)
+            assert await proxied.server.line() == more
+            await proxied.server.send(listing(OTHER).replace(b',"nextCursor":"\\u0063"', b""))
+            await proxied.agent.line()
+            if _ == 0:
+                reports = [line for line in proxied.reports if "[tools." in line]
+                proxied.reports.clear()
+        assert reports == [
+            "[tools.drop_tables] is about no tool that the server files lists: did you mean 'drop_table'?",
+            "[tools.raed] is about no tool that the server files lists: did you mean 'read'?",
+        ]
+        assert not any("[tools." in line for line in proxied.reports)
