@@ -22,6 +22,7 @@ FLOORS: Final = {
     "console": 9,
     "policy_tests": 9,
     "trial": 8,
+    "guard": 8,
     "gateway": 8,
     "session": 7,
     "checks": 7,

@@ -40,6 +40,7 @@ VERBS = {
     "lock": "hookproxy.cli.lock",
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
+    "guard": "hookproxy.cli.guard",
     "login": "hookproxy.cli.login",
     "logout": "hookproxy.cli.logout",
     "serve": "hookproxy.cli.serve",

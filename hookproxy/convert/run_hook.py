@@ -93,17 +93,22 @@ async def run_hooks(
     async with all_hooks.runners, anyio.create_task_group() as tasks:
         all_hooks.open(tasks, lambda _run: None, lambda: None)
         decision = decisions.combined([await _decide(all_hooks, context, runs) for context in contexts])
-    decision, problems = _expressible(decision, side, event.context)
+    decision, problems = expressible(decision, side, event.context)
     output = side.write_output(event, decision)
-    failures = [f"{FAILED}{run.spec.label}: {run.verdict.failure}" for run in runs if run.verdict.failure]
-    return replace(output, stderr="\n".join((*filter(None, [output.stderr]), *notes, *problems, *failures)))
+    return replace(output, stderr="\n".join((*filter(None, [output.stderr]), *notes, *problems, *failures(runs))))
+
+
+def failures(runs: Sequence[HookRun]) -> list[str]:
+    """A line for people about each hook that failed."""
+    return [f"{FAILED}{run.spec.label}: {run.verdict.failure}" for run in runs if run.verdict.failure]
 
 
 def _groups(hooks: Sequence[ForeignHook], context: EventContext, side: AgentSide) -> tuple[list[Group], list[str]]:
     """The hooks of this event, those of one system together, and sentences about what cannot run. Raises UserError."""
     groups: list[Group] = []
     notes: list[str] = []
-    for hook in map(_knowing_own_tools, hooks):
+    for hook in hooks:
+        hook = replace(hook, dialect=knowing_own_tools(hook.dialect))
         hook_list = _read_hook(hook, context, side)
         notes += hook_list.notes
         specs = _specs(hook, hook_list, context)
@@ -123,7 +128,7 @@ def _normalised(context: EventContext) -> EventContext:
     return replace(context, arguments=normal, at=time())
 
 
-def _expressible(decision: HookDecision, side: AgentSide, context: EventContext) -> tuple[HookDecision, list[str]]:
+def expressible(decision: HookDecision, side: AgentSide, context: EventContext) -> tuple[HookDecision, list[str]]:
     """The decision that the agent can express, and sentences about what it cannot."""
     if context.event in _AFTER:
         return decisions.within_after(decision, side.can, side.name)
@@ -182,15 +187,15 @@ def _read_hook(hook: ForeignHook, context: EventContext, agent: AgentSide) -> Ho
     return found
 
 
-def _knowing_own_tools(hook: ForeignHook) -> ForeignHook:
-    """The hook, which sees the agent's own tools by its own system's names of such tools.
+def knowing_own_tools(dialect: Dialect) -> Dialect:
+    """The dialect whose hooks see the agent's own tools by its own system's names of such tools.
 
     A dialect is about servers' tools, and its hooks may know these by further names, which the agent's side has not.
     """
-    side = agent_side(hook.dialect.name)
+    side = agent_side(dialect.name)
     if side is None or not side.own_tools:
-        return hook
-    return replace(hook, dialect=replace(hook.dialect, tool_spellings=side.own_tools, spellings_for=None))
+        return dialect
+    return replace(dialect, tool_spellings=side.own_tools, spellings_for=None)
 
 
 def _specs(hook: ForeignHook, hook_list: HookList, context: EventContext) -> tuple[HookSpec, ...]:

@@ -193,6 +193,13 @@ def unreadable_list(raw_id: bytes) -> bytes:
     return error_response(raw_id, INTERNAL_ERROR, text)
 
 
+NOT_RECORDED: Final = (
+    "Blocked: the tool was not run, because the configuration requires an audit log and it cannot be written. "
+    "Tell the user."
+)
+"""Of a call of an agent's own tool whose record is required and cannot be written."""
+
+
 def unaudited(raw_id: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes:
     """Return the response to a call whose audit line is required and cannot be written."""
     done = "The tool was run, but its output is withheld" if ran else "Blocked: the tool was not run"

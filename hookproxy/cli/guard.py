@@ -1,0 +1,118 @@
+"""`hookproxy guard`: judges the agents' own tools by one policy; their hooks are its clients.
+
+Exit status: 0 it has ended, or another one runs already; 2 it cannot be started.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..model.errors import UserError
+from .common import tell, working_directory
+from .options import HOOK_OPTIONS, Parser
+
+if TYPE_CHECKING:
+    import anyio
+    from anyio.abc import TaskStatus
+
+    from ..config.load import Loaded
+    from ..guard.server import Guard
+
+_IDLE_SECONDS: Final = 900.0
+"""After so long without an event a person has stopped working; the next event starts it again."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the guard until nobody needs it. Returns the exit status."""
+    import anyio
+
+    from ..guard.server import AnotherRuns
+    from ..processes import process
+    from ..transports.event_loop import new_loop
+
+    options = build_parser().parse_args(list(arguments))
+    process.prepare_for_children()
+    try:
+        anyio.run(_run, options, backend_options={"loop_factory": new_loop})
+    except AnotherRuns:
+        tell("a guard of this account runs already")
+    return 0
+
+
+def build_parser() -> Parser:
+    """The parser of this verb's command line."""
+    parser = Parser(
+        "guard",
+        "Judge the agents' own tools by the hooks, rules and limits of hookproxy.toml. Agents start it when it is "
+        "needed, and it ends when nobody has needed it for a while.",
+    )
+    parser.add_common(*HOOK_OPTIONS)
+    parser.add_argument("--socket", metavar="PATH", help="listen there: a path that ends in /guard.sock")
+    parser.add_argument("--foreground", action="store_true", help="do not end when nobody needs it")
+    parser.add_common("--fail-closed")
+    return parser
+
+
+async def _run(options: Namespace) -> None:
+    from ..config.load import failing_closed, load, make_data_folders
+    from ..guard.server import Guard
+
+    folder = _folder(options.socket)
+    try:
+        guard = Guard(folder, tell)
+    except OSError as problem:
+        raise UserError(f"{folder}: {problem.strerror}", "the guard needs a folder of your own") from None
+    try:
+        try:
+            loaded = load(options.config, options.hooks, None, os.environ, working_directory(), options.project)
+        except UserError as error:
+            await guard.fail(str(error))
+            raise
+        if options.fail_closed:
+            loaded = failing_closed(loaded)
+        tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
+        await _judge(guard, loaded, float("inf") if options.foreground else _IDLE_SECONDS)
+    finally:
+        guard.close()
+
+
+def _folder(path: str | None) -> str:
+    """The folder of the guard's socket. Raises UserError."""
+    from ..guard.server import folder_of
+    from ..trust.sources import state_folder
+
+    if path:
+        return folder_of(path)
+    state = state_folder(os.environ, os.path.expanduser("~"))
+    if not state:
+        raise UserError("there is no folder for the guard's socket", "set HOME or XDG_STATE_HOME")
+    return os.path.join(state, "guard")
+
+
+async def _judge(guard: Guard, loaded: Loaded, idle_seconds: float) -> None:
+    import anyio
+
+    from ..guard.judge import Judge
+
+    async with anyio.create_task_group() as tasks:
+        judge = Judge(loaded, tasks, tell)
+        await tasks.start(_end_on_signal, tasks.cancel_scope)
+        try:
+            await guard.serve(judge.judge, idle_seconds)
+        finally:
+            with anyio.CancelScope(shield=True):  # it is bounded by itself
+                await judge.aclose()
+        tasks.cancel_scope.cancel()
+
+
+async def _end_on_signal(scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
+    import anyio
+
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP, signal.SIGINT) as signals:
+        task_status.started()
+        async for _ in signals:
+            scope.cancel()

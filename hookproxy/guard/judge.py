@@ -1,0 +1,234 @@
+"""Judges the events of agents' own tools, by the same hooks, rules, limits and records as calls behind a proxy (law 1).
+
+How it works: an event belongs to a `NativeSession`, by the agent's name and the session id in its document. Before a
+call the hooks and rules decide, limits count it, and its record is in the file before the agent hears that it may go
+on; it waits in `_open`, by the call's id, for the event after the call, which completes it. A refused call is recorded
+at once. What the agent cannot express is refused (law 3), and everything that goes wrong is, in the agent's own form.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from time import monotonic, perf_counter, time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..audit.call_record import Record
+from ..audit.log import Audit
+from ..config.load import Loaded
+from ..convert import hook_decision
+from ..convert.run_hook import expressible, failures, recognise_agent
+from ..dialects.agent_side import AgentSide, Can, HookDecision, HookOutput, agent_side, refuse_by_status
+from ..hooks.evaluate import Hooks
+from ..jsonrpc import nesting, normalize
+from ..model.call_end import Failed, Refused, Responded
+from ..model.decision import Decision, Proceed, Refuse
+from ..model.errors import UserError
+from ..model.hooks import Event, EventContext, HookRun, Permission
+from ..policy import decide
+from ..protocol import feedback
+from ..protocol.calls import Call
+from .exchange import Request
+from .native_session import NativeSession
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+_AFTER: Final = frozenset({Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE})
+_MOST_OPEN: Final = 4096  # calls that wait for their end: an agent whose hooks see no end leaves all of them
+_MOST_SESSIONS: Final = 256  # of all agents of one person: the one that was silent longest is forgotten
+
+
+class _OpenCall(Struct, frozen=True):
+    """A call that may run now."""
+
+    record: Record
+    started: float
+
+
+class Judge:
+    """Judges events under one configuration, until it is closed."""
+
+    def __init__(self, loaded: Loaded, tasks: anyio.abc.TaskGroup, report: Callable[[str], None]) -> None:
+        """Hooks that nobody awaits run in `tasks`. `report` gets sentences for people."""
+        self._loaded = loaded
+        self._settings = loaded.settings
+        self._tasks = tasks
+        self._report = report
+        self._audit = Audit(replace(loaded.settings, audit_begun=True))  # a record must be there before the answer
+        self._audit.report_to(report)
+        self._sessions: dict[tuple[str, str], NativeSession] = {}
+        self._open: dict[tuple[str, str, str], _OpenCall] = {}  # by agent, session and the call's id
+
+    async def judge(self, request: Request) -> HookOutput:
+        """What the agent reads for its event. Raises nothing; on cancel the hooks are ended.
+
+        A defect of ours refuses the call and is reported.
+        """
+        side: AgentSide | None = None
+        try:
+            side = agent_side(request.agent) or recognise_agent(request.document)
+            return await self._output(side, request)
+        except UserError as error:
+            return (side.refuse if side else refuse_by_status)(str(error))
+        except ValueError as unreadable:
+            refuse = side.refuse if side else refuse_by_status
+            return refuse(f"error: the document of this event cannot be read: {unreadable}")
+        except Exception as defect:  # the boundary of one event: fail closed, and report it
+            self._report("".join(traceback.format_exception(defect)).rstrip())
+            return (side.refuse if side else refuse_by_status)("error: a defect of hookproxy; its guard reports more")
+
+    async def aclose(self) -> None:
+        """End the sessions, and write what waits to be recorded."""
+        for session in self._sessions.values():
+            await session.aclose()
+        for call in self._open.values():
+            call.record.note_end(Failed(None, "the guard was ended before the end of this call was known", "lost"))
+            self._note(self._audit.write(call.record))
+        self._note(self._audit.close())
+
+    async def _output(self, side: AgentSide, request: Request) -> HookOutput:
+        environ = {**request.environ, "PWD": request.cwd or "/"}
+        event = side.read_document(request.document, environ)
+        session = self._session(side, event.context, environ)
+        contexts = [self._prepared(session, context) for context in (event.context, *event.others)]
+        runs: list[HookRun] = []
+        decisions = [await self._decide(side, session, context, request, runs) for context in contexts]
+        decision, problems = expressible(hook_decision.combined(decisions), side, event.context)
+        return _with_lines(side.write_output(event, decision), [*problems, *failures(runs)])
+
+    def _session(self, side: AgentSide, context: EventContext, environ: Mapping[str, str]) -> NativeSession:
+        key = side.name, context.session.id
+        session = self._sessions.pop(key, None)
+        if session is None:
+            if len(self._sessions) >= _MOST_SESSIONS:
+                oldest = self._sessions.pop(next(iter(self._sessions)))
+                self._tasks.start_soon(oldest.aclose)
+            session = NativeSession(self._loaded, environ, self._tasks)
+        session.used = monotonic()
+        self._sessions[key] = session  # the one used last is the last one
+        return session
+
+    def _prepared(self, session: NativeSession, context: EventContext) -> EventContext:
+        """The context as hooks and rules may read it. Raises ValueError."""
+        arguments = normalize.normalize(context.arguments)
+        if nesting.is_deeper(arguments, self._settings.max_depth):
+            raise ValueError("the arguments are nested deeper than many hooks can read")
+        context = replace(context, arguments=arguments, at=time())
+        if context.tool and context.alias is None and context.session.server:
+            groups = session.hooks_for(context.session.server).groups
+            return replace(context, alias=groups.alias(context.tool, arguments))
+        # no server's list can change what the agent's own tools are
+        return replace(context, managed_alias=context.alias) if context.tool else context
+
+    # --- events ---
+
+    async def _decide(
+        self, side: AgentSide, session: NativeSession, context: EventContext, request: Request, runs: list[HookRun]
+    ) -> HookDecision:
+        hooks = session.hooks_for(context.session.server)
+        if context.event is Event.PRE_TOOL_USE:
+            return await self._before_call(side, hooks, context, request, runs)
+        if context.event in _AFTER:
+            return await self._after_call(side, hooks, context, runs)
+        own = await hooks.run_event_hooks(context)
+        runs += own
+        if context.event is Event.PERMISSION_REQUEST:
+            return hook_decision.permission_request(own)
+        return hook_decision.other_event(own)
+
+    async def _before_call(
+        self, side: AgentSide, hooks: Hooks, context: EventContext, request: Request, runs: list[HookRun]
+    ) -> HookDecision:
+        if not (self._settings.audit_all_calls or hooks.concerns(context.tool)):
+            return HookDecision()
+        if self._audit.required and (problem := self._audit.failure()):
+            return _unrecorded(problem)
+        record = Record(context.session.id, context.session.server, context.tool, _id(context), context.arguments)
+        record.agent, record.alias = side.name, context.alias.name if context.alias else ""
+        started, own = perf_counter(), record.hook_runs
+        self._audit.begin(record, _call(context, request))
+        try:
+            evaluation = await hooks.run_pre_hooks(context, None, own)
+            decision = await self._final(side, hooks, evaluation.context_after(context), evaluation.decision)
+        except BaseException as ended:
+            record.note_end(Failed(None, f"hookproxy could not judge this call ({type(ended).__name__})"))
+            self._note(self._audit.write(record))
+            raise
+        finally:
+            runs += own
+        if isinstance(decision, Refuse):
+            record.note_end(Refused(b"", decision.reason, decision.cause.value, decision.by, decision.place))
+            return self._ended(record, started, hook_decision.before_call(decision, own))
+        record.note_allowed(decision)
+        if decision.approval_request is not None:
+            record.decision = "asked"  # what the person answers in the agent, its hooks do not see
+        if (problem := self._audit.write_begun(record)) and self._audit.required:
+            record.note_end(Refused(b"", problem, "audit"))
+            return self._ended(record, started, _unrecorded(problem))
+        self._keep_open(side, context, _OpenCall(record, started))
+        return hook_decision.before_call(decision, own)
+
+    def _keep_open(self, side: AgentSide, context: EventContext, call: _OpenCall) -> None:
+        if len(self._open) >= _MOST_OPEN:
+            oldest = self._open.pop(next(iter(self._open)))
+            oldest.record.note_end(Failed(None, "the agent has not reported how this call ended", "lost"))
+            self._note(self._audit.write(oldest.record))
+        self._open[_key(side, context)] = call
+
+    def _ended(self, record: Record, started: float, decision: HookDecision) -> HookDecision:
+        record.ms = (perf_counter() - started) * 1000
+        self._note(self._audit.write(record))
+        return decision
+
+    async def _final(self, side: AgentSide, hooks: Hooks, context: EventContext, decision: Decision) -> Decision:
+        """The decision with what the configuration says where nobody can be asked, and with the limits."""
+        if isinstance(decision, Proceed) and decision.approval_request is not None:
+            decision = decide.without_person(decision, self._settings, Can.ASK in side.can)
+        return await hooks.apply_limits(decision, context)
+
+    async def _after_call(
+        self, side: AgentSide, hooks: Hooks, context: EventContext, runs: list[HookRun]
+    ) -> HookDecision:
+        call = self._open.pop(_key(side, context), None)
+        own: list[HookRun] = [] if call is None else call.record.hook_runs
+        before = len(own)
+        try:
+            comments = await hooks.run_post_hooks(context, own)
+        finally:
+            runs += own[before:]
+            if call is not None:
+                failed = context.event is Event.POST_TOOL_USE_FAILURE
+                call.record.note_end(Responded(result="error" if failed else "ok"))
+                self._ended(call.record, call.started, HookDecision())
+        return hook_decision.after_call(comments, own[before:])
+
+    def _note(self, problem: str) -> None:
+        if problem:
+            self._report(f"the audit cannot be written: {problem}")
+
+
+def _key(side: AgentSide, context: EventContext) -> tuple[str, str, str]:
+    return side.name, context.session.id, context.tool_use_id
+
+
+def _id(context: EventContext) -> bytes:
+    return msgspec.json.encode(context.tool_use_id)
+
+
+def _call(context: EventContext, request: Request) -> Call:
+    """The call as the audit knows calls of a proxy."""
+    return Call(_id(context), _id(context), request.document, context.tool, context.arguments, {}, False, False)
+
+
+def _unrecorded(problem: str) -> HookDecision:
+    return HookDecision(Permission.DENY, f"{feedback.NOT_RECORDED} ({problem})")
+
+
+def _with_lines(output: HookOutput, lines: list[str]) -> HookOutput:
+    """The output with further lines for people; the agent takes standard error for the reason of a refusal."""
+    return replace(output, stderr="\n".join(filter(None, [output.stderr, *lines])))

@@ -1,0 +1,191 @@
+"""The guard judges agents' own tools: real clients, a real guard, hooks and rules of a hookproxy.toml."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hookproxy.guard import client
+
+CLIENT: Final = client.__file__
+REFUSAL: Final = ("2", "")
+RULES: Final = """
+[permissions]
+deny = ["Bash(rm *)", "Read(**/.env)"]
+[[limits]]
+tool = "Write"
+calls = 2
+per = "hour"
+[audit]
+calls = "all"
+"""
+
+
+class Desk:
+    """A person's account: a home folder, a configuration, and a guard that starts when it is needed."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.socket = home / "state" / "guard.sock"
+        self.socket.parent.mkdir(mode=0o700)
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONDONTWRITEBYTECODE": ""}
+        self.pids: list[int] = []
+
+    def configure(self, text: str) -> None:
+        folder = self.home / ".config" / "hookproxy"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "hookproxy.toml").write_text(text, "utf-8")
+
+    def event(self, agent: str, document: bytes, *closed: str) -> subprocess.CompletedProcess[bytes]:
+        words = [sys.executable, "-I", "-S", "-E", CLIENT, agent, str(self.socket), *closed]
+        return subprocess.run(words, input=document, capture_output=True, env=self.environ, timeout=60, check=False)
+
+    def tool(self, name: str, tool: str, arguments: dict[str, Any], **members: object) -> tuple[str, str]:
+        """The permission and the reason that Claude Code reads."""
+        document = {"session_id": "s", "cwd": "/", "hook_event_name": name, "tool_name": tool, "tool_use_id": "t1"}
+        done = self.event("claude", json.dumps({**document, "tool_input": arguments, **members}).encode())
+        assert done.returncode == 0, done.stderr
+        output = json.loads(done.stdout)["hookSpecificOutput"] if done.stdout else {}
+        return output.get("permissionDecision", ""), output.get("permissionDecisionReason", "")
+
+    def records(self) -> list[dict[str, Any]]:
+        file = self.home / ".local" / "state" / "hookproxy" / "audit.jsonl"
+        return [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+
+    def guards(self) -> list[int]:
+        """The guards that run with this socket, by their command lines."""
+        found = []
+        for folder in Path("/proc").iterdir():
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"guard" in words and os.fsencode(self.socket) in words:
+                found.append(int(folder.name))
+        return found
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        for pid in self.guards():
+            descriptor = os.pidfd_open(pid)
+            signal.pidfd_send_signal(descriptor, number)
+            select.select([descriptor], [], [], 30)
+            os.close(descriptor)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    one = Desk(tmp_path)
+    one.configure(RULES)
+    yield one
+    one.end(signal.SIGKILL)
+
+
+def test_rules_limits_and_the_audit_hold_for_an_agents_own_tools(desk: Desk) -> None:
+    assert desk.tool("PreToolUse", "Bash", {"command": "cd /; rm -rf x"})[0] == "deny"
+    assert desk.tool("PreToolUse", "Read", {"file_path": "/a/.env"})[0] == "deny"
+    assert desk.tool("PreToolUse", "Bash", {"command": "ls"}) == ("", "")
+    assert desk.tool("PostToolUse", "Bash", {"command": "ls"}, tool_response={"stdout": "x"}) == ("", "")
+    for n in range(3):
+        decision, _ = desk.tool("PreToolUse", "Write", {"file_path": f"/{n}", "content": ""})
+        assert decision == ("deny" if n == 2 else "")
+    assert len(desk.guards()) == 1
+    results = [(record["tool"], record["result"]) for record in desk.records()]
+    assert results[:4] == [("Bash", "refused"), ("Read", "refused"), ("Bash", "begun"), ("Bash", "ok")]
+    assert results[-1] == ("Write", "refused")
+
+
+def test_what_a_guard_has_confirmed_is_recorded_even_if_it_is_killed(desk: Desk) -> None:
+    desk.tool("PreToolUse", "Bash", {"command": "ls"})
+    desk.end(signal.SIGKILL)
+    assert [record["result"] for record in desk.records()] == ["begun"]
+    assert desk.tool("PreToolUse", "Bash", {"command": "rm x"})[0] == "deny"
+
+
+def test_a_document_that_cannot_be_read_is_refused(desk: Desk) -> None:
+    for document in (b"", b"{", b'{"hook_event_name":"PreToolUse"}', b"[" * 100_000, b"\xff{}"):
+        done = desk.event("claude", document)
+        assert (done.returncode, done.stdout) == (2, b""), document[:40]
+        assert done.stderr
+
+
+def test_a_document_that_is_too_long_is_refused_and_the_guard_goes_on(desk: Desk) -> None:
+    head = b'{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Write","tool_input":{"content":"'
+    done = desk.event("claude", head + b"x" * 50_000_000)
+    assert (done.returncode, b"50000094 bytes" in done.stderr) == (2, True), done.stderr
+    assert desk.tool("PreToolUse", "Bash", {"command": "rm x"})[0] == "deny"
+
+
+LIST: Final = b'{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}'
+
+
+def test_if_no_guard_can_be_started_the_agents_own_rule_for_failing_hooks_holds(desk: Desk) -> None:
+    desk.configure("[permissions]\ndeny = 7\n")
+    done = desk.event("claude", LIST)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"the guard did not judge this: " in done.stderr
+    assert b"permissions.deny" in done.stderr
+    done = desk.event("claude", LIST, *REFUSAL)
+    assert (done.returncode, done.stdout) == (2, b"")
+    done = desk.event("cline", LIST, "0", '{"cancel":true}\n')
+    assert (done.returncode, done.stdout) == (0, b'{"cancel":true}\n')
+
+
+@pytest.mark.parametrize("response", [b"", b"0 0\n", b"0 5 0\nab", b"x y z\n", b"300 0 0\n", b"0 -1 1\n"])
+def test_a_guard_that_answers_nonsense_is_a_failure(desk: Desk, response: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(desk.socket))
+        listener.listen()
+        answering = threading.Thread(target=answer, args=(listener, response))
+        answering.start()
+        done = desk.event("claude", LIST, *REFUSAL)
+        answering.join()
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def answer(listener: socket.socket, response: bytes) -> None:
+    connection, _ = listener.accept()
+    connection.recv(1_000_000)
+    connection.sendall(response)
+    connection.close()
+
+
+def test_many_agents_that_start_at_once_get_one_guard(desk: Desk) -> None:
+    words = [sys.executable, "-I", "-S", "-E", CLIENT, "claude", str(desk.socket)]
+    clients = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=desk.environ) for _ in range(8)
+    ]
+    document = LIST.replace(b'"ls"', b'"rm x"')
+    outputs = [one.communicate(document, timeout=60)[0] for one in clients]
+    assert all(b'"deny"' in output for output in outputs)
+    assert len(desk.guards()) == 1
+
+
+def test_a_client_that_is_ended_ends_the_hooks_of_its_event(desk: Desk, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    os.mkfifo(mark)
+    hook = tmp_path / "hook.sh"
+    hook.write_text(f"#!/bin/sh\nexec 3> {mark}\necho $$ >&3\nexec sleep 1000\n")
+    hook.chmod(0o755)
+    desk.configure(f"[[hooks.PreToolUse]]\nmatcher = 'Bash'\ncommand = '{hook}'\n")
+    words = [sys.executable, "-I", "-S", "-E", CLIENT, "claude", str(desk.socket)]
+    one = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=desk.environ)
+    assert one.stdin
+    one.stdin.write(LIST)
+    one.stdin.close()
+    with mark.open() as pipe:
+        assert pipe.readline()
+        one.kill()
+        one.wait(30)
+        assert pipe.read() == ""  # it has ended: nobody else holds the pipe
+    assert desk.tool("PreToolUse", "Edit", {"file_path": "/a"})[0] == ""
