@@ -140,6 +140,19 @@ COMMAND_ARGUMENT: Final = re.compile(r"command|cmd|(?<![a-z])(?:script|shell)", 
 _HIDES_COMMANDS: Final = re.compile(r"[`<>()\r]|\$[({]")
 """It matches a command line that may run, read or write something that its words do not name."""
 
+ARGUMENT_OF_PLACE: Final = re.compile(r"(?!domain:|file:)(?P<name>[A-Za-z_]\w+):(?=/(?!/)|~/|\.{1,2}/|domain:)")
+"""In `path:/srv/*` and `url:domain:example.com`: the name of the argument that the rule is about."""
+
+WRITTEN_ARGUMENTS: Final = frozenset({
+    "content", "contents", "text", "filetext", "filecontent", "filecontents", "newcontent", "oldcontent", "newtext",
+    "oldtext", "newstring", "oldstring", "newstr", "oldstr", "edits", "message", "commitmessage", "description",
+    "encoding",
+})  # fmt: skip
+"""Arguments, without signs and capitals, whose texts a server writes or compares and never opens: where an allow rule
+names the argument that it is about, they may be anything."""
+
+_SIGNS: Final = str.maketrans("", "", "_-")
+
 _LEAVES_FOLDER: Final = re.compile(r"\.\.|%2e", re.IGNORECASE)
 """It matches a path or an address that may leave the folder with which it begins."""
 
@@ -214,7 +227,8 @@ def allow_rule(text: str) -> Callable[[str, bytes], bool]:
     """Return the function for an allow rule: whether it certainly covers a call. It never covers what it cannot judge.
 
     The syntax is that of `permission_rule`. The rule must cover every text argument, because an agent can add arguments
-    to the one that matters, and every single command of a command line. Raises ValueError.
+    to the one that matters, and every single command of a command line. A rule that names its argument
+    (`write_file(path:/srv/*)`) needs that argument, and covers any text in WRITTEN_ARGUMENTS. Raises ValueError.
     """
     parts = rule(text)
     if not parts.specifier:
@@ -237,6 +251,11 @@ def _covers(specifier: str, arguments: bytes) -> bool:
         values = {key: bytes(raw) for key, raw in raw_json.fields(arguments).items()}
     except ValueError:
         return False
+    if named := ARGUMENT_OF_PLACE.match(specifier):
+        if named["name"] not in values:
+            return False
+        specifier = specifier[named.end() :]
+        values = {key: raw for key, raw in values.items() if key == named["name"] or not is_written(key)}
     texts = {key: text for key, raw in values.items() if (text := raw_json.text(raw)) is not None}
     others = len([raw for raw in values.values() if raw[:1] in (b'"', b"[", b"{")]) - len(texts)
     # the others are lists, objects and half of a surrogate pair
@@ -338,6 +357,11 @@ def _may_run(specifier: str, line: str) -> bool:
 
 def _is_command(argument: str) -> bool:
     return COMMAND_ARGUMENT.search(argument) is not None
+
+
+def is_written(argument: str) -> bool:
+    """True if the texts in an argument of this name are written or compared, and never name what is opened."""
+    return argument.translate(_SIGNS).casefold() in WRITTEN_ARGUMENTS
 
 
 def is_path_or_address(specifier: str) -> bool:

@@ -23,7 +23,7 @@ from ..model.settings import AgentRule, Settings
 from . import matchers, methods
 from .call_texts import HALF_PAIR, MOST_BYTES, MOST_TEXTS, NO_PATH, CallArguments, CallTexts, all_texts
 from .globs import BudgetExceeded, WorkBudget, command_pattern, path_pattern
-from .matchers import JUDGED_ARGUMENT
+from .matchers import ARGUMENT_OF_PLACE, JUDGED_ARGUMENT
 from .path_rules import PathPattern, allows
 
 if TYPE_CHECKING:
@@ -50,9 +50,6 @@ finds."""
 
 _LONG_PATH: Final = re.compile(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE)
 """The beginning of a long text that may spell a path; comments begin differently."""
-
-_ARGUMENT_OF_PATH: Final = re.compile(r"(?!domain:|file:)[A-Za-z_]\w+:(?=/(?!/)|~/|\.{1,2}/)")
-"""In `path:/etc/*`: the name of an argument. A server may take the path from any argument, so all are checked."""
 
 _LONGEST_SHOWN: Final = 60  # characters
 _EVERY_CALL: Final = "it is about every call of this tool"
@@ -503,13 +500,13 @@ def parsed(text: str) -> matchers.Rule:
 
 def _deny_or_ask_rule(text: str, place: str = "", at: str = "") -> _DenyOrAskRule:
     rule = parsed(text)
-    specifier = _ARGUMENT_OF_PATH.sub("", rule.specifier)
+    specifier = ARGUMENT_OF_PLACE.sub("", rule.specifier)  # a server may take it from any argument: all are checked
     return _DenyOrAskRule(
         rule,
         _command_matcher(specifier),
         _text_matcher(specifier),
         matchers.is_path(specifier),
-        matchers.is_path_or_address(rule.specifier),
+        matchers.is_path_or_address(specifier),
         _uri_matcher(rule.specifier),
         _word(specifier),
         _uri_word(rule.specifier),

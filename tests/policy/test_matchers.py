@@ -213,6 +213,37 @@ NOT_COVERED = [
 ]
 
 
+NAMED: list[tuple[str, dict[str, object], bool]] = [
+    ("write(path:/srv/*)", {"path": "/srv/a", "content": "rm -rf / `x` ../"}, True),
+    (
+        "write(path:/srv/*)",
+        {"path": "/srv/a", "edits": [{"oldText": "/etc", "newText": ""}], "encoding": "utf-8"},
+        True,
+    ),
+    ("write(path:~/app/*)", {"path": "~/app/a"}, True),
+    ("commit(repo_path:/srv/*)", {"repo_path": "/srv/a", "message": "fix (all) things"}, True),
+    ("post(url:domain:*.example.com)", {"url": "https://a.example.com/x", "text": "https://evil.example"}, True),
+    ("write(path:/srv/*)", {"content": "/srv/a"}, False),
+    ("write(path:/srv/*)", {"file": "/srv/a"}, False),
+    ("write(path:/srv/*)", {"path": "/srv/a", "file": "/etc/x", "content": ""}, False),
+    ("write(path:/srv/*)", {"path": "/srv/a", "file": ["/etc/x"]}, False),
+    ("write(path:/srv/*)", {"path": "/srv/../etc/x", "content": ""}, False),
+    ("write(path:/srv/*)", {"path": ["/srv/a"], "content": "/srv/a"}, False),
+    ("write(content:/srv/*)", {"path": "/etc/x", "content": "/srv/a"}, False),
+    ("write(content:/srv/*)", {"content": "/etc/x"}, False),
+    ("write(/srv/*)", {"path": "/srv/a", "content": "x"}, False),
+    ("post(url:domain:example.com)", {"url": "https://evil.example/", "text": ""}, False),
+    ("run(path:/srv/*)", {"path": "/srv/a", "command": "rm x"}, False),
+]
+
+
+@pytest.mark.parametrize(("rule", "arguments", "covered"), NAMED)
+def test_a_rule_that_names_its_argument_covers_any_text_that_only_is_written(
+    rule: str, arguments: dict[str, object], covered: bool
+) -> None:
+    assert allow_rule(rule)(rule.partition("(")[0], json.dumps(arguments).encode()) is covered
+
+
 @pytest.mark.parametrize(("rule", "tool", "arguments"), COVERED)
 def test_an_allow_rule_covers_the_calls_that_it_names(rule: str, tool: str, arguments: dict[str, object]) -> None:
     assert allow_rule(rule)(tool, json.dumps(arguments).encode())
