@@ -30,6 +30,7 @@ FLOORS: Final = {
     "convert": 7,
     "hooks": 6,
     "config": 6,
+    "learning": 6,
     "live": 5,
     "trust": 5,
     "bundles": 5,

@@ -34,6 +34,7 @@ VERBS = {
     "uninstall": "hookproxy.cli.uninstall",
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
+    "learn": "hookproxy.cli.learn",
     "console": "hookproxy.cli.console",
     "top": "hookproxy.cli.top",
     "trust": "hookproxy.cli.trust",
@@ -84,7 +85,6 @@ _MEANT = {
     "import": "convert",
     "install": "setup",
     "kick": "sessions end",
-    "learn": "sandbox learn",
     "lint": "check",
     "pin": "lock",
     "log": "audit",
@@ -132,6 +132,7 @@ hookproxy puts hooks in front of any MCP server.
   uninstall   undo every wrap, setup and convert, and print what is left
   audit       show the calls in an audit file, one of them whole, or their sums
   replay      run recorded calls through changed hooks, and compare
+  learn       propose the smallest policy for the calls in an audit
   console     show a web page of all runs: calls, approvals, the audit
   top         show the calls of all runs in the terminal, and answer what waits
   trust       show what changed in a hook file, and record it as trusted

@@ -1,0 +1,140 @@
+"""What is learned, as the text of a hookproxy.toml: each rule with its evidence in a comment. Pure.
+
+Law: names and arguments are whatever an agent or a server makes of them. None ends its string or its comment, and what
+looks like a secret in one is masked.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from ..model.counts import counted
+from ..model.errors import printable
+from .masked import cleaned, example
+from .observations import Observations, Outcome, Seen
+from .proposal import Learned, Lost, PermissionName, Proposal
+
+_WIDTH: Final = 110  # characters of a line of comment: the text is for an editor
+_MOST_NAMES: Final = 3  # agents and users of a rule
+_MOST_LOST: Final = 12  # tools with lost calls: the most calls first
+_HEADINGS: Final[Mapping[PermissionName, str]] = {
+    "deny": "Denied, as it was.",
+    "ask": "A person is asked, as before, or because nothing tells these calls from those that were denied.",
+    "allow": "Allowed, because it passed.",
+}
+
+
+def toml_of(proposal: Proposal, observations: Observations, sources: Sequence[str]) -> str:
+    """The text. `sources` are the files that were read. Raises nothing, whatever was recorded."""
+    return "".join(f"{line}\n" for line in _lines(proposal, observations, sources))
+
+
+def _lines(proposal: Proposal, observations: Observations, sources: Sequence[str]) -> Iterator[str]:
+    yield from _head(proposal, observations, sources)
+    yield ""
+    yield "[permissions]"
+    yield 'default = "deny"  # whatever no rule below is about is refused'
+    yield 'unreadable = "deny"  # and so is a command line that nobody can read for certain'
+    for permission in _HEADINGS:
+        rules = proposal.of(permission)
+        if rules:
+            yield ""
+            yield from _comment(_HEADINGS[permission])
+            yield f"{permission} = ["
+            for learned in rules:
+                yield from _comment(_evidence(learned, several_users=len(observations.users) > 1), "    ")
+                yield f"    {_string(learned.rule)},"
+            yield "]"
+    if proposal.lost:
+        yield ""
+        yield from _lost(proposal.lost)
+    if remarks := [*proposal.remarks, *_not_counted(observations)]:
+        yield ""
+        yield "# Not learned, or not certain:"
+        for remark in remarks:
+            yield from _comment(remark, bullet="- ")
+
+
+def _head(proposal: Proposal, observations: Observations, sources: Sequence[str]) -> Iterator[str]:
+    calls, servers = counted(observations.records, "call"), counted(len(observations.servers), "server")
+    by = f", by {_names(observations.agents)}" if observations.agents else ""
+    users = f", of {_names(observations.users)}" if len(observations.users) > 1 else ""
+    yield from _comment(f"Learned by `hookproxy learn` from {calls} of {servers}{by}{users}: {', '.join(sources)}.")
+    yield from _comment(
+        "Read it before you use it: it allows what was done, and nobody has said that all of it was right. Nothing is "
+        "changed until you make it a hookproxy.toml of yours. `hookproxy replay` shows what it would decide otherwise."
+    )
+    passing = f"{proposal.passing} of {proposal.passed}" if proposal.passed else "none, because none was seen"
+    yield from _comment(
+        f"Of the calls that had passed, it lets pass {passing}. Of the calls that had been denied, "
+        f"{counted(proposal.denied, 'call')}, it lets pass none."
+    )
+    if len(observations.servers) > 1 and any("/" in rule.rule.partition("(")[0] for rule in proposal.rules):
+        yield from _comment(
+            "Rules about methods, such as resources/read, hold for all servers: they have no server's name."
+        )
+
+
+def _evidence(learned: Learned, *, several_users: bool) -> str:
+    seen = learned.seen
+    parts = [_counts(seen), f"{learned.different} different" if learned.different > 1 else ""]
+    text = ", ".join(filter(None, parts))
+    if seen.agents:
+        text += f", by {_names(seen.agents)}"
+    if seen.users and several_users:
+        text += f", of {_names(seen.users)}"
+    if seen.first:
+        first, last = seen.first[:10], seen.last[:10]
+        text += f", {first}" if first == last else f", {first} to {last}"
+    if learned.example:
+        text += f". Such as {example(learned.example)}"
+    if learned.permission == "allow":
+        text += f". Opens {learned.opens}."
+    return text
+
+
+def _counts(seen: Seen) -> str:
+    return ", ".join(f"{number} {outcome.value}" for outcome in Outcome if (number := seen.count(outcome)))
+
+
+def _lost(lost: Sequence[Lost]) -> Iterator[str]:
+    calls = counted(sum(one.calls for one in lost), "call")
+    yield from _comment(f"What would be refused or asked about, of that which had passed: {calls}.")
+    for one in sorted(lost, key=lambda one: -one.calls)[:_MOST_LOST]:
+        text = f"{one.calls} of {one.tool} ({one.server}), {'asked about' if one.asks else 'refused'}"
+        if one.why:
+            text += f": {one.why}"
+        for arguments in one.examples:
+            text += f"; {example(arguments)}"
+        yield from _comment(text, bullet="- ")
+    if len(lost) > _MOST_LOST:
+        yield from _comment(f"and {counted(len(lost) - _MOST_LOST, 'other tool')}", bullet="- ")
+
+
+def _not_counted(observations: Observations) -> Iterable[str]:
+    return [f"Not counted, {number} times: {why}." for why, number in observations.left_out.items()]
+
+
+def _names(table: Mapping[str, int]) -> str:
+    names = sorted(table, key=lambda name: (-table[name], name))
+    shown = [cleaned(name) for name in names[:_MOST_NAMES]]
+    return " and ".join((*shown, *([f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else [])))
+
+
+def _comment(text: str, indent: str = "", bullet: str = "") -> Iterator[str]:
+    """The text as comment lines. Every character that ends a line, or that nobody sees, is escaped first."""
+    wrapped = textwrap.wrap(
+        printable(text), _WIDTH - len(indent), break_on_hyphens=False, subsequent_indent="  " if bullet else "",
+        initial_indent=bullet,
+    )  # fmt: skip
+    yield from (f"{indent}# {line}" for line in wrapped)
+
+
+def _string(text: str) -> str:
+    """As a basic string, which ends at its last quote, whatever is in it."""
+    return "".join(
+        character if character.isprintable() and character not in '"\\' else f"\\U{ord(character):08x}"
+        for character in text
+    ).join('""')
