@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.output is None:
         show(text)
     else:
-        create({options.output: text}, "name another file")
+        create({os.path.join(working_directory(), options.output): text}, "name another file")
         tell(f"wrote {options.output}: read it, then try it: hookproxy replay AUDIT --config {options.output}")
     return reader.status
 
