@@ -8,6 +8,7 @@ lines that are not records; 2 if it cannot be read, or nothing can be learned fr
 from __future__ import annotations
 
 import os
+import shlex
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -44,7 +45,8 @@ def main(arguments: Sequence[str]) -> int:
         show(text)
     else:
         create({os.path.join(working_directory(), options.output): text}, "name another file")
-        tell(f"wrote {options.output}: read it, then try it: hookproxy replay AUDIT --config {options.output}")
+        replay = shlex.join(["hookproxy", "replay", (options.audit or paths)[0], "--config", options.output])
+        tell(f"wrote {options.output}: read it, then try it: {replay}")
     return reader.status
 
 
