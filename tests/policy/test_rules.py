@@ -476,8 +476,10 @@ VALUES = st.recursive(
 ARGUMENTS = st.dictionaries(KEYS, VALUES, max_size=4)
 TOOLS = st.sampled_from(["Bash", "Edit", "WebFetch", "run"])
 WANTED = st.sampled_from(
-    ["rm *", "rm:*", "git push:*", "git push", "*", "*x*", "/etc/*", "a*", "domain:x.org", "git * x", "", "/bin/rm *"]
-    + ["file_path:/etc/*", "url:domain:x.org", "text:/a/*"]
+    [
+        *("rm *", "rm:*", "git push:*", "git push", "*", "*x*", "/etc/*", "a*", "domain:x.org", "git * x", ""),
+        *("/bin/rm *", "file_path:/etc/*", "url:domain:x.org", "text:/a/*"),
+    ]
 )
 
 
