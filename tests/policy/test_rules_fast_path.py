@@ -136,7 +136,7 @@ def slow(about: ToolRules) -> ToolRules:
 
 
 def compares(rule: rules._DenyOrAskRule) -> Callable[[str], bool]:
-    specifier = rules._ARGUMENT_OF_PATH.sub("", rule.parts.specifier)
+    specifier = matchers.ARGUMENT_OF_PLACE.sub("", rule.parts.specifier)
     if specifier.startswith("domain:"):
         return rule.matches_text
     exact = path_pattern if matchers.is_path(specifier) else command_pattern
