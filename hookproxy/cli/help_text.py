@@ -59,6 +59,7 @@ EXAMPLES: Final = {
         "hookproxy hook --as claude -- ./guard.sh",
         "hookproxy hook --as claude --matcher Bash --run ./a.sh --run ./b.sh",
     ),
+    "guard": ("hookproxy guard --foreground", "hookproxy guard --config ~/.config/hookproxy/hookproxy.toml"),
     "login": ("hookproxy login https://mcp.example.com/mcp", "hookproxy login --list"),
     "logout": ("hookproxy logout https://mcp.example.com/mcp", "hookproxy logout --all"),
     "serve": ("hookproxy serve --config /etc/hookproxy/gateway.toml", "hookproxy serve --config gateway.toml"),
