@@ -28,12 +28,13 @@ from ..hooks.coverage import coverage
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.settings import Settings
+from .agent_entry import use_entry
 from .common import load_named, parse_with_command, show, tell, unread_file, working_directory
 from .hook_list import print_blocks, print_hooks
 from .hook_runtime import redirected_output, run_until_done
 from .layout import Rows, alias_text, new_page, short_path
 from .offline import OfflinePolicy, gateway_named, is_gateway_file
-from .options import GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
+from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
 from .run import server_name
 from .server_table import print_server
 
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     options, command = parse_with_command(build_parser(), arguments)
     cwd = working_directory()
     _name_files(options, cwd)
+    cwd, command = _as_agent(options, cwd, command)
     if (config := gateway_named(options, cwd)) is not None:
         from . import check_gateway
 
@@ -95,6 +97,20 @@ def _name_files(options: Namespace, cwd: str) -> None:
             options.config = path
         else:
             options.hooks.append(file)
+
+
+def _as_agent(options: Namespace, cwd: str, command: list[str]) -> tuple[str, list[str]]:
+    """The working directory and the command of the server as an agent's entry has them. Raises UserError."""
+    entry = use_entry(options, cwd)
+    if entry is None:
+        if options.tools:
+            raise UserError(
+                "--tools is for the server of an agent's entry", "hookproxy check -- COMMAND lists a server's tools"
+            )
+        return cwd, command
+    if options.tools and not command and not entry.command:
+        raise UserError(f"{entry.name} of {entry.file} is at an address", "leave out --tools: it starts a command only")
+    return entry.cwd, command or (list(entry.command) if options.tools else [])
 
 
 def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[CheckedServer, UserError | None]:
@@ -146,7 +162,11 @@ def build_parser() -> Parser:
     )
     parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
-    parser.add_common(*GATEWAY_OPTIONS, "--fail-closed", "--strict", "--json")
+    parser.add_common(*ENTRY_OPTIONS, *GATEWAY_OPTIONS)
+    parser.add_argument(
+        "--tools", action="store_true", help="with --agent: start the entry's server and list its tools"
+    )
+    parser.add_common("--fail-closed", "--strict", "--json")
     parser.add_argument("--verbose", action="store_true", help="show each hook whole, with its findings below it")
     return parser
 

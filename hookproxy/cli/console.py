@@ -17,16 +17,26 @@ from typing import Final
 
 import anyio
 
-from ..config.load import load
+from ..config.load import Loaded, load
 from ..console.access import Access
 from ..console.follow import Follower, Open
 from ..console.options import Options
 from ..console.web import Pages, serve
 from ..model.errors import UserError
 from .administration import add_gateway, console_of
+from .agent_entry import use_entry
 from .common import folder_of_runs, load_named, parse_with_command, show, tell, working_directory
 from .hook_runtime import redirected_output, run_until_done
-from .options import HOOK_OPTIONS, Parser
+from .offline import (
+    gateway_environment,
+    gateway_named,
+    is_gateway_file,
+    not_admitted,
+    policy_at,
+    server_named,
+    user_named,
+)
+from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
 from .run import server_name
 
 _HOST: Final = "127.0.0.1"
@@ -39,17 +49,23 @@ def main(arguments: Sequence[str]) -> int:
     options, command = parse_with_command(build_parser(), arguments)
     if options.open and options.socket is not None:
         raise UserError("--open: a browser cannot open a Unix socket", "leave out --socket, or forward it with ssh -L")
-    cwd = working_directory()
+    here = cwd = working_directory()
+    entry = use_entry(options, cwd)
+    if entry is not None:
+        cwd, command = entry.cwd, command or list(entry.command)
+    audit = options.audit or (entry.audit if entry else None)
+    at_gateway = _gateway_server(options, cwd)
     console_options = Options(
-        load=partial(load_named, options, cwd),
-        environ=os.environ,
+        load=partial(_load, options, cwd),
+        environ=gateway_environment() if at_gateway else os.environ,
         cwd=cwd,
-        audit=os.path.join(cwd, options.audit) if options.audit else "",
+        only_server=at_gateway,
+        audit=os.path.join(here if options.audit else cwd, audit) if audit else "",
         compared={
             file: partial(load, file, options.hooks, None, os.environ, cwd, options.project) for file in options.compare
         },
         command=command,
-        server=options.name or (server_name(command) if command else ""),
+        server=at_gateway or options.name or (server_name(command) if command else ""),
     )
     for load_configuration in (console_options.load, *console_options.compared.values()):
         load_configuration()  # a configuration that cannot be read is an error here, not only on a page
@@ -63,6 +79,33 @@ def main(arguments: Sequence[str]) -> int:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(cwd, options.socket))
     return 0
+
+
+def _gateway_server(options: Namespace, cwd: str) -> str:
+    """The server of a gateway's file whose policy is shown; empty: no such file is named. Raises UserError.
+
+    Hooks that are tried run as its `hooks_user` from then on.
+    """
+    config = gateway_named(options, cwd)
+    if config is None:
+        return ""
+    from ..gateway import hooks_account
+
+    name = server_named(options, config).name
+    hooks_account.use(config)
+    return name
+
+
+def _load(options: Namespace, cwd: str) -> Loaded:
+    """The configuration as it is now: a person's own, or a gateway's for one user at one server."""
+    if options.config is not None and is_gateway_file(os.path.join(cwd, options.config)):
+        config = gateway_named(options, cwd)
+        assert config is not None, "as above"
+        server, identity = server_named(options, config), user_named(options, config)
+        if identity is not None and not server.allows(identity.principal):
+            raise not_admitted(config, server, identity)
+        return policy_at(server, identity).loaded
+    return load_named(options, cwd)
 
 
 def _listen(options: Namespace) -> socket.socket:
@@ -143,6 +186,6 @@ def build_parser() -> Parser:
         default=[],
         help="a changed hookproxy.toml, which the page may replay recorded calls through; may be given several times",
     )
-    parser.add_common(*HOOK_OPTIONS)
+    parser.add_common(*HOOK_OPTIONS, *ENTRY_OPTIONS, *GATEWAY_OPTIONS)
     parser.add_argument("--name", help="the name of COMMAND's server as hooks see it (default: derived from COMMAND)")
     return parser

@@ -7,7 +7,6 @@ files of a project is started here because a person has asked for it: each comma
 from __future__ import annotations
 
 import os
-import re
 import signal
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,6 +29,7 @@ from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME
 from ..wrapping.remote_entry import NotTranslatable, of_entry
 from ..wrapping.wrap_entry import CONNECT, Wrapping, parse_wrapping
 from . import run_url
+from .agent_entry import expanded, variables
 from .lock_place import Reader, common, file_of, of_run
 from .run import server_name
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
 
-_VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
-_ENVIRONMENT: Final = ("env", "environment", "envs")
 LINE: Final = "the command line"
 _GOODBYE_SECONDS: Final = 2.0  # until a server has closed a session that is over
 
@@ -160,8 +158,8 @@ def _with_reader(entry: Entry, target: Target | str, folder: str) -> Target | st
     wrapping = parse_wrapping(entry.argv)
     if isinstance(target, str) or wrapping is None:
         return target
-    config = None if wrapping.options.config is None else _expanded(wrapping.options.config, os.environ)
-    reader = of_run(config, {**os.environ, **_variables(entry)}, _working_folder(entry, folder))
+    config = None if wrapping.options.config is None else expanded(wrapping.options.config, os.environ)
+    reader = of_run(config, {**os.environ, **variables(entry)}, _working_folder(entry, folder))
     return replace(target, readers=(reader,))
 
 
@@ -179,7 +177,7 @@ def _of_entry(entry: Entry, path: str, syntax: str, folder: str) -> Target | str
     where = f"{path}: {entry.key_path}"
     if entry.disabled:
         return f"{where} is not asked: it is disabled"
-    environ = {**os.environ, **_variables(entry)}
+    environ = {**os.environ, **variables(entry)}
     wrapping = parse_wrapping(entry.argv)
     if wrapping is not None and wrapping.verb == CONNECT:
         return f"{where} is not asked: the gateway has it; hookproxy lock --config gateway.toml pins its servers"
@@ -187,7 +185,7 @@ def _of_entry(entry: Entry, path: str, syntax: str, folder: str) -> Target | str
     if wrapping is not None and wrapping.is_remote:
         return _remote_of(given, where, wrapping.options.others, environ)
     if entry.kind is Kind.STARTED:
-        command = tuple(_expanded(word, os.environ) for word in entry.argv[wrapping.count if wrapping else 0 :])
+        command = tuple(expanded(word, os.environ) for word in entry.argv[wrapping.count if wrapping else 0 :])
         name = given or (server_name(command) if wrapping else entry.name)
         place = _working_folder(entry, folder)
         if words := _sandbox_words(entry, wrapping):
@@ -199,29 +197,13 @@ def _of_entry(entry: Entry, path: str, syntax: str, folder: str) -> Target | str
         remote = of_entry(entry, syntax)
     except NotTranslatable as error:
         return f"{where} is not asked: it {error}"
-    values = {name: _expanded(value, os.environ) for name, value in remote.variables.items()}
+    values = {name: expanded(value, os.environ) for name, value in remote.variables.items()}
     return _remote_of(entry.name, where, remote.options, {**environ, **values})
 
 
 def _value(option: tuple[str, ...]) -> str:
     """The value of an option in one word or in two; empty: there is none."""
     return option[-1].partition("=")[2] if len(option) == 1 else option[-1] if option else ""
-
-
-def _variables(entry: Entry) -> dict[str, str]:
-    values = entry.values
-    tables = [table for key in _ENVIRONMENT if isinstance(table := values.get(key), dict)]
-    return {
-        str(name): _expanded(str(value), os.environ)
-        for table in tables
-        for name, value in table.items()
-        if isinstance(value, str | int | float)
-    }
-
-
-def _expanded(text: str, environ: Mapping[str, str]) -> str:
-    """The text with the values of variables, as agents write them; one that is not set stays as it is."""
-    return _VARIABLE.sub(lambda match: environ.get(match[1], match[2] if match[2] is not None else match[0]), text)
 
 
 def _remote_of(name: str, place: str, words: Sequence[str], environ: Mapping[str, str]) -> Target | str:
@@ -243,7 +225,7 @@ def _sandbox_words(entry: Entry, wrapping: Wrapping | None) -> list[str]:
     """The options of `run` in a wrapped entry, if one of them is of a sandbox, as `run` itself decides it."""
     if wrapping is None:
         return []
-    words = [_expanded(word, os.environ) for word in entry.argv[len(wrapping.launcher) + 1 : wrapping.count]]
+    words = [expanded(word, os.environ) for word in entry.argv[len(wrapping.launcher) + 1 : wrapping.count]]
     words = words[:-1] if words[-1:] == ["--"] else words
     return words if any(word.startswith("--sandbox") for word in words) else []
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ..model.errors import EXIT_FINDINGS, ConfigError, UserError
+from ..model.errors import EXIT_FINDINGS, EXIT_NO_POLICY, ConfigError, UserError
 from ..model.hooks import Session
 from .common import load_named
 
@@ -144,13 +144,18 @@ def server_named(options: Namespace, config: GatewayConfig) -> GatewayServer:
 
 def policy_at(server: GatewayServer, identity: Identity | None) -> OfflinePolicy:
     """What judges the calls of this user at a gateway's server; None: of nobody in particular."""
-    from ..gateway.hooks_account import environment_account
     from ..model.principal import Principal
-    from ..processes import service
 
     principal = identity.principal if identity else Principal("", "")
-    environ = service.environment(environment_account(), {})
-    return OfflinePolicy(server.loaded_for(principal), environ, server, identity)
+    return OfflinePolicy(server.loaded_for(principal), gateway_environment(), server, identity)
+
+
+def gateway_environment() -> Mapping[str, str]:
+    """What the hooks of a gateway inherit."""
+    from ..gateway.hooks_account import environment_account
+    from ..processes import service
+
+    return service.environment(environment_account(), {})
 
 
 def policy_named(options: Namespace, cwd: str, hooks: Sequence[str] | None = None) -> OfflinePolicy:
@@ -170,6 +175,25 @@ def policy_named(options: Namespace, cwd: str, hooks: Sequence[str] | None = Non
         raise not_admitted(config, server, identity)
     hooks_account.use(config)
     return policy_at(server, identity)
+
+
+def require_policy(policies: Sequence[Loaded], what: str) -> None:
+    """Raise UserError if nothing could ever refuse or see a call: that it is allowed then says nothing.
+
+    `what` completes the sentence: there is nothing to try, or to replay with.
+    """
+    if any(loaded.groups or loaded.settings.has_rules or loaded.settings.limits for loaded in policies):
+        return
+    from .agent_entry import wrapped_elsewhere
+
+    paths = ", ".join(loaded.path for loaded in policies if loaded.path)
+    elsewhere = f"what an agent runs: {found}; or " if (found := wrapped_elsewhere()) else ""
+    where = f" in {paths}" if paths else ""
+    raise UserError(
+        f"no policy is loaded{where}: no hook and no rule is configured, so there is nothing {what}",
+        f"{elsewhere}name files with --config FILE or --hooks FILE; hookproxy init guard --user writes a first guard",
+        EXIT_NO_POLICY,
+    )
 
 
 def closed(config: GatewayConfig) -> UserError:

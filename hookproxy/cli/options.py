@@ -108,6 +108,9 @@ HOOK_OPTIONS: Final = ("--config", "--hooks", "--project")
 GATEWAY_OPTIONS: Final = ("--server", "--user", "--groups")
 """The options that say whose calls at which server of a gateway are meant: see `offline.policy_named`."""
 
+ENTRY_OPTIONS: Final = ("--agent",)
+"""The option that names the agent whose entry of `--server` is meant: see `agent_entry.use_entry`."""
+
 _COMMON: Final[Mapping[str, Callable[[Parser], object]]] = {
     "--config": lambda parser: parser.add_argument(
         "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
@@ -126,7 +129,12 @@ _COMMON: Final[Mapping[str, Callable[[Parser], object]]] = {
         "(default: the project that a file belongs to)",
     ),
     "--server": lambda parser: parser.add_argument(
-        "--server", metavar="NAME", help="of a gateway's file: the server (default: the only one)"
+        "--server", metavar="NAME", help="of a gateway's file, or with --agent: the server (default: the only one)"
+    ),
+    "--agent": lambda parser: parser.add_argument(
+        "--agent",
+        metavar="NAME",
+        help="an agent, or its file: use exactly what its entry of --server runs, in place of --config and --hooks",
     ),
     "--user": lambda parser: parser.add_argument(
         "--user", metavar="NAME", help="of a gateway's file: who calls, with the groups of the account and the tokens"

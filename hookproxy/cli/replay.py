@@ -1,7 +1,7 @@
 """`hookproxy replay`: runs recorded calls through the hooks as they are configured now, and shows what would differ.
 
 Exit status: 0 every call would be decided as recorded; 1 some would be decided differently; 2 the replay failed, for
-example because no recorded call can be replayed.
+example because no recorded call can be replayed; 4 no policy is loaded.
 `docs/json-output.md` describes the document of `--json`.
 """
 
@@ -35,11 +35,12 @@ from ..trial.replay import (
     same_for_all,
 )  # fmt: skip
 from ..trial.run import EVENTS_AFTER
+from .agent_entry import use_entry
 from .common import load_named, show, tell, working_directory
 from .hook_runtime import redirected_output, run_until_done
 from .layout import as_json, diff, document, label, new_page
-from .offline import gateway_named, groups_named, policy_at, server_named
-from .options import GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
+from .offline import gateway_named, groups_named, policy_at, require_policy, server_named
+from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -59,10 +60,13 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(list(arguments))
     since = files.since(options.since, files.now()) if options.since is not None else None
     cwd = working_directory()
-    session_of, policies = _sessions(options, cwd)
+    audit = os.path.join(cwd, options.audit)
+    entry = use_entry(options, cwd)
+    session_of, policies = _sessions(options, entry.cwd if entry else cwd)
+    require_policy(policies, "to replay with")
     for loaded in policies:
         tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
-    entries = _filtered(read(os.path.join(cwd, options.audit)), options.tool, since)
+    entries = _filtered(read(audit), options.tool, since)
     output = _JsonOutput() if options.json else _TextOutput()
     return run_until_done(partial(_replay, session_of, entries, output, _notes(policies)))
 
@@ -126,8 +130,6 @@ def _notes(policies: Sequence[Loaded]) -> list[str]:
     """What the replay leaves out."""
     specs = [spec for loaded in policies for group in loaded.groups for spec in group.hooks]
     notes = []
-    if not (specs or any(loaded.settings.has_rules or loaded.settings.limits for loaded in policies)):
-        notes.append("no hook and no rule is configured: name a file with --config or --hooks")
     if any(spec.event in EVENTS_AFTER for spec in specs):
         notes.append("hooks after a call were not run, because results are not recorded")
     if any(spec.background and spec.event not in EVENTS_AFTER for spec in specs):
@@ -145,14 +147,14 @@ def build_parser() -> Parser:
         "Run recorded calls through the hooks and rules that are configured now, and list every decision that would "
         "differ. Hooks for events before a call run for real, with all their side effects. No call is forwarded, "
         "no person is asked, and nothing is audited. Hooks after a call are not run, because results are not recorded. "
-        "Exit status: 0 no difference, 1 differences, 2 the replay failed.",
+        "Exit status: 0 no difference, 1 differences, 2 the replay failed, 4 no policy is loaded.",
     )
     parser.add_argument("audit", metavar="AUDIT", help="an audit file that has the arguments of calls")
     parser.add_argument(
         "--tool", metavar="GLOB", action="append", default=[], help="only calls of these tools, for example write_*"
     )
     parser.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
-    parser.add_common(*HOOK_OPTIONS, *GATEWAY_OPTIONS, "--json")
+    parser.add_common(*HOOK_OPTIONS, *ENTRY_OPTIONS, *GATEWAY_OPTIONS, "--json")
     return parser
 
 

@@ -4,7 +4,7 @@ It uses the code of `run`: hooks run for real, but no call is forwarded, no pers
 
 Exit status: 0 the call is allowed, also if a hook failed and the call goes on; 1 it is refused, or a person would have
 to be asked, or a hook hides its result or marks it as an error; 2 it is not allowed only because a hook failed, or it
-could not be tried, because no hook and no rule is configured for example.
+could not be tried; 4 no policy is loaded: nothing could refuse it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ from ..trial.observe import ObservedRun
 from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
 from . import findings
+from .agent_entry import use_entry
 from .common import show, tell, unread_file, working_directory
 from .hook_runtime import redirected_output, run_until_done
 from .layout import Page, Rows, alias_text, as_json, diff, document, label, new_page, short_path
-from .offline import policy_named
-from .options import GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
+from .offline import policy_named, require_policy
+from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
 
 _TOOL_NAME_NOTE: Final = (
     "TOOL is the server's own name of the tool: to try mcp__git__git_commit, write git_commit --name git"
@@ -56,11 +57,13 @@ def main(arguments: Sequence[str]) -> int:
     event = _event(options.event)
     attempt = _attempt(options, event)
     cwd = working_directory()
+    entry = use_entry(options, cwd)
+    cwd = entry.cwd if entry else cwd
     policy = policy_named(options, cwd)
     loaded, environ = policy.loaded, policy.environ
     findings.stop_if_strict(loaded, options.strict, environ)
     tell(unread_file(options.config, loaded.path, cwd))
-    _require_policy(loaded)
+    require_policy([loaded], "to try")
     tell(*findings.lines(loaded, environ), *loaded.remarks, *make_data_folders(loaded))
     session_id = os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4())
     session = policy.session(session_id, options.name or "server", cwd)
@@ -69,16 +72,6 @@ def main(arguments: Sequence[str]) -> int:
         report = run_until_done(partial(try_call, loaded, attempt, event, session, environ))
     show(json_output(report) if options.json else text_output(report, cwd))
     return report.status
-
-
-def _require_policy(loaded: Loaded) -> None:
-    """Raise UserError if nothing could ever refuse or see a call: that it is allowed then says nothing."""
-    settings = loaded.settings
-    if not (loaded.groups or settings.has_rules or settings.limits):
-        raise UserError(
-            f"no hook and no rule is configured{f' in {loaded.path}' * bool(loaded.path)}: there is nothing to try",
-            "name files with --config FILE or --hooks FILE; hookproxy init guard --user writes a first guard",
-        )
 
 
 def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
@@ -107,7 +100,7 @@ def build_parser() -> Parser:
         "try",
         "Try a call on the configured hooks and rules, without a server. Hooks run for real, but no call is forwarded, "
         "no person is asked, and nothing is audited. Exit status: 0 allowed, 1 refused or a person would be asked, "
-        "2 not allowed because a hook failed, or the call could not be tried: if no hook is configured, for example.",
+        "2 not allowed because a hook failed, or the call could not be tried, 4 no policy is loaded.",
     )
     parser.add_argument(
         "tool", metavar="TOOL", nargs="?", help="the server's own name of the tool, or a method such as resources/read"
@@ -123,7 +116,7 @@ def build_parser() -> Parser:
     parser.add_argument("--result", help="the CallToolResult of the call, given in the same ways as ARGUMENTS")
     parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", metavar="SERVER", help="the server's name as hooks see it (default: server)")
-    parser.add_common(*GATEWAY_OPTIONS, "--fail-closed", "--strict", "--json")
+    parser.add_common(*ENTRY_OPTIONS, *GATEWAY_OPTIONS, "--fail-closed", "--strict", "--json")
     return parser
 
 

@@ -27,6 +27,8 @@ class Options(Struct, frozen=True):
     """The server whose tools the policy page may list; empty: none."""
     server: str = ""
     """Its name, as hooks see it."""
+    only_server: str = ""
+    """The configuration is that of this server of a gateway: only its calls are replayed. Empty: for all servers."""
 
     @property
     def configurations(self) -> list[str]:

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..audit import lines
-from ..audit.records import Entry, HookRun
+from ..audit.records import CallRecord, Entry, HookRun
 from ..checks.report import CheckedServer
 from ..checks.server_tools import list_tools
 from ..config.load import Loaded, make_data_folders
@@ -110,7 +110,7 @@ class Trials:
             with as_mistakes():
                 loaded = policy.with_rules(loaded, typed.rules)
             make_data_folders(loaded)
-            entries = history.entries(self._options.audit_path(), query)
+            entries = filter(self._is_ours, history.entries(self._options.audit_path(), query))
             return loaded, list(deque(entries, typed.newest + 1))
 
         loaded, entries = await in_thread(read)
@@ -127,6 +127,11 @@ class Trials:
                         replayed.more += 1
             replayed.unfinished = scope.cancelled_caught
             return replayed
+
+    def _is_ours(self, entry: Entry) -> bool:
+        """The configuration is for the call."""
+        only = self._options.only_server
+        return not only or not isinstance(entry, CallRecord) or entry.server == only
 
     async def checked_server(self, loaded: Loaded) -> CheckedServer:
         """What hooks see of the server that the command line names."""

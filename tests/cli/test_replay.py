@@ -206,32 +206,41 @@ def test_calls_are_selected_by_tool_and_time(tmp_path: Path) -> None:
 
 def test_unreadable_lines_are_named_and_the_others_are_replayed(tmp_path: Path) -> None:
     audit(tmp_path, "nonsense \x1b[31m", CALL | {"v": 9}, {"v": 1, "note": "dropped"}, CALL, '{"v":1,"tool":"wr')
-    ended = replay(tmp_path, "--tool", "write")
+    named = config(tmp_path, '[permissions]\ndeny = ["delete"]\n')
+    ended = replay(tmp_path, "--tool", "write", named)
     assert ended.returncode == 0
     assert ended.stdout == (
         "  not read line 1: not JSON\n"
         "  not read line 2: it has format 9, and this hookproxy reads 1\n"
         "  not read line 5: not JSON\n"
-        "  note     no hook and no rule is configured: name a file with --config or --hooks\n"
         "1 call replayed, none would be decided differently, 3 lines not read\n"
     )
-    read = document(tmp_path, status=0)
+    read = document(tmp_path, named, status=0)
     assert [one["line"] for one in read["unread_lines"]] == [1, 2, 5]
+
+
+def test_without_a_policy_nothing_is_replayed_and_the_status_is_4(tmp_path: Path) -> None:
+    audit(tmp_path, CALL)
+    for options in ((), (config(tmp_path, "strict = false\n"),)):
+        ended = replay(tmp_path, *options)
+        assert (ended.returncode, ended.stdout) == (4, "")
+        assert ended.stderr.startswith("error: no policy is loaded")
 
 
 def test_a_file_without_calls_to_replay_has_status_2(tmp_path: Path) -> None:
     digest = {name: value for name, value in CALL.items() if name != "arguments"} | {"arguments_sha256": "0" * 64}
     audit(tmp_path, digest, digest)
-    ended = replay(tmp_path)
+    named = config(tmp_path, '[permissions]\ndeny = ["delete"]\n')
+    ended = replay(tmp_path, named)
     assert ended.returncode == 2
     assert "2 recorded with only a digest of the arguments\n" in ended.stdout
     assert ended.stderr.startswith("error: no call could be replayed\nhint: ")
-    assert json.loads(replay(tmp_path, "--json").stdout)["status"] == 2
+    assert json.loads(replay(tmp_path, named, "--json").stdout)["status"] == 2
 
 
 def test_an_empty_file_has_no_difference(tmp_path: Path) -> None:
     (tmp_path / "audit.jsonl").touch()
-    assert replay(tmp_path).returncode == 0
+    assert replay(tmp_path, config(tmp_path, '[permissions]\ndeny = ["delete"]\n')).returncode == 0
 
 
 def test_notes_say_which_hooks_are_left_out(tmp_path: Path) -> None:
@@ -277,8 +286,9 @@ def test_a_wrong_command_line_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    config(tmp_path, '[permissions]\ndeny = ["delete"]\n')
     with pytest.raises(UserError) as error:
-        main(arguments)
+        main([*arguments, "--config", "hookproxy.toml"] if arguments else [])
     assert message.replace("FOLDER", str(tmp_path)) in str(error.value)
     assert error.value.status == 2
 

@@ -303,8 +303,10 @@ def test_if_nothing_is_configured_it_says_so_and_does_not_call_that_allowed(tmp_
     for options, where in ((), ""), ((empty,), f" in {tmp_path}/hookproxy.toml"):
         for more in ((), ("--json",)):
             ended = attempt(tmp_path, "sh", *options, *more)
-            error = f"error: no hook and no rule is configured{where}: there is nothing to try\n"
-            assert (ended.returncode, ended.stdout) == (2, "")
+            error = (
+                f"error: no policy is loaded{where}: no hook and no rule is configured, so there is nothing to try\n"
+            )
+            assert (ended.returncode, ended.stdout) == (4, "")
             assert f"{error}hint: name files with --config FILE or --hooks FILE; hookproxy init guard" in ended.stderr
 
 

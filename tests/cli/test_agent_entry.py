@@ -1,0 +1,101 @@
+"""`--agent NAME --server NAME`: `try`, `check`, `replay` and the console use what an agent's entry runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import preloaded_program
+
+pytestmark = pytest.mark.slow
+
+
+def entry(*options: str, **more: object) -> dict[str, object]:
+    return {"command": "hookproxy", "args": ["run", *options, "--", "server", "--flag"], **more}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home whose agent runs a server with a policy that denies, and one without hookproxy."""
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / "work").mkdir()
+    (tmp_path / "deny.toml").write_text('[permissions]\ndeny = ["write_file"]\n')
+    servers: dict[str, dict[str, object]] = {
+        "files": entry("--name", "docs", "--config", str(tmp_path / "deny.toml")),
+        "bare": {"command": "server", "args": []},
+        "gate": {"command": "hookproxy", "args": ["connect", "https://gate.example/mcp/git"]},
+    }
+    write(tmp_path, servers)
+    return tmp_path
+
+
+def write(home: Path, servers: dict[str, dict[str, object]]) -> None:
+    (home / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+
+def ran(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "XDG"))}
+    return preloaded_program.run(arguments, home / "work", kept | {"HOME": str(home)})
+
+
+def test_try_decides_as_the_entry_of_the_agent_does(home: Path) -> None:
+    ended = ran(home, "try", "write_file", "--agent", "cursor", "--server", "files")
+    assert ended.returncode == 1
+    assert "write_file of docs: " in ended.stdout
+    assert "as cursor runs it: mcpServers.files of " in ended.stderr
+
+
+def test_check_shows_the_rules_of_the_entry(home: Path) -> None:
+    ended = ran(home, "check", "--agent", "cursor", "--server", "files")
+    assert "deny" in ended.stdout
+    assert "write_file" in ended.stdout
+
+
+def test_replay_judges_by_the_entry_and_finds_the_audit_from_here(home: Path) -> None:
+    line = {"v": 1, "tool": "write_file", "server": "docs", "arguments": {}, "decision": "allow", "id": 1}
+    (home / "work" / "audit.jsonl").write_text(json.dumps(line) + "\n")
+    ended = ran(home, "replay", "audit.jsonl", "--agent", "cursor", "--server", "files")
+    assert ended.returncode == 1
+    assert "1 would be decided differently" in ended.stdout
+
+
+def test_without_a_policy_try_names_the_entry_that_has_one(home: Path) -> None:
+    ended = ran(home, "try", "write_file")
+    assert ended.returncode == 4
+    assert "--agent cursor --server files" in ended.stderr
+
+
+def test_the_variables_and_the_folder_of_the_entry_count(home: Path) -> None:
+    folder = home / "config" / "hookproxy"
+    folder.mkdir(parents=True)
+    (folder / "hookproxy.toml").write_text('[permissions]\ndeny = ["read_file"]\n')
+    env = {"XDG_CONFIG_HOME": "${HOME}/config", "OTHER": "${input:key}"}
+    write(home, {"files": entry(env=env), "near": entry("--config", "deny.toml", cwd=str(home))})
+    ended = ran(home, "try", "read_file", "--agent", "cursor", "--server", "files")
+    assert ended.returncode == 1
+    assert "OTHER of mcpServers.files is taken as it is written" in ended.stderr
+    assert ran(home, "try", "write_file", "--agent", "cursor", "--server", "near").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("--agent", "cursor", "--server", "bare"), "runs without hookproxy: nothing judges its calls"),
+        (("--agent", "cursor", "--server", "gate"), "reaches a gateway, which decides about its calls"),
+        (("--agent", "cursor", "--server", "fils"), "cursor has no server fils"),
+        (("--agent", "cursr", "--server", "files"), "cursr"),
+        (("--agent", "cursor"), "cursor runs several servers with hookproxy"),
+        (("--agent", "cursor", "--server", "files", "--config", "x"), "--config and --agent exclude each other"),
+    ],
+)
+def test_an_entry_that_cannot_be_meant_is_an_error_with_a_hint(
+    home: Path, options: tuple[str, ...], error: str
+) -> None:
+    ended = ran(home, "try", "write_file", *options)
+    assert ended.returncode == 2
+    assert error in ended.stderr
+    assert "hint: " in ended.stderr
