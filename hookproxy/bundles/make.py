@@ -6,18 +6,13 @@ Only plain files count, and none whose name begins with a dot. What is executabl
 from __future__ import annotations
 
 import hashlib
-import os
-import re
-import stat
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..model.errors import ConfigError, UserError, file_hint
+from ..model.errors import UserError
 from ..signing import ssh_signature
 from ..signing.keys import PrivateKey, PublicKey
-from . import archive, names
 from .manifest import (
     KEYS_NAMESPACE,
     MANIFEST,
@@ -28,43 +23,6 @@ from .manifest import (
     Manifest,
     is_of_signer,
 )
-
-_PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
-
-
-def files_of(folder: str) -> tuple[dict[str, bytes], frozenset[str]]:
-    """The files of a policy's folder, and which of them are executable. Raises UserError."""
-    files: dict[str, bytes] = {}
-    executable = set()
-    for path in _paths(folder):
-        name = os.path.relpath(path, folder)
-        state = os.lstat(path)
-        if not stat.S_ISREG(state.st_mode):
-            raise ConfigError(path, "is not a plain file", "a bundle has no links: put the file itself there")
-        try:
-            names.check(name)
-            with open(path, "rb") as file:
-                files[name] = file.read(archive.MOST_BYTES + 1)
-        except names.BadName as problem:
-            raise UserError(f"{folder}: {problem}", "rename it") from None
-        except OSError as error:
-            raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
-        if _PRIVATE_KEY.match(files[name]):
-            hint = "move it elsewhere: everybody who can fetch the policy would have it"
-            raise ConfigError(path, "is a private key", hint)
-        if state.st_mode & stat.S_IXUSR:
-            executable.add(name)
-    return files, frozenset(executable)
-
-
-def _paths(folder: str) -> Iterator[str]:
-    def fail(error: OSError) -> None:
-        raise ConfigError(error.filename or folder, f"cannot be read: {error.strerror}", "name the policy's folder")
-
-    for here, folders, present in os.walk(folder, onerror=fail):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
-        links = [name for name in folders if os.path.islink(os.path.join(here, name))]
-        yield from (os.path.join(here, name) for name in sorted((*links, *present)) if not name.startswith("."))
 
 
 def made_manifest(

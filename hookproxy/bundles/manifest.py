@@ -20,10 +20,10 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from ..archives import archive, names
 from ..model.errors import printable
 from ..signing import ssh_signature
 from ..signing.keys import PublicKey, parse_public
-from . import archive, names
 
 MANIFEST: Final = "manifest.json"
 SIGNATURE: Final = "manifest.json.sig"

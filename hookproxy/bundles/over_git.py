@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from ..archives import archive, names
 from ..model.errors import printable
 from ..processes.platforms import SYSTEM_PATH, UTF_8
 from ..processes.short_command import output_of
-from . import archive, names
 from .over_http import authorization
 from .sources import Fetched, NotFetched, Source
 from .store import FETCHING

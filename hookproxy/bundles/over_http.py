@@ -17,10 +17,10 @@ import msgspec
 from anyio import to_thread
 from msgspec import Meta, Struct
 
+from ..archives import archive
 from ..model.errors import UserError, printable
 from ..network import address
 from ..network.get import Document, Get
-from . import archive
 from .sources import Fetched, NotFetched, Source
 
 LAYER: Final = "application/vnd.hookproxy.policy.v1.tar+gzip"

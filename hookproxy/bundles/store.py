@@ -21,13 +21,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..archives import archive, names
 from ..files.folder_lock import lock_folder
 from ..files.folder_use import is_used
 from ..files.open_flags import NEW_FILE
 from ..files.replace import replace_file, sync_folder
 from ..model.errors import ConfigError, UserError, file_hint
 from ..signing.keys import PublicKey
-from . import archive, manifest, names
+from . import manifest
 from .manifest import Manifest, Memory, Refused, Verified
 
 STATE: Final = "state.json"

@@ -90,8 +90,9 @@ async def _fetch(
 ) -> sources.Fetched:
     if source.kind == "git":
         return await anyio.to_thread.run_sync(_fetch_by_git, policy, source, mark, environ)
+    from ..archives import archive
     from ..network.get import getter
-    from . import archive, over_http
+    from . import over_http
 
     credential = await anyio.to_thread.run_sync(_credential, policy.credential)
     get = getter(environ, partial(_tls, policy.ca), archive.MOST_BYTES)

@@ -18,9 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from ..files.create import remove_empty
 from ..files.open_flags import READ_FILE
 from ..model.errors import UserError
+from ..wrapping import files
+from ..wrapping.files import Snapshot
+from ..wrapping.merge_toml import Merged, merge
 from .common import create, show, working_directory
 from .options import Parser
 from .own_file import CONFIG, DIRECTIVE, schema_directive, user_config_folder
@@ -99,7 +104,11 @@ def main(arguments: Sequence[str]) -> int:
     folder = (
         user_config_folder() if options.user else os.path.normpath(os.path.join(working_directory(), options.folder))
     )
-    starter = known[options.starter]
+    if options.source is not None:
+        return _from_pack(folder, options)
+    if options.install:
+        raise UserError("--install is for a pack", "name it: hookproxy init --from PACK --install")
+    starter = known[options.starter or next(iter(STARTERS))]
     taken = take(starter, folder, options.fail_closed)
     show(_report(starter, taken, folder, options))
     return 0
@@ -128,8 +137,16 @@ def build_parser() -> Parser:
         nargs="?",
         choices=(*STARTERS, *policies(), _ALLOW_LIST),
         metavar="NAME",
-        default=next(iter(STARTERS)),
         help="what to write (default: guard)",
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FOLDER|ARCHIVE",
+        help="show what the pack there contains and needs, and what would run to install it",
+    )
+    parser.add_argument(
+        "--install", action="store_true", help="with --from: install the pack, and name it in hookproxy.toml"
     )
     location = parser.add_mutually_exclusive_group()
     location.add_argument(
@@ -192,43 +209,91 @@ class Taken:
     """What the hookproxy.toml that was there has got."""
 
 
+def _from_pack(folder: str, options: Namespace) -> int:
+    """Show a pack, and install it if that is asked for. Returns the exit status. Raises UserError."""
+    from .layout import new_page
+    from .pack_install import candidate, check_new, describe, install, machine
+
+    if options.starter is not None or options.fail_closed:
+        raise UserError("--from is for a pack alone", "leave out NAME and --fail-closed")
+    here = machine(working_directory())
+    new = candidate(here, options.source)
+    page = new_page()
+    describe(page, here, new)
+    show(page.text)
+    check_new(here, new.pack)
+    text = f'[packs]\nuse = ["{new.pack.name}"]\n'
+    change = _planned(folder, text, new.pack.name)
+    if not options.install:
+        show("nothing was installed: the same with --install does all of this\n")
+        return 0
+    install(here, new)
+    _write_change(folder, change, schema_directive() + "\n" + text)
+    config = _shown(folder, options, CONFIG)
+    show(f"installed {new.pack.name} {new.pack.version}\n")
+    show(f"{'added to' if change is None or change.merged.added else 'as it is:'} {config}\n\n")
+    show(f"next: hookproxy check{_config_option(config, options)}\n")
+    return 0
+
+
+class _Change(Struct, frozen=True):
+    """A hookproxy.toml that is there, and what it is to become."""
+
+    snapshot: Snapshot
+    merged: Merged
+
+
+def _planned(folder: str, addition: str, source: str) -> _Change | None:
+    """What the folder's hookproxy.toml becomes with an addition; None: there is none. Raises UserError."""
+    config = os.path.join(folder, CONFIG)
+    if not os.path.lexists(config):
+        return None
+    if os.path.islink(config):
+        raise UserError(
+            f"{config} is a link", "nothing was written; choose the folder of the file itself with --folder"
+        )
+    from ..config.parse import parse
+
+    snapshot = files.read(config)
+    merged = merge(config, snapshot.text, addition, source)
+    parse(config, merged.text)
+    return _Change(snapshot, merged)
+
+
+def _write_change(folder: str, change: _Change | None, text: str) -> None:
+    """Write it, or a file with this text if there is none. Raises UserError."""
+    if change is None:
+        _create(folder, {CONFIG: text})
+    elif change.merged.added:
+        files.replace(change.snapshot, change.merged.text)
+
+
 def take(starter: Starter, folder: str, fails_closed: bool = False) -> Taken:
     """Write the files of a starter into the folder, and merge its configuration into the one that is there.
 
     All of it or nothing. Raises UserError: for a file with another content, and for a configuration that contradicts.
     """
     contents = _contents(starter, fails_closed)
-    config = os.path.join(folder, CONFIG)
     present = [name for name in contents if name != CONFIG and _is_same(os.path.join(folder, name), contents[name])]
     new = [name for name in contents if name not in present]
-    if not os.path.lexists(config):
+    addition = contents[CONFIG].partition("\n")[2] if contents[CONFIG].startswith(DIRECTIVE) else contents[CONFIG]
+    change = _planned(folder, addition, starter.name)
+    if change is None:
         _create(folder, {name: contents[name] for name in new})
         return Taken(tuple(new), tuple(present))
-    if os.path.islink(config):
-        raise UserError(
-            f"{config} is a link", "nothing was written; choose the folder of the file itself with --folder"
-        )
-    from ..config.parse import parse
-    from ..wrapping import files
-    from ..wrapping.merge_toml import merge
-
-    snapshot = files.read(config)
-    addition = contents[CONFIG].partition("\n")[2] if contents[CONFIG].startswith(DIRECTIVE) else contents[CONFIG]
-    merged = merge(config, snapshot.text, addition, starter.name)
-    parse(config, merged.text)
+    merged = change.merged
     new.remove(CONFIG)
     changed = [] if merged.added else [name for name in new if _is_file(os.path.join(folder, name))]
     new = [name for name in new if name not in changed]
     made = _create(folder, {name: contents[name] for name in new})
-    if merged.added:
-        try:
-            files.replace(snapshot, merged.text)
-        except BaseException:
-            for name in new:
-                with suppress(OSError):
-                    os.unlink(os.path.join(folder, name))
-            remove_empty(made)
-            raise
+    try:
+        _write_change(folder, change, "")
+    except BaseException:
+        for name in new:
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+        remove_empty(made)
+        raise
     return Taken(tuple(new), tuple(present), tuple(changed), merged.added)
 
 
@@ -280,11 +345,10 @@ def _list(known: Mapping[str, Starter]) -> str:
 
 def _report(starter: Starter, taken: Taken, folder: str, options: Namespace) -> str:
     """The output: what was written, which programs are missing, and the next commands."""
-    shown_folder = os.path.relpath(folder, working_directory()) if not options.user else folder
-    config = os.path.normpath(os.path.join(shown_folder, CONFIG))
-    lines = [f"wrote {os.path.normpath(os.path.join(shown_folder, name))}" for name in taken.written]
-    lines += [f"as it is: {os.path.normpath(os.path.join(shown_folder, name))}" for name in taken.present]
-    lines += [f"yours stays: {os.path.normpath(os.path.join(shown_folder, name))}" for name in taken.changed]
+    config = _shown(folder, options, CONFIG)
+    lines = [f"wrote {_shown(folder, options, name)}" for name in taken.written]
+    lines += [f"as it is: {_shown(folder, options, name)}" for name in taken.present]
+    lines += [f"yours stays: {_shown(folder, options, name)}" for name in taken.changed]
     if taken.merged:
         lines.append(f"added to {config}: {', '.join(taken.merged)}")
     elif CONFIG not in taken.written:
@@ -292,7 +356,7 @@ def _report(starter: Starter, taken: Taken, folder: str, options: Namespace) -> 
     missing = [program for program in starter.requires if shutil.which(program) is None]
     if missing:
         lines.append(f"missing: {starter.hooks[0]} fails without {' and '.join(missing)}")
-    source = "" if options.user else f" --config {shlex.quote(config)}"
+    source = _config_option(config, options)
     lines += [
         "",
         f"next: hookproxy {shlex.join(starter.next_command)}{source}",
@@ -300,3 +364,14 @@ def _report(starter: Starter, taken: Taken, folder: str, options: Namespace) -> 
         "FILE is your agent's configuration, or the agent's name; hookproxy wrap alone lists what is on this machine",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _shown(folder: str, options: Namespace, name: str) -> str:
+    """The path of a file in the folder, for people."""
+    shown_folder = os.path.relpath(folder, working_directory()) if not options.user else folder
+    return os.path.normpath(os.path.join(shown_folder, name))
+
+
+def _config_option(config: str, options: Namespace) -> str:
+    """What names the configuration to other verbs."""
+    return "" if options.user else f" --config {shlex.quote(config)}"

@@ -50,6 +50,7 @@ VERBS = {
     "token": "hookproxy.cli.token",
     "sessions": "hookproxy.cli.sessions",
     "users": "hookproxy.cli.users",
+    "pack": "hookproxy.cli.pack",
     "policy": "hookproxy.cli.policy",
     "sandbox": "hookproxy.cli.sandbox",
     "demo": "hookproxy.cli.demo",
@@ -110,7 +111,20 @@ _STARTERS = ("bunx", "deno", "docker", "node", "npx", "python", "python3", "uv",
 """Programs with which servers are started, whether they are on this machine or not."""
 
 _TAKE_HELP = (
-    *("audit", "check", "convert", "login", "policy", "sandbox", "sessions", "setup", "token", "trust", "unwrap"),
+    *(
+        "audit",
+        "check",
+        "convert",
+        "login",
+        "pack",
+        "policy",
+        "sandbox",
+        "sessions",
+        "setup",
+        "token",
+        "trust",
+        "unwrap",
+    ),
     *("users", "wrap"),
 )
 """Verbs after which `help` alone is taken for the option: their words are other words, files and addresses."""
@@ -122,7 +136,7 @@ hookproxy puts hooks in front of any MCP server.
 
   run         start a server behind hooks: run [OPTION...] -- COMMAND [ARG...]
   setup       find agents, servers and hooks, and put the hooks in front
-  init        write a small working configuration, with its hook
+  init        write a small configuration or a policy, or install a pack
   check       show every configured hook, and what about it cannot work
   try         try a call on the configured hooks, without a server
   test        run the cases of a policy, and find rules that no case needs
@@ -148,6 +162,7 @@ hookproxy puts hooks in front of any MCP server.
   token       make, list and revoke the tokens of a gateway's users
   sessions    list the open sessions of a gateway, or end some
   users       block users of a gateway, and allow them again
+  pack        make a pack of hooks, rules and tests, or take a newer one
   policy      show, fetch or make a signed policy for many machines
   sandbox     watch a server, and propose what its sandbox should allow
   demo        show an agent, a server and three hooks at work

@@ -339,7 +339,7 @@ def _shown(seconds: float) -> str:
 
 
 def _sign(options: Namespace) -> int:
-    from ..bundles.make import files_of
+    from ..archives.folder import files_of
 
     files, executable = files_of(options.folder)
     signed = _signed(options, files, executable)
@@ -348,8 +348,8 @@ def _sign(options: Namespace) -> int:
 
 
 def _pack(options: Namespace) -> int:
-    from ..bundles import archive
-    from ..bundles.make import files_of
+    from ..archives import archive
+    from ..archives.folder import files_of
     from ..files.replace import replace_file
 
     files, executable = files_of(options.folder)
@@ -388,7 +388,8 @@ def _signed(options: Namespace, files: Mapping[str, bytes], executable: frozense
 
 
 def _keys(options: Namespace) -> int:
-    from ..bundles.make import files_of, key_statement
+    from ..archives.folder import files_of
+    from ..bundles.make import key_statement
 
     files, _ = files_of(options.folder)
     public = [key for path in options.public for key in _public_keys(path)]
@@ -401,8 +402,9 @@ def _keys(options: Namespace) -> int:
 
 
 def _verify(options: Namespace) -> int:
-    from ..bundles import archive, manifest
-    from ..bundles.make import files_of
+    from ..archives import archive
+    from ..archives.folder import files_of
+    from ..bundles import manifest
 
     if os.path.isdir(options.bundle):
         files, _ = files_of(options.bundle)

@@ -20,6 +20,7 @@ from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import HookSpec
 from ..model.lock_settings import LockSettings
+from ..model.pack_settings import NamedPacks
 from ..model.settings import ROOTS_OF_AGENT, ConsoleUse, OnFailure, Results, SeenNames, Settings
 from ..trust.sources import FileContext, Layer, ManagedSummary, Watched, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
@@ -150,15 +151,26 @@ def load(
     that is not trusted when trust is required. `project` is the folder in which the hooks of hook files run, except the
     administrator's; None: it follows from each file's place.
     """
-    project_folder = find_project(project, cwd)
-    file_context = FileContext(environ, cwd, project=project_folder)
+    return load_by(FileContext(environ, cwd, project=find_project(project, cwd)), config, hooks, audit)
+
+
+def load_by(
+    file_context: FileContext, config: str | None, hooks: Sequence[str] = (), audit: str | None = None
+) -> Loaded:
+    """As `load`; packs that are tried (`FileContext.pack_folders`) count whether the file uses them or not."""
+    cwd, pack_folders = file_context.cwd, file_context.pack_folders
     own_file = find_own_file(file_context)
     user = user_layer(own_file if config is None else file_context.find(config, cwd), hooks, audit, file_context)
     if own_file and config is not None and not user.require_trust:
         user = replace(user, require_trust=_requires_trust(own_file, FileContext({}, "").text(own_file)))
+    if pack_folders:
+        packs = user.packs or NamedPacks("packs")
+        user = replace(user, packs=replace(packs, use=tuple(dict.fromkeys((*packs.use, *pack_folders)))))
+    if user.packs is not None:
+        user = replace(user, packs=_with_own_keys(user.packs, user.source, own_file, file_context))
     if not user.require_trust and any(_required_trust(path, file_context) for path in {user.source, own_file} - {""}):
         user = replace(user, require_trust=True)
-    return complete(user, file_context, project_folder)
+    return complete(user, file_context, file_context.project)
 
 
 def load_isolated(
@@ -190,6 +202,7 @@ def complete(
         managed, bundle = with_bundle(managed, bundle, root_owned(policy_for_runs, environ), candidate)
     elif bundle is not None:
         managed = (*managed, *bundle.layers)
+    user = _with_packs(user, managed, file_context)
     if managed:
         from .managed_merge import merge
 
@@ -213,15 +226,30 @@ def complete(
         why = "audit.enabled is false" if off else "there is no folder for it"
         hint = "remove audit.enabled" if off else "set audit.file, HOME or XDG_STATE_HOME, or use --audit FILE"
         raise ConfigError(where, f"audit.required is true, but {why}", hint)
-    requires_trust = user.require_trust or any(layer.require_trust for layer in managed)
-    if requires_trust and not file_context.isolated:
-        from ..trust.check_unchanged import verify
-
-        loaded = replace(loaded, trust=verify(loaded.all_groups, user, file_context))
+    if not file_context.isolated and (user.require_trust or any(layer.require_trust for layer in managed)):
+        loaded = replace(loaded, trust=_trust(loaded, user, file_context))
     if loaded.watched is not None:  # its hooks get what the audit may need
         settings = audited_like(loaded.watched.settings, loaded.settings)
         loaded = replace(loaded, watched=replace(loaded.watched, settings=settings))
     return loaded
+
+
+def _with_packs(user: Layer, managed: Sequence[Layer], file_context: FileContext) -> Layer:
+    """The user's layer with the packs that it uses. Raises ConfigError, UserError."""
+    if user.packs is None or not user.packs.use:
+        return user
+    from .pack_layer import with_packs
+
+    return with_packs(user, [layer.packs for layer in managed if layer.packs is not None], file_context, read_layer)
+
+
+def _trust(loaded: Loaded, user: Layer, file_context: FileContext) -> Trust:
+    """Checks that files are as they were trusted; those of packs that are only tried are not. Raises ConfigError."""
+    from ..trust.check_unchanged import verify
+
+    tried = tuple(os.path.join(folder, "") for folder, _environment in file_context.pack_folders.values())
+    checked = [group for group in loaded.all_groups if not (tried and group.source.startswith(tried))]
+    return verify(checked, user, file_context)
 
 
 def _divided(loaded: Loaded, user: Layer, managed: Sequence[Layer]) -> Loaded:
@@ -392,6 +420,22 @@ def _requires_trust(path: str, text: str) -> bool:
         raise toml_error(path, text, str(error)) from None
 
 
+def _with_own_keys(packs: NamedPacks, path: str, own_file: str, file_context: FileContext) -> NamedPacks:
+    """The packs of a user's layer, with the keys of the user's own file, which `--config` does not replace.
+
+    Raises ConfigError for keys in another file: whoever writes it would choose whose packs count.
+    """
+    if path == own_file:
+        return packs
+    if packs.keys is not None:
+        hint = "write them into ~/.config/hookproxy/hookproxy.toml, or into the administrator's managed.toml"
+        raise ConfigError(packs.place, "its keys would not count here", hint)
+    if not own_file or "packs" not in file_context.text(own_file):
+        return packs
+    own = read_layer(own_file, file_context).packs
+    return packs if own is None else replace(packs, keys=own.keys)
+
+
 def find_own_file(file_context: FileContext) -> str:
     """The path of the user's own hookproxy.toml; empty if there is none."""
     folder = file_context.environ.get("XDG_CONFIG_HOME", "")
@@ -476,6 +520,7 @@ def layer_of(
 
         policy = policy_source(file.policy, f"{path}: {prefix}policy", folder, file_context)
     layer = Layer(path, settings, set_by, (), {}, (), (), file.managed_only, file.require_trust, policy)
+    layer = replace(layer, packs=_named_packs(file, path, prefix, file_context))
     if file.permissions.mode == "monitor":
         from .monitor import with_watched_rules
 
@@ -489,6 +534,19 @@ def layer_of(
     second = layer if second_path == path else read_layer(second_path, file_context)
     check_second(second, layer, f"{path}: {prefix}monitor.file")
     return replace(layer, next=second)
+
+
+def _named_packs(file: ConfigFile, path: str, prefix: str, file_context: FileContext) -> NamedPacks | None:
+    """The table `[packs]` of a hookproxy.toml. Raises ConfigError."""
+    if file.packs is None:
+        return None
+    from .models import ConfigFile as OwnFile
+    from .policy_table import named_packs
+
+    if type(file) is not OwnFile:
+        why = "is for hookproxy.toml, and not for gateways"
+        raise ConfigError(f"{path}: {prefix}packs", why, "a gateway's policy comes from its own file, or by [policy]")
+    return named_packs(file.packs, f"{path}: packs", os.path.dirname(path), file_context)
 
 
 def _watched(hook_file: LoadedHookFile) -> LoadedHookFile:

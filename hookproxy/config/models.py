@@ -489,6 +489,20 @@ class Policy(Table, frozen=True):
     """
 
 
+class Packs(Table, frozen=True):
+    """Packs: hooks, rules and tests of somebody else, which `hookproxy init --from` has installed."""
+
+    use: list[Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9\-]{0,63}\Z")]] = []
+    """The packs that count, by their names. Their hooks run before those of this file, so that the hooks of this file
+    judge what those have rewritten; their deny and ask rules and their limits add up with those of this file.
+    """
+    keys: Annotated[list[_Text], Meta(min_length=1)] | None = None
+    """Who may sign packs: public Ed25519 keys as ssh-keygen writes them, "ssh-ed25519 AAAA…", or files with such keys.
+    A pack that none of them has signed is not installed, and a start with it stops. Only in the administrator's file
+    and in your own ~/.config/hookproxy/hookproxy.toml, whose keys do not count where the administrator's file has some.
+    """
+
+
 # --- the whole file ---
 
 
@@ -577,6 +591,8 @@ class ConfigFile(Table, frozen=True):
     """Only in the administrator's file: true runs no hooks except those of the administrator's files."""
     policy: Policy | None = None
     """A signed policy that is fetched. Its rules and hooks count like the administrator's own."""
+    packs: Packs | None = None
+    """Packs of hooks and rules. They only narrow what is allowed without them."""
 
 
 File = TypeVar("File", bound=ConfigFile)

@@ -37,7 +37,12 @@ def check_second(second: Layer, layer: Layer, place: str) -> None:
     if has_watched_parts(layer):
         hint = 'remove mode = "monitor" here, or move what is to be watched to that file'
         raise ConfigError(place, f'names {path}, and this file has a mode = "monitor" as well', hint)
-    for key, is_set in (("managed_only", second.managed_only), ("[policy]", second.policy is not None)):
+    uses_packs = second.packs is not None and bool(second.packs.use)
+    for key, is_set in (
+        ("managed_only", second.managed_only),
+        ("[policy]", second.policy is not None),
+        ("[packs] use", uses_packs),
+    ):
         if is_set:
             raise ConfigError(path, f"sets {key}, which cannot be only watched", f"remove {key}")
 

@@ -134,6 +134,19 @@ def _import(spec: HookSpec, name: str) -> object:
     return module
 
 
+def forget_modules(folder: str) -> None:
+    """Import modules of this folder anew from now on, or those of the same names from another one.
+
+    For a process that tries one version of a hook after another.
+    """
+    inside = os.path.join(os.path.realpath(folder), "")
+    for name, module in list(sys.modules.items()):
+        if os.path.realpath(_file(module)).startswith(inside):
+            del sys.modules[name]
+    sys.path[:] = [entry for entry in sys.path if entry != folder]
+    importlib.invalidate_caches()
+
+
 def _place(error: BaseException) -> str:
     """Where an import failed, as FILE:LINE with the code that stands there; empty: nobody knows."""
     if isinstance(error, SyntaxError):

@@ -8,13 +8,12 @@ Source: PROTOCOL.sshsig of OpenSSH.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .keys import ALGORITHM, PrivateKey, PublicKey, ssh_string
+from .keys import ALGORITHM, PrivateKey, PublicKey, parse_public, ssh_string
 
 _MAGIC: Final = b"SSHSIG"
 _VERSION: Final = 1
@@ -22,6 +21,7 @@ _HASHES: Final = {b"sha256": hashlib.sha256, b"sha512": hashlib.sha512}
 _SIGNATURE_BYTES: Final = 64  # RFC 8032
 _COLUMNS: Final = 70  # of base64 in a line, as ssh-keygen writes it
 _MOST_BLOCKS: Final = 16  # signatures in one file: more keys than sign one thing
+_UNREADABLE: Final = "has a signature that is not one of an Ed25519 key as ssh-keygen writes it"
 _BLOCK: Final = re.compile(
     rb"-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=\r\n]{1,4096})-----END SSH SIGNATURE-----"
 )
@@ -60,19 +60,39 @@ def verify(signatures: bytes, namespace: str, message: bytes, keys: Iterable[Pub
     raise BadSignature(" and ".join(dict.fromkeys(whys)))
 
 
-def _verified(text: bytes, namespace: bytes, message: bytes, keys: dict[bytes, PublicKey]) -> PublicKey:
+def named_keys(signatures: bytes) -> list[PublicKey]:
+    """The keys that the signatures name: nobody has said that they count. Raises BadSignature."""
+    keys = []
+    for block in _BLOCK.finditer(signatures):
+        key_blob, *_ = _parts(block[1])
+        try:
+            keys.append(parse_public(f"{ALGORITHM} {base64.b64encode(key_blob).decode()}"))
+        except ValueError as problem:
+            raise BadSignature(f"names a key that {problem}") from None
+    return keys
+
+
+def _parts(text: bytes) -> list[bytes]:
+    """Key, purpose, what is reserved, the name of the hash, and the signature. Raises BadSignature."""
     try:
         blob = base64.b64decode(b"".join(text.split()), validate=True)
         head = _MAGIC + _VERSION.to_bytes(4, "big")
         if not blob.startswith(head):
             raise ValueError
-        key_blob, purpose, reserved, hash_name, signature = _strings(blob[len(head) :], 5)
+        return _strings(blob[len(head) :], 5)
+    except ValueError:
+        raise BadSignature(_UNREADABLE) from None
+
+
+def _verified(text: bytes, namespace: bytes, message: bytes, keys: dict[bytes, PublicKey]) -> PublicKey:
+    key_blob, purpose, reserved, hash_name, signature = _parts(text)
+    try:
         algorithm, raw = _strings(signature, 2)
         if algorithm != ALGORITHM.encode() or len(raw) != _SIGNATURE_BYTES:
             raise ValueError
         digest = _HASHES[hash_name](message).digest()
-    except (binascii.Error, ValueError, KeyError):
-        raise BadSignature("has a signature that is not one of an Ed25519 key as ssh-keygen writes it") from None
+    except (ValueError, KeyError):
+        raise BadSignature(_UNREADABLE) from None
     if purpose != namespace:
         raise BadSignature(f"is signed for another purpose than {namespace.decode()}")
     key = keys.get(key_blob)

@@ -137,7 +137,7 @@ class Replay:
     async def _replay_call(self, record: CallRecord) -> Difference | UnreadableLine | None:
         if record.v > lines.VERSION:
             return UnreadableLine(record.line, f"it has format {record.v}, and this hookproxy reads {lines.VERSION}")
-        if _is_limited(record):
+        if is_limited(record):
             self.tally.limited += 1
             return None
         if record.decision not in _DECISIONS:
@@ -176,7 +176,8 @@ class Replay:
         return Difference(record, before, after)
 
 
-def _is_limited(record: CallRecord) -> bool:
+def is_limited(record: CallRecord) -> bool:
+    """Whether a rate limit has refused it, which depends on the times of calls."""
     return record.by.startswith("limits[") and not any(hook.outcome == "blocking" for hook in record.hooks)
 
 
@@ -256,8 +257,8 @@ class _Sessions:
             if len(self._open) >= _MAX_SESSIONS:
                 _, oldest = self._open.popitem(last=False)
                 await oldest.hooks.runners.aclose()
-            groups = tuple(map(_awaited_hooks, of_record.loaded.groups))
-            plan = Plan(_EVENTS, _without_limits(of_record.loaded.settings))
+            groups = tuple(map(awaited_hooks, of_record.loaded.groups))
+            plan = Plan(_EVENTS, without_limits(of_record.loaded.settings))
             self._open[key] = TrialRunner(groups, plan, of_record.session, of_record.environ, of_record.loaded.trust)
         self._open.move_to_end(key)
         return self._open[key]
@@ -268,12 +269,12 @@ class _Sessions:
             await trials.hooks.runners.aclose()
 
 
-def _without_limits(settings: Settings) -> Settings:
+def without_limits(settings: Settings) -> Settings:
     """The settings without rate limits, which depend on the times of calls."""
     managed = settings.managed and replace(settings.managed, limits=())
     return replace(settings, audit_all_calls=False, limits=(), managed=managed)
 
 
-def _awaited_hooks(group: Group) -> Group:
+def awaited_hooks(group: Group) -> Group:
     """The group without background hooks: they decide nothing, and their effects have happened already."""
     return replace(group, hooks=tuple(spec for spec in group.hooks if not spec.background))

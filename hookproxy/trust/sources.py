@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from ..dialects.dialect import Group
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError, UserError, file_hint
+from ..model.pack_settings import NamedPacks
 from ..model.policy_source import PolicySource
 from ..model.settings import Settings
 
@@ -60,6 +61,9 @@ class FileContext(Struct, frozen=True):
     """The files are the administrator's: none of their commands may start from a folder of the user."""
     isolated: bool = False
     """The administrator's files, the user's own file and the trust store do not count: only what is named does."""
+    pack_folders: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """By the name of a pack: the folder of the version that is tried in place of the installed one, and that of its
+    environment, which may be empty."""
     makes_lock: bool = False
     """The lock is about to be made: a file that `[lock]` names need not be there."""
 
@@ -123,6 +127,16 @@ def state_folder(environ: Mapping[str, str], home: str) -> str:
     return os.path.join(folder, "hookproxy")
 
 
+def data_folder(environ: Mapping[str, str], home: str) -> str:
+    """The folder of what the user has installed for hookproxy. Raises UserError if there is no home folder."""
+    folder = environ.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(folder):  # as of XDG_STATE_HOME
+        if not home:
+            raise UserError("there is no folder for packs", "set HOME or XDG_DATA_HOME")
+        folder = os.path.join(home, ".local", "share")
+    return os.path.join(folder, "hookproxy")
+
+
 def store_path(environ: Mapping[str, str], home: str) -> str:
     """The path of the trust store, which records what is trusted. Raises UserError if there is no home folder."""
     return _in_state_folder("trust.json", "the trust store", environ, home)
@@ -161,6 +175,8 @@ class Layer(Struct, frozen=True):
     """Where a signed policy comes from; None: the file names none."""
     next: Layer | None = None
     """The layer of the file that `[monitor]` names, which is only watched."""
+    packs: NamedPacks | None = None
+    """The packs that count, and whose signatures; None: the file says nothing of packs."""
 
 
 class Watched(Struct, frozen=True):

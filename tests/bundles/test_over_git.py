@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.bundles import archive, over_git, sources
+from hookproxy.archives import archive
+from hookproxy.bundles import over_git, sources
 from hookproxy.bundles.over_git import Access
 from hookproxy.bundles.sources import Fetched, NotFetched
 

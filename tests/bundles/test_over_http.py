@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
-from hookproxy.bundles import archive, over_http, sources
+from hookproxy.archives import archive
+from hookproxy.bundles import over_http, sources
 from hookproxy.bundles.sources import Fetched, NotFetched
 from hookproxy.network.get import Document, getter
 from tests.support.http_server import Request, Respond, Server, serving

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.bundles import archive, manifest
+from hookproxy.archives import archive
+from hookproxy.bundles import manifest
 from hookproxy.cli.main import main
 from hookproxy.signing.keys import parse_public
 from tests.support.managed_folder import NOBODY, ROOT_ONLY

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hookproxy.bundles import archive, make, manifest
+from hookproxy.archives import archive
+from hookproxy.bundles import make, manifest
 from hookproxy.model.policy_source import PolicySource
 from hookproxy.signing.keys import PrivateKey
 

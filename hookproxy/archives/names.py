@@ -1,4 +1,4 @@
-"""The names of files in a bundle: such that every file system means the same by them. Pure.
+"""The names of files in an archive: such that every file system means the same by them. Pure.
 
 Only ASCII letters, digits and `. _ - + @ =`, so that no two names differ in nothing but their Unicode form; and no two
 that differ in nothing but their case, of folders neither.
@@ -20,11 +20,11 @@ _SHOWN: Final = 80  # characters of a wrong name in an error
 
 
 class BadName(ValueError):
-    """A name that no file of a bundle may have; the text is a sentence without a full stop."""
+    """A name that no file may have; the text is a sentence without a full stop."""
 
 
 def check(name: str) -> None:
-    """Raise BadName unless the name is one of a file below the bundle's folder."""
+    """Raise BadName unless the name is one of a file below its folder."""
     shown = printable(name[:_SHOWN])
     if len(name) > LONGEST:
         raise BadName(f"the name {shown}… is longer than {LONGEST} characters")

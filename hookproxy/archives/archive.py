@@ -1,4 +1,4 @@
-"""Reads and writes the archive of a bundle: a tar file of plain files, gzipped or not. Pure.
+"""Reads and writes the archive of a bundle or a pack: a tar file of plain files, gzipped or not. Pure.
 
 It is read strictly, because whoever delivers it may have made it: plain files and folders only (no links, devices,
 sparse files, extended headers or long names, whose readers differ), each name once and harmless, sums and sizes right,
@@ -17,10 +17,10 @@ from ..model.errors import printable
 from . import names
 
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""Of a bundle, packed or unpacked: hooks and their configuration are text, and a machine must hold several bundles."""
+"""Of an archive, packed or unpacked: hooks and their configuration are text, and a machine must hold several."""
 
 MOST_FILES: Final = 2000
-"""In a bundle: a policy has tens."""
+"""In an archive: a policy has tens."""
 
 _BLOCK: Final = 512
 _OCTAL: Final = re.compile(rb"[ 0]*([0-7]{1,11})[ \0]*")
@@ -35,7 +35,7 @@ _GZIP_WINDOW: Final = 31  # zlib's number for: with the head and the sum of gzip
 
 
 class BadArchive(ValueError):
-    """The archive is not one of a bundle; the text is a sentence without a full stop."""
+    """The archive cannot be used; the text is a sentence without a full stop."""
 
 
 def read(data: bytes) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.bundles import archive, names
+from hookproxy.archives import archive, names
 
 
 def tar(*members: tarfile.TarInfo | tuple[str, bytes], form: int = tarfile.USTAR_FORMAT) -> bytes:

@@ -1,0 +1,399 @@
+"""`hookproxy pack`: makes packs of hooks, rules and tests, and takes newer versions of those that are installed.
+
+`new`, `sign` and `verify` are for whoever makes one, `list`, `update` and `remove` for whoever has installed one with
+`hookproxy init --from`. Exit status: 0; 1 if `update --dry-run` finds calls that would be decided differently; 2 if it
+failed, and then nothing has changed.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ..model.errors import EXIT_FINDINGS, ConfigError, UserError, file_hint, not_installed
+from .common import show, show_line, show_table, working_directory
+from .options import Parser
+
+if TYPE_CHECKING:
+    from ..packs.manifest import Pack
+    from ..packs.store import Installed
+    from ..signing.keys import PublicKey
+    from ..trial.compare import Changed, Question
+    from .pack_install import Candidate, Machine
+
+_MOST_CHANGES: Final = 20  # shown, unless more is asked for
+_LARGEST_KEY: Final = 64 * 1024  # bytes of a file with keys
+_SUFFIX: Final = ".tar.gz"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the subverb says. Returns the exit status."""
+    subverbs: dict[str, Callable[[Namespace], int]] = {
+        "new": _new,
+        "sign": _sign,
+        "verify": _verify,
+        "list": _list,
+        "update": _update,
+        "remove": _remove,
+    }
+    if arguments and arguments[0] in subverbs:
+        return subverbs[arguments[0]](subverb_parsers()[arguments[0]].parse_args(list(arguments[1:])))
+    build_parser().check_subverb(arguments, subverbs)
+    build_parser().parse_args(list(arguments))
+    raise build_parser().wrong(f"{', '.join(list(subverbs)[:-1])} or remove must follow pack")
+
+
+def build_parser() -> Parser:
+    """The parser of the verb alone, for its help."""
+    return Parser(
+        "pack",
+        "Make a pack of hooks, rules and tests, or take a newer version of one that is installed. See also: pack new, "
+        "pack sign, pack verify, pack list, pack update, pack remove; init --from installs one.",
+        rest="new|sign|verify|list|update|remove",
+    )
+
+
+def subverb_parsers() -> dict[str, Parser]:
+    """The parsers of the command lines after the subverbs."""
+    new = Parser(
+        "pack new", "Write pack.toml into a folder with hookproxy.toml and hooks; or renew the hashes of files in it."
+    )
+    sign = Parser("pack sign", "Renew the hashes of files in pack.toml, and sign it: pack.toml.sig.")
+    verify = Parser("pack verify", "Check a pack as a machine that installs it would, and say who has signed it.")
+    for parser in (new, sign):
+        parser.add_argument("folder", metavar="FOLDER", help="the folder with hookproxy.toml, hooks and tests")
+    sign.add_argument("--key", metavar="KEY", required=True, help="the private Ed25519 key, as ssh-keygen makes it")
+    for parser in (new, sign):
+        parser.add_argument("-o", "--output", metavar="FILE", help="also write all of it into one file: NAME.tar.gz")
+    verify.add_argument("source", metavar="FOLDER|ARCHIVE", help="the folder or the archive")
+    verify.add_argument(
+        "--keys", metavar="FILE", help="a file with the public keys that count (default: those of [packs] keys)"
+    )
+    update = Parser(
+        "pack update",
+        "Show what a newer version of a pack would decide differently, for its tests and for the calls in the audit, "
+        "and take it. Its hooks really run for that; no call is forwarded.",
+    )
+    update.add_argument("name", metavar="NAME", nargs="?", help="the pack (default: all that are installed)")
+    update.add_argument(
+        "--from", dest="source", metavar="FOLDER|ARCHIVE", help="where the version is (default: where the last was)"
+    )
+    update.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    update.add_argument(
+        "--install", action="store_true", help="install packages that its hooks need, into an environment of their own"
+    )
+    update.add_argument("--audit", metavar="FILE", help="the audit with the calls (default: the configuration's)")
+    update.add_argument("--verbose", action="store_true", help="show all calls that would be decided differently")
+    update.add_common("--config")
+    remove = Parser("pack remove", "Remove an installed pack with its environments.")
+    remove.add_argument("name", metavar="NAME", help="the pack")
+    listing = Parser("pack list", "Show which packs are installed.")
+    return {"new": new, "sign": sign, "verify": verify, "list": listing, "update": update, "remove": remove}
+
+
+# --- for whoever makes one ---
+
+
+def _new(options: Namespace) -> int:
+    from ..packs.manifest import MANIFEST, SIGNATURE
+
+    folder = os.path.join(working_directory(), options.folder)
+    path, text, files, executable = _manifest(folder)
+    _write(path, text)
+    _remove_signature(folder)
+    show_line(f"wrote {os.path.join(options.folder, MANIFEST)}: {len(files)} files; it is not signed")
+    _write_archive(options, {**files, MANIFEST: text.encode()}, executable, without=SIGNATURE)
+    if options.output is None:
+        show_line(f"next: hookproxy pack sign {options.folder} --key KEY, or hookproxy init --from {options.folder}")
+    return 0
+
+
+def _sign(options: Namespace) -> int:
+    from ..packs import make
+    from ..packs.manifest import MANIFEST, SIGNATURE, Refused, verify
+    from ..signing.keys import parse_private
+
+    folder = os.path.join(working_directory(), options.folder)
+    key = parse_private(_read(options.key), options.key)
+    path, text, files, executable = _manifest(folder, must_be_there=True)
+    signed = {**files, MANIFEST: text.encode(), SIGNATURE: make.signature(text, key)}
+    try:
+        pack = verify(signed, [key.public])
+    except Refused as problem:
+        raise UserError(f"{options.folder}: {problem}", "correct that, and sign again") from None
+    _remove_signature(folder)  # so that there is never one that is wrong
+    _write(path, text)
+    _write(os.path.join(folder, SIGNATURE), signed[SIGNATURE])
+    show_line(f"{pack.name} {pack.version}: {len(files)} files, signed with {key.public.fingerprint}")
+    _write_archive(options, signed, executable)
+    return 0
+
+
+def _manifest(folder: str, *, must_be_there: bool = False) -> tuple[str, str, dict[str, bytes], frozenset[str]]:
+    """The path of a folder's manifest, its text for the files that are there, and these. Raises UserError."""
+    from .. import __version__
+    from ..archives.folder import files_of
+    from ..packs import make
+    from ..packs.manifest import CONFIG, MANIFEST, SIGNATURE
+
+    if not os.path.isdir(folder):
+        raise ConfigError(folder, "is not a folder", "name the folder with hookproxy.toml and the hooks")
+    files, executable = files_of(folder)
+    path = os.path.join(folder, MANIFEST)
+    present = files.pop(MANIFEST, None)
+    files.pop(SIGNATURE, None)
+    if CONFIG not in files:
+        raise ConfigError(folder, f"has no {CONFIG}", f"hookproxy init --folder {folder} writes one to begin with")
+    if present is not None:
+        try:
+            text = present.decode()
+        except UnicodeDecodeError:
+            raise ConfigError(path, "is not UTF-8", "save it as UTF-8") from None
+    elif must_be_there:
+        raise ConfigError(folder, f"has no {MANIFEST}", f"write it: hookproxy pack new {folder}")
+    else:
+        ours = ".".join(__version__.split("+")[0].split(".")[:2])
+        name = os.path.basename(os.path.realpath(folder))
+        text = make.new_manifest(name, _description(files[CONFIG].decode(errors="replace")), ours)
+    _check_contents(folder)
+    return path, make.with_files(path, text, files, executable), files, executable
+
+
+def _description(config: str) -> str:
+    """The first sentence of the comment at the head of a configuration; or what to write there."""
+    lines = [line.lstrip("# ").strip() for line in config.splitlines() if line.startswith("# ")]
+    sentence = lines[0].partition(". ")[0].rstrip(".") if lines else ""
+    return sentence or "what it does, in one sentence"
+
+
+def _check_contents(folder: str) -> None:
+    """Raise ConfigError for what nobody could install."""
+    from ..config.load import read_layer
+    from ..config.pack_layer import read_pack
+    from ..trust.sources import FileContext
+
+    read_pack(folder, "", FileContext(os.environ, working_directory()), read_layer)
+
+
+def _remove_signature(folder: str) -> None:
+    from ..packs.manifest import SIGNATURE
+
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, SIGNATURE))
+
+
+def _write(path: str, content: str | bytes) -> None:
+    from ..files.replace import replace_file
+
+    try:
+        replace_file(path, content.encode() if isinstance(content, str) else content, mode=0o644)
+    except OSError as error:
+        raise ConfigError(path, f"cannot be written: {error.strerror}", file_hint(path, error)) from None
+
+
+def _write_archive(
+    options: Namespace, files: Mapping[str, bytes], executable: frozenset[str], *, without: str = ""
+) -> None:
+    from ..archives import archive
+
+    if options.output is None:
+        return
+    try:
+        data = archive.write({name: content for name, content in files.items() if name != without}, executable)
+    except ValueError as problem:
+        raise UserError(f"{options.folder}: {problem}", "leave out what is not part of the pack") from None
+    _write(os.path.join(working_directory(), options.output), data)
+    show_line(f"wrote {options.output}: {len(data)} bytes")
+
+
+def _verify(options: Namespace) -> int:
+    from ..packs import make
+    from ..packs.manifest import Refused, verify
+    from ..signing.keys import EXTRA
+
+    path = os.path.join(working_directory(), options.source)
+    keys = _public_keys(options.keys) if options.keys is not None else _machine().keys
+    files, _executable = make.read_source(path)
+    try:
+        pack = verify(files, keys)
+    except Refused as problem:
+        raise UserError(f"{options.source}: {problem}", "nobody with these keys can install it") from None
+    except ModuleNotFoundError:
+        raise not_installed("a signed pack", "cryptography", EXTRA) from None
+    show_line(f"{pack.name} {pack.version}: {len(pack.manifest.files)} files, as {pack.digest}")
+    show_line(_signed(pack, has_keys=keys is not None))
+    return 0
+
+
+def _signed(pack: Pack, *, has_keys: bool) -> str:
+    if pack.signed_by is None:
+        return "not signed: whoever could change its files could have made another pack of it"
+    counts = "one of the keys that count" if has_keys else "a key of which nobody has said that it counts: [packs] keys"
+    return f"signed with {pack.signed_by.fingerprint}, {counts}"
+
+
+def _public_keys(path: str) -> list[PublicKey]:
+    from ..signing.keys import parse_public_file
+
+    try:
+        keys = list(parse_public_file(_read(path).decode("utf-8", "replace")))
+    except ValueError as problem:
+        raise ConfigError(path, str(problem), "ssh-keygen -t ed25519 writes such a key into FILE.pub") from None
+    if not keys:
+        raise ConfigError(path, "has no key", "ssh-keygen -t ed25519 writes one into FILE.pub")
+    return keys
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_LARGEST_KEY)
+    except OSError as error:
+        raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
+
+
+# --- for whoever has installed one ---
+
+
+def _machine() -> Machine:
+    from .pack_install import machine
+
+    return machine(working_directory())
+
+
+def _list(_options: Namespace) -> int:
+    here = _machine()
+    rows = [("NAME", "VERSION", "SIGNED BY", "FROM")]
+    for name in here.store.names():
+        state = here.store.installed(name)
+        assert state is not None, "names() has looked"
+        rows.append((name, state.version, _fingerprint(state), state.source))
+    if len(rows) == 1:
+        show_line("no pack is installed; hookproxy init --from PACK --install installs one")
+    else:
+        show_table(rows)
+    return 0
+
+
+def _fingerprint(state: Installed) -> str:
+    from ..signing.keys import parse_public
+
+    return parse_public(state.signed_by).fingerprint if state.signed_by else "nobody"
+
+
+def _remove(options: Namespace) -> int:
+    here = _machine()
+    here.store.remove(options.name)
+    show_line(f"removed {options.name}; a hookproxy.toml whose [packs] use names it does not start any more")
+    return 0
+
+
+def _update(options: Namespace) -> int:
+    here = _machine()
+    names = [options.name] if options.name is not None else here.store.names()
+    if not names:
+        raise UserError("no pack is installed", "hookproxy init --from PACK --install installs one")
+    if options.source is not None and len(names) > 1:
+        raise UserError("--from is the source of one pack", f"name it: hookproxy pack update {names[0]} --from …")
+    return max([_update_one(here, name, options) for name in names])
+
+
+def _update_one(here: Machine, name: str, options: Namespace) -> int:
+    from ..packs.manifest import Refused, check_successor
+    from .pack_install import candidate
+
+    state = here.store.installed(name)
+    if state is None:
+        raise UserError(f"there is no pack {name}", here.store.hint(name))
+    new = candidate(here, options.source or state.source)
+    if new.pack.name != name:
+        raise UserError(f"{new.source}: is the pack {new.pack.name}, and not {name}", "name the right one with --from")
+    try:
+        if not check_successor(new.pack, state.memory, here.keys):
+            show_line(f"{name} {state.version}: there is nothing new in {new.source}")
+            return 0
+    except Refused as problem:
+        hint = "nothing has changed; if that is right, hookproxy pack remove it, and install it again"
+        raise UserError(f"{new.source}: {problem}", hint) from None
+    with here.store.locked(name):
+        return _take(here, state, new, options)
+
+
+def _take(here: Machine, state: Installed, new: Candidate, options: Namespace) -> int:
+    """Show what changes, and take it unless this is a dry run. Only under the lock."""
+    from ..packs.store import ENVIRONMENTS
+    from .hook_runtime import redirected_output, run_until_done
+    from .layout import label, new_page
+    from .pack_install import changed_files, describe, loaded_with, put, take
+
+    name, cwd = new.pack.name, working_directory()
+    page = new_page()
+    describe(page, here, new)
+    old = here.store.pack(name, state.version, state.digest, None)
+    files = ", ".join(changed_files(old, new.pack)) or "no file but pack.toml"
+    page.row(label("changed"), f"{state.version} → {new.pack.version}: {files}")
+    show(page.text)
+    if new.runs and not options.install:
+        raise UserError(
+            f"{name} {new.pack.version} needs packages that are not installed, so it cannot be tried",
+            "the same with --install runs what is shown above; nothing has changed",
+        )
+    folder = here.store.files(name, state.version, state.digest)
+    needed = here.store.place(name, ENVIRONMENTS, state.environment) if state.environment else ""
+    try:
+        after = put(here, new, cwd, options.config)
+        before = loaded_with(name, folder, needed, cwd, options.config)
+        questions = _questions(here, (old, new.pack), before.settings.audit_file, options)
+        from ..trial.compare import compare
+
+        with redirected_output():
+            changes = run_until_done(partial(compare, before, after, questions, os.environ, cwd))
+        _show_changes(questions, changes, options)
+        if not options.dry_run:
+            take(here, new)
+    finally:
+        here.store.forget(new.pack)
+    if options.dry_run:
+        show_line(f"nothing was changed; without --dry-run, {name} {new.pack.version} is taken")
+        return EXIT_FINDINGS if changes else 0
+    show_line(f"{name} {new.pack.version} counts from the next start on")
+    return 0
+
+
+def _questions(here: Machine, packs: Sequence[Pack], audit: str, options: Namespace) -> list[Question]:
+    """The cases of both versions, and the recorded calls."""
+    from ..audit.records import read
+    from ..trial.compare import recorded
+
+    questions: list[Question] = []
+    path = here.files.find(options.audit, here.files.cwd) if options.audit is not None else audit
+    if path and (options.audit is not None or os.path.isfile(path)):
+        questions += recorded(read(path), path)
+    return questions
+
+
+def _show_changes(questions: Sequence[Question], changes: Sequence[Changed], options: Namespace) -> None:
+    from ..trial.compare import folders
+    from .layout import label, new_page
+
+    page = new_page()
+    if not questions:
+        page.line("there is no test and no recorded call with arguments to compare decisions on")
+    for change in changes if options.verbose else changes[:_MOST_CHANGES]:
+        question = change.question
+        page.line((f"{question.call.tool} of {question.server}", "bold"), f"  {question.name}")
+        for name, answer in (("was", change.before), ("would be", change.after)):
+            outcome = answer.outcome
+            by = f", by {outcome.by}" if outcome.by else ""
+            reason = f": {outcome.reason}" if outcome.reason else ""
+            page.row(label(name), f"{outcome.decision}{by}{reason}", "bold" if name == "would be" else "")
+    if len(changes) > _MOST_CHANGES and not options.verbose:
+        page.line(f"and {len(changes) - _MOST_CHANGES} more: --verbose shows all")
+    if questions:
+        count = f"{len(changes) or 'none'} of {len(questions)}"
+        page.line((f"{count} calls would be decided differently ({folders(questions)})", "bold"))
+    show(page.text)

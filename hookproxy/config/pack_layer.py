@@ -1,0 +1,154 @@
+"""Adds what packs say to a user's layer. Imported only where one is used.
+
+A pack only narrows: it has hooks, deny and ask rules and limits, and nothing else. Its hooks run before the user's own
+ones, which judge what it has rewritten; and the administrator's come last, as always. Its files are verified at each
+start, and where keys are configured, its signature as well.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from msgspec.structs import replace
+
+from ..dialects.dialect import Group
+from ..model.errors import ConfigError
+from ..model.pack_settings import NamedPacks
+from ..packs import environment, manifest
+from ..packs.store import ENVIRONMENTS, Store
+from ..signing.keys import PublicKey, parse_public
+from ..trust.sources import FileContext, Layer, data_folder
+from .parse import read_tables
+
+ReadLayer: TypeAlias = Callable[[str, FileContext], Layer]
+"""Reads a hookproxy.toml, as `load.read_layer`."""
+
+FOLDER: Final = "packs"
+"""Its name in the user's data folder."""
+
+_ALLOWED: Final[Mapping[str, frozenset[str] | None]] = {
+    "hooks": None,
+    "use": None,
+    "limits": None,
+    "permissions": frozenset({"deny", "ask"}),
+}
+"""What a pack may say: the tables, and the keys in them; None: all, but for `_check_hooks` and `_check_use`."""
+
+_ONLY: Final = "a pack has hooks, deny and ask rules and limits, and only narrows what is allowed"
+_LEAVE_OUT: Final = "leave it out of the pack: whoever uses it writes it into hookproxy.toml"
+
+
+def store(file_context: FileContext) -> Store:
+    """The user's packs. Raises UserError if there is no folder for them."""
+    return Store(os.path.join(data_folder(file_context.environ, file_context.home), FOLDER))
+
+
+def keys_in_force(user: NamedPacks | None, managed: Sequence[NamedPacks]) -> list[PublicKey] | None:
+    """Whose signatures count: the administrator's keys, or else the user's; None: nobody has said."""
+    lines = [line for packs in managed for line in packs.keys or ()]
+    if not lines and user is not None and user.keys is not None:
+        lines = list(user.keys)
+    return [parse_public(line) for line in lines] or None
+
+
+def with_packs(user: Layer, managed: Sequence[NamedPacks], file_context: FileContext, read_layer: ReadLayer) -> Layer:
+    """The user's layer with the packs that it uses. Raises ConfigError, UserError."""
+    assert user.packs is not None, "the caller looks"
+    keys, packs = keys_in_force(user.packs, managed), store(file_context)
+    for name in reversed(user.packs.use):  # each is put in front
+        folder, needed = file_context.pack_folders.get(name, ("", ""))
+        of_pack = file_context
+        if folder:  # its files are not trusted yet
+            of_pack = replace(file_context, files_read={})
+        else:
+            state = packs.installed(name)
+            if state is None:
+                hint = f"install it: hookproxy init --from PACK --install; or remove it from {user.packs.place}.use"
+                raise ConfigError(user.packs.place, f"there is no pack {name}", hint)
+            packs.pack(name, state.version, state.digest, keys)
+            folder = packs.files(name, state.version, state.digest)
+            needed = packs.place(name, ENVIRONMENTS, state.environment) if state.environment else ""
+        user = _added(user, read_pack(folder, needed, of_pack, read_layer))
+    return user
+
+
+def read_pack(folder: str, needed: str, file_context: FileContext, read_layer: ReadLayer) -> Layer:
+    """What the pack in a folder says. Raises ConfigError, UserError.
+
+    `needed` is the environment in which its programs run; empty: it needs none.
+    """
+    path = os.path.join(folder, manifest.CONFIG)
+    _check_tables(path, read_tables(path, file_context.text(path)))
+    layer = read_layer(path, file_context)
+    if not needed:
+        return layer
+    if not environment.is_made(needed):
+        hint = "install the pack again: hookproxy init --from PACK --install"
+        raise ConfigError(needed, "the environment of the pack is not there", hint)
+    return replace(layer, groups=tuple(_within(group, needed, file_context) for group in layer.groups))
+
+
+def _check_tables(path: str, tables: Mapping[str, object]) -> None:
+    """Raise ConfigError for a key that a pack must not set."""
+    for key, value in tables.items():
+        if key not in _ALLOWED:
+            raise ConfigError(f"{path}: {key}", f"is not for a pack: {_ONLY}", _LEAVE_OUT)
+        allowed = _ALLOWED[key]
+        if (
+            allowed is not None
+            and isinstance(value, dict)
+            and (others := [name for name in value if name not in allowed])
+        ):
+            raise ConfigError(f"{path}: {key}.{others[0]}", f"is not for a pack: {_ONLY}", _LEAVE_OUT)
+    hooks = tables.get("hooks")
+    if isinstance(hooks, dict) and "notifications" in hooks:
+        raise ConfigError(f"{path}: hooks.notifications", f"is not for a pack: {_ONLY}", _LEAVE_OUT)
+    uses = tables.get("use")
+    for number, use in enumerate(uses if isinstance(uses, list) else ()):
+        if isinstance(use, dict):
+            _check_use(f"{path}: use[{number}]", use)
+
+
+def _check_use(place: str, use: Mapping[str, object]) -> None:
+    if "permissions" in use:
+        raise ConfigError(f"{place}.permissions", "is not for a pack: such rules could allow", _LEAVE_OUT)
+    for key in ("file", "project"):
+        value = use.get(key)
+        if isinstance(value, str) and (value.startswith(("/", "~")) or ".." in value.split("/")):
+            raise ConfigError(f"{place}.{key}", f"{value} is not in the pack", "name a file that comes with it")
+
+
+def _within(group: Group, folder: str, file_context: FileContext) -> Group:
+    """The group, whose programs run in an environment. Raises ConfigError for what cannot."""
+    variables = environment.variables(folder, file_context.environ)
+    hooks = []
+    for spec in group.hooks:
+        if spec.type == "python":
+            why = "is a Python function, and runs in hookproxy's process, which lacks the pack's packages"
+            raise ConfigError(spec.source, why, 'write it as a program: argv = ["python3", "FILE"], or type = "worker"')
+        env = {**variables, **dict(spec.env)}
+        hooks.append(replace(spec, env=tuple(env.items())) if spec.argv or spec.shell else spec)
+    return replace(group, hooks=tuple(hooks))
+
+
+def _added(user: Layer, pack: Layer) -> Layer:
+    """The user's layer with a pack in front of it."""
+    own, other = user.settings, pack.settings
+    settings = replace(
+        own,
+        deny=other.deny + own.deny,
+        ask=other.ask + own.ask,
+        limits=other.limits + own.limits,
+        rule_places={**other.rule_places, **own.rule_places},
+    )
+    narrowed = {name: place for name, place in pack.set_by.items() if name in ("deny", "ask", "limits")}
+    return replace(
+        user,
+        settings=settings,
+        set_by={**narrowed, **user.set_by},
+        groups=pack.groups + user.groups,
+        notes=user.notes + pack.notes,
+        remarks=user.remarks + pack.remarks,
+    )

@@ -1,0 +1,170 @@
+"""Packs in a configuration: they count, they only narrow, and the administrator's files stand above them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hookproxy.config.load import Loaded, load
+from hookproxy.config.load import load_by as load_with
+from hookproxy.model.errors import ConfigError
+from hookproxy.packs.manifest import verify
+from hookproxy.packs.store import Store
+from hookproxy.signing.keys import PrivateKey
+from hookproxy.trust.sources import FileContext
+from tests.support.managed_folder import ROOT_ONLY, write
+from tests.support.packs import in_folder, pack
+from tests.support.signed_policy import new_key
+
+KEY = new_key()
+
+
+def installed(home: Path, *, key: PrivateKey | None = None, name: str = "quiet", config: str = "") -> None:
+    files = pack(key=key, name=name, files={"hookproxy.toml": config} if config else {})
+    one, store = verify(files, None), Store(str(home / ".local/share/hookproxy/packs"))
+    with store.locked(name):
+        store.add(one)
+        store.take(one, "/from", "")
+
+
+def loaded(folder: Path, text: str) -> Loaded:
+    (folder / "hookproxy.toml").write_text(text)
+    return load("hookproxy.toml", [], None, {"HOME": str(folder), "PATH": "/bin:/usr/bin"}, str(folder))
+
+
+def test_a_packs_hooks_run_before_those_of_the_file_and_its_rules_add_up(tmp_path: Path) -> None:
+    installed(tmp_path)
+    own = '[[hooks.PreToolUse]]\ncommand = "true"\n\n[permissions]\ndeny = ["mine"]\nallow = ["send_mail"]\n'
+    result = loaded(tmp_path, f'{own}\n[packs]\nuse = ["quiet"]\n')
+    assert [group.hooks[0].label for group in result.groups] == ["quiet", "true"]
+    assert result.settings.deny == ("send_*", "mine")
+    assert result.settings.allow == ("send_mail",)
+    assert not result.groups[0].managed
+
+
+def test_packs_count_in_their_order(tmp_path: Path) -> None:
+    installed(tmp_path)
+    installed(tmp_path, name="other", config='[permissions]\nask = ["x"]\ndeny = ["other"]\n')
+    result = loaded(tmp_path, '[packs]\nuse = ["other", "quiet"]\n')
+    assert result.settings.deny == ("other", "send_*")
+    assert result.settings.ask == ("x",)
+
+
+def test_a_pack_that_is_not_installed_stops_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no pack quiet") as raised:
+        loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
+    assert "hookproxy init --from PACK --install" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ('[permissions]\nallow = ["*"]\n', r"permissions\.allow: is not for a pack"),
+        ("[permissions]\nhide_denied = false\n", r"permissions\.hide_denied: is not for a pack"),
+        ("[audit]\nenabled = false\n", "audit: is not for a pack"),
+        ('on_failure = "allow"\n', "on_failure: is not for a pack"),
+        ('on_ask = "allow"\n', "on_ask: is not for a pack"),
+        ('[tools.execute]\nas = "Read"\n', "tools: is not for a pack"),
+        ('aliases = "off"\n', "aliases: is not for a pack"),
+        ("managed_only = true\n", "managed_only: is not for a pack"),
+        ("require_trust = false\n", "require_trust: is not for a pack"),
+        ('[packs]\nuse = ["other"]\n', "packs: is not for a pack"),
+        ('[policy]\nsource = "https://x.example/x"\nkeys = ["x"]\n', "policy: is not for a pack"),
+        ('[hooks]\nnotifications = "pass"\n', r"hooks\.notifications: is not for a pack"),
+        ('[[use]]\nfile = "../../../../../.claude/settings.json"\n', r"use\[0\]\.file: .* is not in the pack"),
+        ('[[use]]\nfile = "/etc/hooks.json"\n', r"use\[0\]\.file: .* is not in the pack"),
+        ('[[use]]\nfile = "~/hooks.json"\n', r"use\[0\]\.file: .* is not in the pack"),
+        ('[[use]]\nfile = "x.json"\nproject = "/"\n', r"use\[0\]\.project: / is not in the pack"),
+        ('[[use]]\nfile = "x.json"\npermissions = true\n', r"use\[0\]\.permissions: is not for a pack"),
+        ("nonsense = 1\n", "nonsense: is not for a pack"),
+    ],
+)
+def test_a_pack_says_nothing_that_could_allow_anything(tmp_path: Path, config: str, says: str) -> None:
+    installed(tmp_path, config=config)
+    with pytest.raises(ConfigError, match=says) as raised:
+        loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_with_keys_a_pack_that_none_of_them_has_signed_stops_the_start(tmp_path: Path, is_signed: bool) -> None:
+    installed(tmp_path, key=new_key() if is_signed else None)
+    own = tmp_path / ".config/hookproxy/hookproxy.toml"
+    write(own, f'[packs]\nuse = ["quiet"]\nkeys = ["{KEY.public.line}"]\n')
+    environ = {"HOME": str(tmp_path)}
+    with pytest.raises(ConfigError, match=r"not signed"):
+        load(None, [], None, environ, str(tmp_path))
+    with pytest.raises(ConfigError, match=r"not signed"):  # keys of the user's own file count with --config, too
+        loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
+
+
+def test_with_keys_a_pack_that_one_of_them_has_signed_counts(tmp_path: Path) -> None:
+    installed(tmp_path, key=KEY)
+    (tmp_path / "keys.pub").write_text(f"# who counts\n{KEY.public.line}\n")
+    write(tmp_path / ".config/hookproxy/hookproxy.toml", '[packs]\nuse = ["quiet"]\nkeys = ["../../keys.pub"]\n')
+    assert load(None, [], None, {"HOME": str(tmp_path)}, str(tmp_path)).groups
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[packs]\nkeys = ["ssh-ed25519 AAAA"]\n', r"packs\.keys\[0\]: is cut off"),
+        ('[packs]\nkeys = ["KEY"]\n', "its keys would not count here"),
+        ("[packs]\nkeys = []\n", "keys"),
+        ('[packs]\nuse = ["../x"]\n', "use"),
+        ('[packs]\nuse = ["x", "x"]\n', "names x twice"),
+    ],
+)
+def test_keys_and_names_that_cannot_count_are_errors(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as raised:
+        loaded(tmp_path, text.replace("KEY", KEY.public.line))
+    assert raised.value.hint
+
+
+@ROOT_ONLY
+def test_a_pack_only_narrows_what_managed_policy_allows(tmp_path: Path, etc: Path) -> None:
+    installed(tmp_path, config='[permissions]\nask = ["write"]\n\n[[hooks.PreToolUse]]\ncommand = "true"\n')
+    write(etc / "managed.toml", '[permissions]\ndeny = ["write"]\n\n[[hooks.PreToolUse]]\ncommand = "/bin/true"\n')
+    result = loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
+    assert [group.managed for group in result.groups] == [False, True], "the administrator's hooks run last"
+    assert result.settings.managed is not None
+    assert (result.settings.managed.deny, result.settings.managed.ask) == (("write",), ())
+    installed(tmp_path, name="inside", config='[[hooks.PreToolUse]]\ntype = "python"\ncall = "x:y"\n')
+    with pytest.raises(ConfigError, match="could turn off what is managed"):
+        loaded(tmp_path, '[packs]\nuse = ["inside"]\n')
+    write(etc / "managed.toml", "managed_only = true\n")
+    assert not loaded(tmp_path, '[packs]\nuse = ["quiet"]\n').groups
+
+
+@ROOT_ONLY
+def test_the_administrators_keys_stand_before_the_users(tmp_path: Path, etc: Path) -> None:
+    installed(tmp_path, key=KEY)
+    write(tmp_path / ".config/hookproxy/hookproxy.toml", f'[packs]\nuse = ["quiet"]\nkeys = ["{KEY.public.line}"]\n')
+    write(etc / "managed.toml", f'[packs]\nkeys = ["{new_key().public.line}"]\n')
+    with pytest.raises(ConfigError, match="is not signed by one of the keys"):
+        load(None, [], None, {"HOME": str(tmp_path)}, str(tmp_path))
+    write(etc / "managed.toml", f'[packs]\nkeys = ["{KEY.public.line}"]\n')
+    assert load(None, [], None, {"HOME": str(tmp_path)}, str(tmp_path)).groups
+    write(etc / "managed.toml", '[packs]\nuse = ["quiet"]\n')
+    with pytest.raises(ConfigError, match="is for the files of users"):
+        load(None, [], None, {"HOME": str(tmp_path)}, str(tmp_path))
+
+
+def test_a_version_is_tried_in_place_of_the_installed_one(tmp_path: Path) -> None:
+    installed(tmp_path)
+    folder = in_folder(tmp_path / "new", pack(files={"hookproxy.toml": '[permissions]\ndeny = ["new"]\n'}))
+    files = FileContext({"HOME": str(tmp_path)}, str(tmp_path), pack_folders={"quiet": (str(folder), "")})
+    (tmp_path / "hookproxy.toml").write_text('[packs]\nuse = ["quiet"]\n')
+    assert load_with(files, "hookproxy.toml").settings.deny == ("new",)
+    (tmp_path / "hookproxy.toml").write_text("")
+    assert load_with(files, "hookproxy.toml").settings.deny == ("new",), "also if the file does not use it"
+
+
+def test_a_gateway_uses_no_packs(tmp_path: Path) -> None:
+    from hookproxy.config.gateway import load_gateway
+
+    text = '[gateway]\nsocket = "x.sock"\n\n[servers.a]\ncommand = ["true"]\n\n[servers.a.packs]\nuse = ["quiet"]\n'
+    (tmp_path / "gateway.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"packs"):
+        load_gateway(str(tmp_path / "gateway.toml"), {"HOME": str(tmp_path)}, str(tmp_path))
