@@ -6,6 +6,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -41,6 +42,17 @@ def test_a_python_hook_is_run(tester: PolicyTester, tmp_path: Path) -> None:
     assert refused.reads == "Blocked by the PreToolUse hook guard:check: not there"
     assert hook.call("read", {"path": "a"}).arguments == {"path": "b"}
     assert hook.call("read", {"path": "c"}).decision == "allow"
+
+
+def test_a_module_of_the_same_name_is_not_the_hooks(tester: PolicyTester, tmp_path: Path) -> None:
+    other = ModuleType("guard")
+    sys.modules["guard"] = other
+    try:
+        (tmp_path / "guard.py").write_text(GUARD)
+        assert tester.hook("guard:check", folder=tmp_path).call("read", {"path": "/etc"}).decision == "deny"
+        assert sys.modules["guard"] is other
+    finally:
+        del sys.modules["guard"]
 
 
 @pytest.mark.parametrize("hook", ["echo no >&2; exit 2", ["sh", "-c", "echo no >&2; exit 2"]])

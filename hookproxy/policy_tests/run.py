@@ -286,14 +286,27 @@ async def _at_once(actions: Sequence[Callable[[], Awaitable[_Result]]]) -> list[
 
 @contextmanager
 def _forgetting_modules(policy: PolicyUnderTest) -> Iterator[None]:
-    """Modules of Python hooks are imported anew for the next policy, which may have others of the same names."""
-    before, path = set(sys.modules), list(sys.path)
-    folders = {spec.cwd for loaded in policy.all_loaded for group in loaded.groups for spec in group.hooks if spec.call}
+    """Modules of Python hooks are imported anew: another policy, or a test, may have others of the same names."""
+    specs = [spec for loaded in policy.all_loaded for group in loaded.groups for spec in group.hooks if spec.call]
+    folders = tuple({os.path.join(spec.cwd, "") for spec in specs if spec.cwd})
+    tops = {spec.call.partition(":")[0].partition(".")[0] for spec in specs}
+    elsewhere = {
+        name: module
+        for name, module in sys.modules.items()
+        if name.partition(".")[0] in tops and not _is_in(module, folders)
+    }
+    before, path = set(sys.modules) - elsewhere.keys(), list(sys.path)
+    for name in elsewhere:
+        del sys.modules[name]
     try:
         yield
     finally:
         sys.path[:] = path
         for name in set(sys.modules) - before:
-            file = getattr(sys.modules[name], "__file__", None)
-            if file and any(file.startswith(os.path.join(folder, "")) for folder in folders if folder):
+            if _is_in(sys.modules[name], folders):
                 del sys.modules[name]
+        sys.modules.update(elsewhere)
+
+
+def _is_in(module: object, folders: tuple[str, ...]) -> bool:
+    return str(getattr(module, "__file__", None) or "").startswith(folders)
