@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
                 where = f" in {policy.path}" if policy.path else ""
                 hint = "name files with --config FILE or --hooks FILE"
                 raise UserError(f"no policy is loaded: no hook and no rule is configured{where}", hint, EXIT_NO_POLICY)
-            tell(*policy.notes)
+            tell(*policy.notes, *policy.only_watched)
         with redirected_output():
             results = run_until_done(partial(_run_all, tested, bool(options.mutate)))
     status = 0 if all(result.passed for result in results) else EXIT_FINDINGS

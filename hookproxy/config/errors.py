@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, get_args
 
 from ..dialects.shared.hook_file import suggestion
@@ -57,15 +57,31 @@ def validation_error(
         return ConfigError(where, f"{key}: unknown {what}", _hint(str(at[-1]), _known_keys(at, model)))
     if kind == "list_type" and isinstance(error["input"], dict):
         return ConfigError(where, f"{key}: must be an array of tables", f"write [[{key}]]")
-    if kind == "missing":
-        example = _EXAMPLES_OF_KEYS.get(str(at[-1]), "…")
-        return ConfigError(where, f"{key} is missing", f"add {at[-1]} = {example}; {_schema_verb(model)} shows more")
+    if kind == "missing" or (kind == "model_type" and _is_of_cases(model)):
+        return _missing(where, key, at, model, kind)
     if kind == "string_pattern_mismatch" and at[-1] == "[key]":
         table, name = ".".join(map(str, at[:-2])), str(at[-2])
         valid = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).lstrip("_.-")[:64] or "NAME"
         hint = f"use letters, digits and _ . -, at most 64: [{table}.{valid}]"
         return ConfigError(where, f"{table}: {name!r} is not a valid name", hint)
     return ConfigError(where, f"{key}: {_problem(error)}", _example(at, error, model))
+
+
+def _missing(where: str, key: str, at: Sequence[str | int], model: type[BaseModel], kind: str) -> ConfigError:
+    """The error about a key that is missing, or in a file with cases is not a table."""
+    if kind != "missing":
+        return ConfigError(
+            where, f"{key}: must be a table", f"write {at[-1]} = {{ … }}; {_schema_verb(model)} shows one"
+        )
+    if _is_of_cases(model):
+        return ConfigError(where, f"{key} is missing", f'add {at[-1]} = "…"')
+    example = _EXAMPLES_OF_KEYS.get(str(at[-1]), "…")
+    return ConfigError(where, f"{key} is missing", f"add {at[-1]} = {example}; {_schema_verb(model)} shows more")
+
+
+def _is_of_cases(model: type[BaseModel]) -> bool:
+    """Whether it is a file with cases, of which there is no schema."""
+    return "case" in model.model_fields
 
 
 def _problem(error: ErrorDetails) -> str:
@@ -117,7 +133,7 @@ def _table_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
 
 def _schema_verb(model: type[BaseModel]) -> str:
     """The command that shows what the keys of such a file may be."""
-    if "case" in model.model_fields:
+    if _is_of_cases(model):
         return "`hookproxy help test`"
     return "`hookproxy schema --gateway`" if "gateway" in model.model_fields else "`hookproxy schema`"
 
@@ -255,7 +271,7 @@ def _lines(text: str) -> dict[tuple[str | int, ...], int]:
     table: tuple[str | int, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.match(line):
-            table = at = _parts(header[2])
+            table = at = _in_last(_parts(header[2]), counts)
             if header[1] == "[[":
                 table = at = (*table, counts[table])
                 counts[at[:-1]] += 1
@@ -267,6 +283,16 @@ def _lines(text: str) -> dict[tuple[str | int, ...], int]:
             for depth in range(1, len(path) + 1):
                 found.setdefault(path[:depth], number)
     return found
+
+
+def _in_last(names: tuple[str | int, ...], counts: Mapping[tuple[str | int, ...], int]) -> tuple[str | int, ...]:
+    """Where a header leads: to the last table of each array of tables on the way."""
+    at: tuple[str | int, ...] = ()
+    for name in names[:-1]:
+        at = (*at, name)
+        if number := counts.get(at, 0):
+            at = (*at, number - 1)
+    return (*at, *names[-1:])
 
 
 def _parts(dotted: str) -> tuple[str | int, ...]:

@@ -48,6 +48,13 @@ class RateLimits:
         self._has_sizes = any(limit.size for limit in limits)
         self._clock = clock
 
+    def use_clock(self, clock: Callable[[], float]) -> None:
+        """Take the time from another clock from now on, as `clock` of the constructor: a trial has a time of its own.
+
+        To be called before any call is counted.
+        """
+        self._clock = clock
+
     def concerns(self, names: Sequence[str]) -> bool:
         """True if some limit applies to a tool with these names."""
         return any(True for _ in self._windows_for(names))

@@ -6,7 +6,9 @@ What cannot be read is an error with its file and line: a case that is silently 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -37,6 +39,7 @@ FOLDER: Final = "${FOLDER}"
 """In texts of a case: the folder in which it runs."""
 
 EMPTY_RESULT: Final = b'{"content":[]}'
+_POLICIES: Final = ("hookproxy.toml", "gateway.toml")
 _ANSWERS: Final = {"allow": Approval.ONCE, "deny": Approval.NO}
 _MOST_BYTES: Final = 16 * 1024 * 1024  # of a file that people write; audit files are read line by line
 
@@ -122,6 +125,8 @@ def read_cases(path: str) -> CasesOfFile:
     """Read one file. Raises ConfigError, UserError."""
     if path.endswith(RECORDED):
         return _read_recorded(path)
+    if os.path.basename(path) in _POLICIES:
+        raise UserError(f"{path}: is a policy, not a file with cases", f"hookproxy test --config {shlex.quote(path)}")
     if not path.endswith(KINDS):
         raise UserError(f"{path}: is not a file with cases", f"its name must end with {', '.join(KINDS)}")
     text = _text(path)
@@ -222,6 +227,7 @@ class _Reader:
                 else msgspec.structs.replace(step, call=msgspec.structs.replace(step.call, result=EMPTY_RESULT))
                 for step in steps
             ]
+        self._check_times(at, steps)
         for path in table.files:
             if os.path.isabs(path) or ".." in path.split("/") or "\0" in path or not path.strip("/."):
                 raise self._error((*at, "files"), f"{path!r} is not a path below the case's folder", "write dir/file")
@@ -240,6 +246,17 @@ class _Reader:
             tuple(table.files.items()),
             table.setup or "",
         )
+
+    def _check_times(self, at: tuple[str | int, ...], steps: Sequence[Step]) -> None:
+        """Raise ConfigError if some steps have a time and others have none, or one is before the step above it."""
+        for number, (before, step) in enumerate(pairwise(steps), 1):
+            key = (*at, "steps", number)
+            if bool(before.at) is not bool(step.at):
+                raise self._error(
+                    key, "and the step above do not both have a time", "write a time for each, or for the case"
+                )
+            if step.at < before.at:
+                raise self._error((*key, "time"), "is before that of the step above", "put the steps in order")
 
     def _error(self, at: Sequence[str | int], problem: str, hint: str) -> ConfigError:
         key = ".".join(str(part) if isinstance(part, str) else f"[{part}]" for part in at).replace(".[", "[")

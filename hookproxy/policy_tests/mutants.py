@@ -19,12 +19,17 @@ from msgspec.structs import replace
 from ..config.load import Loaded
 from ..model.hooks import HookSpec, Permission, Verdict
 from ..model.settings import Limit, Settings
+from ..policy.rate_limits import SECONDS
 from .parts import Part, default_part, hook_part, limit_part
 
 _ELSEWHERE: Final = {"deny": ("ask", "allow"), "ask": ("allow", "deny"), "allow": ("ask", "deny")}
 """The lists in which a rule of each list is weakened, and swapped."""
 
 _WEAKER: Final = {Permission.DENY: Permission.ASK, Permission.ASK: Permission.ALLOW}
+
+
+_PERIODS: Final = tuple(sorted(SECONDS, key=lambda per: SECONDS[per]))
+"""From the shortest to the longest."""
 
 
 class Mutant(Struct, frozen=True):
@@ -47,6 +52,8 @@ def mutants_of(part: Part) -> Iterator[Mutant]:
     elif part.kind == "limit":
         yield Mutant(part, "taken out", lambda loaded: _with_limits(loaded, part, lambda _limit: None))
         yield Mutant(part, "weakened: one call more", lambda loaded: _with_limits(loaded, part, _one_more))
+        if not part.text.endswith(f" per {_PERIODS[0]}"):
+            yield Mutant(part, "weakened: a shorter period", lambda loaded: _with_limits(loaded, part, _shorter))
     elif part.kind == "default":
         defaults: tuple[Literal["allow", "ask", "deny"], ...] = ("allow", "ask", "deny")
         for other in defaults:
@@ -97,6 +104,11 @@ def _with_default(loaded: Loaded, part: Part, to: Literal["allow", "ask", "deny"
 
 def _one_more(limit: Limit) -> Limit:
     return replace(limit, size=limit.size + 1) if limit.size else replace(limit, calls=limit.calls + 1)
+
+
+def _shorter(limit: Limit) -> Limit:
+    """With the next shorter period, so that more calls are allowed."""
+    return replace(limit, per=_PERIODS[max(_PERIODS.index(limit.per) - 1, 0)])
 
 
 def _with_limits(loaded: Loaded, part: Part, change: Callable[[Limit], Limit | None]) -> Loaded:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..config.load import Loaded, find_own_file, load_isolated
+from ..hooks.watched import summary
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
 from ..model.settings import Settings
@@ -61,12 +62,19 @@ class PolicyUnderTest(Struct, frozen=True):
         return list(dict.fromkeys(note for loaded in self.all_loaded for note in (*loaded.notes, *loaded.remarks)))
 
     @property
+    def only_watched(self) -> Sequence[str]:
+        """What is only watched, in sentences: it decides no case."""
+        return list(dict.fromkeys(summary(loaded.watched) for loaded in self.all_loaded if loaded.watched is not None))
+
+    @property
     def is_empty(self) -> bool:
         """Nothing could ever refuse or see a call."""
         return not any(map(_decides, self.all_loaded))
 
 
 def _decides(loaded: Loaded) -> bool:
+    if loaded.watched is not None:
+        return True
     settings = loaded.settings
     return bool(loaded.groups or settings.has_rules or settings.limits or settings.managed)
 

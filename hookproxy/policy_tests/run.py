@@ -141,7 +141,9 @@ class _MutantTrial:
     async def run(self) -> Unnoticed | None:
         """None: it is the same policy; `tried` is -1 if a case notices it."""
         mutant, part = self._mutant, self._mutant.part
-        deciding_results = [result for result in self._result.results if part in result.decided]
+        # an allow rule also counts for calls to which an unreadable rule only may apply, before a strict default
+        all_count = part.kind == "allow" and any(one.kind == "default" for one in self._result.parts)
+        deciding_results = [result for result in self._result.results if all_count or part in result.decided]
         given = frozenset(permission for result in deciding_results for permission in result.permissions.get(part, ()))
         if mutant.change.startswith("weakened") and deciding_results and not can_be_weaker(part, given):
             return None
@@ -212,6 +214,8 @@ class _Runner:
         async with TrialRunner(loaded.groups, plan, judging.session, judging.environ) as trials:
             trials.agent = self._case.agent
             trials.hooks.observe_rules()
+            if self._case.steps[0].at:
+                trials.hooks.use_time_of_calls()
             trials.hooks.change_verdict = None if self._mutant is None else self._mutant.change_verdict
             for step in self._case.steps:
                 if not await self._run_step(trials, in_folder(step, folder), result):

@@ -60,7 +60,7 @@ class Step(Table, frozen=True):
     result: object = None
     """What the server responds: a text, or the result as a table. Without it, hooks after the call do not run."""
     time: datetime | None = None
-    """When it happens, with a time zone, for hooks that look at the time of their input. Default: now."""
+    """When it happens, with a time zone: for limits, and hooks that look at the time in their input. Default: now."""
     times: Annotated[int, Meta(ge=1, le=MAX_TIMES)] = 1
     """How often it happens, one time after another; each time what is expected must come out."""
     expect: Expect | None = None

@@ -100,7 +100,7 @@ class ObservedHooks(Hooks):
 
     observation: Observation
     at = 0.0
-    """When events before and after calls happen, in seconds since 1970, as hooks get it; 0: now."""
+    """When calls happen, in seconds since 1970, as hooks get it; 0: now."""
 
     change_verdict: Callable[[HookSpec, Verdict], Verdict] | None = None
     """What counts in place of a hook's verdict; None: the verdict. What is observed is the verdict."""
@@ -109,6 +109,12 @@ class ObservedHooks(Hooks):
         """Record in each observation which permission rules counted."""
         for layer in self._layers:
             layer.note_ruling = lambda ruling: self.observation.rulings.append(ruling)
+
+    def use_time_of_calls(self) -> None:
+        """Have limits take the time from `at`, too. To be called before the first call; `at` must never go back."""
+        for layer in self._layers:
+            if layer.limits is not None:
+                layer.limits.use_clock(lambda: self.at)
 
     def note(self, hook_run: HookRun) -> None:
         """Record an evaluated run. To be given to `open` as its `report`."""

@@ -16,6 +16,10 @@ FORCE = 'call = { tool = "push", arguments = { force = true } }\n'
 DENY = 'expect = { decision = "deny" }\n'
 
 
+def timed(hour: str) -> str:
+    return f"[[case.steps]]\n{FORCE}time = 2026-11-23T{hour}:00:00Z\n{DENY}"
+
+
 def write(folder: Path, text: str, name: str = "tests.toml") -> str:
     path = folder / name
     path.write_text(text, "utf-8")
@@ -106,6 +110,8 @@ def test_the_folder_of_a_case_stands_in_its_texts(tmp_path: Path) -> None:
         (f'[[case]]\n{FORCE}expect = {{ reads = {{ lacks = "" }} }}\n', ":3", "neither a text", "lacks ="),
         (f'[[case]]\nrequest = {{ method = "resource/read" }}\n{DENY}', ":2", "not a method", "'resources/read'"),
         (f"[[case]]\n{FORCE}[[case.steps]]\n{FORCE}{DENY}", ":2", "stands beside steps", "[[case.steps]]"),
+        (f"[[case]]\n{timed('12')}{timed('11')}", ":8", "is before that of the step above", "put the steps in order"),
+        (f"[[case]]\n{timed('12')}[[case.steps]]\n{FORCE}{DENY}", ":6", "do not both have a time", "for each"),
         (f'[[case]]\n{FORCE}request = {{ method = "resources/read" }}\n{DENY}', ":1", "a call and a request", "write"),
     ],
 )
@@ -133,6 +139,13 @@ def test_what_is_wrong_in_yaml_has_its_line(tmp_path: Path, text: str, place: st
         read_cases(path)
     assert caught.value.message.startswith(f"{path}{place}: ")
     assert message in caught.value.message
+
+
+def test_a_policy_is_not_a_file_with_cases(tmp_path: Path) -> None:
+    path = write(tmp_path, "", "hookproxy.toml")
+    with pytest.raises(UserError) as caught:
+        read_cases(path)
+    assert caught.value.hint == f"hookproxy test --config {path}"
 
 
 def record(**members: object) -> str:

@@ -271,6 +271,23 @@ async def test_a_gateway_is_tested_for_its_users(tmp_path: Path) -> None:
 # --- coverage and mutants ---
 
 
+async def test_what_is_only_watched_decides_nothing_and_has_no_mutants(tmp_path: Path) -> None:
+    policy = '[permissions]\nmode = "monitor"\ndeny = ["drop"]\n' + LIMIT
+    result = await result_of(tmp_path, policy, case('decision = "allow"', "", "drop"), mutate=True)
+    assert [part.words for part in result.parts] == ["the limit on send: 2 calls per hour"]
+    assert (result.results[0].passed, result.policy.is_empty) == (True, False)
+    [watched] = result.policy.only_watched
+    assert watched.startswith("1 rule: only watched")
+
+
+async def test_an_allow_rule_counts_where_a_line_cannot_be_read_and_the_default_denies(tmp_path: Path) -> None:
+    policy = '[permissions]\ndefault = "deny"\nallow = ["run_command"]\nask = ["Bash(rm:*)"]\n'
+    cases = case('decision = "ask"', "", "run_command", """command = '"$X" a'""")
+    result = await result_of(tmp_path, policy, cases + case('decision = "deny"'), mutate=True)
+    assert differences(result) == []
+    assert "allow run_command: taken out" not in unnoticed(result)
+
+
 async def test_rules_and_hooks_that_decide_no_case_are_known(tmp_path: Path) -> None:
     (tmp_path / "guard.py").write_text(GUARD)
     result = await result_of(tmp_path, HOOK + ASK + LIMIT, case('decision = "ask"'))
@@ -327,15 +344,23 @@ async def test_a_hook_that_only_rewrites_cannot_be_weakened(tmp_path: Path) -> N
     assert (result.mutation.total, unnoticed(result)) == (1, [])
 
 
-async def test_a_limit_is_tested_at_its_bound(tmp_path: Path) -> None:
+async def test_a_limit_is_tested_at_its_bound_and_over_its_period(tmp_path: Path) -> None:
     step = '[[case.steps]]\ncall = { tool = "send" }\n'
-    loose = f'[[case]]\n{step}times = 2\nexpect = {{ decision = "allow" }}\n'
-    loose += f'{step}expect = {{ decision = "deny" }}\n'
-    assert unnoticed(await result_of(tmp_path, LIMIT, loose, mutate=True)) == []
-    only_allowed = case('decision = "allow"', "times = 2")
-    assert unnoticed(await result_of(tmp_path, LIMIT, only_allowed, mutate=True)) == [
+    at = "time = 2026-11-23T{}Z\n"
+    full = f'[[case]]\n{step}times = 2\n{at.format("12:00:00")}expect = {{ decision = "allow" }}\n'
+    refused = 'expect = { decision = "deny" }\n'
+    later = f'{step}{at.format("13:00:00")}expect = {{ decision = "allow" }}\n'
+    all_of_it = f"{full}{step}{at.format('12:59:59')}{refused}{later}"
+    result = await result_of(tmp_path, LIMIT, all_of_it, mutate=True)
+    assert (differences(result), unnoticed(result)) == ([], [])
+    at_once = f"{full}{step}{at.format('12:00:00')}{refused}"
+    assert unnoticed(await result_of(tmp_path, LIMIT, at_once, mutate=True)) == [
+        "the limit on send: 2 calls per hour: weakened: a shorter period"
+    ]
+    assert unnoticed(await result_of(tmp_path, LIMIT, full, mutate=True)) == [
         "the limit on send: 2 calls per hour: taken out",
         "the limit on send: 2 calls per hour: weakened: one call more",
+        "the limit on send: 2 calls per hour: weakened: a shorter period",
     ]
 
 
