@@ -79,9 +79,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     rules = settings.has_rules or settings.limits
     audit = settings.audit_file and not settings.audit_default
     watched = loaded.watched
-    if watched is not None:  # their hooks must be able to run, too
-        as_if = replace(loaded, groups=watched.groups, settings=watched.settings, watched=None)
-        entries_of_watched = _running_entries(as_if, environ, key_lines, notes, {})
+    if (of_watched := loaded.of_watched) is not None:  # their hooks must be able to run, too
+        entries_of_watched = _running_entries(of_watched, environ, key_lines, notes, {})
         of_files += [note for entry in entries_of_watched for note in entry.findings if note not in notes]
     if not (loaded.groups or watched or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
         of_files.append(Finding("", None, "", NO_HOOK))

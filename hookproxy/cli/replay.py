@@ -76,13 +76,16 @@ def _sessions(options: Namespace, cwd: str) -> tuple[SessionOf, Sequence[Loaded]
     config = gateway_named(options, cwd)
     if config is None:
         loaded = load_named(options, cwd)
+        loaded = loaded.as_if_enforced if options.watched else loaded
         return same_for_all(loaded, os.environ, cwd), [loaded]
     from ..gateway import hooks_account
 
     hooks_account.use(config)
     groups_named(options)
     servers = config.servers.values() if options.server is None else [server_named(options, config)]
-    return partial(_session_at_gateway, config, options), [server.loaded for server in servers]
+    return partial(_session_at_gateway, config, options), [
+        server.loaded.as_if_enforced if options.watched else server.loaded for server in servers
+    ]
 
 
 def _session_at_gateway(config: GatewayConfig, options: Namespace, record: CallRecord) -> RecordedSession:
@@ -101,7 +104,8 @@ def _session_at_gateway(config: GatewayConfig, options: Namespace, record: CallR
     if not server.allows(identity.principal):
         raise NotAdmitted(f"servers.{name}.allow of {config.path} leaves out {user}")
     policy = policy_at(server, identity)
-    return RecordedSession(policy.loaded, policy.environ, policy.session(str(uuid.uuid4()), name, server.cwd))
+    loaded = policy.loaded.as_if_enforced if options.watched else policy.loaded
+    return RecordedSession(loaded, policy.environ, policy.session(str(uuid.uuid4()), name, server.cwd))
 
 
 async def _replay(
@@ -130,6 +134,8 @@ def _notes(policies: Sequence[Loaded]) -> list[str]:
     """What the replay leaves out."""
     specs = [spec for loaded in policies for group in loaded.groups for spec in group.hooks]
     notes = []
+    if any(loaded.watched for loaded in policies):
+        notes.append("what is only watched was not replayed: --watched replays it as if it were in force")
     if any(spec.event in EVENTS_AFTER for spec in specs):
         notes.append("hooks after a call were not run, because results are not recorded")
     if any(spec.background and spec.event not in EVENTS_AFTER for spec in specs):
@@ -154,6 +160,9 @@ def build_parser() -> Parser:
         "--tool", metavar="GLOB", action="append", default=[], help="only calls of these tools, for example write_*"
     )
     parser.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
+    parser.add_argument(
+        "--watched", action="store_true", help='replay what is only watched (mode = "monitor") as if it were in force'
+    )
     parser.add_common(*HOOK_OPTIONS, *ENTRY_OPTIONS, *GATEWAY_OPTIONS, "--json")
     return parser
 

@@ -217,7 +217,18 @@ _STYLES: Final = {0: "green", EXIT_FINDINGS: "bold red", EXIT_USER_ERROR: "bold 
 
 def text_output(report: TrialReport, cwd: str) -> str:
     """Every hook, the changes, and last the decision."""
-    page, files = new_page(), KeyLines()
+    page = new_page()
+    _text(page, report, cwd)
+    if report.watched is not None:
+        page.line()
+        page.line(("only watched: what follows would happen if it were in force, and changes nothing", "bold"))
+        page.line()
+        _text(page, report.watched, cwd)
+    return page.text
+
+
+def _text(page: Page, report: TrialReport, cwd: str) -> None:
+    files = KeyLines()
     runs = Counter(id(observed.spec) for observed in report.trial.observation.runs)
     for observed in report.trial.observation.runs:
         _heading(page, report, observed.spec, files, cwd)
@@ -230,7 +241,6 @@ def text_output(report: TrialReport, cwd: str) -> str:
         page.line()
     _changes(page, report)
     _decision(page, report)
-    return page.text
 
 
 def _heading(page: Page, report: TrialReport, spec: HookSpec, files: KeyLines, cwd: str) -> None:
@@ -388,31 +398,32 @@ _RUN: Final = ("stdin", "variables", "hidden", "ended", "exit", "detail", "ms", 
 
 def json_output(report: TrialReport) -> str:
     """The JSON document."""
+    return document({"v": VERSION, **_members(report), "watched": report.watched and _members(report.watched)})
+
+
+def _members(report: TrialReport) -> dict[str, object]:
     trial, attempt = report.trial, report.attempt
     by, reason = report.decided_by
     final = None if trial.decision in ("deny", "asked-deny") else trial.proposed or attempt.arguments
-    return document(
-        {
-            "v": VERSION,
-            "status": report.status,
-            "decision": trial.decision or None,
-            "by": by,
-            "reason": trial.unreadable or reason,
-            "failed": trial.failed,
-            "question": report.approval_text or None,
-            "tool": attempt.tool,
-            "server": report.server,
-            "event": report.event,
-            "alias": report.alias and {"as": report.alias.name or None, "arguments": dict(report.alias.arguments)},
-            "arguments": {"before": as_json(attempt.arguments), "after": as_json(final)},
-            "result": {"before": as_json(attempt.result), "after": as_json(trial.response)},
-            "hooks": [
-                *(_run_members(observed) for observed in trial.observation.runs),
-                *(_spec_members(hook.spec, hook.why) for hook in report.not_run),
-            ],
-            "remarks": trial.observation.remarks,
-        }
-    )
+    return {
+        "status": report.status,
+        "decision": trial.decision or None,
+        "by": by,
+        "reason": trial.unreadable or reason,
+        "failed": trial.failed,
+        "question": report.approval_text or None,
+        "tool": attempt.tool,
+        "server": report.server,
+        "event": report.event,
+        "alias": report.alias and {"as": report.alias.name or None, "arguments": dict(report.alias.arguments)},
+        "arguments": {"before": as_json(attempt.arguments), "after": as_json(final)},
+        "result": {"before": as_json(attempt.result), "after": as_json(trial.response)},
+        "hooks": [
+            *(_run_members(observed) for observed in trial.observation.runs),
+            *(_spec_members(hook.spec, hook.why) for hook in report.not_run),
+        ],
+        "remarks": trial.observation.remarks,
+    }
 
 
 def _spec_members(spec: HookSpec, why_not_run: str | None = None) -> dict[str, object]:

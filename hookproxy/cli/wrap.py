@@ -341,9 +341,9 @@ def wrap_options(
 
 
 def has_hooks(loaded: Loaded) -> bool:
-    """True if the configuration can refuse anything: a hook, or a permission rule."""
+    """True if the configuration can refuse anything, or would: a hook, or a permission rule."""
     settings = loaded.settings
-    return bool(loaded.groups or settings.has_rules)
+    return bool(loaded.groups or settings.has_rules or loaded.watched)
 
 
 def _hook_file(item: str, cwd: str) -> str:

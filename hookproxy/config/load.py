@@ -135,6 +135,23 @@ class Loaded(Struct, frozen=True):
         """The groups whose hooks run: those that decide, and those that are only watched."""
         return self.groups if self.watched is None else (*self.groups, *self.watched.groups)
 
+    @property
+    def of_watched(self) -> Loaded | None:
+        """The policy that is only watched, alone, as a configuration; None: there is none."""
+        if self.watched is None:
+            return None
+        return replace(self, settings=self.watched.settings, groups=self.watched.groups, watched=None)
+
+    @property
+    def as_if_enforced(self) -> Loaded:
+        """The configuration as if what is only watched were in force."""
+        if self.watched is None:
+            return self
+        from .monitor import enforced
+
+        settings, groups = enforced(self.settings, self.groups, self.watched)
+        return replace(self, settings=settings, groups=groups, watched=None)
+
 
 def load(
     config: str | None,
@@ -454,13 +471,21 @@ def find_own_file(file_context: FileContext) -> str:
 
 
 def read_layer(path: str, file_context: FileContext) -> Layer:
-    """Read one hookproxy.toml and the hook files that it names. Raises ConfigError."""
+    """Read one hookproxy.toml and the files that it names. Raises ConfigError."""
+    return _read_layer(path, file_context)
+
+
+def _read_layer(path: str, file_context: FileContext, *, is_second: bool = False) -> Layer:
+    """Read a file; `is_second`: `[monitor]` names it, so it names none itself."""
     from .models import ConfigFile  # only with such a file
     from .parse import read_tables, validated
 
     text = file_context.text(path)
     tables = read_tables(path, text)
-    return layer_of(validated(path, text, tables, ConfigFile), tables, path, text, file_context)
+    file = validated(path, text, tables, ConfigFile)
+    if is_second and file.monitor is not None:
+        raise ConfigError(path, "is watched, and watches a policy itself", "remove [monitor] from this file")
+    return layer_of(file, tables, path, text, file_context)
 
 
 def policy_for_runs(path: str, file_context: FileContext) -> PolicyContent:
@@ -530,8 +555,7 @@ def layer_of(
         return layer
     from .monitor import check_second
 
-    second_path = file_context.find(file.monitor.file, folder)
-    second = layer if second_path == path else read_layer(second_path, file_context)
+    second = _read_layer(file_context.find(file.monitor.file, folder), file_context, is_second=True)
     check_second(second, layer, f"{path}: {prefix}monitor.file")
     return replace(layer, next=second)
 

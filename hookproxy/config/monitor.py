@@ -15,7 +15,7 @@ from ..dialects.dialect import Group
 from ..model.errors import ConfigError
 from ..model.settings import ROOTS_OF_AGENT, Settings
 from ..trust.sources import Layer, Watched
-from .managed_merge import merge
+from .managed_merge import merge, merged_rules
 
 
 def with_watched_rules(layer: Layer, names: Collection[str]) -> Layer:
@@ -30,8 +30,6 @@ def with_watched_rules(layer: Layer, names: Collection[str]) -> Layer:
 def check_second(second: Layer, layer: Layer, place: str) -> None:
     """Raise ConfigError if `second` cannot be what `layer` names at this place: the file of `[monitor]`."""
     path = second.source
-    if path == layer.source or second.next is not None:
-        raise ConfigError(place, f"{path} watches a policy itself", "name a file without [monitor]")
     if has_watched_parts(second):
         raise ConfigError(place, f'{path} has a mode = "monitor" itself', "remove it there: all of the file is watched")
     if has_watched_parts(layer):
@@ -80,7 +78,7 @@ def divided(
     managed_groups = [group for group in parts if group.managed]
     if any(layer.next is not None for layer in managed):
         of_managed, managed_groups = _as_managed([layer.next for layer in managed if layer.next is not None])
-    if not (managed_groups or (of_managed is not None and (of_managed.rule_count or of_managed.limits))):
+    if not (managed_groups or (of_managed is not None and (of_managed.has_rules or of_managed.limits))):
         of_managed = None
     watched = Watched(
         # what pins servers or hides tools and folders is no decision about a call, and is enforced or not at all
@@ -133,3 +131,29 @@ def _as_managed(seconds: Sequence[Layer]) -> tuple[Settings, list[Group]]:
 
 def _counting_for_themselves(settings: Settings) -> Settings:
     return replace(settings, limits=tuple(replace(limit, watched=True) for limit in settings.limits), managed=None)
+
+
+def enforced(settings: Settings, groups: Sequence[Group], watched: Watched) -> tuple[Settings, tuple[Group, ...]]:
+    """What would judge calls if the watched policy were in force, beside or in place of these settings and groups."""
+    own = watched.settings
+    managed_groups = [group for group in (*groups, *watched.groups) if group.managed]
+    user_groups = [group for group in watched.groups if not group.managed]
+    if not watched.replaces:
+        own = _added(settings, own)
+        user_groups = [group for group in groups if not group.managed] + user_groups
+    managed = settings.managed
+    if own.managed is not None or watched.settings.managed is not None:
+        managed = _added(settings.managed or Settings(), watched.settings.managed or Settings())
+    return replace(own, managed=managed), (*user_groups, *managed_groups)
+
+
+def _added(first: Settings, second: Settings) -> Settings:
+    """The first settings with the rules and limits of the second ones as well."""
+    rules = merged_rules(first, second) or first
+    names = ("deny", "ask", "allow", "default_permission", "rule_places")
+    return replace(
+        first,
+        **{name: getattr(rules, name) for name in names},
+        agent_rules=first.agent_rules + second.agent_rules,
+        limits=first.limits + second.limits,
+    )

@@ -18,6 +18,7 @@ DECISIONS: Final = {
     "asked": "asked a person",
     "rewritten": "rewritten",
     "failed": "failed",
+    "watched": "otherwise in what is only watched",
 }
 """The values of the filter by decision, each with its name for people."""
 
@@ -94,5 +95,7 @@ def _is_decided(wanted: str, record: CallRecord) -> bool:
             return record.decision.startswith("asked")
         case "rewritten":
             return "arguments" in record.changed
+        case "watched":
+            return record.monitor is not None and bool(record.monitor.would)
         case _:
             return record.failed

@@ -60,6 +60,9 @@ def charts(sums: OverTime) -> str:
         hook_times=_hook_times(sums),
         refused=sorted((tool for tool in tools if tool[1].refused), key=lambda tool: -tool[1].refused),
         hooks=sorted(hooks, key=lambda hook: -hook[1].ms),
+        watched=sums.sums.watched,
+        changed=sums.sums.changed,
+        would_be=sorted(sums.sums.would_be.items(), key=lambda item: (-item[1].calls, item[0])),
         times=[
             (place, f"{_LEFT + number * _STEP:.1f}", _time(sums, number))
             for number, place in ((0, "start"), (PARTS // 2, "middle"), (PARTS, "end"))

@@ -15,12 +15,19 @@ from ..checks.startup_notes import KeyLines
 from ..config.load import KEYS_OF_SETTINGS, SPELLINGS, Loaded
 from ..config.parse import read_tables, validated
 from ..config.toml_text import ask_fallback
+from ..hooks.watched import parts as watched_parts
+from ..hooks.watched import summary as watched_summary
 from ..model.aliases import Alias
 from ..model.errors import ConfigError
 from ..model.settings import Settings
 from ..wrapping.syntax_tree import quoted
 
-__all__ = ["ask_fallback", "names_of_tools"]  # the page's template gets them from here
+__all__ = [
+    "ask_fallback",
+    "names_of_tools",
+    "watched_parts",
+    "watched_summary",
+]  # the page's template gets them from here
 
 RULES: Final = ("deny", "ask", "allow")
 """The kinds of permission rules, the strongest first."""

@@ -24,7 +24,7 @@ def amounts(watched: Watched) -> str:
     layers = (settings, *((settings.managed,) if settings.managed is not None else ()))
     numbers = (
         (sum(len(group.hooks) for group in watched.groups), "hook"),
-        (sum(layer.rule_count for layer in layers), "rule"),
+        (sum(layer.rule_count + (layer.default_permission != "allow") for layer in layers), "rule"),
         (sum(len(layer.limits) for layer in layers), "limit"),
     )
     words = [counted(number, what) for number, what in numbers if number] or ["no hook, no rule and no limit"]
@@ -48,6 +48,9 @@ def _rules(settings: Settings, managed: str) -> Iterator[str]:
         for rule in getattr(settings, decision):
             place = settings.rule_places.get(f"{decision} {rule}", "")
             yield f"{decision} {rule}{managed}" + (f", {place}" if place else "")
+    if settings.default_permission != "allow":
+        place = settings.rule_places.get("default", "")
+        yield f"default = {settings.default_permission}{managed}" + (f", {place}" if place else "")
     for of_agent in settings.agent_rules:
         yield f"{of_agent.decision} {of_agent.text}{managed}, {of_agent.place}"
     for limit in settings.limits:

@@ -40,7 +40,10 @@ async def try_call(
         else:
             trial = await trials.run_event(event, attempt)
         not_run = skipped_hooks(loaded.groups, trials, trial, attempt.tool)
-    return TrialReport(attempt, event, session.server, loaded.settings, loaded.groups, trial, not_run)
+    watched = None
+    if (of_watched := loaded.of_watched) is not None:
+        watched = await try_call(of_watched, attempt, event, session, environ)
+    return TrialReport(attempt, event, session.server, loaded.settings, loaded.groups, trial, not_run, watched)
 
 
 class TrialReport(Struct, frozen=True):
@@ -54,6 +57,8 @@ class TrialReport(Struct, frozen=True):
     groups: Sequence[Group]
     trial: TrialResult
     not_run: Sequence[SkippedHook]
+    watched: TrialReport | None = None
+    """The same for the policy that is only watched, and changes nothing; None: there is none."""
 
     @property
     def status(self) -> int:

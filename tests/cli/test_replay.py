@@ -313,3 +313,13 @@ def test_the_summary_names_calls_whose_arguments_are_masked(tmp_path: Path) -> N
     found = document(tmp_path, "--config", "hookproxy.toml", status=1)
     assert (found["partial"], found["partial_calls"]) == (1, ["3f2a91-7"])
     assert [one["masked"] for one in found["differences"]] == [["name"], []]
+
+
+def test_what_is_only_watched_is_replayed_if_that_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "audit.jsonl").write_text(json.dumps(CALL) + "\n", "utf-8")
+    (tmp_path / "hookproxy.toml").write_text('[permissions]\nmode = "monitor"\ndeny = ["write"]\n', "utf-8")
+    as_it_is = replay(tmp_path, "--config", "hookproxy.toml")
+    assert (as_it_is.returncode, "--watched" in as_it_is.stdout) == (0, True)
+    enforced = replay(tmp_path, "--config", "hookproxy.toml", "--watched")
+    assert enforced.returncode == 1
+    assert "1 would be decided differently" in enforced.stdout

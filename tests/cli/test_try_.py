@@ -207,7 +207,7 @@ def test_programs_get_one_document_whose_keys_stay(rewriting: Path) -> None:
     read = document(rewriting, "write", '{"a":1.0}', "--hooks", "claude=settings.json")
     assert list(read) == [
         *("v", "status", "decision", "by", "reason", "failed", "question", "tool", "server", "event"),
-        *("alias", "arguments", "result", "hooks", "remarks"),
+        *("alias", "arguments", "result", "hooks", "remarks", "watched"),
     ]
     assert [list(hook) for hook in read["hooks"]] == [list(read["hooks"][0])] * 2
     assert list(read["hooks"][0]) == [
@@ -217,6 +217,17 @@ def test_programs_get_one_document_whose_keys_stay(rewriting: Path) -> None:
     assert read["hooks"][0]["verdict"]["arguments"] == {"a": 2}
     assert read["hooks"][1]["absent"] == "its matcher 'mcp__git__.*' does not match 'mcp__server__write'"
     assert read["hooks"][1]["verdict"] is None
+
+
+def test_what_is_only_watched_is_tried_too_and_decides_nothing(tmp_path: Path) -> None:
+    rules = '[permissions]\nmode = "monitor"\ndeny = ["write"]\n'
+    (tmp_path / "hookproxy.toml").write_text(rules, "utf-8")
+    ended = attempt(tmp_path, "write", "--config", "hookproxy.toml")
+    assert ended.returncode == 0
+    assert "write of server: allowed" in ended.stdout
+    assert ended.stdout.index("only watched") < ended.stdout.index("write of server: refused")
+    read = document(tmp_path, "write", "--config", "hookproxy.toml")
+    assert (read["decision"], read["watched"]["decision"]) == ("allow", "deny")
 
 
 def test_no_hook_output_reaches_the_terminal_raw(tmp_path: Path) -> None:

@@ -179,3 +179,14 @@ def test_what_an_agent_wrote_is_text_in_the_table(tmp_path: Path) -> None:
     assert "\u202e" not in html
     assert "\x1b" not in html
     assert "U+202E" in html
+
+
+def test_what_is_only_watched_can_be_found_and_is_shown(tmp_path: Path) -> None:
+    watched = {"would": ["refused"], "decision": "deny", "by": "deny <b>"}
+    path = write(
+        tmp_path / "audit.jsonl", [record(1, monitor=watched), record(2, monitor={"decision": "allow"}), record(3)]
+    )
+    found = history.listing(path, history.Query(CallFilter(decision="watched")))
+    assert len(found.rows) == 1
+    text = page(found)
+    assert "only watched: refused" in text

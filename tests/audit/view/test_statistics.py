@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from rich.cells import cell_len
 
-from hookproxy.audit.records import BadLine, CallRecord, HookRun, NoteRecord
-from hookproxy.audit.view.statistics import OTHERS, HookTotals, Statistics, ToolTotals, charts
+from hookproxy.audit.records import BadLine, CallRecord, HookRun, Monitor, NoteRecord
+from hookproxy.audit.view.statistics import OTHERS, HookTotals, Statistics, ToolTotals, WatchedTotals, charts
 from hookproxy.audit.view.table import Screen
 
 
@@ -27,6 +29,36 @@ def test_each_call_counts_for_its_tool_and_each_run_for_its_hook() -> None:
     assert sums.all == ToolTotals(3, 1, 1, 1)
     assert sums.hooks == {"guard (PreToolUse)": HookTotals(2, 40, 30, 1, 1, 0)}
     assert (sums.first, sums.last) == ("1", "3")
+
+
+WATCHED: Final = Monitor(would=("refused",), decision="deny", by="deny write_*")
+
+
+def test_what_is_only_watched_is_summed_up_by_who_would_have_done_it() -> None:
+    sums = Statistics()
+    hook = HookRun(command="fmt", event="PreToolUse", verdict="rewrite")
+    sums.add(
+        [
+            CallRecord(call="c1", server="s", tool="a", monitor=WATCHED),
+            CallRecord(call="c2", server="s", tool="b", monitor=WATCHED),
+            CallRecord(call="c3", server="s", tool="a", monitor=Monitor(decision="allow")),
+            CallRecord(call="c4", server="s", tool="a", monitor=Monitor(would=("rewritten",), hooks=(hook,))),
+            CallRecord(call="c5", server="s", tool="a"),
+        ]
+    )
+    assert (sums.watched, sums.changed) == (4, 3)
+    assert sums.would_be["deny write_*"] == WatchedTotals({"refused": 2}, 2, "c1 s/a")
+    assert sums.would_be["fmt"].would == {"rewritten": 1}
+    text = drawn(sums)
+    assert "ONLY WATCHED: 3 of 4 calls would have ended otherwise" in text
+    assert "  2 refused, such as c1 s/a" in text
+    assert all(cell_len(line) <= 80 for line in text)
+
+
+def test_invented_names_of_rules_do_not_fill_memory() -> None:
+    sums = Statistics()
+    sums.add(CallRecord(monitor=Monitor(would=("refused",), by=f"r{number}")) for number in range(3000))
+    assert len(sums.would_be) == 1001
 
 
 def test_invented_tool_names_do_not_fill_memory() -> None:
