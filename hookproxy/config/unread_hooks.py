@@ -45,7 +45,7 @@ _BEFORE_CALL: Final = re.compile(
 )
 
 _UNKNOWN: Final = "hooks"
-_FOLDERS: Final = {".amp": "Amp", ".grok": "Grok", ".pi": "Pi"}
+_FOLDERS: Final = {".amp": "Amp", ".pi": "Pi"}
 """Where other systems, of which there is no dialect, have their hook files in a project."""
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 NAMES: Final = (
-    "antigravity", "augment", "cascade", "claude", "claw", "claw@current", "cline", "code-assist", "codex", "copilot",
-    "copilot@current", "crush", "cursor", "devin", "docker-agent", "docker-agent@current", "droid", "gemini", "goose",
-    "iflow", "kimi", "kiro", "lime", "openhands", "qwen", "trae", "vibe", "vscode"
+    "antigravity", "augment", "cascade", "claude", "claw", "claw@current", "cline", "code-assist", "codebuddy",
+    "codex", "copilot", "copilot@current", "crush", "cursor", "devin", "docker-agent", "docker-agent@current",
+    "droid", "gemini", "goose", "grok", "hermes", "iflow", "kimi", "kiro", "lime", "openhands", "qoder", "qwen",
+    "trae", "vibe", "vscode"
 )  # fmt: skip
 """All dialects."""
 
@@ -24,6 +25,7 @@ DOCUMENTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[st
     "claw": (("tool_input_json",), (), {}),
     "cline": (("hookName",), (), {}),
     "code-assist": (("hook_event",), (), {}),
+    "codebuddy": ((), (), {}),
     "codex": (("turn_id",), (), {}),
     "copilot": (
         ("timestamp",),
@@ -50,6 +52,8 @@ DOCUMENTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[st
     "droid": ((), (), {"permission_mode": ("off", "spec", "auto-low", "auto-medium", "auto-high")}),
     "gemini": ((), (), {"hook_event_name": ("BeforeTool", "AfterTool")}),
     "goose": (("matcher_context",), (), {}),
+    "grok": (("hookEventName", "sessionId"), (), {}),
+    "hermes": (("hook_event_name", "extra", "profile"), (), {}),
     "iflow": ((), (), {}),
     "kimi": (("client_type",), (), {}),
     "kiro": (
@@ -59,6 +63,7 @@ DOCUMENTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[st
     ),
     "lime": (("event", "hook_event_name"), (), {}),
     "openhands": (("event_type", "working_dir"), (), {}),
+    "qoder": ((), (), {}),
     "qwen": (("timestamp", "permission_mode"), (), {}),
     "trae": (("session_id", "workspace_roots"), ("cursor_version", "conversation_id"), {}),
     "vibe": (("parent_session_id", "hook_event_name"), (), {}),
@@ -71,15 +76,16 @@ VARIABLES: Final = frozenset((
     "CLAUDE_CODE_BRIDGE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_REMOTE",
     "CLAUDE_CODE_REMOTE_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT", "CLAUDE_EFFORT",
     "CLAUDE_ENV_FILE", "CLAUDE_PID", "CLAUDE_PLUGIN_DATA", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PROJECT_DIR",
-    "COPILOT_AGENT_SESSION_ID", "COPILOT_CLI", "COPILOT_CLI_BINARY_VERSION", "COPILOT_LOADER_PID",
-    "COPILOT_PROJECT_DIR", "CRUSH", "CRUSH_CWD", "CRUSH_EVENT", "CRUSH_PROJECT_DIR", "CRUSH_SESSION_ID",
-    "CRUSH_TOOL_INPUT_COMMAND", "CRUSH_TOOL_INPUT_FILE_PATH", "CRUSH_TOOL_NAME", "CURSOR_CODE_REMOTE",
-    "CURSOR_PLUGIN_ROOT", "CURSOR_PROJECT_DIR", "CURSOR_TRANSCRIPT_PATH", "CURSOR_USER_EMAIL", "CURSOR_VERSION",
-    "DEVIN_PROJECT_DIR", "DROID_PLUGIN_ROOT", "FACTORY_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR",
-    "GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID", "HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR",
-    "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT", "IFLOW_CWD", "IFLOW_HOOK_EVENT_NAME", "IFLOW_NOTIFICATION_MESSAGE",
-    "IFLOW_SESSION_ID", "IFLOW_SESSION_SOURCE", "IFLOW_TOOL_ALIASES", "IFLOW_TOOL_ARGS", "IFLOW_TOOL_NAME",
-    "IFLOW_TRANSCRIPT_PATH", "IFLOW_USER_PROMPT", "OPENHANDS_EVENT_TYPE", "OPENHANDS_PROJECT_DIR",
-    "OPENHANDS_SESSION_ID", "OPENHANDS_TOOL_NAME", "QWEN_PROJECT_DIR", "TRAE_PROJECT_DIR", "USER_PROMPT"
+    "CODEBUDDY_PROJECT_DIR", "COPILOT_AGENT_SESSION_ID", "COPILOT_CLI", "COPILOT_CLI_BINARY_VERSION",
+    "COPILOT_LOADER_PID", "COPILOT_PROJECT_DIR", "CRUSH", "CRUSH_CWD", "CRUSH_EVENT", "CRUSH_PROJECT_DIR",
+    "CRUSH_SESSION_ID", "CRUSH_TOOL_INPUT_COMMAND", "CRUSH_TOOL_INPUT_FILE_PATH", "CRUSH_TOOL_NAME",
+    "CURSOR_CODE_REMOTE", "CURSOR_PLUGIN_ROOT", "CURSOR_PROJECT_DIR", "CURSOR_TRANSCRIPT_PATH", "CURSOR_USER_EMAIL",
+    "CURSOR_VERSION", "DEVIN_PROJECT_DIR", "DROID_PLUGIN_ROOT", "FACTORY_PROJECT_DIR", "GEMINI_CWD",
+    "GEMINI_PLANS_DIR", "GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID", "GROK_HOOK_EVENT", "GROK_HOOK_NAME",
+    "GROK_SESSION_ID", "GROK_WORKSPACE_ROOT", "HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR", "HOOK_TOOL_NAME",
+    "HOOK_TOOL_OUTPUT", "IFLOW_CWD", "IFLOW_HOOK_EVENT_NAME", "IFLOW_NOTIFICATION_MESSAGE", "IFLOW_SESSION_ID",
+    "IFLOW_SESSION_SOURCE", "IFLOW_TOOL_ALIASES", "IFLOW_TOOL_ARGS", "IFLOW_TOOL_NAME", "IFLOW_TRANSCRIPT_PATH",
+    "IFLOW_USER_PROMPT", "OPENHANDS_EVENT_TYPE", "OPENHANDS_PROJECT_DIR", "OPENHANDS_SESSION_ID",
+    "OPENHANDS_TOOL_NAME", "QODER_PROJECT_DIR", "QWEN_PROJECT_DIR", "TRAE_PROJECT_DIR", "USER_PROMPT"
 ))  # fmt: skip
 """The identity variables of all dialects."""

@@ -60,7 +60,7 @@ def test_written_entries_are_read_back_as_the_same_hooks(name: str, data: st.Dat
     assert hooks.keys() == {(entry.event_name, entry.command) for entry in entries}
     for entry in entries:
         hook = hooks[entry.event_name, entry.command]
-        if name not in WITHOUT_TIMEOUTS:
+        if name not in WITHOUT_TIMEOUTS and (entry.timeout or name != "grok"):  # Grok's defaults differ by event
             assert hook.timeout == (entry.timeout or dialect.default_timeout)
         if side.events[entry.event_name] not in TOOL_EVENTS:
             continue

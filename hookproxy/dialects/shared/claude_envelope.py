@@ -251,6 +251,8 @@ class Rules(Struct, frozen=True):
     """`updatedInput` has only the arguments that change."""
     denies_only: bool = False
     """Nothing counts but a denial before a call."""
+    replaces: bool = False
+    """`updatedToolOutput` and `updatedMCPToolOutput` replace the result of a call."""
 
 
 def read_output(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:
@@ -315,7 +317,7 @@ def _of_output(rules: Rules, event: Event, output: _AnyOutput, reason: str, bloc
     verdict = replace(
         verdict,
         merges=rules.merges and verdict.arguments is not None,
-        replacement=None,
+        replacement=verdict.replacement if rules.replaces else None,
         messages=shared_output.nonempty(*verdict.messages, output.systemMessage),
         stop=verdict.stop or not output.continues,
     )

@@ -1,0 +1,56 @@
+"""Hermes' configuration: words without a shell, timeouts, what fails closed, other tables, recognition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hookproxy.dialects.dialect import HookFile
+from hookproxy.dialects.registry import DIALECTS
+from tests.dialects.calls import inputs, read, recognised
+
+GUARD: Final = (
+    "model: x\nhooks:\n  outbound: {url: x}\n  output_spill:\n  pre_tool_call:\n    - command: ./guard.sh --x 'a b'\n"
+)
+
+
+def test_a_command_is_words_and_other_tables_are_not_events() -> None:
+    found = read("hermes", GUARD)
+    assert [hook.argv for hook in found.hooks] == [("./guard.sh", "--x", "a b")]
+    assert found.notes == ()
+
+
+def test_the_home_folder_is_put_in_place_of_its_sign() -> None:
+    file = HookFile("/h/.hermes/config.yaml", GUARD.replace("./", "~/"), "/h", environ={"HOME": "/h"})
+    assert DIALECTS["hermes"].read_hook_file(file).hooks[0].argv[0] == "/h/guard.sh"
+
+
+@pytest.mark.parametrize(
+    ("more", "timeout", "closed"),
+    [
+        ("", 60, False),
+        ("timeout: 10", 10, False),
+        ("timeout: 1000", 300, False),
+        ("fail_closed: true", 60, True),
+        ("failClosed: true", 60, True),
+    ],
+)
+def test_a_timeout_is_at_most_five_minutes_and_an_entry_may_fail_closed(
+    more: str, timeout: float, closed: bool
+) -> None:
+    (hook,) = read("hermes", f"{GUARD}      {more}\n").hooks
+    assert (hook.timeout, hook.fails_closed) == (timeout, closed)
+
+
+@pytest.mark.parametrize(
+    ("matcher", "matches"), [("terminal", True), ("' term.* '", True), ("term", False), ("'te('", False)]
+)
+def test_a_matcher_matches_the_whole_name(matcher: str, matches: bool) -> None:
+    found = read("hermes", f"{GUARD}      matcher: {matcher}\n")
+    assert bool(inputs(found, "run_command", {"command": "ls"})) is matches
+
+
+def test_a_configuration_with_hooks_is_recognised(tmp_path: Path) -> None:
+    assert recognised(tmp_path / ".hermes/config.yaml", GUARD) == "hermes"
