@@ -171,6 +171,12 @@ def test_the_way_of_run_imports_no_sdk() -> None:
     assert not reached("__main__", "cli/main", "cli/run") & users("mcp")
 
 
+def test_only_its_verb_learns_policies() -> None:
+    users_of_learning = {module for module in MODULES for other in own(module) if room(other) == "learning"}
+    assert {room(module) for module in users_of_learning} == {"learning", "cli"}
+    assert [module for module in users_of_learning if room(module) == "cli"] == ["cli/learn"]
+
+
 def test_pydantic_is_imported_only_where_a_hookproxy_toml_is_read() -> None:
     assert {room(module) for module in users("pydantic")} == {"config"}
 

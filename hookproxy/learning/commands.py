@@ -89,10 +89,11 @@ def _takes_operands(program: str, continuations: Iterable[str]) -> bool:
     from ..shell.programs import runs_command
     from ..shell.words import literal
 
-    entry = table().program(program).entry
+    known = table().program(program)
+    entry = known.entry
     if entry is not None:
         return not entry.subcommands and _runs_operands((program,)) and not runs_command((literal(program),))
-    return not all(map(_SUBCOMMAND.fullmatch, continuations))
+    return known.is_inert or not all(map(_SUBCOMMAND.fullmatch, continuations))
 
 
 def _runs_operands(parts: Parts) -> bool:

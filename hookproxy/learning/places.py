@@ -222,15 +222,20 @@ def _name_rules(parts: Parts) -> Iterator[str]:
             yield f"**/*.{ending}"
 
 
-def denied_folders(denied: Iterable[str], others: Iterable[str], *, uris: bool) -> list[str]:
-    """Rules about the highest folders in which several paths were denied and none passed, and about single paths."""
+def denied_folders(denied: Iterable[str], others: Iterable[str], *, uris: bool) -> tuple[list[str], list[str]]:
+    """Rules about the highest folders in which several paths were denied and none passed, and about single paths.
+
+    The second list has the paths beside which others passed, in the same folder.
+    """
     parts_of = uri_parts if uris else path_parts
     passed = [parts for path in others if (parts := parts_of(path)) is not None]
-    places = [parts for path in denied if (parts := parts_of(path)) is not None and len(parts) > 1]
+    paths = {parts: path for path in denied if (parts := parts_of(path)) is not None and len(parts) > 1}
     below: dict[Parts, list[Parts]] = {}
-    for parts, region in _regions(places, passed).items():
+    for parts, region in _regions(paths, passed).items():
         below.setdefault(region, []).append(parts)
-    return [
-        folder_text(folder) if len(paths) > 1 and folder not in paths else place_text(paths[0])
-        for folder, paths in below.items()
+    rules = [
+        folder_text(folder) if len(inside) > 1 and folder not in inside else place_text(inside[0])
+        for folder, inside in below.items()
     ]
+    begun = {parts[:length] for parts in passed for length in range(len(parts) + 1)}
+    return rules, [path for parts, path in paths.items() if parts in below and parts[:-1] in begun]

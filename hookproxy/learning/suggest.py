@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from math import ceil, log
 from typing import Final
+
+from msgspec import Struct
 
 from ..jsonrpc import raw_json
 from ..policy import matchers, methods
@@ -21,6 +24,10 @@ much."""
 
 MOST_DENIALS: Final = 25
 """Rules about what was denied of one tool. The default denies the rest as well; these say so, and hide nothing."""
+
+CHANCE: Final = 0.001
+"""Where calls were denied here and there, for a reason that their places do not show: how likely it may be at most that
+a place that is opened was without a denial by chance alone. A tool has tens of places."""
 
 LONGEST_SUBJECT: Final = 4096
 """Characters of a path, a line or an address from which something is learned: no system has a longer path."""
@@ -71,6 +78,17 @@ class SortedCalls:
 # --- the rules that one tool suggests ---
 
 
+class _Denials(Struct, frozen=True):
+    """What was denied, where other calls passed."""
+
+    rules: list[str]
+    """The texts of deny rules."""
+    explained: set[str]
+    """Subjects that one of them explains wherever they stand: they do not bar their surroundings."""
+    amid: list[str]
+    """Subjects that nothing explains, and that have no place of their own: the place may not have been the reason."""
+
+
 class Suggestions:
     """Finds the rules that the calls of one tool suggest. It owns what is known of the tool's arguments."""
 
@@ -82,6 +100,8 @@ class Suggestions:
         self._kind, self._keys = self._kind_and_keys()
         self.remarks: list[str] = []
         self.why_lost = ""
+        self._fewest = 0
+        """Calls that a place needs, so that none of them was denied by more than chance."""
 
     def rules(self) -> Iterator[Learned]:
         """Yield rules that may be good: none of them has been tried."""
@@ -202,20 +222,30 @@ class Suggestions:
         denied = self._denied_subjects((*allowed, *asked))
         conflicts = {subject for subject in allowed if subject in denied or subject in asked}
         asked |= {subject: allowed.pop(subject) for subject in conflicts}
-        for subject in conflicts:
-            denied.pop(subject, None)
+        counts = {subject: asked[subject] + denied.pop(subject, 0) for subject in conflicts}
         if self._kind is Kind.ADDRESS:
+            self._fewest = _fewest_calls(sum(counts.values()), sum(allowed.values())) if conflicts else 0
             yield from self._hosts(allowed, asked, denied)
             return
-        denials, explained = self._denials(denied, {**allowed, **asked})
-        yield from (Learned("deny", f"{self.name}({text})") for text in denials[:MOST_DENIALS])
-        barred = [subject for subject in denied if subject not in explained]
-        if self.calls.declined:
-            yield from self._covering("deny", asked, [*allowed, *barred])
-        else:
-            yield from self._covering("ask", asked, [*allowed, *barred])
+        denials = self._denials(denied, {**allowed, **asked})
+        amid = {subject: denied[subject] for subject in denials.amid} | counts
+        if self._argument and any(number == 1 for number in amid.values()):
+            self.remarks.append(
+                f"{self.name}: calls were denied amid others that passed, perhaps for what was to be written: "
+                "a person is asked."
+            )
+            yield Learned("ask", self.name)
+            return
+        if conflicts or len({parts[:-1] for subject in amid if (parts := self._parts(subject))}) > 1:
+            self._fewest = _fewest_calls(sum(amid.values()), sum(allowed.values()))
+        yield from (Learned("deny", f"{self.name}({text})") for text in denials.rules[:MOST_DENIALS])
+        barred = [subject for subject in denied if subject not in denials.explained]
+        verb: PermissionName = "deny" if self.calls.declined else "ask"
+        yield from self._covering(verb, asked, [*allowed, *barred])
+        if conflicts:  # the place does not decide
+            allowed = {subject: number for subject, number in allowed.items() if number >= self._fewest}
         yield from self._covering("allow", allowed, [*asked, *barred])
-        if len(self._keys) > 1:
+        if len(self._keys) > 1 and not self._fewest:
             yield from self._common_folders([*asked, *barred])
 
     def _subjects_of(self, arguments: bytes) -> list[str]:
@@ -288,7 +318,7 @@ class Suggestions:
         bars = [parts for subject in barred if (parts := self._bar(subject)) is not None]
         exact: dict[str, int] = {}
         # to ask or refuse too much opens nothing
-        needed = NEEDED[self._kind] if permission == "allow" else needed_to_narrow
+        needed = self._needed_to_allow if permission == "allow" else needed_to_narrow
         for found in opened(by_parts, bars, needed):
             if found.whole and _can_be_exact(found.parts[-1]):
                 text = self._text(found.parts, whole=True)
@@ -306,6 +336,9 @@ class Suggestions:
                 if argument
                 else Learned(permission, rule)
             )
+
+    def _needed_to_allow(self, parts: Parts, node: Node) -> int | None:
+        return NEEDED[self._kind](parts, node) if node.calls >= self._fewest else None
 
     def _bar(self, subject: str) -> Parts | None:
         """Where a subject bars its surroundings. A path that can be read in several ways is covered by no rule: it need
@@ -326,28 +359,25 @@ class Suggestions:
             return "any text that begins so"
         return "everything below, seen or not"
 
-    def _denials(self, denied: Mapping[str, int], others: Mapping[str, int]) -> tuple[list[str], set[str]]:
-        """The texts of deny rules, and the denied subjects that one of them explains wherever they stand.
-
-        Those do not bar their surroundings.
-        """
+    def _denials(self, denied: Mapping[str, int], others: Mapping[str, int]) -> _Denials:
         if self._kind in (Kind.COMMAND, Kind.TEXT):
             denied_parts = {parts: subject for subject in denied if (parts := self._parts(subject)) is not None}
             passed = [parts for subject in others if (parts := self._parts(subject)) is not None]
             beginnings = commands.denied_beginnings(denied_parts, passed)
             begun = {parts for lines in beginnings.values() for parts in lines}
-            amid = [parts for parts in denied_parts if parts not in begun]
-            options = commands.denied_options(amid, passed) if self._kind is Kind.COMMAND else {}
+            rest = [parts for parts in denied_parts if parts not in begun]
+            options = commands.denied_options(rest, passed) if self._kind is Kind.COMMAND else {}
             with_option = {parts for lines in options.values() for parts in lines}
             several = [lines for lines in options.values() if len(lines) >= commands.FEWEST_DENIED]
-            explained = {parts for lines in several for parts in lines}
-            exact = [commands.line_text(parts, whole=False) for parts in amid if parts not in with_option]
-            return [*beginnings, *options, *exact], {denied_parts[parts] for parts in explained}
+            explained = {denied_parts[parts] for lines in several for parts in lines}
+            amid = [parts for parts in rest if parts not in with_option]
+            exact = [commands.line_text(parts, whole=False) for parts in amid]
+            return _Denials([*beginnings, *options, *exact], explained, [denied_parts[parts] for parts in amid])
         names = places.denied_names(denied, others)
         covered = {path for paths in names.values() for path in paths}
-        rest = [path for path in denied if path not in covered]
-        folders = places.denied_folders(rest, others, uris=self._kind is Kind.URI)
-        return [*names, *folders], covered
+        unnamed = [path for path in denied if path not in covered]
+        folders, alone = places.denied_folders(unnamed, others, uris=self._kind is Kind.URI)
+        return _Denials([*names, *folders], covered, alone)
 
     def _hosts(
         self, allowed: Mapping[str, int], asked: Mapping[str, int], denied: Mapping[str, int]
@@ -360,6 +390,7 @@ class Suggestions:
             yield Learned(verb, f"{self.name}(domain:{host})")
         found = places.hosts_text(allowed, [*asked, *denied])
         frequent = sorted(found, key=lambda text: -sum(allowed[host] for host in found[text]))
+        frequent = [text for text in frequent if sum(allowed[host] for host in found[text]) >= self._fewest]
         for text in frequent[:MOST_EXACT]:
             opens = f"all hosts below {text[2:]}, and all their pages" if text[0] == "*" else "all pages of this host"
             yield Learned("allow", f"{self.name}({argument}domain:{text})", opens)
@@ -370,6 +401,11 @@ _WHY_ASKED: Final[Mapping[Kind, str]] = dict.fromkeys(Kind, "passed after a pers
     Kind.COMMAND: "have several commands, or texts beside the line, and a shell is never allowed as a whole",
 }
 """Why a person is asked about all calls of a tool, some of which passed without."""
+
+
+def _fewest_calls(denied: int, passed: int) -> int:
+    """How many calls must have passed at a place, so that it is not by chance that none was denied there."""
+    return ceil(log(CHANCE) / log(1 - denied / (denied + passed))) if denied and passed else 0
 
 
 def _common_beginning(all_parts: Sequence[Parts]) -> Parts:

@@ -5,17 +5,17 @@ Both policies are asked by the code of a session. What the planted one denies, t
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 import pytest
 
-from hookproxy.audit import records
-from hookproxy.learning.observations import Observations
 from hookproxy.learning.propose import propose
-from tests.support.planted_policies import PLANTED, Planted, decide
+from hookproxy.model.settings import Settings
+from tests.support.learning import observed
+from tests.support.planted_policies import PLANTED, UNSEEN, Call, Draw, Planted, decide
 from tests.support.planted_policies import records as lines_of
 
 SEEN: Final = 400
@@ -26,10 +26,7 @@ def learned(planted: Planted, seed: int) -> tuple[Counter[tuple[str, str]], str]
     """How often both policies decided what about calls that were held out, and the rules that were learned."""
     rng = random.Random(f"{planted.name} {seed}")
     decided = decide(planted.settings)
-    lines = [json.dumps(line).encode() for line in lines_of(planted.calls(rng, SEEN), decided, rng)]
-    observations = Observations()
-    observations.add_all(records.entry(records.Line(at, line)) for at, line in enumerate(lines, 1))
-    proposal = propose(observations)
+    proposal = propose(observed([*lines_of(planted.calls(rng, SEEN), decided, rng)]))
     again = decide(proposal.settings)
     pairs = Counter((decided(call), again(call)) for call in planted.calls(rng, HELD_OUT))
     return pairs, "\n".join(f"{rule.permission} {rule.rule}" for rule in proposal.rules)
@@ -42,3 +39,16 @@ def test_calls_that_were_held_out_are_decided_alike_and_no_denial_is_allowed(pla
     assert pairs["ask", "allow"] == 0, rules
     alike = sum(number for (before, after), number in pairs.items() if before == after)
     assert alike >= 0.95 * HELD_OUT, f"{alike} of {HELD_OUT}\n{pairs}\n{rules}"
+
+
+@pytest.mark.parametrize(("by", "denies", "draws"), UNSEEN, ids=[by for by, _, _ in UNSEEN])
+def test_what_is_denied_by_something_else_than_its_place_is_never_allowed(
+    by: str, denies: Callable[[Call], bool], draws: tuple[tuple[int, Draw], ...]
+) -> None:
+    rng = random.Random(by)
+    planted = Planted(by, Settings(), draws)
+    lines = lines_of(planted.calls(rng, SEEN), lambda call: "deny" if denies(call) else "allow", rng)
+    again = decide(propose(observed([*lines])).settings)
+    held_out = [call for call in planted.calls(rng, 2 * HELD_OUT) if denies(call)]
+    assert held_out
+    assert [call for call in held_out if again(call) == "allow"] == []

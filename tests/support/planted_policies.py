@@ -384,3 +384,41 @@ PLANTED: Final = (
         ),
     ),
 )  # fmt: skip
+
+
+UNSEEN: Final[tuple[tuple[str, Callable[[Call], bool], tuple[tuple[int, Draw], ...]], ...]] = (
+    (
+        "what is written",
+        lambda call: "alpha" in call[2]["content"],
+        ((1, call("write_file", path=path("/srv/app/src"), content=text)),),
+    ),
+    (
+        "what the name of a file begins with",
+        lambda call: "/note" in call[2]["path"],
+        ((1, call("read_file", path=path("/srv/app/src"))),),
+    ),
+    (
+        "a number",
+        lambda call: call[2]["n"] > 50,
+        ((1, call("scale", n=lambda rng: rng.randrange(60), app=one("a", "b"))),),
+    ),
+    (
+        "the page of a host",
+        lambda call: "alpha" in call[2]["url"],
+        ((1, call("fetch", url=addresses("a.example.com", "b.example.com", "c.example.org"))),),
+    ),
+    (
+        "a list of paths",
+        lambda call: "/etc/x" in call[2]["paths"],
+        ((1, call("read_many", paths=lambda rng: [path("/srv/a")(rng), rng.choice(["/etc/x", "/srv/a/y"])])),),
+    ),
+    (
+        "an argument of a command",
+        lambda call: "main" in call[2]["command"],
+        (
+            (8, shell("git push origin", rest=lambda rng: f" topic-{rng.randrange(99)}")),
+            (1, shell("git push origin main", "git push origin HEAD:main", rest=one(""))),
+        ),
+    ),
+)
+"""Policies that no rule about a place says: what they deny by, when they deny, and the traffic."""
