@@ -208,8 +208,9 @@ class _Outcome:
         lock_file.update(self._path, lambda before: {**before, **{name: new[name] for name in changed}})
         what = ", ".join(f"{name} ({_counts(new[name])})" for name in changed)
         tell(f"{self._path}: written: {what}")
-        if not self._by_line:
-            tell(lock_place.not_read_by(self._path, {target.name: target.readers for target in self._targets}))
+        cwd = working_directory()
+        of_line = (lock_place.of_run(None, os.environ, cwd),) if self._by_line else ()
+        tell(lock_place.not_read_by(self._path, {target.name: of_line or target.readers for target in self._targets}))
 
     def _summary(self, changed: Sequence[str], withheld: Sequence[str]) -> str:
         if changed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from typing import Final
 
 from ..lock import lock_file
@@ -33,6 +34,8 @@ def lock_settings(table: LockTable | None, where: str, folder: str, file_context
     if not there and not table.create and not file_context.makes_lock:
         raise ConfigError(where, f"there is no file {path}", _HINT)
     data = b""
+    if there or table.create:
+        _check_folders(path)
     if there:
         checked = check_owner(path)
         file_context.text(path, where)
@@ -59,6 +62,29 @@ def check_owner(path: str) -> os.stat_result | None:
     if state.st_mode & stat.S_IWGRP and not _is_of_nobody_else(path, state):
         raise ConfigError(path, "can be changed by other accounts of its group", f"chmod g-w {path}")
     return state
+
+
+def _check_folders(path: str) -> None:
+    """Raise ConfigError if another account than ours and root could put another file in the place of this one."""
+    folder = os.path.dirname(os.path.realpath(path))
+    try:
+        state = os.stat(folder)
+        above = {each: os.stat(each).st_mode for each in _folders_above(folder)}
+    except OSError:
+        return  # whoever reads the file says what is wrong
+    if state.st_uid not in (0, os.geteuid()):
+        raise ConfigError(path, f"is in {folder}, which belongs to another account", "move it to a folder of your own")
+    for each, mode in {folder: state.st_mode, **above}.items():
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise ConfigError(path, f"is in {each}, which can be changed by everybody", f"chmod o-w {each}")
+    if state.st_mode & stat.S_IWGRP and not state.st_mode & stat.S_ISVTX and not _is_of_nobody_else(folder, state):
+        raise ConfigError(path, f"is in {folder}, which other accounts of its group can change", f"chmod g-w {folder}")
+
+
+def _folders_above(folder: str) -> Iterator[str]:
+    while (above := os.path.dirname(folder)) != folder:
+        folder = above
+        yield folder
 
 
 def _is_of_nobody_else(path: str, state: os.stat_result) -> bool:

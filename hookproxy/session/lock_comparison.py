@@ -23,11 +23,13 @@ from ..lock.changes import Change, What
 from ..lock.compare import Compared, Names, Pinned
 from ..lock.description import NAMES, Description, Entry, Identity, Kind, entry, identity
 from ..model.errors import UserError, printable
+from ..model.hooks import Session
 from ..model.lock_settings import LockSettings
 from ..protocol import feedback, list_edits, response_edits
 from ..protocol.calls import SERVER_INFO_KEY
 from ..protocol.response_edits import error_response
 from . import beside_lists, lock_updates
+from .lock_command import lock_command
 from .shared_lock import shared_lock
 
 KINDS: Final = {b'"%b"' % kind.list_method.encode(): kind for kind in Kind}
@@ -109,13 +111,14 @@ class LockComparison:
     def __init__(
         self,
         settings: LockSettings,
-        server: str,
+        session: Session,
         report: Callable[[str], None],
         record: Callable[[str], None],
         agent_capabilities: Callable[[], bytes] = lambda: b"{}",
     ) -> None:
         self.settings = settings
-        self.server = server
+        self.server = session.server
+        self._session = session
         self.shared = shared_lock(settings)
         self.denied = ""
         """Why the whole server is refused, without a full stop; empty: it is not."""
@@ -168,7 +171,9 @@ class LockComparison:
         """
         kind = KINDS.get(method)
         if self.pinned is None and not self.settings.create and self.settings.hidden_text == "warn":
-            self._tell(f"{self.server} is not in {self.settings.file}, so nothing is compared: {ACCEPT} records it")
+            self._tell(
+                f"{self.server} is not in {self.settings.file}, so nothing is compared: {self._command()} records it"
+            )
             return line
         if kind is None:
             return self.edited_identity(line)
@@ -382,7 +387,11 @@ class LockComparison:
         for change in changes:
             self.note(f"{change.line()}{'' if _is_notice(change) or self.warns_only else _WITHHELD}")
         if any(not _is_notice(change) for change in changes):
-            self._tell(f"{ACCEPT} --diff shows what {self.server} has changed, and {ACCEPT} --accept NAME accepts it")
+            diff, accept = self._command("--diff"), self._command("--accept", "NAME")
+            self._tell(f"{diff} shows what {self.server} has changed, and {accept} accepts it")
+
+    def _command(self, *options: str) -> str:
+        return lock_command(self._session, self.settings.file, *options)
 
     def note(self, text: str) -> None:
         """Tell people one line, and write it to the audit; once each."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .lock_comparison import LockComparison
 
 _NOT_LOOKED_AT: Final = "what the server says of itself was not searched for hidden text"
-_NO_LOCK: Final = "`hookproxy lock` records what servers say of themselves, so that they cannot change it unseen"
+_NO_LOCK: Final = "`{}` records what servers say of themselves, so that they cannot change it unseen"
 _MAY_HIDE: Final = re.compile(rb"[^\x20-\x7e\n\r\t]|\\[ubf]|<!|(?:[A-Za-z0-9+/_-]|\\/){24,}|(?:\s|\\[nrt]){100,}")
 """In JSON, whatever `lock.hidden_text` looks for has this: what looks closely takes six megabytes."""
 _UNREADABLE: Final = "what the server says of itself is withheld, because it cannot be read"
@@ -89,9 +89,7 @@ class ServerLists:
 
         context, record = self._context, self._session_events.note_in_audit
         handshake = self._router.handshake
-        comparison = LockComparison(
-            lock, context.session.server, context.report, record, lambda: handshake.capabilities
-        )
+        comparison = LockComparison(lock, context.session, context.report, record, lambda: handshake.capabilities)
         if lock.on_change == "ask":
             from .lock_questions import LockQuestions
 
@@ -168,7 +166,9 @@ class ServerLists:
         """Tell people what the texts of a response to this method hide, and at first that there may be a lock."""
         settings = self._context.policy.settings
         if settings.lock is None and method == TOOLS_LIST:
-            self._say_once(_NO_LOCK)
+            from .lock_command import lock_command  # not before the first list: it would delay the start
+
+            self._say_once(_NO_LOCK.format(lock_command(self._context.session)))
         if settings.lock is not None and settings.lock.hidden_text == "withhold":
             return
         may_hide = self._comparison is not None or _MAY_HIDE.search(line) is not None

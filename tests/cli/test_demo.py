@@ -19,7 +19,9 @@ from tests.support import terminal
 pytestmark = pytest.mark.slow
 
 COMMAND = [sys.executable, "-m", "hookproxy", "demo"]
-SEEN = """hookproxy: `hookproxy lock` records what servers say of themselves, so that they cannot change it unseen
+SEEN = """\
+hookproxy: `hookproxy lock --name files -- COMMAND` records what servers say of themselves, so that they cannot change \
+it unseen
 hookproxy: files: 4 hooks on 4 of 4 tools
 """  # what `run` says on standard error
 COLOURED = "\x1b[1;31m3  blocked\x1b[0m"

@@ -330,7 +330,8 @@ PASSING: Final = (
 """The command that it names works as typed: it has the files of the run."""
 
 NO_LOCK: Final = (
-    "hookproxy: `hookproxy lock` records what servers say of themselves, so that they cannot change it unseen\n"
+    "hookproxy: `hookproxy lock --name files -- COMMAND` records what servers say of themselves, so that they cannot "
+    "change it unseen\n"
 )
 """What comes with the first list of tools."""
 

@@ -118,3 +118,36 @@ def test_a_file_of_another_account_is_not_used(tmp_path: Path) -> None:
     os.chown(lock, 65534, 65534)
     with pytest.raises(ConfigError, match="belongs to another account"):
         settings_of(tmp_path, "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "problem"),
+    [(0o777, "everybody"), (0o1777, ""), (0o755, ""), (0o775, "group"), (0o1775, "")],
+)
+@pytest.mark.parametrize("create", [False, True])
+def test_a_folder_in_which_others_could_replace_the_file_stops_the_start(
+    tmp_path: Path, mode: int, problem: str, *, create: bool
+) -> None:
+    folder = tmp_path / "locks"
+    folder.mkdir()
+    if not create:
+        (folder / "hookproxy.lock").write_text(LOCK)
+    os.chown(
+        folder, -1, next(gid for gid in (12345, *os.getgroups(), os.getgid()) if os.geteuid() == 0 or gid != 12345)
+    )
+    folder.chmod(mode)
+    text = f'[lock]\nfile = "locks/hookproxy.lock"\ncreate = {str(create).lower()}'
+    if not problem or (problem == "group" and os.geteuid()):
+        assert settings_of(tmp_path, text) is not None
+        return
+    with pytest.raises(ConfigError, match=f"locks, which .*{problem}"):
+        settings_of(tmp_path, text)
+
+
+def test_a_folder_above_that_everybody_can_change_stops_the_start(tmp_path: Path) -> None:
+    folder = tmp_path / "open" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "hookproxy.lock").write_text(LOCK)
+    folder.parent.chmod(0o777)
+    with pytest.raises(ConfigError, match="open, which can be changed by everybody"):
+        settings_of(folder, "")
