@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import shlex
 import signal
 import sys
 import time
@@ -160,10 +161,12 @@ def _checked(name: str) -> str:
 
 
 def _check_new(options: Namespace) -> None:
-    """Raise UserError for a file that would be overwritten: before the watch, which may take hours."""
+    """Raise UserError for a file that is there, or cannot be made: before the watch, which may take hours."""
     for path in filter(None, (options.output, options.trace)):
         if os.path.lexists(path):
             raise UserError(f"{path} already exists", "name a new file")
+        if not os.path.isdir(folder := os.path.dirname(path) or "."):
+            raise UserError(f"{path}: there is no folder {folder}", f"make it: mkdir -p {shlex.quote(folder)}")
 
 
 # --- the server at work ---
@@ -225,7 +228,7 @@ async def _relay(watch: Watch, command: Sequence[str], seconds: float | None) ->
 
 def _write(options: Namespace, name: str, watch: Watch, command: Sequence[str], seconds: float) -> None:
     from ..sandbox.learned import Watched, propose, variables_named
-    from ..sandbox.learned_text import toml_of
+    from ..sandbox.learned_text import options_of, toml_of
 
     installed, around = _around(command)
     files = dict(_program_files(watch.accesses, installed))
@@ -242,6 +245,8 @@ def _write(options: Namespace, name: str, watch: Watch, command: Sequence[str], 
         texts[os.path.abspath(options.trace)] = "".join(lines)
     if texts:
         create(texts, "name new files")
+    if words := options_of(proposal):  # before the table, which may be copied up to the end
+        tell(f"the table as options of hookproxy run and hookproxy wrap: {words}")
     if not options.output:
         if options.probe:
             show(text)

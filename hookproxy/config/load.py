@@ -551,6 +551,10 @@ def layer_of(
 
         layer = with_watched_rules(layer, _RULE_SETTINGS)
     layer = _with_groups(layer, added)
+    if file.roots is not None:
+        from .roots_table import missing_folders
+
+        layer = replace(layer, notes=(*layer.notes, *missing_folders(settings.roots, f"{path}: {prefix}roots")))
     if file.monitor is None:
         return layer
     from .monitor import check_second

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -47,6 +47,17 @@ def roots_rule(
         folders = _folders(roots.allow, path, text, (*key, "allow"), file_context, _HINT)
         return RootsRule(None, (folders,))
     return ROOTS_OF_AGENT if roots.passes else RootsRule(())
+
+
+def missing_folders(rule: RootsRule, where: str) -> Iterator[str]:
+    """A note on each folder of the rule that is not there; `where` is the table, for people."""
+    for address, _name in rule.given or ():
+        folder = unquote(urlsplit(address).path)
+        if not os.path.isdir(folder):
+            yield f"{where}.give: there is no folder {folder}, which servers are given"
+    for folder in (folder for folders in rule.allowed for folder in folders):
+        if not os.path.isdir(folder):
+            yield f"{where}.allow: there is no folder {folder}, so no root of an agent is in it"
 
 
 def _contradiction(roots: Roots) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ Law: the names of files, programs and addresses are whatever a server makes of t
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -21,6 +22,19 @@ _SECRET: Final = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNOREC
 def toml_of(proposal: Proposal, name: str, head: str) -> str:
     """The table for the server of this name. `head` says what it comes from."""
     return "".join(f"{line}\n" for line in _lines(proposal, name, head))
+
+
+def options_of(proposal: Proposal) -> str:
+    """The same as options of a sandbox that one agent's server gets, for a shell; empty if they are not one line."""
+    named = [("read", proposal.read), ("write", proposal.write), ("env", proposal.env)]
+    words = [
+        "--sandbox",
+        *(word for name, values in named for value in values for word in (f"--sandbox-{name}", value)),
+    ]
+    if not proposal.network:
+        words += ["--sandbox-network", "none"]
+    line = shlex.join(words)
+    return line if line.isprintable() else ""
 
 
 def _lines(proposal: Proposal, name: str, head: str) -> Iterator[str]:

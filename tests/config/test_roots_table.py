@@ -79,3 +79,12 @@ def test_nobody_widens_what_the_administrator_allows(
 
     settings = merge(layer("user.toml", user), [layer("managed.toml", managed)])[0]  # type: ignore[arg-type, list-item]
     assert settings.roots == expected
+
+
+def test_a_folder_that_is_not_there_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    file = tmp_path / "hookproxy.toml"
+    for key, what in (("give", "which servers are given"), ("allow", "so no root of an agent is in it")):
+        file.write_text(f'[roots]\n{key} = ["there", "a b"]\n')
+        notes = load(str(file), (), None, {"HOME": str(tmp_path)}, str(tmp_path)).notes
+        assert notes == (f"{file}: roots.{key}: there is no folder {tmp_path}/a b, {what}",)

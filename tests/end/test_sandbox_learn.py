@@ -110,6 +110,13 @@ def test_a_file_is_not_overwritten_and_that_is_said_before_the_server_starts(tmp
     assert not (tmp_path / "started").exists()
 
 
+def test_no_folder_is_made_for_a_file_and_that_is_said_before_the_server_starts(tmp_path: Path) -> None:
+    for option in ("--output", "--trace"):
+        done = learn(option, str(tmp_path / "no" / "file"), "--", "sh", "-c", f"touch {tmp_path}/started")
+        assert (done.returncode, [*tmp_path.iterdir()]) == (2, [])
+        assert f"hint: make it: mkdir -p {tmp_path}/no" in done.stderr
+
+
 def test_a_name_is_followed_as_the_kernel_does_through_links_and_dots(tmp_path: Path) -> None:
     for name in ("a/deep", "b", "c"):
         (tmp_path / name).mkdir(parents=True)

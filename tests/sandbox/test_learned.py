@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from hookproxy.processes.watched_calls import Access
 from hookproxy.sandbox.folders import SYSTEM_FILES
 from hookproxy.sandbox.learned import Around, Proposal, Watched, propose, variables_named
-from hookproxy.sandbox.learned_text import toml_of
+from hookproxy.sandbox.learned_text import options_of, toml_of
 
 TRACES = Path(__file__).with_name("traces")
 HOME, PROJECT, INSTALLED = "/home/anna", "/home/anna/projects/site", "/opt/servers"
@@ -209,3 +210,16 @@ def test_each_entry_has_its_reason() -> None:
     entries = [line for line in text.splitlines() if not line.startswith(("#", "[", "]", "read", "write"))]
     assert len(entries) == 5
     assert all("  # " in line for line in entries)
+
+
+def test_the_same_as_options_of_one_agent_is_what_a_shell_and_the_parser_read() -> None:
+    from hookproxy.cli.options import Parser, add_sandbox_options
+
+    proposal = proposed(("make", "/srv/a b/x"), ("read", "/srv/c/y"))
+    proposal.env = {"TOKEN": "x"}
+    parser = Parser("run", "")
+    add_sandbox_options(parser)
+    options = parser.parse_args(shlex.split(options_of(proposal)))
+    assert (options.sandbox, options.sandbox_network, options.sandbox_env) == (True, "none", ["TOKEN"])
+    assert (options.sandbox_read, options.sandbox_write) == ([*proposal.read], [*proposal.write])
+    assert options_of(proposed(("read", "/srv/a\x1b[2J/x"))) == ""
