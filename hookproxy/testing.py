@@ -27,6 +27,7 @@ from .model.hooks import Event
 from .model.settings import Settings
 from .policy_tests.cases import Case, Expected, Step, read_cases
 from .policy_tests.policies import (
+    FilesNamed,
     PolicyUnderTest,
     isolated_environment,
     policy_of_files,
@@ -135,7 +136,7 @@ class PolicyTester:
         path = None if config is None else os.path.join(cwd, config)
         if path is not None and os.path.basename(path) == "gateway.toml":
             return Policy(policy_of_gateway(path, environ, cwd))
-        return Policy(policy_of_files(path, list(hooks), environ, cwd))
+        return Policy(policy_of_files(FilesNamed(path, tuple(hooks)), environ, cwd))
 
     def hook(
         self,

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
+from time import monotonic
 from typing import Final
 
 from ..checks.startup_notes import KeyLines
@@ -26,6 +27,8 @@ from ..policy_tests.cases import KINDS, CasesOfFile, Skipped, read_cases
 from ..policy_tests.compare import Difference
 from ..policy_tests.parts import Part
 from ..policy_tests.policies import (
+    DEFAULT_SERVER,
+    FilesNamed,
     PolicyUnderTest,
     isolated_environment,
     own_file,
@@ -33,16 +36,18 @@ from ..policy_tests.policies import (
     policy_of_files,
     policy_of_gateway,
 )
-from ..policy_tests.run import CaseResult, PolicyResult, Unnoticed, run_policy
+from ..policy_tests.run import CaseResult, PolicyResult, Progress, Unnoticed, run_policy
+from .agent_entry import use_entry
 from .common import show, tell, working_directory
 from .hook_runtime import redirected_output, run_until_done
 from .layout import Page, document, label, new_page, short_path
-from .offline import is_gateway_file
-from .options import HOOK_OPTIONS, Parser
+from .offline import is_gateway_file, require_policy
+from .options import ENTRY_OPTIONS, HOOK_OPTIONS, Parser
 
 _EXAMPLE: Final = (
     """[[case]] name = "no force" call = { tool = "rm", arguments = { } } expect = { decision = "deny" }"""
 )
+_MOMENT: Final = 0.2  # seconds: what is done sooner needs no progress
 _MOST_FAILURES: Final = 4  # shown whole, each in about four lines: a person repairs one after another
 _ROW_WIDTH: Final = 74  # characters: what is shorter stands on one line of 80 columns
 _MOST_LISTED: Final = 6  # lines of one list
@@ -54,19 +59,43 @@ _DEFAULT_FOLDER: Final = "tests"
 def main(arguments: Sequence[str]) -> int:
     """Run the cases, and print what came out. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
+    before = dict(os.environ)
+    try:
+        return _test(options)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _test(options: Namespace) -> int:
     cwd = working_directory()
+    if options.server is not None and options.agent is None:
+        raise UserError("--server is for --agent: each case names its own server", 'write server = "…" in the case')
+    entry = use_entry(options, cwd)
+    policy_cwd = cwd if entry is None else entry.cwd
+    if entry is not None and options.config is None:
+        options.config = own_file(os.environ, policy_cwd) or None
+    if options.config is not None:
+        options.config = os.path.join(policy_cwd, options.config)
     files = [read_cases(path) for path in _case_files(options, cwd)]
     _check_cases(files, cwd)
-    with _isolated() as environ:
-        tested = [(_policy(options, config, environ, cwd), of_it) for config, of_it in _by_policy(options, files, cwd)]
+    with tempfile.TemporaryDirectory(prefix="hookproxy-test-", ignore_cleanup_errors=True) as state:
+        environ = isolated_environment(os.environ, state)
+        os.environ.clear()
+        os.environ.update(environ)  # Python hooks have it as well
+        tested = [
+            (_policy(options, config, environ, policy_cwd), of_it) for config, of_it in _by_policy(options, files, cwd)
+        ]
         for policy, _ in tested:
             if policy.is_empty:
-                where = f" in {policy.path}" if policy.path else ""
-                hint = "name files with --config FILE or --hooks FILE"
-                raise UserError(f"no policy is loaded: no hook and no rule is configured{where}", hint, EXIT_NO_POLICY)
+                require_policy(policy.all_loaded, "to test")
             tell(*policy.notes, *policy.only_watched)
-        with redirected_output():
-            results = run_until_done(partial(_run_all, tested, bool(options.mutate)))
+        progress = _Progress()
+        try:
+            with redirected_output():
+                results = run_until_done(partial(_run_all, tested, bool(options.mutate), progress.show))
+        finally:
+            progress.end()
     status = 0 if all(result.passed for result in results) else EXIT_FINDINGS
     if options.junit is not None:
         _write(os.path.join(cwd, options.junit), report.junit(results))
@@ -77,12 +106,35 @@ def main(arguments: Sequence[str]) -> int:
     return status
 
 
-async def _run_all(tested: Sequence[tuple[PolicyUnderTest, Sequence[CasesOfFile]]], mutate: bool) -> list[PolicyResult]:
+async def _run_all(
+    tested: Sequence[tuple[PolicyUnderTest, Sequence[CasesOfFile]]], mutate: bool, progress: Progress | None
+) -> list[PolicyResult]:
     results = []
     for policy, files in tested:
         cases = [case for file in files for case in file.cases]
-        results.append(await run_policy(policy, cases, mutate=mutate))
+        results.append(await run_policy(policy, cases, mutate=mutate, progress=progress))
     return results
+
+
+class _Progress:
+    """How many cases are done, on standard error, if that is a terminal and they take longer than a moment."""
+
+    def __init__(self) -> None:
+        self._next = monotonic() + _MOMENT
+        self._shown = False
+        self.show: Progress | None = self._show if sys.stderr is not None and sys.stderr.isatty() else None
+
+    def _show(self, done: int, total: int, what: str) -> None:
+        if monotonic() >= self._next:
+            self._next, self._shown = monotonic() + _MOMENT, True
+            sys.stderr.write(f"\r\x1b[K{done} of {total} {what}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Leave nothing of it."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 # --- which files ---
@@ -177,22 +229,12 @@ def _policy(options: Namespace, config: str | None, environ: dict[str, str], cwd
         if options.hooks:
             raise UserError("--hooks is not for a gateway's file, which says all that counts", "remove --hooks")
         return policy_of_gateway(config, environ, cwd)
-    return policy_of_files(config, options.hooks, environ, cwd, options.project)
-
-
-@contextmanager
-def _isolated() -> Iterator[dict[str, str]]:
-    """The environment of cases, which Python hooks have as well while it lasts."""
-    before = dict(os.environ)
-    with tempfile.TemporaryDirectory(prefix="hookproxy-test-", ignore_cleanup_errors=True) as state:
-        environ = isolated_environment(before, state)
-        try:
-            os.environ.clear()
-            os.environ.update(environ)
-            yield environ
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+    return policy_of_files(
+        FilesNamed(config, tuple(options.hooks), options.project, bool(getattr(options, "fail_closed", False))),
+        environ,
+        cwd,
+        getattr(options, "name", None) or DEFAULT_SERVER,
+    )
 
 
 def _write(path: str, text: str) -> None:
@@ -225,7 +267,8 @@ def build_parser() -> Parser:
         help="files with cases (.toml, .yaml), audit files (.jsonl), or folders with a policy and its tests "
         "(default: tests.toml and tests/* beside hookproxy.toml)",
     )
-    parser.add_common(*HOOK_OPTIONS)
+    parser.add_common(*HOOK_OPTIONS, *ENTRY_OPTIONS)
+    parser.add_argument("--server", metavar="NAME", help="with --agent: the server whose entry is meant")
     parser.add_argument(
         "--mutate",
         action="store_true",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..config.load import Loaded, find_own_file, load_isolated
+from ..config.load import Loaded, failing_closed, find_own_file, load_isolated
 from ..hooks.watched import summary
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 DEFAULT_SERVER: Final = "server"
 """The server's name as hooks see it, if a case names none: as in `try`."""
+
+STATE: Final = "XDG_STATE_HOME"
+"""The variable with the folder of what is kept between runs."""
 
 _FOREIGN: Final = ("CLAUDE", "HOOKPROXY_")
 """How variables begin that an agent or another run has set: they would change what hooks see."""
@@ -82,26 +85,40 @@ def _decides(loaded: Loaded) -> bool:
 def isolated_environment(environ: Mapping[str, str], state: str) -> dict[str, str]:
     """The environment of hooks in tests; `state` is a new folder for what is kept between runs."""
     kept = {name: value for name, value in environ.items() if not name.startswith(_FOREIGN)}
-    return {**kept, "XDG_STATE_HOME": state}
+    return {**kept, STATE: state}
+
+
+class FilesNamed(Struct, frozen=True):
+    """The files with a policy, as the options of `run` name them."""
+
+    config: str | None
+    """A hookproxy.toml; None: there are only hook files."""
+    hooks: tuple[str, ...] = ()
+    project: str | None = None
+    fail_closed: bool = False
+    """Whatever the files say, a hook that fails refuses."""
 
 
 def policy_of_files(
-    config: str | None, hooks: Sequence[str], environ: Mapping[str, str], cwd: str, project: str | None = None
+    files: FilesNamed, environ: Mapping[str, str], cwd: str, server: str = DEFAULT_SERVER
 ) -> PolicyUnderTest:
-    """The policy of a hookproxy.toml, and of hook files as `--hooks` names them. Raises ConfigError, UserError."""
-    loaded = load_isolated(config, hooks, environ, cwd, project)
-    return policy_of_loaded(loaded, environ, os.path.dirname(loaded.path) if loaded.path else cwd)
+    """The policy of these files; `server` is where a case is that names none. Raises ConfigError, UserError."""
+    loaded = load_isolated(files.config, files.hooks, environ, cwd, files.project)
+    if files.fail_closed:
+        loaded = failing_closed(loaded)
+    return policy_of_loaded(loaded, environ, os.path.dirname(loaded.path) if loaded.path else cwd, server)
 
 
-def policy_of_loaded(loaded: Loaded, environ: Mapping[str, str], folder: str) -> PolicyUnderTest:
+def policy_of_loaded(
+    loaded: Loaded, environ: Mapping[str, str], folder: str, server: str = DEFAULT_SERVER
+) -> PolicyUnderTest:
     """The policy of a configuration that is read already; cases run in the folder."""
 
     def for_case(case: Case, at: str) -> CasePolicy:
         if case.user and not case.file.endswith(RECORDED):
-            raise ConfigError(
-                case.place, "user is for a gateway.toml", "remove user and groups, or name a gateway.toml"
-            )
-        session = Session(str(uuid.uuid4()), case.server or DEFAULT_SERVER, at, at).in_project(loaded.project)
+            hint = "remove user and groups, or name a gateway.toml"
+            raise ConfigError(case.place, "user is for a gateway.toml", hint)
+        session = Session(str(uuid.uuid4()), case.server or server, at, at).in_project(loaded.project)
         return CasePolicy(loaded, environ, session)
 
     return PolicyUnderTest(loaded.path, folder, for_case, [loaded])
@@ -110,11 +127,14 @@ def policy_of_loaded(loaded: Loaded, environ: Mapping[str, str], folder: str) ->
 def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> PolicyUnderTest:
     """The policy of a gateway.toml. Raises ConfigError, UserError."""
     from ..config.gateway import load_gateway
+    from ..gateway.hooks_account import environment_account
+    from ..processes import service
 
     config = load_gateway(path, environ, cwd, isolated=True)
+    hook_environ = {**service.environment(environment_account(), {}), STATE: environ.get(STATE, "")}
 
     def for_case(case: Case, _at: str) -> CasePolicy:
-        return _at_gateway(config, environ, case)
+        return _at_gateway(config, hook_environ, case)
 
     return PolicyUnderTest(config.path, os.path.dirname(config.path), for_case, list(_of_all_people(config)))
 

@@ -35,6 +35,9 @@ _Result = TypeVar("_Result")
 AT_ONCE: Final = min(4 * (os.cpu_count() or 1), 16)
 """Cases that run at the same time: most of their time is spent in hooks, which are other processes."""
 
+Progress = Callable[[int, int, str], None]
+"""Is called with how many are done, of how many, and what they are."""
+
 _SETUP_SECONDS: Final = 60.0  # of one line of shell that makes files
 _MOST_SHOWN: Final = 300  # characters of what such a line prints
 
@@ -111,22 +114,24 @@ class PolicyResult(Struct):
         return {part for result in self.results for part in result.ran}
 
 
-async def run_policy(policy: PolicyUnderTest, cases: Sequence[Case], *, mutate: bool = False) -> PolicyResult:
+async def run_policy(
+    policy: PolicyUnderTest, cases: Sequence[Case], *, mutate: bool = False, progress: Progress | None = None
+) -> PolicyResult:
     """Run all cases, and then, if they pass, the mutants. On cancel all hooks are ended. Raises UserError."""
     begun = perf_counter()
     parts = parts_of(policy.all_loaded)
     with _forgetting_modules(policy):
-        results = await _at_once([_Runner(policy, case, parts).run for case in cases])
+        results = await _at_once([_Runner(policy, case, parts).run for case in cases], "cases", progress)
         result = PolicyResult(policy, results, parts)
         if mutate and result.passed:
-            result.mutation = await _try_mutants(result)
+            result.mutation = await _try_mutants(result, progress)
     result.seconds = perf_counter() - begun
     return result
 
 
-async def _try_mutants(result: PolicyResult) -> Mutation:
+async def _try_mutants(result: PolicyResult, progress: Progress | None) -> Mutation:
     mutants = [mutant for part in result.parts for mutant in mutants_of(part)]
-    found = await _at_once([_MutantTrial(result, mutant).run for mutant in mutants])
+    found = await _at_once([_MutantTrial(result, mutant).run for mutant in mutants], "changes", progress)
     tried = [unnoticed for unnoticed in found if unnoticed is not None]
     return Mutation(len(tried), [unnoticed for unnoticed in tried if unnoticed.tried >= 0])
 
@@ -265,7 +270,9 @@ def _set_up(line: str, folder: str) -> str:
     return ""
 
 
-async def _at_once(actions: Sequence[Callable[[], Awaitable[_Result]]]) -> list[_Result]:
+async def _at_once(
+    actions: Sequence[Callable[[], Awaitable[_Result]]], what: str, progress: Progress | None
+) -> list[_Result]:
     """The results of all actions, in their order, of which a few run at the same time. Raises the first UserError."""
     results: dict[int, _Result] = {}
     problems: dict[int, UserError] = {}
@@ -279,6 +286,8 @@ async def _at_once(actions: Sequence[Callable[[], Awaitable[_Result]]]) -> list[
                 results[number] = await action()
             except UserError as problem:  # a group of several would have no hint
                 problems[number] = problem
+            if progress is not None:
+                progress(len(results), len(actions), what)
 
     async with anyio.create_task_group() as tasks:
         for number, action in enumerate(actions):

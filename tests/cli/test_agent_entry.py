@@ -99,3 +99,18 @@ def test_an_entry_that_cannot_be_meant_is_an_error_with_a_hint(
     assert ended.returncode == 2
     assert error in ended.stderr
     assert "hint: " in ended.stderr
+
+
+def test_test_runs_cases_on_what_the_entry_runs(home: Path) -> None:
+    case = '[[case]]\ncall = { tool = "write_file" }\nexpect = { decision = "deny" }\n'
+    (home / "tests.toml").write_text(case)
+    ended = ran(home, "test", "--agent", "cursor", "--server", "files")
+    assert (ended.returncode, ended.stdout.startswith("1 case passed")) == (0, True), ended.stderr
+    (home / "work" / "own.toml").write_text(case.replace("deny", "allow"))
+    ended = ran(home, "test", "own.toml", "--agent", "cursor", "--server", "files")
+    assert "was deny, by the permission rule write_file" in ended.stdout
+
+
+def test_test_takes_a_server_only_of_an_agent(home: Path) -> None:
+    ended = ran(home, "test", "--server", "files")
+    assert (ended.returncode, "each case names its own server" in ended.stderr) == (2, True)

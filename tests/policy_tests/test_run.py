@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.policy_tests.cases import read_cases
-from hookproxy.policy_tests.policies import isolated_environment, policy_of_files, policy_of_gateway
+from hookproxy.policy_tests.policies import FilesNamed, isolated_environment, policy_of_files, policy_of_gateway
 from hookproxy.policy_tests.run import PolicyResult, run_policy
 from tests.support.proxy_rig import DIRECT_LOOP
 
@@ -24,7 +24,7 @@ async def result_of(folder: Path, policy: str, cases: str, *, mutate: bool = Fal
     (folder / "hookproxy.toml").write_text(policy, "utf-8")
     (folder / "tests.toml").write_text(cases, "utf-8")
     environ = isolated_environment(os.environ, str(folder / "state"))
-    loaded = policy_of_files(str(folder / "hookproxy.toml"), [], environ, str(folder))
+    loaded = policy_of_files(FilesNamed(str(folder / "hookproxy.toml")), environ, str(folder))
     return await run_policy(loaded, read_cases(str(folder / "tests.toml")).cases, mutate=mutate)
 
 
