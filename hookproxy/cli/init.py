@@ -233,6 +233,9 @@ def _from_pack(folder: str, options: Namespace) -> int:
     show(f"installed {new.pack.name} {new.pack.version}\n")
     show(f"{'added to' if change is None or change.merged.added else 'as it is:'} {config}\n\n")
     show(f"next: hookproxy check{_config_option(config, options)}\n")
+    if new.has_cases:
+        installed = here.store.files(new.pack.name, new.pack.version, new.pack.digest)
+        show(f"then: hookproxy test {shlex.quote(installed)}{_config_option(config, options)}\n")
     return 0
 
 

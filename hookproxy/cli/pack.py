@@ -11,21 +11,18 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ..model.errors import EXIT_FINDINGS, ConfigError, UserError, file_hint, not_installed
-from .common import show, show_line, show_table, working_directory
+from ..model.errors import ConfigError, UserError, file_hint, not_installed
+from .common import show_line, show_table, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
     from ..packs.manifest import Pack
     from ..packs.store import Installed
     from ..signing.keys import PublicKey
-    from ..trial.compare import Changed, Question
-    from .pack_install import Candidate, Machine
+    from .pack_install import Machine
 
-_MOST_CHANGES: Final = 20  # shown, unless more is asked for
 _LARGEST_KEY: Final = 64 * 1024  # bytes of a file with keys
 _SUFFIX: Final = ".tar.gz"
 
@@ -76,7 +73,7 @@ def subverb_parsers() -> dict[str, Parser]:
     update = Parser(
         "pack update",
         "Show what a newer version of a pack would decide differently, for its tests and for the calls in the audit, "
-        "and take it. Its hooks really run for that; no call is forwarded.",
+        "and take it. Hooks of both versions really run for that; no call is forwarded.",
     )
     update.add_argument("name", metavar="NAME", nargs="?", help="the pack (default: all that are installed)")
     update.add_argument(
@@ -299,101 +296,6 @@ def _update(options: Namespace) -> int:
         raise UserError("no pack is installed", "hookproxy init --from PACK --install installs one")
     if options.source is not None and len(names) > 1:
         raise UserError("--from is the source of one pack", f"name it: hookproxy pack update {names[0]} --from …")
-    return max([_update_one(here, name, options) for name in names])
+    from .pack_update import update
 
-
-def _update_one(here: Machine, name: str, options: Namespace) -> int:
-    from ..packs.manifest import Refused, check_successor
-    from .pack_install import candidate
-
-    state = here.store.installed(name)
-    if state is None:
-        raise UserError(f"there is no pack {name}", here.store.hint(name))
-    new = candidate(here, options.source or state.source)
-    if new.pack.name != name:
-        raise UserError(f"{new.source}: is the pack {new.pack.name}, and not {name}", "name the right one with --from")
-    try:
-        if not check_successor(new.pack, state.memory, here.keys):
-            show_line(f"{name} {state.version}: there is nothing new in {new.source}")
-            return 0
-    except Refused as problem:
-        hint = "nothing has changed; if that is right, hookproxy pack remove it, and install it again"
-        raise UserError(f"{new.source}: {problem}", hint) from None
-    with here.store.locked(name):
-        return _take(here, state, new, options)
-
-
-def _take(here: Machine, state: Installed, new: Candidate, options: Namespace) -> int:
-    """Show what changes, and take it unless this is a dry run. Only under the lock."""
-    from ..packs.store import ENVIRONMENTS
-    from .hook_runtime import redirected_output, run_until_done
-    from .layout import label, new_page
-    from .pack_install import changed_files, describe, loaded_with, put, take
-
-    name, cwd = new.pack.name, working_directory()
-    page = new_page()
-    describe(page, here, new)
-    old = here.store.pack(name, state.version, state.digest, None)
-    files = ", ".join(changed_files(old, new.pack)) or "no file but pack.toml"
-    page.row(label("changed"), f"{state.version} → {new.pack.version}: {files}")
-    show(page.text)
-    if new.runs and not options.install:
-        raise UserError(
-            f"{name} {new.pack.version} needs packages that are not installed, so it cannot be tried",
-            "the same with --install runs what is shown above; nothing has changed",
-        )
-    folder = here.store.files(name, state.version, state.digest)
-    needed = here.store.place(name, ENVIRONMENTS, state.environment) if state.environment else ""
-    try:
-        after = put(here, new, cwd, options.config)
-        before = loaded_with(name, folder, needed, cwd, options.config)
-        questions = _questions(here, (old, new.pack), before.settings.audit_file, options)
-        from ..trial.compare import compare
-
-        with redirected_output():
-            changes = run_until_done(partial(compare, before, after, questions, os.environ, cwd))
-        _show_changes(questions, changes, options)
-        if not options.dry_run:
-            take(here, new)
-    finally:
-        here.store.forget(new.pack)
-    if options.dry_run:
-        show_line(f"nothing was changed; without --dry-run, {name} {new.pack.version} is taken")
-        return EXIT_FINDINGS if changes else 0
-    show_line(f"{name} {new.pack.version} counts from the next start on")
-    return 0
-
-
-def _questions(here: Machine, packs: Sequence[Pack], audit: str, options: Namespace) -> list[Question]:
-    """The cases of both versions, and the recorded calls."""
-    from ..audit.records import read
-    from ..trial.compare import recorded
-
-    questions: list[Question] = []
-    path = here.files.find(options.audit, here.files.cwd) if options.audit is not None else audit
-    if path and (options.audit is not None or os.path.isfile(path)):
-        questions += recorded(read(path), path)
-    return questions
-
-
-def _show_changes(questions: Sequence[Question], changes: Sequence[Changed], options: Namespace) -> None:
-    from ..trial.compare import folders
-    from .layout import label, new_page
-
-    page = new_page()
-    if not questions:
-        page.line("there is no test and no recorded call with arguments to compare decisions on")
-    for change in changes if options.verbose else changes[:_MOST_CHANGES]:
-        question = change.question
-        page.line((f"{question.call.tool} of {question.server}", "bold"), f"  {question.name}")
-        for name, answer in (("was", change.before), ("would be", change.after)):
-            outcome = answer.outcome
-            by = f", by {outcome.by}" if outcome.by else ""
-            reason = f": {outcome.reason}" if outcome.reason else ""
-            page.row(label(name), f"{outcome.decision}{by}{reason}", "bold" if name == "would be" else "")
-    if len(changes) > _MOST_CHANGES and not options.verbose:
-        page.line(f"and {len(changes) - _MOST_CHANGES} more: --verbose shows all")
-    if questions:
-        count = f"{len(changes) or 'none'} of {len(questions)}"
-        page.line((f"{count} calls would be decided differently ({folders(questions)})", "bold"))
-    show(page.text)
+    return max([update(here, name, options) for name in names])

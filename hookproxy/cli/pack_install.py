@@ -17,11 +17,10 @@ from ..checks import commands
 from ..checks.report import ConfiguredHook
 from ..config.load import Loaded, find_own_file, load_by, managed_layers, read_layer
 from ..config.pack_layer import FOLDER, keys_in_force, read_pack
-from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, not_installed
 from ..model.hooks import HookSpec
 from ..packs import environment, make
-from ..packs.manifest import MANIFEST, Pack, Refused, number, verify
+from ..packs.manifest import TESTS, Pack, Refused, number, verify
 from ..packs.store import ENVIRONMENTS, Installed, Store
 from ..signing.keys import EXTRA, PublicKey
 from ..trust.sources import FileContext, Layer, data_folder
@@ -84,6 +83,11 @@ class Candidate(Struct, frozen=True):
     def environment(self) -> str:
         """The folder of its environment; empty: it needs none."""
         return "" if self.plan is None else self.plan.folder
+
+    @property
+    def has_cases(self) -> bool:
+        """Whether it comes with tests."""
+        return any(name.startswith(TESTS) for name in self.pack.manifest.files)
 
     @property
     def runs(self) -> bool:
@@ -217,9 +221,3 @@ def changed_files(before: Pack, after: Pack) -> list[str]:
     old, new = before.manifest.files, after.manifest.files
     names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     return [f"{'+' if name not in old else '-' if name not in new else '~'} {name}" for name in names]
-
-
-def size(pack: Pack) -> str:
-    """How much it is, for people."""
-    files = [name for name in pack.files if name != MANIFEST]
-    return f"{counted(len(files), 'file')}, {sum(map(len, pack.files.values()))} bytes"

@@ -5,9 +5,8 @@ Hooks really run, those for results only where a result is known. Nothing is for
 
 from __future__ import annotations
 
-import os
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -120,12 +119,3 @@ def _with_arguments(entries: Iterable[Entry | CallRecord]) -> Iterator[CallRecor
     for entry in entries:
         if isinstance(entry, CallRecord) and entry.arguments and not is_limited(entry):
             yield entry
-
-
-def folders(questions: Collection[Question]) -> str:
-    """What the calls are, for people: `3 calls of tests, 120 of audit.jsonl`."""
-    counts: dict[str, int] = {}
-    for question in questions:
-        place = os.path.basename(question.name.rpartition(":")[0])
-        counts[place] = counts.get(place, 0) + 1
-    return ", ".join(f"{count} of {place}" for place, count in counts.items())

@@ -361,7 +361,7 @@ def test_an_update_shows_what_is_decided_differently_before_it_is_taken(
     assert pack.main(["update", "--dry-run", "--config", "hookproxy.toml"]) == 1
     output = capsys.readouterr().out
     assert "1.0.0 → 1.1.0: ~ hookproxy.toml" in output
-    assert "2 of 3 calls would be decided differently (3 of audit.jsonl)" in output
+    assert "decided differently: 2 of 3 recorded calls\n" in output
     assert output.index("send_mail of mail") < output.index("read_secret of mail")
     assert "read_file" not in output
     assert installed(home) == before, "a dry run changes nothing"
@@ -417,8 +417,46 @@ def test_functions_of_both_versions_are_compared_although_their_modules_have_one
     capsys.readouterr()
     assert pack.main(["update", "--dry-run", "--config", "hookproxy.toml"]) == 1
     output = capsys.readouterr().out
-    assert "2 of 3 calls" in output
+    assert "2 of 3 recorded calls" in output
     assert "read_file" not in output
+
+
+def cases(*named: tuple[str, str, str]) -> str:
+    """A file with cases: the name, the tool, the decision."""
+    form = '[[case]]\nname = "{}"\ncall = {{ tool = "{}" }}\nexpect = {{ decision = "{}" }}\n'
+    return "\n".join(form.format(*case) for case in named)
+
+
+def test_an_update_is_tried_on_the_cases_of_both_versions(
+    tmp_path: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = cases(("mail", "send_mail", "deny"), ("file", "read_file", "allow"))
+    source = in_folder(tmp_path / "x", packs.pack(files={"tests/quiet.toml": old}))
+    assert init.main(["--from", str(source), "--install"]) == 0
+    new = {"hookproxy.toml": NEXT, "tests/other.toml": cases(("secret", "read_secret", "deny"))}
+    in_folder(source, packs.pack("1.1.0", files=new))
+    capsys.readouterr()
+    assert pack.main(["update", "--dry-run", "--config", "hookproxy.toml"]) == 1
+    output = capsys.readouterr().out
+    assert "the case mail  quiet.toml:1\n  was      deny, by the permission rule send_*" in output
+    assert "the case secret  other.toml:1\n  was      allow\n  would be deny" in output
+    assert "decided differently: 2 of 3 cases\n" in output
+    assert pack.main(["update", "--config", "hookproxy.toml"]) == 0
+
+
+def test_a_version_that_fails_a_case_of_its_own_is_not_taken(
+    tmp_path: Path, here: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = in_folder(tmp_path / "x", packs.pack())
+    init.main(["--from", str(source), "--install"])
+    before = installed(home)
+    in_folder(source, packs.pack("1.1.0", files={"tests/quiet.toml": cases(("wrong", "read_file", "deny"))}))
+    assert pack.main(["update", "--dry-run", "--config", "hookproxy.toml"]) == 1
+    assert "with 1.1.0: the case wrong" in capsys.readouterr().out
+    with pytest.raises(UserError, match="fails 1 case of its own") as raised:
+        pack.main(["update", "--config", "hookproxy.toml"])
+    assert raised.value.hint
+    assert installed(home) == before
 
 
 @pytest.mark.usefixtures("updatable")
