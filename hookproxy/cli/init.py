@@ -18,15 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
 from ..files.create import remove_empty
 from ..files.open_flags import READ_FILE
 from ..model.errors import UserError
-from ..wrapping import files
-from ..wrapping.files import Snapshot
-from ..wrapping.merge_toml import Merged, merge
 from .common import create, show, working_directory
+from .merged_config import config_option, create_below, planned, shown, write_change
 from .options import Parser
 from .own_file import CONFIG, DIRECTIVE, schema_directive, user_config_folder
 
@@ -105,7 +101,9 @@ def main(arguments: Sequence[str]) -> int:
         user_config_folder() if options.user else os.path.normpath(os.path.join(working_directory(), options.folder))
     )
     if options.source is not None:
-        return _from_pack(folder, options)
+        from . import init_pack
+
+        return init_pack.main(folder, options)
     if options.install:
         raise UserError("--install is for a pack", "name it: hookproxy init --from PACK --install")
     starter = known[options.starter or next(iter(STARTERS))]
@@ -176,9 +174,9 @@ def _policy(folder: Path) -> Starter:
     text = " ".join(line.removeprefix("#").strip() for line in comment.splitlines()).partition(": ")[2]
     others = (path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file())
     files = (name for name in others if name not in (CONFIG, _CASES) and "__pycache__" not in name)
-    return Starter(
-        folder.name, f"policies/{folder.name}", tuple(files), (), re.split(r"\.(?:\s|$)", text, maxsplit=1)[0]
-    )
+    description = re.split(r"\.(?:\s|$)", text, maxsplit=1)[0]
+    shows = ("test",) if (folder / _CASES).is_file() else ("check",)
+    return Starter(folder.name, f"policies/{folder.name}", tuple(files), (), description, shows)
 
 
 def starters() -> Path:
@@ -209,68 +207,6 @@ class Taken:
     """What the hookproxy.toml that was there has got."""
 
 
-def _from_pack(folder: str, options: Namespace) -> int:
-    """Show a pack, and install it if that is asked for. Returns the exit status. Raises UserError."""
-    from .layout import new_page
-    from .pack_install import candidate, check_new, describe, install, machine
-
-    if options.starter is not None or options.fail_closed:
-        raise UserError("--from is for a pack alone", "leave out NAME and --fail-closed")
-    here = machine(working_directory())
-    new = candidate(here, options.source)
-    page = new_page()
-    describe(page, here, new)
-    show(page.text)
-    check_new(here, new.pack)
-    text = f'[packs]\nuse = ["{new.pack.name}"]\n'
-    change = _planned(folder, text, new.pack.name)
-    if not options.install:
-        show("nothing was installed: the same with --install does all of this\n")
-        return 0
-    install(here, new)
-    _write_change(folder, change, schema_directive() + "\n" + text)
-    config = _shown(folder, options, CONFIG)
-    show(f"installed {new.pack.name} {new.pack.version}\n")
-    show(f"{'added to' if change is None or change.merged.added else 'as it is:'} {config}\n\n")
-    show(f"next: hookproxy check{_config_option(config, options)}\n")
-    if new.has_cases:
-        installed = here.store.files(new.pack.name, new.pack.version, new.pack.digest)
-        show(f"then: hookproxy test {shlex.quote(installed)}{_config_option(config, options)}\n")
-    return 0
-
-
-class _Change(Struct, frozen=True):
-    """A hookproxy.toml that is there, and what it is to become."""
-
-    snapshot: Snapshot
-    merged: Merged
-
-
-def _planned(folder: str, addition: str, source: str) -> _Change | None:
-    """What the folder's hookproxy.toml becomes with an addition; None: there is none. Raises UserError."""
-    config = os.path.join(folder, CONFIG)
-    if not os.path.lexists(config):
-        return None
-    if os.path.islink(config):
-        raise UserError(
-            f"{config} is a link", "nothing was written; choose the folder of the file itself with --folder"
-        )
-    from ..config.parse import parse
-
-    snapshot = files.read(config)
-    merged = merge(config, snapshot.text, addition, source)
-    parse(config, merged.text)
-    return _Change(snapshot, merged)
-
-
-def _write_change(folder: str, change: _Change | None, text: str) -> None:
-    """Write it, or a file with this text if there is none. Raises UserError."""
-    if change is None:
-        _create(folder, {CONFIG: text})
-    elif change.merged.added:
-        files.replace(change.snapshot, change.merged.text)
-
-
 def take(starter: Starter, folder: str, fails_closed: bool = False) -> Taken:
     """Write the files of a starter into the folder, and merge its configuration into the one that is there.
 
@@ -280,17 +216,17 @@ def take(starter: Starter, folder: str, fails_closed: bool = False) -> Taken:
     present = [name for name in contents if name != CONFIG and _is_same(os.path.join(folder, name), contents[name])]
     new = [name for name in contents if name not in present]
     addition = contents[CONFIG].partition("\n")[2] if contents[CONFIG].startswith(DIRECTIVE) else contents[CONFIG]
-    change = _planned(folder, addition, starter.name)
+    change = planned(folder, addition, starter.name)
     if change is None:
-        _create(folder, {name: contents[name] for name in new})
+        create_below(folder, {name: contents[name] for name in new})
         return Taken(tuple(new), tuple(present))
     merged = change.merged
     new.remove(CONFIG)
     changed = [] if merged.added else [name for name in new if _is_file(os.path.join(folder, name))]
     new = [name for name in new if name not in changed]
-    made = _create(folder, {name: contents[name] for name in new})
+    made = create_below(folder, {name: contents[name] for name in new})
     try:
-        _write_change(folder, change, "")
+        write_change(folder, change, "")
     except BaseException:
         for name in new:
             with suppress(OSError):
@@ -298,11 +234,6 @@ def take(starter: Starter, folder: str, fails_closed: bool = False) -> Taken:
         remove_empty(made)
         raise
     return Taken(tuple(new), tuple(present), tuple(changed), merged.added)
-
-
-def _create(folder: str, contents: Mapping[str, str]) -> list[str]:
-    paths = {os.path.join(folder, name): text for name, text in contents.items()}
-    return create(paths, "choose another folder with --folder, or move that file", folder) if paths else []
 
 
 def _contents(starter: Starter, fails_closed: bool) -> dict[str, str]:
@@ -348,10 +279,10 @@ def _list(known: Mapping[str, Starter]) -> str:
 
 def _report(starter: Starter, taken: Taken, folder: str, options: Namespace) -> str:
     """The output: what was written, which programs are missing, and the next commands."""
-    config = _shown(folder, options, CONFIG)
-    lines = [f"wrote {_shown(folder, options, name)}" for name in taken.written]
-    lines += [f"as it is: {_shown(folder, options, name)}" for name in taken.present]
-    lines += [f"yours stays: {_shown(folder, options, name)}" for name in taken.changed]
+    config = shown(folder, options, CONFIG)
+    lines = [f"wrote {shown(folder, options, name)}" for name in taken.written]
+    lines += [f"as it is: {shown(folder, options, name)}" for name in taken.present]
+    lines += [f"yours stays: {shown(folder, options, name)}" for name in taken.changed]
     if taken.merged:
         lines.append(f"added to {config}: {', '.join(taken.merged)}")
     elif CONFIG not in taken.written:
@@ -359,7 +290,7 @@ def _report(starter: Starter, taken: Taken, folder: str, options: Namespace) -> 
     missing = [program for program in starter.requires if shutil.which(program) is None]
     if missing:
         lines.append(f"missing: {starter.hooks[0]} fails without {' and '.join(missing)}")
-    source = _config_option(config, options)
+    source = config_option(config, options)
     lines += [
         "",
         f"next: hookproxy {shlex.join(starter.next_command)}{source}",
@@ -367,14 +298,3 @@ def _report(starter: Starter, taken: Taken, folder: str, options: Namespace) -> 
         "FILE is your agent's configuration, or the agent's name; hookproxy wrap alone lists what is on this machine",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _shown(folder: str, options: Namespace, name: str) -> str:
-    """The path of a file in the folder, for people."""
-    shown_folder = os.path.relpath(folder, working_directory()) if not options.user else folder
-    return os.path.normpath(os.path.join(shown_folder, name))
-
-
-def _config_option(config: str, options: Namespace) -> str:
-    """What names the configuration to other verbs."""
-    return "" if options.user else f" --config {shlex.quote(config)}"

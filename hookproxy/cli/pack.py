@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, file_hint, not_installed
 from .common import show_line, show_table, working_directory
 from .options import Parser
@@ -102,7 +103,7 @@ def _new(options: Namespace) -> int:
     path, text, files, executable = _manifest(folder)
     _write(path, text)
     _remove_signature(folder)
-    show_line(f"wrote {os.path.join(options.folder, MANIFEST)}: {len(files)} files; it is not signed")
+    show_line(f"wrote {os.path.join(options.folder, MANIFEST)}: {counted(len(files), 'file')}; it is not signed")
     _write_archive(options, {**files, MANIFEST: text.encode()}, executable, without=SIGNATURE)
     if options.output is None:
         show_line(f"next: hookproxy pack sign {options.folder} --key KEY, or hookproxy init --from {options.folder}")
@@ -125,7 +126,7 @@ def _sign(options: Namespace) -> int:
     _remove_signature(folder)  # so that there is never one that is wrong
     _write(path, text)
     _write(os.path.join(folder, SIGNATURE), signed[SIGNATURE])
-    show_line(f"{pack.name} {pack.version}: {len(files)} files, signed with {key.public.fingerprint}")
+    show_line(f"{pack.name} {pack.version}: {counted(len(files), 'file')}, signed with {key.public.fingerprint}")
     _write_archive(options, signed, executable)
     return 0
 
@@ -221,7 +222,7 @@ def _verify(options: Namespace) -> int:
         raise UserError(f"{options.source}: {problem}", "nobody with these keys can install it") from None
     except ModuleNotFoundError:
         raise not_installed("a signed pack", "cryptography", EXTRA) from None
-    show_line(f"{pack.name} {pack.version}: {len(pack.manifest.files)} files, as {pack.digest}")
+    show_line(f"{pack.name} {pack.version}: {counted(len(pack.manifest.files), 'file')}, as {pack.digest}")
     show_line(_signed(pack, has_keys=keys is not None))
     return 0
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..config.load import find_project, user_layer
+from ..config.load import find_project, user_layer, with_used_packs
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError, printable
 from ..trust import check_unchanged
@@ -102,6 +102,7 @@ def _covered(files: Sequence[str], file_context: FileContext) -> Dependencies:
             file_context,
             "hookproxy trust",
         )
+        layer = with_used_packs(layer, (), file_context)
         of_item = check_unchanged.dependencies(layer, layer.groups, file_context)
         for path, name in of_item.files.items():
             covered.files.setdefault(path, name)

@@ -219,7 +219,7 @@ def complete(
         managed, bundle = with_bundle(managed, bundle, root_owned(policy_for_runs, environ), candidate)
     elif bundle is not None:
         managed = (*managed, *bundle.layers)
-    user = _with_packs(user, managed, file_context)
+    user = with_used_packs(user, managed, file_context)
     if managed:
         from .managed_merge import merge
 
@@ -251,7 +251,7 @@ def complete(
     return loaded
 
 
-def _with_packs(user: Layer, managed: Sequence[Layer], file_context: FileContext) -> Layer:
+def with_used_packs(user: Layer, managed: Sequence[Layer], file_context: FileContext) -> Layer:
     """The user's layer with the packs that it uses. Raises ConfigError, UserError."""
     if user.packs is None or not user.packs.use:
         return user

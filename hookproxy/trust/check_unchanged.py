@@ -165,7 +165,8 @@ def verify(groups: Sequence[Group], user: Layer, file_context: FileContext) -> T
     known = {path: _current_signature(path) for path in found.missing_programs} | known
     for folder, imported in found.imports.items():
         known[folder] = _listing_signature([path for path in module_files(folder, imported) if path in found.files])
-    problems += _missing(found, entries)
+    if not file_context.pack_folders:  # a version of a pack that is tried stands in the place of trusted files
+        problems += _missing(found, entries)
     if problems:
         names = " ".join(dict.fromkeys(name for _, name in problems))
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""

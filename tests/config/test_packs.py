@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hookproxy.cli import trust
 from hookproxy.config.load import Loaded, load
 from hookproxy.config.load import load_by as load_with
 from hookproxy.model.errors import ConfigError
@@ -159,6 +160,24 @@ def test_a_version_is_tried_in_place_of_the_installed_one(tmp_path: Path) -> Non
     assert load_with(files, "hookproxy.toml").settings.deny == ("new",)
     (tmp_path / "hookproxy.toml").write_text("")
     assert load_with(files, "hookproxy.toml").settings.deny == ("new",), "also if the file does not use it"
+
+
+def test_where_trust_is_required_the_files_of_a_pack_need_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
+    monkeypatch.chdir(tmp_path)
+    installed(tmp_path)
+    text = 'require_trust = true\n\n[packs]\nuse = ["quiet"]\n'
+    (tmp_path / "hookproxy.toml").write_text(text)
+    with pytest.raises(ConfigError, match="is not trusted yet"):
+        loaded(tmp_path, text)
+    assert trust.main(["hookproxy.toml"]) == 0
+    assert loaded(tmp_path, text).trust is not None
+    folder = in_folder(tmp_path / "new", pack("2"))
+    files = FileContext({"HOME": str(tmp_path)}, str(tmp_path), pack_folders={"quiet": (str(folder), "")})
+    assert load_with(files, "hookproxy.toml").groups, "a version that is only tried is not trusted yet"
 
 
 def test_a_gateway_uses_no_packs(tmp_path: Path) -> None:
