@@ -112,6 +112,16 @@ def _finish(file: HookFile, _entry: Table, hook: HookSpec) -> HookSpec:
     return replace(hook, cwd=cwd, fails_closed=hook.event is Event.PRE_TOOL_USE)
 
 
+_FOREIGN_EVENTS: Final = (
+    "SessionStart",
+    "SessionEnd",
+    "UserPromptSubmit",
+    "Notification",
+    "SubagentStop",
+    "PreCompact",
+)
+"""Events of Claude Code that people have in Antigravity's files, where nothing runs for them."""
+
 FORMAT: Final = CommandFile(
     dialect="antigravity",
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE),
@@ -119,6 +129,7 @@ FORMAT: Final = CommandFile(
         "PreInvocation": _MODEL_UNSEEN,
         "PostInvocation": TURNS_UNSEEN,
         "Stop": TURNS_UNSEEN,
+        **dict.fromkeys(_FOREIGN_EVENTS, "Antigravity does not have it"),
     },
     timeouts=Timeouts(30.0),
     entries=Entries(

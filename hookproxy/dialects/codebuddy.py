@@ -39,7 +39,7 @@ def _recognises(members: Mapping[str, object]) -> bool:
 
 def _recognises_at_home(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups, or only other settings, in CodeBuddy's own folder."""
-    return FORMAT.fits(members, or_none=True, and_others=True)
+    return FORMAT.fits({"hooks": members.get("hooks", {})}, or_none=True, and_others=True)
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:

@@ -64,6 +64,11 @@ def _read_hook_file(file: HookFile) -> HookList:
     return FORMAT.read_events(file, replace(table, members=events))
 
 
+def _older_name(name: str) -> str:
+    """A server's tool as versions before July 2026 call it, `mcp_SERVER_TOOL`: no guard of theirs is passed over."""
+    return name.replace("mcp__", "mcp_", 1).replace("__", "_", 1) if name.startswith("mcp__") else name
+
+
 def _recognises(members: Mapping[str, object]) -> bool:
     """Whether there are entries with commands under Hermes' events, and at least one before or after a call."""
     hooks = members.get("hooks")
@@ -76,6 +81,12 @@ def _recognises(members: Mapping[str, object]) -> bool:
     )
 
 
+def _recognises_at_home(members: Mapping[str, object]) -> bool:
+    """In its own folder, where most settings are about other things, and other names below `hooks` are mistakes."""
+    hooks = members.get("hooks")
+    return hooks is None or isinstance(hooks, dict)
+
+
 def _matcher(pattern: str) -> Callable[[str], bool]:
     """An expression for the whole name; one that is invalid is compared as it is."""
     text = pattern.strip()
@@ -84,8 +95,8 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     try:
         expression = re.compile(text)
     except re.error:
-        return lambda name: name == text
-    return lambda name: expression.fullmatch(name) is not None
+        return lambda name: text in (name, _older_name(name))
+    return lambda name: any(map(expression.fullmatch, (name, _older_name(name))))
 
 
 def _read_handler(file: HookFile, _name: str, entry: Table) -> Handler:
@@ -229,7 +240,7 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
 
 
 def _mcp_tool_name(server: str, tool: str) -> str:
-    return f"mcp_{_SIGNS.sub('_', server)}_{_SIGNS.sub('_', tool)}"
+    return f"mcp__{_SIGNS.sub('_', server)}__{_SIGNS.sub('_', tool)}"
 
 
 DIALECT: Final = Dialect(
@@ -243,6 +254,7 @@ DIALECT: Final = Dialect(
     mcp_tool_name=_mcp_tool_name,
     tool_spellings=TOOL_SPELLINGS,
     recognises=_recognises,
+    recognises_at_home=_recognises_at_home,
     folders=(".hermes",),
     suffixes=(".yaml", ".yml"),
     constant_environment=True,

@@ -58,9 +58,11 @@ def _entry(file: HookFile, entry: Table) -> HookList:
 
 
 def _recognises(members: Mapping[str, object]) -> bool:
-    """Whether there is a list of hooks that name their events, and at least one."""
-    hooks = members.get("hooks")
-    return isinstance(hooks, list) and bool(hooks) and all(isinstance(hook, dict) and "event" in hook for hook in hooks)
+    """Whether there is a list of hooks that name their events, of which Kimi Code has at least one."""
+    hooks, known = members.get("hooks"), FORMAT.events.keys() | FORMAT.unavailable.keys()
+    if not isinstance(hooks, list) or not all(isinstance(hook, dict) and "event" in hook for hook in hooks):
+        return False
+    return any(hook["event"] in known for hook in hooks if isinstance(hook["event"], str))
 
 
 FORMAT: Final = CommandFile(

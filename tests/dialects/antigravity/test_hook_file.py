@@ -112,3 +112,11 @@ def test_a_tool_without_arguments_has_none_in_its_document() -> None:
     event = side.read_document(document, {"PWD": "/w"})
     assert (event.name, event.context.tool, event.context.arguments) == ("PreToolUse", "list_permissions", b"{}")
     assert event.context.session.cwd == "/w"
+
+
+def test_a_file_with_nothing_but_events_of_another_system_starts_and_says_so(tmp_path: Path) -> None:
+    entry = {"type": "command", "command": "node .agents/hooks/start.js"}
+    found = read("antigravity", {"apm": {"SessionStart": [entry], "UserPromptSubmit": [entry]}})
+    assert found.hooks == ()
+    assert "apm.SessionStart cannot fire behind MCP: Antigravity does not have it" in found.remarks[0]
+    assert recognised(tmp_path / ".agents/hooks.json", {"apm": {"SessionStart": [entry]}}) == "antigravity"

@@ -38,3 +38,7 @@ def test_only_the_member_of_the_output_is_renamed(specific: bytes, arguments: by
     stdout = b'{"hookSpecificOutput":{"hookEventName":"PreToolUse",' + specific + b"}}"
     verdict = DIALECTS["codebuddy"].read_output(hook, HookResult(Ended.EXITED, 0, stdout))
     assert verdict.arguments == arguments
+
+
+def test_settings_without_hooks_are_recognised_in_its_folder(tmp_path: Path) -> None:
+    assert recognised(tmp_path / ".codebuddy/settings.json", {"permissions": {"allow": ["Bash"]}}) == "codebuddy"

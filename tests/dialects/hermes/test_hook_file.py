@@ -52,5 +52,20 @@ def test_a_matcher_matches_the_whole_name(matcher: str, matches: bool) -> None:
     assert bool(inputs(found, "run_command", {"command": "ls"})) is matches
 
 
+@pytest.mark.parametrize("matcher", ["mcp__files__query", "mcp_files_query", "mcp_files_.*", "mcp__files__.*"])
+def test_a_matcher_may_have_the_name_that_older_versions_give_to_a_server_s_tool(matcher: str) -> None:
+    found = read("hermes", f"{GUARD}      matcher: {matcher}\n")
+    assert [one.tool_name for one in inputs(found, "query")] == ["mcp__files__query"]
+
+
 def test_a_configuration_with_hooks_is_recognised(tmp_path: Path) -> None:
     assert recognised(tmp_path / ".hermes/config.yaml", GUARD) == "hermes"
+    assert recognised(tmp_path / "agent.yaml", GUARD) == "hermes"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["model: x\nplugins: {enabled: [a]}\n", GUARD.replace("  outbound", "  hooks_auto_accept: true\n  outbound")],
+)
+def test_in_its_folder_other_settings_and_mistakes_are_recognised_too(content: str, tmp_path: Path) -> None:
+    assert recognised(tmp_path / ".hermes/config.yaml", content) == "hermes"

@@ -39,3 +39,8 @@ def test_settings_in_qoder_s_folder_are_recognised_and_the_same_elsewhere_are_cl
 ) -> None:
     assert recognised(tmp_path / place, {"hooks": {"PreToolUse": GROUP}, "model": "x"}) == "qoder"
     assert recognised(tmp_path / "settings.json", {"hooks": {"PreToolUse": GROUP}}) == "claude"
+
+
+@pytest.mark.parametrize("content", [{"permissions": {"allow": ["Bash"]}}, {"//": "x", "statusLine": {"command": ""}}])
+def test_settings_without_hooks_are_recognised_in_its_folder(content: object, tmp_path: Path) -> None:
+    assert recognised(tmp_path / ".qoder/settings.json", content) == "qoder"
