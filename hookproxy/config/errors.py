@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, get_args
 
-from ..dialects.shared.hook_file import suggestion
+from ..dialects.shared.hook_file import meant, suggestion
 from ..model.errors import ConfigError
 from ..model.settings import FORMER_KEYS
 from ..model.sizes import SIZE
@@ -26,6 +26,10 @@ FindLine = Callable[[str, Sequence[str | int]], int | None]
 
 _KEYS_OF_GATEWAYS: Final = (("gateway",), ("servers",), ("permissions", "for"))
 """Keys that gateway.toml has and hookproxy.toml has not: somebody took the one for the other."""
+
+
+_EVENT_KEYS: Final = ("event", "events", "on", "hook_event_name")
+"""In a hook, by which other systems say for which event it is."""
 
 
 def toml_error(path: str, text: str, message: str) -> ConfigError:
@@ -48,13 +52,9 @@ def validation_error(
     where = f"{path}:{line}" if line else path
     key = ".".join(str(part) if isinstance(part, str) else f"[{part}]" for part in at).replace(".[", "[")
     if kind == "extra_forbidden":
-        if (elsewhere := _where_it_belongs(at, model)) and at not in _KEYS_OF_GATEWAYS:
-            return ConfigError(where, f"{key}: unknown key", elsewhere)
-        if at in _KEYS_OF_GATEWAYS:
-            hint = "only a gateway's file has it, which `hookproxy serve --config FILE` reads"
-            return ConfigError(where, f"{key}: unknown key", hint)
-        what = "event" if at[0] == "hooks" and len(at) == 2 else "key"
-        return ConfigError(where, f"{key}: unknown {what}", _hint(str(at[-1]), _known_keys(at, model)))
+        return _unknown_key(where, key, at, model)
+    if at[0] == "hooks" and len(at) == 3 and not isinstance(error["input"], dict):
+        return ConfigError(where, f"{key}: a hook is a table", f"write [[hooks.{at[1]}]], and below it command = …")
     if kind == "list_type" and isinstance(error["input"], dict):
         return ConfigError(where, f"{key}: must be an array of tables", f"write [[{key}]]")
     if kind == "missing" or (kind == "model_type" and _is_of_cases(model)):
@@ -84,6 +84,21 @@ def _is_of_cases(model: type[BaseModel]) -> bool:
     return "case" in model.model_fields
 
 
+def _unknown_key(where: str, key: str, at: tuple[str | int, ...], model: type[BaseModel]) -> ConfigError:
+    """The error about a key that its table does not have."""
+    hint = meant(str(at[-1]), _known_keys(at, model))
+    if at in _KEYS_OF_GATEWAYS:
+        hint = "only a gateway's file has it, which `hookproxy serve --config FILE` reads"
+    elif at[0] == "hooks" and at[-1] in _EVENT_KEYS:
+        hint = "the name of the table says the event: [[hooks.PreToolUse]]"
+    elif hint := hint or _where_it_belongs(at, model):
+        pass
+    else:
+        what = "event" if at[0] == "hooks" and len(at) == 2 else "key"
+        return ConfigError(where, f"{key}: unknown {what}", _hint(str(at[-1]), _known_keys(at, model)))
+    return ConfigError(where, f"{key}: unknown key", hint)
+
+
 def _problem(error: ErrorDetails) -> str:
     """What is wrong with a value, in words."""
     kind = error["type"]
@@ -104,8 +119,9 @@ def _where_it_belongs(at: Sequence[str | int], model: type[BaseModel]) -> str:
         inside = [f"[{table}]" for table in _tables(model) if name in _keys_of(table, model)]
         return f"it is a key of {' and of '.join(inside)}: write it below that line" if inside else ""
     if name in _keys_of("", model):
-        of_table = "" if isinstance(at[-2], str) else "["
-        return f"it is a key of the whole file: move it above [{of_table}{here}], before the first line with brackets"
+        table = f"[{here}]" if isinstance(at[-2], str) else f"[[{here}]]"
+        stands = f"`{name}` stands in {table} because it is written below that table"
+        return f"{stands}: move it above {table}, before the first line with brackets"
     inside = [f"[{table}]" for table in _tables(model) if table != here and name in _keys_of(table, model)]
     if "servers" in at[:1] and (others := [table for table in inside if table != f"[{here}]"]):
         return f"it is a key of {' and of '.join(others)}: move it there"
@@ -193,7 +209,7 @@ def _example(at: Sequence[str | int], error: ErrorDetails, model: type[BaseModel
     key = next((part for part in reversed(at) if isinstance(part, str)), "")
     if kind in ("literal_error", "enum"):
         choices = re.findall("'([^']*)'", error["ctx"]["expected"])
-        near = suggestion(str(value), choices) if choices else ""
+        near = (suggestion(str(value), choices) or _same_word(str(value), choices)) if choices else ""
         return near or f"write {key} = {error['ctx']['expected'].partition(' or ')[0].partition(', ')[0]}"
     if kind == "list_type" and isinstance(value, str):
         return f"write {key} = {_as_list(key, value)}"
@@ -210,6 +226,25 @@ def _example(at: Sequence[str | int], error: ErrorDetails, model: type[BaseModel
     if kind == "string_pattern_mismatch" and (example := _EXAMPLES_OF_PATTERNS.get(error["ctx"]["pattern"])):
         return f"write {key} = {example.format(key=key) if '{key}' in example else example}"
     return f"{_schema_verb(model)} shows what {key} may be"
+
+
+_SAME_WORDS: Final = (
+    (
+        "deny",
+        frozenset(
+            ["block", "blocked", "refuse", "reject", "forbid", "disallow", "never", "no", "none", "false", "off"]
+        ),
+    ),
+    ("ask", frozenset(["prompt", "confirm", "approve_each", "question", "elicit"])),
+    ("allow", frozenset(["permit", "approve", "accept", "pass", "yes", "ok", "true", "all"])),
+)
+"""What people write for a decision, as other systems call it."""
+
+
+def _same_word(value: str, choices: Sequence[str]) -> str:
+    """As `suggestion`, for a word that other systems have for one of these choices."""
+    same = next((name for name, words in _SAME_WORDS if value.lower() in words and name in choices), "")
+    return f"did you mean {same!r}?" if same else ""
 
 
 def _as_list(key: str, text: str) -> str:

@@ -43,7 +43,11 @@ def explanation(
     try:
         model_of(whole).model_validate(tables)
     except ValidationError as error:
-        return validation_error(path, text, error.errors(include_url=False)[0], model_of(whole), find_line)
+        first, *others = error.errors(include_url=False)
+        if first["type"] == "missing":  # a key that nobody knows in the same table may be the misspelt one
+            same = (one for one in others if one["type"] == "extra_forbidden" and one["loc"][:-1] == first["loc"][:-1])
+            first = next(same, first)
+        return validation_error(path, text, first, model_of(whole), find_line)
     return ConfigError(path, problem, "`hookproxy schema` shows what keys may be")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Final
@@ -15,6 +16,20 @@ _OCTAL: Final = re.compile(r"0[0-9]+\Z")
 _BACKSLASH: Final = r"a backslash begins an escape: use single quotes, as in 'C:\programs', or write each one twice"
 _NOT_CLOSED: Final = "a quote is not closed in this line: end the text with the quote with which it begins"
 _WORD: Final = re.compile(r"[A-Za-z_/.~$%@:][^\[\]{}\"',]*\Z")
+
+
+_HEADER_AND_KEY: Final = re.compile(r"\s*(\[[^\[\]=]+\])\s+([\w\-.\"']+\s*=.*)")
+_TWO_SIGNS: Final = re.compile(r"\s*([\w\-.]+)\s*(?:==|:=|=>|=:)\s*(.+)")
+_OTHER_COMMENT: Final = re.compile(r"\s(?://|;|--)\s*(.*)$")
+_TWO_WORDS: Final = re.compile(r"\s*([\w\-]+)\s+([^\s=\[\]]+)\s*")
+_PLAIN_VALUE: Final = re.compile(r"true|false|[0-9]+(?:\.[0-9]+)?|\".*\"|'.*'")
+_NO_COMMA: Final = re.compile(r"""("[^"]*"|'[^']*')\s+("[^"]*"|'[^']*')""")
+_BARE_LIST: Final = re.compile(r"\[\s*([^\[\]{}]*[A-Za-z_][^\[\]{}]*?)\s*,?\s*\]")
+
+
+def quoted(text: str) -> str:
+    """A text as a string of TOML, in single quotes if it has a backslash or a double quote."""
+    return f"'{text}'" if ("\\" in text or '"' in text) and "'" not in text else json.dumps(text, ensure_ascii=False)
 
 
 def toml_repair(path: str, text: str, number: int, reason: str) -> tuple[str, str]:
@@ -41,11 +56,38 @@ def _repair(path: str, text: str, line: str, reason: str) -> str:
         (reason.startswith("Illegal character '\\n'") or "Unterminated" in reason, _NOT_CLOSED),
         (_WITH_COLON.match(line), "write key = value, with = in place of the colon"),
     )
-    if known := next((repair for applies, repair in in_words if applies), ""):
+    if known := next((repair for applies, repair in in_words if applies), "") or _about_signs(line, reason):
         return known
     if line.lstrip().startswith("[") and "]" in reason:
         return f"close the bracket: {line.strip()}{']' * (line.count('[') - line.count(']'))}"
     return _about_second(text, line) if reason == "Cannot overwrite a value" else _about_value(line, reason)
+
+
+def _about_signs(line: str, reason: str) -> str:
+    """A sign that other languages have there."""
+    if reason == "Unclosed array" or "Unclosed inline table" in reason:
+        return _about_list(line, reason)
+    if header := _HEADER_AND_KEY.match(line):
+        return f"write {header[2].strip()} on a line of its own, below {header[1]}"
+    if double := _TWO_SIGNS.match(line):
+        return f"write one sign: {double[1].strip()} = {double[2].strip()}"
+    if (comment := _OTHER_COMMENT.search(line)) and reason.startswith("Expected newline"):
+        return f"a comment begins with #: {line[: comment.start()].strip()} # {comment[1].strip()}".rstrip()
+    if line.rstrip().endswith((";", ",")) and reason.startswith("Expected newline"):
+        return f"remove the {line.rstrip()[-1]}: in TOML, the end of the line ends a value"
+    if (words := _TWO_WORDS.fullmatch(line)) and reason.startswith("Expected '='"):
+        return f"write {words[1]} = {words[2] if _PLAIN_VALUE.fullmatch(words[2]) else quoted(words[2])}"
+    return ""
+
+
+def _about_list(line: str, reason: str) -> str:
+    """A list, or a table in braces, that does not end."""
+    sign = "]" if reason == "Unclosed array" else "}"
+    if two := _NO_COMMA.search(line):
+        return f"put a comma between the items: {two[1]}, {two[2]}"
+    if any(line.count(quote) % 2 for quote in "\"'"):
+        return _NOT_CLOSED
+    return f"close it with {sign} after the last item, and put a comma between items"
 
 
 def _about_second(text: str, line: str) -> str:
@@ -66,6 +108,9 @@ def _about_value(line: str, reason: str) -> str:
         return f'put it in quotes: {key} = "{value}"'
     if reason != "Invalid value":
         return ""
+    if (bare := _BARE_LIST.fullmatch(value)) is not None:
+        items = ", ".join(quoted(item.strip().strip("\"'")) for item in bare[1].split(","))
+        return f"put each item in quotes: {key} = [{items}]"
     return f'put strings in quotes: {key} = "{value}"' if _WORD.match(value) else "put strings in quotes"
 
 

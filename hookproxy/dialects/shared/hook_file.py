@@ -64,6 +64,8 @@ _SAME_MEANING: Final = tuple(
         "async background",
         "env environment environ",
         "cwd workdir workingDirectory working_directory directory",
+        "as alias name known_as called",
+        "file path filename log",
     )
 )
 """Names by which hook files of different systems say the same, and people who know another one."""
