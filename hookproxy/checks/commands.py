@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from ..dialects.shared.hook_file import suggestion
 from ..processes.process import find_program
 from ..runners.plain_commands import plain_words
 from .report import ConfiguredHook
@@ -42,6 +43,23 @@ class _Interpreter(NamedTuple):
 
 _ANY_FILE: Final = re.compile(r"[^-+].*", re.DOTALL)
 _MODULE: Final = re.compile(r"(?!-|@|\w\w+:).*\.[cm]?[jt]sx?", re.DOTALL)  # anything else is a package or a task
+_USUAL_PROGRAMS: Final = (
+    "bash",
+    "sh",
+    "python3",
+    "python",
+    "node",
+    "jq",
+    "uv",
+    "uvx",
+    "npx",
+    "ruby",
+    "perl",
+    "deno",
+    "bun",
+)
+_SIMILAR_FILE: Final = 0.8  # `gaurd.sh` and `guard.sh`, but not `gone.sh` and `good.sh`
+_SIMILAR_PROGRAM: Final = 0.7  # `pyhton3` and `python3`, but not `fish` and `sh`
 _INTERPRETERS: Final = (
     _Interpreter(_SHELLS, re.compile(r"-[abefhiklmnpruvxBCEHPT]+|--(?:login|posix|norc|noprofile)"), _ANY_FILE),
     _Interpreter(re.compile(r"(?:python|pypy)[\d.]*"), re.compile(r"-[bBdEiIOPqsSuv]+"), _ANY_FILE),
@@ -96,7 +114,7 @@ def _words_problems(words: _CommandWords, context: _CommandContext, *, in_shell:
     if "/" in program:
         yield from _program_file_problems(context.find(program), context)
     elif context.lacks(program):
-        yield f"there is no program {program!r} in PATH"
+        yield f"there is no program {program!r} in PATH{_near_program(program, context)}"
     for interpreter in _INTERPRETERS:
         if interpreter.name.fullmatch(os.path.basename(program)):
             yield from _interpreter_problems(interpreter, words[1:], context)
@@ -124,13 +142,29 @@ def _is_builtin(word: str, in_shell: bool) -> bool:
 def _program_file_problems(file: str, context: _CommandContext) -> Iterator[str]:
     """Why a program file cannot be started."""
     if not os.path.exists(file):
-        yield f"there is no file {file}"
+        yield f"there is no file {file}{_near_file(file)}"
     elif os.path.isdir(file):
         yield f"{file} is a folder, not a program"
     elif not os.access(file, os.X_OK):
         yield f"{file} is not executable: chmod +x makes it executable"
     else:
         yield from _script_interpreter_problems(file, context)
+
+
+def _near_file(file: str) -> str:
+    """What the path of a file that is not there may be meant to be, for the end of a sentence."""
+    folder, name = os.path.split(file)
+    try:
+        near = suggestion(name, [other for other in os.listdir(folder or ".") if other != name], _SIMILAR_FILE)
+    except OSError:
+        return ""
+    return f": {near}" if near else ""
+
+
+def _near_program(program: str, context: _CommandContext) -> str:
+    """As `_near_file`, for the name of a program in PATH: of those that hooks are made of."""
+    near = suggestion(program, [name for name in _USUAL_PROGRAMS if not context.lacks(name)], _SIMILAR_PROGRAM)
+    return f": {near}" if near else ""
 
 
 def _script_interpreter_problems(file: str, context: _CommandContext) -> Iterator[str]:
@@ -162,7 +196,7 @@ def _interpreter_problems(interpreter: _Interpreter, words: _CommandWords, conte
         yield f"it starts {_LOGIN_SHELL}"  # what profile files set is unknown
     elif script and interpreter.script.fullmatch(script):
         if not _script_exists(script, context):
-            yield f"there is no file {context.find(script)}"
+            yield f"there is no file {context.find(script)}{_near_file(context.find(script))}"
     elif interpreter.name is _SHELLS and script and _COMMAND_STRING_OPTION.fullmatch(script) and rest and rest[0]:
         yield from _line_problems(rest[0], context)
 

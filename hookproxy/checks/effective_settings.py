@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from ..dialects.shared.hook_file import suggestion
 from ..hooks.select import TOOL_EVENTS, decides_call
 from ..model.aliases import FAMILIAR_NAMES, spelled_names
 from ..model.hooks import Ended, Event, HookResult
@@ -18,6 +19,7 @@ LONG_TIMEOUT: Final = 1000.0
 SHORT_TIMEOUT: Final = 0.1
 """Seconds. Hardly any program starts and answers in less time: such a number is meant in another unit."""
 
+_SIMILAR: Final = 0.7  # of a name in a matcher and a familiar one: `Bahs` and `Bash`
 _SEES_BARE: Final = "hooks of this file see only TOOL"
 
 _FAILED: Final = HookResult(Ended.EXITED, 1)
@@ -80,7 +82,12 @@ def suspicious_timeout(hook: ConfiguredHook) -> Iterator[str]:
 
 def never_matching(hook: ConfiguredHook) -> Iterator[str]:
     """A sentence about a matcher that can match no tool here, whatever the names of server and tool are."""
-    yield from _never_matching(hook, _aliases(hook))
+    written = hook.spec.matcher
+    if hook.group.match_all_names and hook.spec.event in TOOL_EVENTS and matchers.is_rule(written):
+        name = written.partition("(")[0]
+        yield f"matcher {written!r} is a permission rule: write matcher = {name!r} and if = {written!r}"
+    else:
+        yield from _never_matching(hook, _aliases(hook))
 
 
 def matching_only_aliases(hook: ConfiguredHook) -> Iterator[str]:
@@ -115,7 +122,9 @@ def _never_matching(hook: ConfiguredHook, aliases: Sequence[str]) -> Iterator[st
         dialect = hook.group.dialect
         composed = [name if name.startswith("mcp__") else dialect.mcp_tool_name("server", name) for name in names]
         if not any(map(matches, composed)):
-            yield f"matcher {written!r} never matches: {_sees_mcp(hook)}"
+            near = (suggestion(name, aliases, _SIMILAR) for name in names)
+            hint = next(filter(None, near), "")
+            yield f"matcher {written!r} never matches: {hint and f'{hint} '}{_sees_mcp(hook)}"
 
 
 def _sees_mcp(hook: ConfiguredHook) -> str:

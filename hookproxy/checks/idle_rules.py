@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..dialects.shared.hook_file import suggestion
+from ..hooks import idle
 from ..model.settings import Settings
 from ..policy import matchers, methods
+from ..policy.rule_repairs import glob_meant
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
-    from .report import ConfiguredHook
+    from .report import CheckedServer, ConfiguredHook
 
 _OF_SERVER: Final = re.compile(r"mcp__([^*?\[\]]+?)__")
 _SIMILAR: Final = 0.8  # of two names: `git_psuh` and `git_push`, but not `git_pull`
@@ -41,7 +43,9 @@ def shadowed_rules(settings: Settings) -> Iterator[str]:
                 stands = settings.rule_places.get(f"{other} {rule}", other)
                 if _covers(rule, text) and not (_OF_ONE_SERVER in stands and _OF_ONE_SERVER not in place):
                     effect = f"{other} {rule!r} of {stands.partition(': ')[0]} {_VERBS[other]} all that it is about"
-                    yield f"{place}: {text!r} has no effect: {effect} (remove one of both)"
+                    allows = (kind, other, rule) == ("allow", "deny", "*")
+                    repair = "remove one of both" + ', or write default = "deny" in the place of "*"' * allows
+                    yield f"{place}: {text!r} has no effect: {effect} ({repair})"
                     break
 
 
@@ -55,12 +59,45 @@ def _covers(rule: str, other: str) -> bool:
 
 def rules_of_no_method(settings: Settings) -> Iterator[str]:
     """A sentence for each rule or limit that names a method which is not judged. It begins with the rule's place."""
-    rules = [(kind, text) for kind in ("deny", "ask", "allow") for text in getattr(settings, kind)]
-    named = [(settings.rule_places.get(f"{kind} {text}", f"permissions.{kind}"), kind, text) for kind, text in rules]
-    named += [(limit.place or limit.by, "limit", limit.tool) for limit in settings.limits]
-    for place, kind, text in named:
+    for place, kind, text in _rules_and_limits(settings):
         if why := _no_method(matchers.rule(text).text.partition("(")[0]):
             yield f"{place}: {kind} {text!r} is about no method that can be judged ({why})"
+
+
+def rules_like_expressions(settings: Settings) -> Iterator[str]:
+    """A sentence for each rule or limit whose name looks like a regular expression, which it is not read as.
+
+    It begins with the rule's place. A dot is a dot: `write_.*` is about no `write_file`.
+    """
+    for place, kind, text in _rules_and_limits(settings):
+        name = idle.name_of(text)
+        if glob := glob_meant(name):
+            what = f"is read as a glob, in which a dot is only a dot: write {text.replace(name, glob, 1)!r}"
+            yield f"{place}: {kind} {text!r} {what}"
+
+
+def misspelt_rules(settings: Settings, server: CheckedServer | None) -> Iterator[str]:
+    """A sentence for each rule whose name is probably misspelt, where no list of tools says it for certain."""
+    if server is not None and server.coverage is not None:
+        return
+    from ..policy.presets import PRESETS
+
+    own = {name for alias in settings.aliases for name in (alias.tool, *alias.names)}
+    rules = [*_rules_and_limits(settings)]
+    for text, near in idle.misspelt(dict.fromkeys(text for _, _, text in rules), own):
+        if any(True for _ in PRESETS.naming(idle.name_of(text))):
+            continue
+        yield from (
+            f"{place}: {kind} {text!r} may be misspelt ({near})" for place, kind, other in rules if other == text
+        )
+
+
+def _rules_and_limits(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """The place, the kind and the text of each rule and limit."""
+    for kind in ("deny", "ask", "allow"):
+        for text in getattr(settings, kind):
+            yield settings.rule_places.get(f"{kind} {text}", f"permissions.{kind}"), kind, text
+    yield from ((limit.place or limit.by, "limit", limit.tool) for limit in settings.limits)
 
 
 def matcher_of_no_method(hook: ConfiguredHook) -> Iterator[str]:

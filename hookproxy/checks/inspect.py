@@ -23,12 +23,20 @@ from ..dialects.dialect import Dialect, Group
 from ..dialects.registry import DIALECTS
 from ..hooks import failures
 from ..hooks.coverage import HookCoverage
+from ..model.errors import printable
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
-from .idle_rules import matcher_of_no_method, rules_of_no_method, shadowed_rules
+from .idle_rules import (
+    matcher_of_no_method,
+    misspelt_rules,
+    rules_like_expressions,
+    rules_of_no_method,
+    shadowed_rules,
+)
 from .report import CheckedServer, ConfiguredHook, Finding, HookEntry, Report
 from .startup_notes import KeyLines, concerns, event_of, finding
 
+_MOST_TOOLS: Final = 4  # names in a sentence: `check` lists all below it
 _DIALECT_REMARKS: Final = {
     "claw": "its document starts hooks with sh -lc, but hookproxy uses sh -c: settings of profile files do not apply"
 }
@@ -73,9 +81,13 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
         [*running, *(entry for entry in not_running.values() if entry)],
         key=lambda entry: (file_order.index(entry.file), entry.line or 0),
     )
+    settings = loaded.settings
     of_files = [note for note in notes if note in not_running and not not_running[note]]
     of_files += _file_findings(loaded, _runs_twice, environ)
-    settings = loaded.settings
+    of_files += [
+        finding(text, key_lines) for text in (*rules_of_no_method(settings), *rules_like_expressions(settings))
+    ]
+    of_files += [finding(text, key_lines) for text in _idle_rules(server)]
     rules = settings.has_rules or settings.limits
     audit = settings.audit_file and not settings.audit_default
     watched = loaded.watched
@@ -94,7 +106,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
                 *(remark for remark in remarks if not not_running[remark]),
                 *_file_findings(loaded, _remarks, environ),
                 *effective_settings.alias_remarks(settings),
-                *(finding(text, key_lines) for text in (*shadowed_rules(settings), *rules_of_no_method(settings))),
+                *(finding(text, key_lines) for text in (*shadowed_rules(settings), *misspelt_rules(settings, server))),
                 *_server_remarks(server),
             ]
         ),
@@ -103,6 +115,19 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
         server,
         watched,
     )
+
+
+def _idle_rules(server: CheckedServer | None) -> Iterator[str]:
+    """A sentence for each rule that is about no tool of the server, unless it may be meant for other servers."""
+    if server is None or server.coverage is None or not server.coverage.tools:
+        return
+    tools = server.coverage.tools
+    has = ", ".join(tools[:_MOST_TOOLS]) + (" and others" if len(tools) > _MOST_TOOLS else "")
+    for rule in server.coverage.idle_rules:
+        if not rule.is_general:
+            place = rule.place or f"permissions.{rule.decision}"
+            why = rule.near or f"it has {has}"
+            yield f"{place}: {rule.decision} {rule.text!r} is about no tool of this server ({printable(why)})"
 
 
 def _server_remarks(server: CheckedServer | None) -> Iterator[Finding]:

@@ -96,7 +96,7 @@ class CheckedServer(Struct, frozen=True):
     noise: int = 0
     """How many lines on its standard output were not JSON."""
     idle_rules: tuple[str, ...] = ()
-    """The deny and ask rules that are about none of its tools."""
+    """The rules that are about none of its tools."""
     hidden: tuple[str, ...] = ()
     """What its texts hide, a line for each."""
     unknown_tools: tuple[str, ...] = ()

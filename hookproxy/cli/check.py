@@ -115,7 +115,6 @@ def _as_agent(options: Namespace, cwd: str, command: list[str]) -> tuple[str, li
 
 def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[CheckedServer, UserError | None]:
     """Start the server and list its tools. Returns what hooks see of it, and the error if it does not list them."""
-    from ..checks.rules_without_tools import rules_without_tools
     from ..checks.server_tools import list_tools
     from ..policy.tool_tables import unknown_tools
 
@@ -125,7 +124,7 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
         failure = UserError(error.message, error.hint)
         return CheckedServer(name, tuple(command), failure=error.message), failure
     found = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
-    idle = rules_without_tools(loaded.settings, name, listed.tools, command, listed.server_info)
+    idle = tuple(dict.fromkeys(rule.text for rule in found.idle_rules))
     unknown = unknown_tools(loaded.settings, {tool.name for tool in listed.tools})
     return (
         CheckedServer(name, tuple(command), found, "", listed.server_info, listed.noise, idle, listed.hidden, unknown),

@@ -14,9 +14,18 @@ from typing import Final
 
 from ..dialects.dialect import Dialect, HookFile, HookList
 from ..dialects.registry import DIALECTS
-from ..dialects.shared.hook_file import CANNOT_FIRE, LEFT_OUT, NOT_AN_EVENT, SWITCHED_OFF, is_comment, read_document
+from ..dialects.shared.hook_file import (
+    CANNOT_FIRE,
+    LEFT_OUT,
+    NOT_AN_EVENT,
+    SWITCHED_OFF,
+    is_comment,
+    read_document,
+    suggestion,
+)
 from ..model.errors import ConfigError
 
+_SIMILAR: Final = 0.8  # of a key and `hooks`: `hook` and `Hooks`
 _MOST_LEVELS: Final = 12  # of objects and lists in which hooks are looked for: hook files have six
 
 _RESTING: Final = (CANNOT_FIRE, SWITCHED_OFF, "is not enabled", "not run", "run behind MCP", "the agent's turn")
@@ -69,9 +78,13 @@ def unread_hooks(dialect: Dialect, file: HookFile, found: HookList) -> ConfigErr
     if dropped := (*left_out, *lost, *unknown):
         what = dropped[0].removeprefix(f"{file.path}: ").removeprefix(file.path).strip()
         also = "" if owner == _UNKNOWN or dialect.recognises(members) else f"; the file looks like {owner}"
+        where = _with_line(file, _place(dropped[0], file.path))
         return ConfigError(
-            file.path, f"{dialect.name} can read none of its hooks: {what}{also}", _hint(dialect, file, members)
+            where, f"{dialect.name} can read none of its hooks: {what}{also}", _hint(dialect, file, members)
         )
+    if wrong := _misspelt_hooks(dialect, members):
+        what = f"{dialect.name} reads no hooks from this file: {wrong!r} is not read"
+        return ConfigError(_with_line(file, wrong), what, f'write "hooks" for {wrong!r}')
     where = looks_like[0] if len(looks_like) == 1 else f"{looks_like[0]} and {len(looks_like) - 1} more"
     message = f"{dialect.name} reads no hooks from this file, which looks like {owner} ({where})"
     return ConfigError(file.path, message, _hint(dialect, file, members))
@@ -97,6 +110,24 @@ def with_owner(error: ConfigError, dialect: Dialect, file: HookFile) -> ConfigEr
         return error
     where, _, what = error.message.partition(": ")
     return ConfigError(where, f"{what}; the file looks like {owner}", error.hint)
+
+
+def _misspelt_hooks(dialect: Dialect, members: Mapping[str, object]) -> str:
+    """The member that is meant to be `hooks`, because it has events of this system; empty: there is none."""
+    events = dialect.events.keys() | dialect.unavailable.keys()
+    similar = (name for name in members if suggestion(name, ("hooks",), _SIMILAR) and "hooks" not in members)
+    return next((name for name in similar if isinstance(table := members[name], dict) and events & table.keys()), "")
+
+
+def _with_line(file: HookFile, key: str) -> str:
+    """The path of the file, with the line of a key in it if that can be found."""
+    from ..jsonrpc import locate  # only for errors
+
+    try:
+        found = locate.read(file.path, file.text).find(key)
+    except ValueError:
+        return file.path
+    return f"{file.path}:{found.line}" if found is not None else file.path
 
 
 def _place(note: str, path: str) -> str:

@@ -131,7 +131,11 @@ def _limit(table: LimitTable, key: str, path: str, place: str) -> Limit:
     try:
         tool_rule(table.tool or "*")
     except ValueError as problem:
-        raise ConfigError(f"{path}: {key}.tool", str(problem), HINT) from None
+        from ..policy.rule_repairs import rule_repair  # only for errors
+
+        raise ConfigError(
+            f"{path}: {key}.tool", str(problem), ("(" not in table.tool and rule_repair(table.tool)) or HINT
+        ) from None
     return Limit(table.tool or "*", table.calls, Per(table.per), key, place, watched=table.mode == "monitor")
 
 
@@ -156,7 +160,9 @@ def check_permission_rules(rules: Permissions | UserRules, path: str, table: str
             try:
                 parsed(rule)
             except ValueError as problem:
-                raise ConfigError(f"{path}: {table}.{key}[{number}]", str(problem), HINT) from None
+                from ..policy.rule_repairs import rule_repair  # only for errors
+
+                raise ConfigError(f"{path}: {table}.{key}[{number}]", str(problem), rule_repair(rule) or HINT) from None
 
 
 def _check_redaction(file: ConfigFile, path: str) -> None:

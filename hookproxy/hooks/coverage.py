@@ -6,8 +6,8 @@ Pure. Names that come from a server are quoted and cut in sentences, so that the
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,15 +19,20 @@ from ..model.hooks import Event, HookSpec, Permission, Tool
 from ..model.settings import Settings, ToolNames
 from ..policy import matchers, methods
 from .familiar_tools import FamiliarTools
+from .idle import IdleRule, name_of, near_name
 from .permissions import Permissions, layers
 from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks
 
 _MAX_SHOWN: Final = 60  # characters of a name: a tool's usual name in full, and a line that still fits a screen
 
+_MOST_IDLE: Final = 2  # rules in the line at start
 _MOST_NAMED: Final = 3  # tools in the line at start: `check` shows all
 
 _OTHER_SERVER: Final = re.compile(r"mcp__([A-Za-z0-9_-]+?)__")
 """In a matcher: the name of a server."""
+
+
+T = TypeVar("T")
 
 
 class SeenTool(Struct, frozen=True):
@@ -86,6 +91,8 @@ class Coverage(Struct, frozen=True):
     """What happens to calls that no rule is about: the strictest default of the layers."""
     hidden: tuple[str, ...] = ()
     """The tools that the agent does not see, because every call of them would be refused."""
+    idle_rules: tuple[IdleRule, ...] = ()
+    """The permission rules that are about none of the tools."""
 
     def summary(self) -> str:
         """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
@@ -104,8 +111,11 @@ class Coverage(Struct, frozen=True):
             shown = ", ".join(map(_shown, self.left_out[:_MOST_NAMED]))
             more = f" and {len(self.left_out) - _MOST_NAMED} more" if len(self.left_out) > _MOST_NAMED else ""
             text += f'; not counted as Bash: {shown}{more} (as = "Bash" in [tools.NAME] changes that)'
+        misspelt = [rule for rule in self.idle_rules if rule.near]
+        for rule in misspelt[:_MOST_IDLE]:
+            text += f"; {rule.decision} {_shown(rule.text)} is about no tool ({rule.near})"
         if not never:
-            return f"{text}: see hookproxy check -- COMMAND" if self.left_out else text
+            return f"{text}: see hookproxy check -- COMMAND" if self.left_out or misspelt else text
         text += f"; {counted(len(never), 'hook')} never {'matches' if len(never) == 1 else 'match'}"
         if unknown := _unknown_names(never):
             text += f", and no tool is known as {' or '.join(unknown)} ([tools.X] in hookproxy.toml names one)"
@@ -168,10 +178,9 @@ def coverage_in_steps(
                 left_out.append(name)
             yield
     covered = tuple(_method_coverage(method, layer_coverages) for method in methods.JUDGED)
-    default, hidden = Permission.ALLOW, set[str]()
-    for layer_coverage in layer_coverages:
-        default = max(default, layer_coverage.default)
-        yield from layer_coverage.hidden(hidden)
+    default = max((of_layer.default for of_layer in layer_coverages), default=Permission.ALLOW)
+    hidden = yield from _of_all(layer_coverages, _LayerCoverage.hidden)
+    idle_rules = yield from _of_all(layer_coverages, _LayerCoverage.idle_rules)
     return Coverage(
         tuple(listed),
         tuple(hooks),
@@ -181,7 +190,18 @@ def coverage_in_steps(
         covered,
         default.name.lower(),
         tuple(tool for tool in listed if tool in hidden),
+        idle_rules,
     )
+
+
+def _of_all(
+    layer_coverages: Sequence[_LayerCoverage], find: Callable[[_LayerCoverage], Generator[None, None, list[T]]]
+) -> Generator[None, None, tuple[T, ...]]:
+    """What is found in any layer."""
+    found: list[T] = []
+    for layer_coverage in layer_coverages:
+        found += yield from find(layer_coverage)
+    return tuple(found)
 
 
 def _method_coverage(method: str, layer_coverages: Sequence[_LayerCoverage]) -> MethodCoverage:
@@ -274,14 +294,36 @@ class _LayerCoverage:
         rules = self._permissions.rules
         return Permission.ALLOW if rules is None else rules.default
 
-    def hidden(self, hidden_tools: set[str]) -> _Steps:
-        """Add the tools that are not listed for the agent."""
-        if self._permissions.rules is None:
-            return
+    def idle_rules(self) -> Generator[None, None, list[IdleRule]]:
+        """The rules that are about none of the tools."""
+        rules = self._permissions.rules
+        if rules is None or not self._tools:
+            return []
+        waiting = {(kind, rule.parts.text): rule for kind, of_kind in (("deny", rules.deny), ("ask", rules.ask))
+                   for rule in of_kind if not rule.parts.names_methods}  # fmt: skip
+        allow = {("allow", rule.text): rule for rule in rules.allow if not matchers.rule(rule.text).names_methods}
         for tool in self._tools:
-            if self._permissions.hides(tool):
-                hidden_tools.add(tool)
+            names = self._selection.possible_names(tool)
+            waiting = {key: rule for key, rule in waiting.items() if not rule.parts.named(names)}
+            allow = {key: rule for key, rule in allow.items() if not any(map(rule.names_tool, names))}
+            if not (waiting or allow):
+                return []
             yield
+        idle = [(*key, rule.at or rule.place) for key, rule in (*waiting.items(), *allow.items())]
+        return [
+            IdleRule.of(kind, text, place, self._server, self._tools)
+            for kind, text, place in idle
+            if "/" not in name_of(text)
+        ]
+
+    def hidden(self) -> Generator[None, None, list[str]]:
+        """The tools that are not listed for the agent."""
+        hidden: list[str] = []
+        for tool in self._tools if self._permissions.rules is not None else ():
+            if self._permissions.hides(tool):
+                hidden.append(tool)
+            yield
+        return hidden
 
     def hooks(self) -> Generator[None, None, list[HookCoverage]]:
         """What each hook sees."""
@@ -333,7 +375,7 @@ class _LayerCoverage:
             first = _quoted(next(iter(known_as.values())))
             return f"; none is known as {' or '.join(known_as)}: [tools.X] with as = {first} names one"
         for server in dict.fromkeys(_OTHER_SERVER.findall(spec.matcher)):
-            for tool in self._tools if group.tool_names is ToolNames.MCP else ():
+            for tool in self._tools if group.tool_names is ToolNames.MCP or group.match_all_names else ():
                 if spec.matches(f"mcp__{server}__{tool}"):
                     return f"; the server is {self._server!r} here, not {server!r}: --name {server} names it"
                 yield
@@ -343,7 +385,8 @@ class _LayerCoverage:
             if spec.matches(other):
                 return f"; it sees {_shown(seen)}, not {_shown(other)}"
             yield
-        return ""
+        near = (near_name(name, self._server, self._tools) for name in matchers.plain_names(spec.matcher))
+        return "".join(f"; {what}" for what in [next(filter(None, near), "")] if what)
 
 
 def _seen_tool(matched: MatchedHook, selected: SelectedHooks, tool: str, alias: Alias | None) -> SeenTool | None:

@@ -520,20 +520,32 @@ def test_an_invalid_own_hook_is_reported_with_its_place(cwd: Path, table: str, m
 
 @pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
 @pytest.mark.parametrize(
-    ("rule", "message"),
+    ("rule", "message", "hint"),
     [
-        ("Bash(", "'Bash(' is not a permission rule: write Tool or Tool(specifier)"),
-        ("Bash(a) && Edit(b)", "'Bash(a) && Edit(b)' is not a permission rule but several: write each rule separately"),
+        ("Bash(", "'Bash(' is not a permission rule: write Tool or Tool(specifier)", "remove the parenthesis: 'Bash'"),
+        (
+            "Bash(a) && Edit(b)",
+            "'Bash(a) && Edit(b)' is not a permission rule but several: write each rule separately",
+            "write each rule separately: 'Bash(a)', 'Edit(b)'",
+        ),
         (
             "edit|write",
             "'edit|write' is not a permission rule: '|' has no meaning in a tool's name; the wildcards are * and ?",
+            "write a rule for each: 'edit', 'write'",
+        ),
+        (
+            "a)b",
+            "'a)b' is not a permission rule: write Tool or Tool(specifier)",
+            "write Tool or Tool(specifier), such as delete_* or Bash(git push:*)",
         ),
     ],
 )
-def test_an_invalid_permission_rule_is_reported_with_its_place(cwd: Path, kind: str, rule: str, message: str) -> None:
+def test_an_invalid_permission_rule_is_reported_with_its_place(
+    cwd: Path, kind: str, rule: str, message: str, hint: str
+) -> None:
     error = refusal(cwd, f'[permissions]\n{kind} = ["a", "b(c)", "{rule}"]')
     assert error.message == f"{cwd}/hookproxy.toml: permissions.{kind}[2]: {message}"
-    assert error.hint == "write Tool or Tool(specifier), such as delete_* or Bash(git push:*)"
+    assert error.hint.startswith(hint)
 
 
 def test_an_unknown_dialect_in_a_use_table_is_reported_with_its_place(cwd: Path) -> None:

@@ -244,12 +244,7 @@ def read_json(path: str, text: str) -> Table:
     try:
         value = json.loads(text, object_pairs_hook=object_of, parse_constant=no_constant)
     except json.JSONDecodeError as problem:
-        hint = (
-            f"correct it at column {problem.colno}"
-            if text.strip()
-            else 'the file is empty: write at least {"hooks": {}}'
-        )
-        raise ConfigError(f"{path}:{problem.lineno}", f"not JSON: {problem.msg}", hint) from None
+        raise ConfigError(f"{path}:{problem.lineno}", f"not JSON: {problem.msg}", _json_repair(problem)) from None
     except (RecursionError, ValueError) as problem:  # nested too deeply, or a number with thousands of digits
         raise ConfigError(
             path, f"cannot be read as JSON: {problem}", "nest it less deeply, and shorten long numbers"
@@ -257,6 +252,44 @@ def read_json(path: str, text: str) -> Table:
     if not isinstance(value, dict):
         raise ConfigError(path, "must contain one JSON object", 'write {"hooks": {…}}')
     return Table(path, "", value)
+
+
+def _json_repair(problem: json.JSONDecodeError) -> str:
+    """How to correct a text that is not JSON, where the parser stopped: it says only what it did not expect."""
+    text, at, place = problem.doc, problem.pos, f"column {problem.colno}"
+    if not text.strip():
+        return 'the file is empty: write at least {"hooks": {}}'
+    rest, before = text[at:].lstrip(), text[:at].rstrip()
+    repairs = (
+        (not rest, f"the file ends too early: close {_not_closed(text)}"),
+        (rest.startswith(("//", "/*", "#")), f"JSON has no comments: remove it at {place}"),
+        (before.endswith(",") and rest[:1] in "}]", f"remove the comma before {place}: nothing comes after it"),
+        (rest.startswith("'"), f"write double quotes at {place}"),
+        (rest[:1] in ("\u201c", "\u201d", "\u2018", "\u2019"), f"write straight double quotes at {place}"),
+        (problem.msg.startswith("Expecting ','"), f"put a comma before {place}, or close what is open there"),
+        (problem.msg.startswith("Expecting property name"), f"put the name at {place} in double quotes"),
+        (problem.msg.startswith("Expecting ':'"), f"put a colon before {place}"),
+        (problem.msg.startswith("Extra data"), f"remove what follows the last bracket, from {place} on"),
+        (problem.msg.startswith("Unterminated string"), f"close the string that begins at {place} with a double quote"),
+        (problem.msg.startswith("Invalid control"), f"write \\n or \\t in the string at {place}, or end it there"),
+        (problem.msg.startswith("Invalid \\"), f"write each backslash twice at {place}"),
+        (rest[:4] in ("True", "None") or rest[:5] == "False", f"write true, false or null at {place}"),
+    )
+    return next((repair for applies, repair in repairs if applies), f"correct it at {place}")
+
+
+_CLOSES: Final = {"{": "}", "[": "]"}
+
+
+def _not_closed(text: str) -> str:
+    """The brackets that are missing at the end of a text."""
+    waiting: list[str] = []
+    for token in re.findall(r'"(?>(?:\\.|[^"\\])*)"?|[{}\[\]]', text):
+        if token in _CLOSES:
+            waiting.append(_CLOSES[token])
+        elif waiting and token == waiting[-1]:
+            waiting.pop()
+    return "".join(reversed(waiting)) or "what is open"
 
 
 def read_document(path: str, text: str, *, comments: bool = False) -> Table:
