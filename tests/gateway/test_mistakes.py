@@ -129,7 +129,7 @@ ERRORS: Final[list[tuple[str, int | None, str, str, Prepare | None]]] = [
     (at("", '[servers.git]\nurl = "mcp.example.com"\n'), 4, "servers.git.url", 'url = "https://mcp.example.com"', None),
     (at("", '[servers.git]\nurl = "http://mcp.example.com"\n'), 4, "servers.git.url", "https://HOST/PATH", None),
     (at("", '[servers.git]\nurl = "https://u:p@h/"\n'), 4, "servers.git.url", "sends the credential LOGIN", None),
-    (L + '[permissions]\ndeny = ["a|b"]\n' + B, 4, "permissions.deny[0]", "delete_*", None),
+    (L + '[permissions]\ndeny = ["a|b"]\n' + B, 4, "permissions.deny[0]", "write a rule for each: 'a', 'b'", None),
     (L + '[permissions]\ndeny = [""]\n' + B, 4, "permissions.deny[0]", "remove it", None),
     (L + '[permissions]\ndeny = "x"\n' + B, 4, "permissions.deny", 'write deny = ["x"]', None),
     (L + "[permissions.for]\nusers = ['a']\n" + B, 3, "permissions.for", "write [[permissions.for]]", None),
