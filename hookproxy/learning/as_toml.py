@@ -114,7 +114,12 @@ def _lost(lost: Sequence[Lost]) -> Iterator[str]:
 
 
 def _not_counted(observations: Observations) -> Iterable[str]:
-    return [f"Not counted, {number} times: {why}." for why, number in observations.left_out.items()]
+    if observations.sent:
+        yield (
+            f"Of {counted(observations.sent, 'call')} the audit does not say whether the server did what was asked. "
+            'They count; [audit] results = "outcome" records it.'
+        )
+    yield from [f"Not counted, {number} times: {why}." for why, number in observations.left_out.items()]
 
 
 def _names(table: Mapping[str, int]) -> str:

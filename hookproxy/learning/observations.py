@@ -44,6 +44,7 @@ LONGEST_NAME: Final = 200
 128."""
 
 _MOST_AGENTS: Final = 20  # and users, for each call: a table must be bounded, and three are shown
+_LONGEST_RULE: Final = 500  # characters
 _LONGEST_AGENT: Final = 60  # characters
 
 
@@ -60,7 +61,10 @@ class Outcome(Enum):
 _DENIES: Final = frozenset({"", "denied", "rule"})
 """Causes of denials by a hook or a rule. Older records have none."""
 
-_DECLINES: Final = frozenset({"", "declined"})
+_ASKED: Final = frozenset({"ask denied", "cannot ask", "not answered"})
+"""Causes of refusals because nobody has answered."""
+
+_OTHER_REFUSAL: Final = "calls refused for another reason than what they are, such as a rate limit"
 _DONE: Final = frozenset({"", "ok", "pending", "sent"})
 """Results of calls that the server has carried out, or goes on with."""
 
@@ -71,6 +75,8 @@ class Seen(Struct):
     counts: dict[Outcome, int] = field(default_factory=dict)
     agents: dict[str, int] = field(default_factory=dict)
     users: dict[str, int] = field(default_factory=dict)
+    rules: dict[str, int] = field(default_factory=dict)
+    """The permission rules that denied it, as written."""
     first: str = ""
     last: str = ""
 
@@ -79,6 +85,8 @@ class Seen(Struct):
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
         _count(self.agents, record.agent)
         _count(self.users, record.user)
+        if outcome is Outcome.DENIED and record.cause == "rule" and len(record.by) <= _LONGEST_RULE:
+            self.rules[record.by] = self.rules.get(record.by, 0) + 1
         if record.at is not None:  # others are not times, and may be anything
             self.first = min(self.first or record.time, record.time)
             self.last = max(self.last, record.time)
@@ -135,6 +143,8 @@ class Observations:
         self.servers: Final[set[str]] = set()
         self.agents: Final[dict[str, int]] = {}
         self.users: Final[dict[str, int]] = {}
+        self.sent = 0
+        """Allowed calls that count, although it is not recorded whether the server did them."""
         self._bytes = 0
 
     def add_all(self, entries: Iterable[Entry]) -> None:
@@ -164,6 +174,7 @@ class Observations:
                            f"calls of other than the first {MOST_TOOLS} tools")  # fmt: skip
             return
         self.records += 1
+        self.sent += outcome is Outcome.ALLOWED and record.result == "sent"
         _count(self.agents, record.agent)
         _count(self.users, record.user)
         changed = bool(record.rewritten or record.rewritten_sha256)
@@ -206,12 +217,12 @@ def outcome_of(record: CallRecord) -> Outcome | str:
         return Outcome.APPROVED
     if record.decision in ("allow", "asked-allow"):
         return "allowed calls that failed, were cancelled or have no response"
-    if record.decision == "deny":
-        return Outcome.DENIED if record.cause in _DENIES else "calls refused for another reason than what they are"
-    if record.decision == "asked-deny":
-        return Outcome.DECLINED if record.cause in _DECLINES else Outcome.ASKED
-    if record.decision == "asked":
+    if record.decision == "asked" or (record.decision in ("deny", "asked-deny") and record.cause in _ASKED):
         return Outcome.ASKED
+    if record.decision == "asked-deny":
+        return Outcome.DECLINED if record.cause in ("", "declined") else _OTHER_REFUSAL
+    if record.decision == "deny":
+        return Outcome.DENIED if record.cause in _DENIES else _OTHER_REFUSAL
     return "calls that were not decided"
 
 

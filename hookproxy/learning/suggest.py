@@ -10,11 +10,13 @@ from typing import Final
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
+from ..model.settings import Settings
 from ..policy import matchers, methods
-from ..policy.rules import parsed
+from ..policy.rules import Rules, parsed
 from . import commands, places
 from .generalise import Node, Parts, opened
 from .kinds import ALIKE, KINDS, NEEDED, PARTS, WHY_LOST, Kind, mostly, needed_to_narrow
+from .masked import may_be_secret
 from .observations import Outcome, Seen, Tool, texts_of
 from .proposal import Learned, PermissionName
 
@@ -220,14 +222,17 @@ class Suggestions:
         self.why_lost = WHY_LOST[self._kind]
         allowed, asked = self._subjects(self.calls.allowed), self._subjects(self.calls.asked)
         denied = self._denied_subjects((*allowed, *asked))
+        known, ruled = self._known_rules()
+        yield from (Learned("deny", rule) for rule in known)
         conflicts = {subject for subject in allowed if subject in denied or subject in asked}
         asked |= {subject: allowed.pop(subject) for subject in conflicts}
         counts = {subject: asked[subject] + denied.pop(subject, 0) for subject in conflicts}
+        others = {**allowed, **asked}
         if self._kind is Kind.ADDRESS:
             self._fewest = _fewest_calls(sum(counts.values()), sum(allowed.values())) if conflicts else 0
             yield from self._hosts(allowed, asked, denied)
             return
-        denials = self._denials(denied, {**allowed, **asked})
+        denials = self._denials({subject: denied[subject] for subject in denied if subject not in ruled}, others)
         amid = {subject: denied[subject] for subject in denials.amid} | counts
         if self._argument and any(number == 1 for number in amid.values()):
             self.remarks.append(
@@ -239,7 +244,7 @@ class Suggestions:
         if conflicts or len({parts[:-1] for subject in amid if (parts := self._parts(subject))}) > 1:
             self._fewest = _fewest_calls(sum(amid.values()), sum(allowed.values()))
         yield from (Learned("deny", f"{self.name}({text})") for text in denials.rules[:MOST_DENIALS])
-        barred = [subject for subject in denied if subject not in denials.explained]
+        barred = [subject for subject in denied if subject not in denials.explained and subject not in ruled]
         verb: PermissionName = "deny" if self.calls.declined else "ask"
         yield from self._covering(verb, asked, [*allowed, *barred])
         if conflicts:  # the place does not decide
@@ -247,6 +252,30 @@ class Suggestions:
         yield from self._covering("allow", allowed, [*asked, *barred])
         if len(self._keys) > 1 and not self._fewest:
             yield from self._common_folders([*asked, *barred])
+
+    def _known_rules(self) -> tuple[list[str], set[str]]:
+        """The rules that denied calls, by the audit, as rules about this tool; and the subjects of calls that one of
+        them denied for a name or an option, wherever it stands (`**/.env`): those need no bar, as the reason is known.
+
+        What hits a call that passed is not such a rule: it is about the tool by another name, or was changed.
+        """
+        rules: list[str] = []
+        subjects: set[str] = set()
+        texts = dict.fromkeys(text for arguments in self.calls.denied for text in self.tool.calls[arguments].rules)
+        for text in [*texts][:MOST_DENIALS]:
+            try:
+                specifier = parsed(text).specifier
+                rule = f"{self.name}({specifier})"
+                about = Rules.of(Settings(deny=(rule,), unreadable="deny")).about(self.tool.names)
+            except ValueError:
+                continue
+            if not specifier or may_be_secret(rule) or any(about.judge(arguments) for arguments in self._passing()):
+                continue
+            hit = [arguments for arguments in self.calls.denied if about.judge(arguments)]
+            rules += [rule] if hit else []
+            if specifier.startswith("*") or " -" in specifier:
+                subjects |= {subject for arguments in hit for subject in self._subjects_of(arguments)}
+        return rules, subjects
 
     def _subjects_of(self, arguments: bytes) -> list[str]:
         """What one call is about: most are about one thing."""

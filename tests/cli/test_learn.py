@@ -74,17 +74,19 @@ def test_it_writes_a_new_file_and_never_an_existing_one(tmp_path: Path, capsys: 
     assert (tmp_path / "new.toml").read_text() == before
 
 
-def test_lines_that_are_no_records_are_counted_and_end_with_status_1(
+def test_lines_that_are_not_records_are_counted_and_end_with_status_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    audit(tmp_path / "a", [*files(1), b"no record", {**line("t"), "v": 9}])
+    audit(tmp_path / "a", [*files(1), b"not a record", {**line("t"), "v": 9}])
     assert main(["a"]) == 1
     read = capsys.readouterr().out
     assert "Not counted, 1 times: lines that are not records." in read
     assert "Not counted, 1 times: records of another version." in read
 
 
-def test_a_line_that_is_still_being_written_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_that_is_still_being_written_is_not_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     audit(tmp_path / "a", [*files(1), b'{"v":1,"tool":"x'], end="")
     assert main(["a"]) == 0
     assert "Not counted, 1 times: lines that were cut." in capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 
 from hookproxy.learning import observations as module
 from hookproxy.learning.observations import Outcome
-from tests.support.learning import Line, learned, line, observed, reads, rules, runs
+from tests.support.learning import Line, learned, line, observed, reads, rules, runs, text
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,16 @@ from tests.support.learning import Line, learned, line, observed, reads, rules, 
         ("asked-allow", "", "error", None),
         ("asked-deny", "declined", "refused", Outcome.DECLINED),
         ("asked-deny", "cannot ask", "refused", Outcome.ASKED),
+        ("asked-deny", "", "refused", Outcome.DECLINED),
+        ("asked-deny", "store away", "refused", None),
+        ("deny", "cannot ask", "refused", Outcome.ASKED),
+        ("deny", "ask denied", "refused", Outcome.ASKED),
         ("asked", "", "pending", Outcome.ASKED),
         ("deny", "rule", "refused", Outcome.DENIED),
         ("deny", "denied", "refused", Outcome.DENIED),
         ("deny", "", "refused", Outcome.DENIED),
         ("deny", "limit", "refused", None),
+        ("deny", "arguments", "refused", None),
         ("deny", "hook failed", "refused", None),
         ("deny", "changed", "refused", None),
         ("", "", "lost", None),
@@ -47,6 +52,31 @@ def test_what_a_server_refused_or_failed_to_do_widens_nothing() -> None:
     seen = reads(*(f"/srv/app/{at}" for at in range(5)))
     failed = reads(*(f"/etc/{at}" for at in range(50)), result="error")
     assert rules([*seen, *failed]) == ["allow read_file(/srv/app/*)"]
+
+
+def test_calls_whose_response_was_not_read_count_and_that_is_said() -> None:
+    seen = reads(*(f"/srv/app/{at}" for at in range(5)), result="sent")
+    assert rules(seen) == ["allow read_file(/srv/app/*)"]
+    assert "# - Of 5 calls the audit does not say whether the server did what was asked." in text(seen)
+
+
+def test_the_rule_that_denied_a_call_is_kept_and_what_it_is_about_wherever_it_stands_bars_nothing() -> None:
+    seen = reads(*(f"/srv/app/{at}" for at in range(5)))
+    by_name = reads("/srv/app/.env", decision="deny", by="Read(**/.env)")
+    assert rules([*seen, *by_name]) == ["deny read_file(**/.env)", "allow read_file(/srv/app/*)"]
+    by_place = reads("/srv/app/x", decision="deny", by="read_file(/srv/app/x)")
+    found = rules([*seen, *by_place])
+    assert found[0] == "deny read_file(/srv/app/x)"
+    assert "allow read_file(/srv/app/*)" not in found
+
+
+@pytest.mark.parametrize(
+    "by", ["*", "x(", 'default = "deny"', "read_file(*)", "read_file(/srv/**)", "t(domain:x)", "\n"]
+)
+def test_what_is_recorded_as_the_rule_is_kept_only_if_it_denies_the_call_and_nothing_that_passed(by: str) -> None:
+    seen = reads(*(f"/srv/app/{at}" for at in range(5)))
+    found = rules([*seen, *reads("/etc/passwd", decision="deny", by=by)])
+    assert found == ["deny read_file(/etc/passwd)", "allow read_file(/srv/app/*)"]
 
 
 def test_lines_that_cannot_be_read_are_counted_and_do_no_harm() -> None:
