@@ -16,10 +16,15 @@ What must hold:
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+import anyio
+import anyio.abc
 from msgspec.structs import replace
 
 from ..audit.call_record import Record, RefusedMessage, WatchedCall
@@ -29,6 +34,7 @@ from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc.known_secrets import KnownSecrets
+from ..model.counts import counted
 from ..model.decision import ApprovalRequest
 from ..model.hooks import EventContext, Session
 from ..model.settings import Settings
@@ -52,8 +58,6 @@ from .running_calls import RunningCalls
 from .tap import TakeBytes, Watching
 
 if TYPE_CHECKING:
-    import anyio.abc
-
     from ..transports.channel import Channel, OnBytes, OnEnd, OnFull
     from ..trust.check_unchanged import Trust
     from ..trust.sources import Watched
@@ -62,6 +66,10 @@ _ONLY_WATCHED: Final = "only watched; if it were in force: "
 """The beginning of what people read about a watched policy."""
 _WOULD_REFUSE: Final = "a message of the agent would have been refused: "
 _FULL: Final = "too many bytes wait for hooks that are only watched"
+_AT_A_TIME: Final = max(1, min(os.cpu_count() or 1, 8))
+"""Calls that begin to be judged at a time: more hooks would take computing time from the session that is watched."""
+_COMPUTES_SECONDS: Final = 0.1
+"""What runs for longer most likely waits for something else: it does not keep others from beginning."""
 _MAX_UNCLAIMED: Final = 256  # calls that were judged here, and whose own record has not begun: a few at a time
 _LONGEST_AT_GATEWAY: Final = 1024 * 1024
 """Bytes of a line that is read here at a gateway: longer ones would hold up other sessions."""
@@ -167,6 +175,8 @@ class Watch:
     def agent_ended(self) -> None:
         """As in Tap."""
         self.agent.on_end()
+        self._session.watched_calls.hurries = True
+        self._session.watched_calls.judge_next()
 
     def server_ended(self) -> None:
         """As in Tap."""
@@ -330,6 +340,11 @@ class _WatchedCalls(RunningCalls):
     ) -> None:
         super().__init__(session_context, session_events, elicitation_hooks, request_states, router, relay, changes)
         self._given_up: set[Call] = set()
+        self._queue: deque[Call] = deque()  # the calls that are not judged yet
+        self._beginning: dict[Call, float] = {}  # and when each began
+        self._looks = False
+        self.hurries = False
+        """The agent has ended: nobody is held up any more."""
         self.watch: Watch | None = None
         self.approvals = self.nobody = _Nobody(session_context, router.handshake)
 
@@ -340,8 +355,53 @@ class _WatchedCalls(RunningCalls):
             self.watch.begin(call)
         super().begin(call)
 
+    def _start(self, call: Call) -> None:
+        self._backpressure.add_call(call)
+        self._queue.append(call)
+        self.judge_next()
+
+    def judge_next(self) -> None:
+        """Judge as many of the calls that wait as may begin now."""
+        while self._queue and (self.hurries or len(self._beginning) < _AT_A_TIME):
+            call = self._queue.popleft()
+            self._beginning[call] = monotonic()
+            self._pool.start(call)
+        if self._queue and not self._looks:
+            self._looks = True
+            self._context.spawn(self._look_for_slow_ones)
+
+    async def _look_for_slow_ones(self) -> None:
+        """While calls wait, find those that keep them from beginning although they only wait themselves."""
+        try:
+            while self._queue:
+                await anyio.sleep(_COMPUTES_SECONDS)
+                began = monotonic() - _COMPUTES_SECONDS
+                self._beginning = {call: at for call, at in self._beginning.items() if at > began}
+                self.judge_next()
+        finally:
+            self._looks = False
+
+    async def _handle(self, call: Call) -> None:
+        try:
+            await super()._handle(call)
+        finally:
+            if self._beginning.pop(call, None) is not None:
+                self.judge_next()
+
+    @property
+    def are_running(self) -> bool:
+        """As RunningCalls."""
+        return bool(self._running or self._queue)
+
+    def end_all(self, why: str) -> None:
+        """As RunningCalls; those that still wait are not judged."""
+        if self._queue and self.watch is not None:
+            self.watch.note(f"{counted(len(self._queue), 'call')} not judged: {why}")
+        self._queue.clear()
+        super().end_all(why)
+
     def resume(self, call: Call) -> None:
-        """As RunningCalls; the call may have ended here."""
+        """As RunningCalls; the call may have ended here, or not begun."""
         if call in self._running:
             super().resume(call)
 
@@ -360,10 +420,10 @@ class _WatchedCalls(RunningCalls):
 
     def give_up(self, call: Call) -> None:
         """No response to this call will come: the server never had it."""
-        if call in self._running and not call.response_line:
+        if self._router.calls.get(call.key) is call and not call.response_line:
             self._forget(call)
             self._given_up.add(call)
-            self._running[call].resume(call)
+            self.resume(call)
 
     def forward_without_waiting(self, call: Call, line: bytes) -> bool:
         """The response need not be waited for."""

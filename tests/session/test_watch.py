@@ -352,3 +352,41 @@ async def test_limits_that_are_watched_do_not_use_up_those_in_force(tmp_path: Pa
     lines, _ = await decisions(both, both, tmp_path / "audit")
     assert [line["decision"] for line in lines] == ["allow"] * 3 + ["deny"] * 2
     assert [line["monitor"]["decision"] for line in lines] == ["allow"] * 3 + ["deny"] * 2
+
+
+@pytest.mark.slow
+async def test_slow_hooks_that_are_watched_hold_up_nobody_and_one_another_only_shortly(tmp_path: Path) -> None:
+    slow = stub_group(stub(Event.PRE_TOOL_USE, "sleep 0.5; exit 3"))
+    settings = Settings(audit_file=str(tmp_path / "audit"))
+    async with rig(settings=settings, kind=rig_with(Watched(STRICT, (slow,)))) as one:
+        await one.agent.send(INITIALIZE)
+        await one.server.line()
+        await one.server.send(CAPABILITIES)
+        await one.agent.line()
+        await one.agent.send(INITIALIZED)
+        await one.server.line()
+        for number in range(1, 21):
+            await one.agent.send(call(number))
+            assert await one.server.line() == call(number)
+            await one.server.send(result(number))
+            assert await one.agent.line() == result(number)
+        one.agent.stop_writing()
+        await one.finish()
+    assert {line["id"] for line in audited(tmp_path / "audit") if line["monitor"]["decision"] == "deny"} == {
+        *range(1, 21)
+    }
+
+
+async def test_what_is_not_judged_any_more_at_the_end_is_noted(tmp_path: Path) -> None:
+    settings = Settings(audit_file=str(tmp_path / "audit"))
+    async with rig(
+        settings=settings, kind=rig_with(Watched(STRICT, (stub_group(stub(Event.PRE_TOOL_USE, "sleep 60")),)))
+    ) as one:
+        await one.agent.send(INITIALIZE + INITIALIZED + b"".join(call(number) for number in range(1, 41)))
+        for _ in range(42):
+            await one.server.line()
+        assert one.proxy.watch is not None
+        one.proxy.watch.end_all("the session has ended")
+        await one.finish()
+    lines = audited(tmp_path / "audit")
+    assert [line["note"] for line in lines if "note" in line and "calls not judged" in line["note"]]
