@@ -215,6 +215,8 @@ class Lines:
         own = watched.record
         if own is None:
             return {}
+        # without a rewrite, its arguments are those of the call: to mask them again would take as long as to judge it
+        kept = self._arguments(own, masking) if own.final else {}
         members = {
             "policy": watched.replaces,
             "would": would_be(record, watched),
@@ -224,7 +226,7 @@ class Lines:
             "place": own.place,
             "reason": own.reason,
             "hooks": [self._hook(run, own.tool) for run in own.hook_runs],
-            **{name: value for name, value in self._arguments(own, masking).items() if name.startswith("rewritten")},
+            **{name: value for name, value in kept.items() if name.startswith("rewritten")},
             "hook_ms": round(sum(run.result.ms for run in own.hook_runs), 3),
         }
         return {name: value for name, value in members.items() if value}
