@@ -364,6 +364,9 @@ class _Text:
         ):
             if count := sum(getattr(one, attribute) for one in skipped):
                 self._page.row(label("left out"), f"{counted(count, 'recorded call')} {text}")
+        if count := sum(one.in_part for one in skipped):
+            text = "masked or shortened arguments, by which they are judged"
+            self._page.row(label("note"), f"{counted(count, 'recorded call')} with {text}")
         if failed and self._mutated:
             self._page.row(label("note"), "no mutants were tried, because a case fails without them")
 

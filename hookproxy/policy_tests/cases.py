@@ -102,13 +102,15 @@ class Case(Struct, frozen=True):
 
 
 class Skipped(Struct):
-    """Recorded calls that cannot be cases."""
+    """Recorded calls that cannot be cases, and those that are cases with a part of their arguments."""
 
     digests: int = 0
     """Recorded only with a digest of their arguments."""
     limited: int = 0
     """Refused by a rate limit, which depends on the calls before."""
     undecided: int = 0
+    in_part: int = 0
+    """Parts of their arguments are masked or left out: they are judged as they are recorded."""
 
 
 class CasesOfFile(Struct, frozen=True):
@@ -359,6 +361,7 @@ def _recorded_cases(path: str, skipped: Skipped) -> Iterator[Case]:
         elif not record.arguments:
             skipped.digests += 1
         else:
+            skipped.in_part += record.is_partial
             raw_id = calls.response_id({"id": record.id})
             call = TrialCall(record.tool, bytes(record.arguments), id=b"1" if raw_id == b"null" else raw_id)
             if outcome.decision in ("asked-allow", "asked-deny"):

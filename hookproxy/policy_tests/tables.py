@@ -75,7 +75,7 @@ class Case(Step, frozen=True):
     server: _Text | None = None
     """The server's name as hooks see it, or of gateway.toml. Default: "server", or the only one of gateway.toml."""
     agent: str = ""
-    """The agent's name and version."""
+    """The agent's name and version, as the audit would record them: nothing decides by them."""
     user: _Text | None = None
     """With gateway.toml: who calls."""
     groups: list[_Text] | None = None

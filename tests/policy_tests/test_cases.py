@@ -168,6 +168,11 @@ def test_recorded_calls_that_cannot_be_decided_again_are_counted(tmp_path: Path)
     assert (file.cases, file.skipped.digests, file.skipped.limited, file.skipped.undecided) == ((), 1, 1, 1)
 
 
+def test_recorded_calls_with_masked_parts_are_cases_and_counted(tmp_path: Path) -> None:
+    file = read_cases(write(tmp_path, record(masked=["github"]) + record(), "audit.jsonl"))
+    assert (len(file.cases), file.skipped.in_part) == (2, 1)
+
+
 def test_a_line_that_is_no_record_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, record() + "oops\n", "audit.jsonl")
     with pytest.raises(UserError, match=r"audit.jsonl:2: not JSON"):
