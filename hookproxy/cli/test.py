@@ -76,7 +76,7 @@ def _test(options: Namespace) -> int:
     if entry is not None and options.config is None:
         options.config = own_file(os.environ, policy_cwd) or None
     if options.config is not None:
-        options.config = os.path.join(policy_cwd, options.config)
+        options.config = os.path.join(policy_cwd, os.path.expanduser(options.config))
     files = [read_cases(path) for path in _case_files(options, cwd)]
     _check_cases(files, cwd)
     with tempfile.TemporaryDirectory(prefix="hookproxy-test-", ignore_cleanup_errors=True) as state:
