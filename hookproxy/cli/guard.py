@@ -34,6 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     from ..processes import process
     from ..transports.event_loop import new_loop
 
+    if arguments and arguments[0] in ("install", "uninstall"):
+        return _installed(arguments[0], arguments[1:])
     options = build_parser().parse_args(list(arguments))
     process.prepare_for_children()
     try:
@@ -41,6 +43,22 @@ def main(arguments: Sequence[str]) -> int:
     except AnotherRuns:
         tell("a guard of this account runs already")
     return 0
+
+
+def _installed(word: str, arguments: Sequence[str]) -> int:
+    from ..guard.server import socket_of
+    from . import guard_install
+
+    if word == "uninstall":
+        return guard_install.uninstall(arguments)
+    return guard_install.install(arguments, socket_of(_folder(None)))
+
+
+def subverb_parsers() -> dict[str, Parser]:
+    """The parsers of the command lines after the subverbs."""
+    from . import guard_install
+
+    return {"install": guard_install.install_parser(), "uninstall": guard_install.uninstall_parser()}
 
 
 def build_parser() -> Parser:

@@ -1,9 +1,10 @@
 """What an agent starts as its hook: it hands the event to the guard, and writes what the guard says. Law 3.
 
-It runs as a file, `python -I -S -E client.py AGENT SOCKET [STATUS STDOUT]`, and imports nothing but what Python has
-in itself: its start is most of what an event costs. Its words are written by `hookproxy guard install`:
+It runs as a file, `python -I -S -E client.py AGENT SOCKET PROGRAM [STATUS STDOUT]`, and imports nothing but what Python
+has in itself: its start is most of what an event costs. Its words are written by `hookproxy guard install`:
 
 - AGENT and SOCKET, an absolute path: whoever listens there must have this account, else nobody is asked.
+- PROGRAM is the path of hookproxy, which becomes the guard if nobody listens.
 - STATUS and STDOUT are how this agent reads a refusal. With them, whatever goes wrong refuses the call (fail closed).
   Without them it ends with status 1 and a sentence: what follows is up to the agent, as for any hook that fails.
 
@@ -23,10 +24,10 @@ LONGEST_RESPONSE = 64 << 20  # bytes: as long as the longest document
 
 def main(words: list[str]) -> int:
     """Ask the guard. Returns the exit status that the agent reads."""
-    agent, path, closed = words[1], words[2], words[3:]
+    agent, path, program, closed = words[1], words[2], words[3], words[4:]
     try:
         document = read_all(0)
-        status, output, text = ask(path, request(agent, document))
+        status, output, text = ask(path, program, request(agent, document))
     except Exception as error:  # whatever it is, the agent must hear of it
         write_all(2, f"hookproxy: the guard did not judge this: {error}\n".encode("utf-8", "replace"))
         if not closed:
@@ -49,9 +50,9 @@ def request(agent: str, document: bytes) -> bytes:
     return b"".join((head.encode(), cwd, environ, document))
 
 
-def ask(path: str, message: bytes) -> tuple[int, bytes, bytes]:
+def ask(path: str, program: str, message: bytes) -> tuple[int, bytes, bytes]:
     """Send the request and read the response: its status, standard output and standard error. Raises an exception."""
-    guard = connect(path)
+    guard = connect(path, program)
     check_owner(guard)
     guard.sendall(message)
     response = bytearray()
@@ -82,7 +83,7 @@ def complete_parts(response: bytearray) -> tuple[int, bytes, bytes] | None:
     return status, parts[:output], parts[output : output + text]
 
 
-def connect(path: str) -> _socket.socket:
+def connect(path: str, program: str) -> _socket.socket:
     """Connect to the guard, and start it if nobody listens. Raises OSError."""
     guard = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -92,7 +93,7 @@ def connect(path: str) -> _socket.socket:
         guard.close()
     import time
 
-    started = start(path)
+    started = start(path, program)
     until = time.monotonic() + START_SECONDS
     while True:
         guard = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -110,14 +111,12 @@ def connect(path: str) -> _socket.socket:
         time.sleep(0.02)  # noqa: TID251  # there is no event loop here
 
 
-def start(path: str) -> int:
+def start(path: str, program: str) -> int:
     """Start the guard in the background; return its process id. It ends at once if another one is faster."""
     null = posix.open("/dev/null", posix.O_RDWR)
-    package = __file__.rpartition("/")[0].rpartition("/")[0].rpartition("/")[0]
-    code = f"import sys; sys.path.insert(0, {package!r}); from hookproxy.__main__ import main; sys.exit(main())"
-    words = [sys.executable, "-c", code, "guard", "--socket", path]
+    words = [program, "guard", "--socket", path]
     actions = [(posix.POSIX_SPAWN_DUP2, null, descriptor) for descriptor in (0, 1, 2)]
-    pid = posix.posix_spawn(sys.executable, words, posix.environ, file_actions=actions, setsid=True)
+    pid = posix.posix_spawn(program, words, posix.environ, file_actions=actions, setsid=True)
     posix.close(null)
     return pid
 

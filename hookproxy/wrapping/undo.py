@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ..model.errors import ConfigError, UserError
-from . import agent_files, edit_plan, files, use_tables, written
+from . import agent_files, edit_plan, files, hook_entries, use_tables, written
 from .agent_files import AgentFile, PlannedFile
 from .files import BACKUP, Snapshot
 from .known_agents import ConfigFile
@@ -48,7 +48,7 @@ def plan(record: Written, known: Sequence[ConfigFile]) -> Plan:
     gone = [path for path in record.wrapped if path not in touched]
     for path in dict.fromkeys((*record.inserted, *record.created)):
         try:
-            undone = _restore(path, record)
+            undone = restore(path, record)
         except UserError as error:
             errors.append(error)
             continue
@@ -100,14 +100,15 @@ def _may_be_wrapped(path: str) -> bool:
         return os.path.lexists(path)
 
 
-def _restore(path: str, record: Written) -> Restored | None:
-    """What a file becomes; None if it is gone, or nothing of hookproxy is left in it. Raises UserError."""
+def restore(path: str, record: Written) -> Restored | None:
+    """What a file of the record becomes; None if it is gone, or nothing of hookproxy is in it. Raises UserError."""
     if not os.path.lexists(path):
         return None
     snapshot = files.read(path)
     text = snapshot.text
     for inserted in reversed(record.inserted.get(path, ())):
-        text = use_tables.without(path, text, inserted)
+        without = use_tables.without if "[[use]]" in inserted else hook_entries.without
+        text = without(path, text, inserted)
     digest = record.created.get(path)
     if digest is None:
         return Restored(snapshot, text)

@@ -19,6 +19,7 @@ import pytest
 from hookproxy.guard import client
 
 CLIENT: Final = client.__file__
+HOOKPROXY: Final = str(Path(sys.executable).parent / "hookproxy")
 REFUSAL: Final = ("2", "")
 RULES: Final = """
 [permissions]
@@ -48,7 +49,7 @@ class Desk:
         (folder / "hookproxy.toml").write_text(text, "utf-8")
 
     def event(self, agent: str, document: bytes, *closed: str) -> subprocess.CompletedProcess[bytes]:
-        words = [sys.executable, "-I", "-S", "-E", CLIENT, agent, str(self.socket), *closed]
+        words = [sys.executable, "-I", "-S", "-E", CLIENT, agent, str(self.socket), HOOKPROXY, *closed]
         return subprocess.run(words, input=document, capture_output=True, env=self.environ, timeout=60, check=False)
 
     def tool(self, name: str, tool: str, arguments: dict[str, Any], **members: object) -> tuple[str, str]:
@@ -161,7 +162,7 @@ def answer(listener: socket.socket, response: bytes) -> None:
 
 
 def test_many_agents_that_start_at_once_get_one_guard(desk: Desk) -> None:
-    words = [sys.executable, "-I", "-S", "-E", CLIENT, "claude", str(desk.socket)]
+    words = [sys.executable, "-I", "-S", "-E", CLIENT, "claude", str(desk.socket), HOOKPROXY]
     clients = [
         subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=desk.environ) for _ in range(8)
     ]
@@ -178,7 +179,7 @@ def test_a_client_that_is_ended_ends_the_hooks_of_its_event(desk: Desk, tmp_path
     hook.write_text(f"#!/bin/sh\nexec 3> {mark}\necho $$ >&3\nexec sleep 1000\n")
     hook.chmod(0o755)
     desk.configure(f"[[hooks.PreToolUse]]\nmatcher = 'Bash'\ncommand = '{hook}'\n")
-    words = [sys.executable, "-I", "-S", "-E", CLIENT, "claude", str(desk.socket)]
+    words = [sys.executable, "-I", "-S", "-E", CLIENT, "claude", str(desk.socket), HOOKPROXY]
     one = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=desk.environ)
     assert one.stdin
     one.stdin.write(LIST)

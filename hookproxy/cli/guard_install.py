@@ -1,0 +1,224 @@
+"""`hookproxy guard install` and `guard uninstall`: the entries in agents' hook files that start the guard's client.
+
+Exit status: 0 it is done; 1 some agents' files stay as they are; 2 nothing was done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from ..dialects.agent_side import AgentSide, Can, agent_side, names, user_path
+from ..dialects.shared.hook_file import suggestion
+from ..files.create import remove_empty
+from ..guard import entries
+from ..model.errors import EXIT_FINDINGS, UserError
+from ..trust.sources import state_folder
+from ..wrapping import files, hook_entries, undo, written
+from ..wrapping.diff import unified
+from ..wrapping.files import Snapshot
+from ..wrapping.syntax_tree import Edit, apply_edits
+from ..wrapping.wrap_entry import PROGRAM
+from . import wrap
+from .common import create, show, tell
+from .options import Parser
+
+
+class _Change(Struct, frozen=True):
+    """A hook file that is to get the guard's entries."""
+
+    path: str
+    text: str
+    """Its whole text, if it is new."""
+    snapshot: Snapshot | None = None
+    edits: tuple[Edit, ...] = ()
+
+
+def install_parser() -> Parser:
+    """The parser of the command line after `guard install`."""
+    parser = Parser(
+        "guard install",
+        "Put an entry for each event into the hook file of an agent, so that the guard judges the agent's own tools. "
+        "What else is in the file stays as it is.",
+    )
+    parser.add_argument("agents", metavar="AGENT", nargs="+", help=f"one of {', '.join(names())}")
+    parser.add_argument("--fail-closed", action="store_true", help="refuse calls where the guard cannot judge them")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    return parser
+
+
+def uninstall_parser() -> Parser:
+    """The parser of the command line after `guard uninstall`."""
+    parser = Parser("guard uninstall", "Take the guard's entries out of agents' hook files again, byte for byte.")
+    parser.add_argument("agents", metavar="AGENT", nargs="*", help=f"one of {', '.join(names())}")
+    parser.add_argument("--all", action="store_true", help="of all agents")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    return parser
+
+
+def install(arguments: Sequence[str], socket: str) -> int:
+    """Write the entries. Returns the exit status."""
+    options = install_parser().parse_args(list(arguments))
+    sides = [_side(name) for name in options.agents]
+    program = _program()
+    failed = False
+    for side in sides:
+        line = entries.command(side, socket, program, fails_closed=options.fail_closed)
+        try:
+            for change in [*_changes(side, line)]:
+                _show(change) if options.dry_run else _write(change)
+        except UserError as error:
+            failed = True
+            wrap.report_error(error)
+            continue
+        tell(*_limits(side), prefix="")
+    if failed and len(sides) == 1:
+        raise UserError("nothing was changed", "the error is above")
+    return EXIT_FINDINGS if failed else 0
+
+
+def uninstall(arguments: Sequence[str]) -> int:
+    """Take the entries out. Returns the exit status."""
+    options = uninstall_parser().parse_args(list(arguments))
+    if bool(options.agents) == options.all:
+        raise UserError("name agents, or all of them", "hookproxy guard uninstall AGENT… or --all")
+    sides = [_side(name) for name in (names() if options.all else options.agents)]
+    state = state_folder(os.environ, os.path.expanduser("~"))
+    record = written.read(state) if state else written.Written()
+    failed, done = False, list[str]()
+    for path in dict.fromkeys(path for side in sides for path in _paths(side)):
+        if path not in record.inserted and path not in record.created:
+            continue
+        try:
+            _take_out(path, record, options)
+            done.append(path)
+        except UserError as error:
+            failed = True
+            wrap.report_error(error)
+    if not options.dry_run and done:
+        remove_empty(record.folders)
+        written.update(state, lambda now: now.without(done))
+        remove_empty([*record.folders, state])
+    if not (done or failed):
+        tell("no hook file of these agents has entries of the guard")
+    return EXIT_FINDINGS if failed else 0
+
+
+def _side(name: str) -> AgentSide:
+    side = agent_side(name)
+    if side is None:
+        hint = suggestion(name, names()) or f"expected one of {', '.join(names())}"
+        raise UserError(f"{name!r} is not an agent whose hooks can ask the guard", hint)
+    return side
+
+
+def _program() -> str:
+    """The path of the program that becomes the guard. Raises UserError."""
+    beside = os.path.join(os.path.dirname(sys.executable), PROGRAM)
+    if os.access(beside, os.X_OK):
+        return beside
+    words = wrap.own_program().start
+    found = shutil.which(words[0]) if len(words) == 1 else None
+    if found is None:
+        raise UserError("this hookproxy has no program of its own", "install it, with pipx or uv tool install")
+    return os.path.abspath(found)
+
+
+def _home() -> str:
+    """The home folder, for a person's own hook files. Raises UserError."""
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
+        raise UserError("there is no home folder", "set HOME")
+    return home
+
+
+def _paths(side: AgentSide) -> list[str]:
+    """The absolute paths of a person's own hook files of this agent; none: it reads none."""
+    return list(_texts(side, "")) if side.user_folder is not None else []
+
+
+def _texts(side: AgentSide, line: str) -> Mapping[str, str]:
+    """The texts with the guard's entries by their absolute paths. Raises UserError."""
+    found = {}
+    moved = os.environ.get(side.user_variable, "") if side.user_variable else ""
+    for path, text in entries.files(side, line, 0.0).items():
+        try:
+            own = user_path(side, path)
+        except ValueError as error:
+            raise UserError(str(error), "write the entries into a project's file: --dry-run prints them") from None
+        folder = _home()
+        found[os.path.join(moved, own.partition("/")[2]) if os.path.isabs(moved) else os.path.join(folder, own)] = text
+    return found
+
+
+def _changes(side: AgentSide, line: str) -> Iterator[_Change]:
+    for path, text in _texts(side, line).items():
+        if not os.path.lexists(path):
+            yield _Change(path, text)
+            continue
+        snapshot = files.read(path)
+        if entries.CLIENT in snapshot.text:
+            if line in snapshot.text or _escaped(line) in snapshot.text:
+                tell(f"{path}: has these entries already", prefix="")
+                continue
+            hint = f"hookproxy guard uninstall {side.name}, and then install it anew"
+            raise UserError(f"{path} has other entries of the guard", hint)
+        yield _Change(path, "", snapshot, tuple(hook_entries.insertions(path, snapshot.text, text)))
+
+
+def _escaped(line: str) -> str:
+    return json.dumps(line, ensure_ascii=False)[1:-1]
+
+
+def _show(change: _Change) -> None:
+    before = change.snapshot.text if change.snapshot else ""
+    edits = change.edits if change.snapshot else (Edit(0, 0, change.text),)
+    wrap.show_lines(unified(change.path, before, list(edits)))
+
+
+def _write(change: _Change) -> None:
+    if change.snapshot is None:
+        folders = create({change.path: change.text}, "name a folder that is yours")
+        wrap.remember(lambda record: record.with_created({change.path: change.text}, folders))
+        show(f"{change.path}: written\n")
+        return
+    backup = files.replace(change.snapshot, apply_edits(change.snapshot.text, change.edits))
+
+    def record(now: written.Written) -> written.Written:
+        for edit in change.edits:
+            now = now.with_inserted(change.path, edit.text)
+        return now
+
+    wrap.remember(record)
+    show(f"{change.path}: entries added; backup: {backup}\n")
+
+
+def _take_out(path: str, record: written.Written, options: Namespace) -> None:
+    restored = undo.restore(path, record)
+    if restored is None:
+        return
+    if options.dry_run:
+        before = restored.snapshot.text
+        wrap.show_lines(unified(path, before, [Edit(0, len(before), restored.text or "")]))
+        return
+    show(f"{undo.undo(restored)}\n")
+    if backup := undo.needless_backup(path):
+        os.unlink(backup)
+
+
+def _limits(side: AgentSide) -> Iterator[str]:
+    """Sentences about what this agent does not let its hooks do."""
+    if Can.ASK not in side.can:
+        yield f"{side.name}: its hooks cannot ask the person: a call that a rule asks about is refused"
+    if Can.REWRITE not in side.can:
+        yield f"{side.name}: its hooks cannot change arguments: a call that a hook rewrites is refused"
+    if not {Can.TELL_AFTER, Can.BLOCK_AFTER} & set(side.can):
+        yield f"{side.name}: what hooks say about a result does not reach the model"
+    if Can.REPLACE not in side.can:
+        yield f"{side.name}: its hooks cannot replace a result: what a hook hides is not hidden from the model"

@@ -1,0 +1,52 @@
+"""What `hookproxy guard install` writes into an agent's hook file: an entry per event that starts the client. Pure."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..dialects.agent_side import AgentSide, event_names
+from ..dialects.dialect import WrittenEntry
+from ..model.hooks import Event
+
+CLIENT: Final = os.path.join(os.path.dirname(__file__), "client.py")
+"""The file that agents start. Its path in a hook file shows that an entry is the guard's."""
+
+EVENTS: Final = (
+    Event.PRE_TOOL_USE,
+    Event.PERMISSION_REQUEST,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.SESSION_START,
+    Event.SESSION_END,
+)
+"""The events that the guard judges or whose hooks it runs."""
+
+CLOSED: Final = "the guard could not judge this call, so it is refused (fail_closed)"
+"""The reason of a refusal without the guard, for agents that read it with the refusal."""
+
+
+def command(side: AgentSide, socket: str, program: str, *, fails_closed: bool) -> str:
+    """The command line of the client for this agent; `program` is the path of hookproxy."""
+    # the interpreter itself: that of a virtual environment looks for its packages, which the client does not need
+    words = [os.path.realpath(sys.executable), "-I", "-S", "-E", CLIENT, side.name, socket, program]
+    if fails_closed:
+        refusal = side.refuse(CLOSED)
+        words += [str(refusal.status), refusal.stdout.decode()]
+    return shlex.join(words)
+
+
+def files(side: AgentSide, line: str, seconds: float) -> Mapping[str, str]:
+    """The texts of the agent's hook files with nothing but the guard's entries, by their paths in a project.
+
+    `seconds` is the timeout of each entry; 0: the agent's default.
+    """
+    return side.write_hook_file([WrittenEntry(name, line, timeout=seconds) for name in names(side)])
+
+
+def names(side: AgentSide) -> Sequence[str]:
+    """The agent's names of the events that it gets entries for."""
+    return tuple(dict.fromkeys(name for event in EVENTS for name in event_names(side, event)))

@@ -1,0 +1,111 @@
+"""The guard's entries in agents' hook files: written, read back by their dialects, and taken out byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from hookproxy.cli import guard
+from hookproxy.dialects.agent_side import agent_side, names
+from hookproxy.dialects.dialect import HookFile
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.guard import entries
+from hookproxy.model.errors import UserError
+from hookproxy.model.hooks import Event
+
+USERS = [name for name in names() if (side := agent_side(name)) is not None and side.user_folder is not None]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in list(os.environ):
+        if name.startswith("XDG_") or name in {"CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"}:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("agent", USERS)
+def test_entries_are_written_and_taken_out_again(agent: str, home: Path) -> None:
+    assert guard.main(["install", agent]) == 0
+    written = files_in(home)
+    assert any(entries.CLIENT.encode() in content for content in written.values())
+    assert guard.main(["install", agent]) == 0  # it is there already
+    assert files_in(home) == written
+    assert guard.main(["uninstall", agent]) == 0
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("agent", USERS)
+def test_its_own_dialect_reads_an_entry_for_each_event(agent: str, tmp_path: Path) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    line = entries.command(side, "/home/x/guard.sock", "/usr/bin/hookproxy", fails_closed=True)
+    found: set[Event] = set()
+    for path, text in entries.files(side, line, 0.0).items():
+        if not side.script_folder and not text.startswith("#!"):
+            hooks = DIALECTS[agent].read_hook_file(HookFile(f"/p/{path}", text, "/p", cwd="/p"))
+            assert hooks.notes == ()
+            found |= {spec.event for spec in hooks.hooks}
+    assert not found or Event.PRE_TOOL_USE in found
+
+
+@pytest.mark.parametrize("fails_closed", [True, False])
+def test_a_client_that_is_to_fail_closed_knows_how_its_agent_reads_a_refusal(fails_closed: bool) -> None:
+    for agent in USERS:
+        side = agent_side(agent)
+        assert side is not None
+        words = shlex.split(entries.command(side, "/s/guard.sock", "/bin/hookproxy", fails_closed=fails_closed))
+        assert words[1:8] == ["-I", "-S", "-E", entries.CLIENT, agent, "/s/guard.sock", "/bin/hookproxy"]
+        refusal = side.refuse(entries.CLOSED)
+        assert words[8:] == ([str(refusal.status), refusal.stdout.decode()] if fails_closed else [])
+
+
+def test_the_rest_of_a_file_stays_and_comes_back_byte_for_byte(home: Path) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    text = '{\n    "model": "opus", // mine\n    "hooks": {"PreToolUse": [{"hooks": []}]}\n}'
+    settings.write_text(text)
+    assert guard.main(["install", "claude"]) == 0
+    assert text.partition("[{")[0] in settings.read_text()
+    assert guard.main(["uninstall", "--all"]) == 0
+    assert settings.read_text() == text
+    assert [path.name for path in home.iterdir()] == [".claude"]
+    assert [path.name for path in settings.parent.iterdir()] == ["settings.json"]
+
+
+def test_what_was_written_later_stays(home: Path) -> None:
+    guard.main(["install", "codex"])
+    file = home / ".codex" / "hooks.json"
+    values = json.loads(file.read_text())
+    values["hooks"]["PreToolUse"].append({"hooks": [{"type": "command", "command": "mine"}]})
+    file.write_text(json.dumps(values))
+    assert guard.main(["uninstall", "codex"]) == 1
+    assert "mine" in file.read_text()
+
+
+@pytest.mark.parametrize("words", [["install", "nope"], ["uninstall"], ["uninstall", "claude", "--all"]])
+def test_what_cannot_be_done_is_an_error_with_a_hint(words: list[str], home: Path) -> None:
+    with pytest.raises(UserError) as error:
+        guard.main(words)
+    assert error.value.hint
+    assert list(home.iterdir()) == []
+
+
+def test_a_dry_run_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guard.main(["install", "claude", "--dry-run"]) == 0
+    assert entries.CLIENT in capsys.readouterr().out
+    assert list(home.iterdir()) == []
+
+
+def test_what_an_agent_cannot_express_is_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    guard.main(["install", "cline", "--dry-run"])
+    assert "its hooks cannot ask the person" in capsys.readouterr().err
