@@ -37,6 +37,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "agent-sides": agent_sides.agent_sides,
     "agents": agents.agents,
     "systems": tables.systems,
+    "followed": tables.followed,
     "events": tables.events,
     "fields": tables.fields,
     "failures": broken_outputs.page_table,

@@ -100,6 +100,15 @@ def counted(text: str) -> str:
     return re.sub(r"\[\d+ systems\]", f"[{count} systems]", text)
 
 
+def followed() -> str:
+    """A row for each dialect: the document or the source that it follows, and as of when."""
+    rows = [row("dialect", "follows", "as of"), row(*["---"] * 3)]
+    for name, dialect in DIALECTS.items():
+        source, _, date = dialect.described_by.partition(" as of ")
+        rows.append(row(f"`{name}`", source.rstrip(","), date))
+    return "\n".join(rows)
+
+
 def events() -> str:
     """A row for each dialect: what it calls the events that can occur behind MCP."""
     rows = [row("", *EVENT_COLUMNS), row(*["---"] * (len(EVENT_COLUMNS) + 1))]

@@ -14,7 +14,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugi
 from ..shared import claude_matchers, command_file, handler_types, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
+from ..shared.events import COMPACTION_UNSEEN, INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
@@ -192,8 +192,9 @@ FORMAT: Final = CommandFile(
     unavailable=for_names(
         {
             PROMPTS_UNSEEN: "UserPromptSubmit",
-            TURNS_AND_SUBAGENTS_UNSEEN: "Stop SubagentStart SubagentStop Interrupt",
+            TURNS_AND_SUBAGENTS_UNSEEN: "Stop StopFailure SubagentStart SubagentStop Interrupt",
             COMPACTION_UNSEEN: "PreCompact PostCompact",
+            INSIDE_AGENT: "PreModelRequest PostModelResponse UserInstructions",
         }
     ),
     timeouts=Timeouts(default=600.0, shortest=1.0),

@@ -289,3 +289,10 @@ def test_a_manifest_may_have_the_hooks_or_name_their_file() -> None:
 
 def test_agents_that_are_codex_are_warned_about() -> None:
     assert DIALECTS["codex"].agents == ("codex-mcp-client",)
+
+
+@pytest.mark.parametrize("event", ["StopFailure", "PreModelRequest", "PostModelResponse", "UserInstructions"])
+def test_events_that_only_codex_sees_cannot_fire(event: str) -> None:
+    found = read("codex", {"hooks": {event: [group()], "PreToolUse": [group()]}})
+    assert [hook.event for hook in found.hooks] == [Event.PRE_TOOL_USE]
+    assert f"hooks.{event} cannot fire behind MCP" in found.remarks[0]
