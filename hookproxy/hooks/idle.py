@@ -72,6 +72,14 @@ def near_name(name: str, server: str, tools: Collection[str]) -> str:
     return suggestion(name, [*listed, *FAMILIAR_NAMES], _SIMILAR)
 
 
+def _fits(tool: str, listed: Sequence[str]) -> bool:
+    """Whether the name of a tool in a rule for another server, or a glob that is more than a star, fits one of this."""
+    if not re.search(r"[A-Za-z0-9]", tool):
+        return False
+    fits = matchers.rule(tool).name.fullmatch
+    return any(fits(name) for name in listed)
+
+
 def _as_named(server: str) -> str:
     """A server's name as it stands in the names of its tools."""
     return claude_tool_name(server, "").removeprefix("mcp__").removesuffix("__")
@@ -87,6 +95,8 @@ def _near_on_server(named: str, tool: str, server: str, listed: Sequence[str]) -
         return near.replace("'", f"'mcp__{own}__", 1)
     if sorted(named) == sorted(own) or suggestion(named, [own], _SIMILAR):  # short names differ by two letters at once
         return f"did you mean 'mcp__{own}{'__' * bool(tool)}{tool}'?"
+    if _fits(tool, listed) or named.casefold() in re.split(r"[^a-z0-9]+", own.casefold()):
+        return f"the server is {own!r} here: --name {named} names it"
     return ""
 
 

@@ -186,6 +186,7 @@ WITH_SERVER: Final = (
     (rules("*_comit"), ":2: permissions.deny[0]", "did you mean 'git_commit'?"),
     (rules("mcp__git__git_psuh", kind="ask"), ":2: permissions.ask[0]", "it has git_status"),
     (rules("mcp__gti__git_commit"), ":2: permissions.deny[0]", "did you mean 'mcp__git__git_commit'?"),
+    (rules("mcp__github__git_commit"), ":2: permissions.deny[0]", "the server is 'git' here: --name github names it"),
     (rules("drop_table"), ":2: permissions.deny[0]", "it has git_status, git_commit"),
     (f'{HOOK}matcher = "git_comit"\n', ":1: hooks.PreToolUse[0]", "did you mean 'git_commit'?"),
     (f'{HOOK}matcher = "mcp__github__git_commit"\n', ":1: hooks.PreToolUse[0]", "the server is 'git' here"),

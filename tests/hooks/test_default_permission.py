@@ -26,8 +26,7 @@ ASKS: Final = stub(PRE, permission="ask", reason="why")
 
 
 def group(*specs: HookSpec, order: Order = Order.SERIAL) -> Group:
-    one = stub_group(*specs, order=order)
-    return replace(one, dialect=replace(one.dialect, output_fields={"permission": Effect.DECIDES}))
+    return stub_group(*specs, order=order)
 
 
 def hooks(*groups: Group, default: str = "deny", managed: Settings | None = None, **rules: Any) -> Hooks:  # noqa: ANN401
@@ -247,7 +246,9 @@ def test_a_hook_that_could_allow_a_call_keeps_its_tool_listed(spec: HookSpec, hi
 
 
 def test_a_hook_that_can_only_deny_keeps_no_tool_listed() -> None:
-    assert hooks(stub_group(ALLOWS)).hides("write"), "this system's hooks have no output that allows"
+    one = group(ALLOWS)
+    denies_only = replace(one, dialect=replace(one.dialect, output_fields={"reason": Effect.REASON}))
+    assert hooks(denies_only).hides("write"), "this system's hooks have no output that allows"
 
 
 def test_with_a_default_every_tool_is_judged_and_no_method() -> None:

@@ -97,7 +97,11 @@ STUB: Final = Dialect(
     described_by="tests: a hook prints the members of its verdict as JSON",
     events={event.value: event for event in Event},
     unavailable={},
-    output_fields={"action": Effect.ANSWERS_ELICITATION},
+    output_fields={
+        **dict.fromkeys(Verdict.__struct_fields__, Effect.NONE),
+        "permission": Effect.DECIDES,
+        "action": Effect.ANSWERS_ELICITATION,
+    },
     order=Order.SERIAL,
     default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,

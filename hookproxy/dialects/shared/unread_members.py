@@ -30,9 +30,11 @@ _ENVELOPE: Final = frozenset({"hookEventName", "hook_event_name", "async", "asyn
 def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str, ...]:
     """Sentences without a full stop, that follow the hook's name; `verdict` is what the dialect has read.
 
-    Empty: all is known, it is no JSON object, or the verdict is a failure, which says what is wrong already.
+    Empty: all is known, it is no JSON object, or the verdict is another failure, which says what is wrong already.
     """
-    if result.ended is not Ended.EXITED or result.cut or verdict.failure or len(result.stdout) > _LONGEST:
+    if result.ended is not Ended.EXITED or result.cut or len(result.stdout) > _LONGEST:
+        return ()
+    if verdict.failure and not verdict.failure.startswith(clean_verdict.LOST):
         return ()
     text = dialect.unframed(bytes(result.stdout)).strip()
     if not text.startswith(b"{"):
@@ -46,7 +48,7 @@ def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str,
     if not dialect.output_fields:
         lost = "" if verdict.messages else next(clean_verdict.undecided(output, {}, verdict), "")
         return (f"{lost}: it reads no JSON of hooks, so the exit status decides",) if lost else ()
-    has_verdict = verdict is not NO_VERDICT and verdict != NO_VERDICT
+    has_verdict = not verdict.failure and verdict is not NO_VERDICT and verdict != NO_VERDICT
     unknown = [
         path for path in _unknown(output, _known(tuple(dialect.output_fields))) if not _is_quiet(path, has_verdict)
     ]
