@@ -71,6 +71,11 @@ def _head(proposal: Proposal, observations: Observations, sources: Sequence[str]
         f"Of the calls that had passed, it lets pass {passing}. Of the calls that had been denied, "
         f"{counted(proposal.denied, 'call')}, it lets pass none."
     )
+    if len(observations.users) > 1:
+        yield from _comment(
+            "The rules are for all users together: what passed for one and was denied for another is asked about. "
+            "`--user NAME` learns for one of them."
+        )
     if len(observations.servers) > 1 and any("/" in rule.rule.partition("(")[0] for rule in proposal.rules):
         yield from _comment(
             "Rules about methods, such as resources/read, hold for all servers: they have no server's name."
@@ -100,13 +105,13 @@ def _counts(seen: Seen) -> str:
 
 
 def _lost(lost: Sequence[Lost]) -> Iterator[str]:
-    calls = counted(sum(one.calls for one in lost), "call")
+    calls = counted(sum(tool.calls for tool in lost), "call")
     yield from _comment(f"What would be refused or asked about, of that which had passed: {calls}.")
-    for one in sorted(lost, key=lambda one: -one.calls)[:_MOST_LOST]:
-        text = f"{one.calls} of {one.tool} ({one.server}), {'asked about' if one.asks else 'refused'}"
-        if one.why:
-            text += f": {one.why}"
-        for arguments in one.examples:
+    for tool in sorted(lost, key=lambda tool: -tool.calls)[:_MOST_LOST]:
+        text = f"{tool.calls} of {tool.tool} ({tool.server}), {'asked about' if tool.asks else 'refused'}"
+        if tool.why:
+            text += f": {tool.why}"
+        for arguments in tool.examples:
             text += f"; {example(arguments)}"
         yield from _comment(text, bullet="- ")
     if len(lost) > _MOST_LOST:

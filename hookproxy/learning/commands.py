@@ -106,12 +106,12 @@ def _runs_operands(parts: Parts) -> bool:
 def denied_beginnings(denied: Iterable[Parts], passed: Iterable[Parts]) -> dict[str, frozenset[Parts]]:
     """Rules about programs and subcommands that only denied lines have, each with the lines that it explains."""
     begun = {parts[:length] for parts in passed for length in range(1, len(parts) + 1)}
-    found: dict[str, set[Parts]] = {}
+    rules: dict[str, set[Parts]] = {}
     for parts in denied:
         length = next((length for length in range(1, len(parts) + 1) if parts[:length] not in begun), 0)
         if length == 1 or (length and _SUBCOMMAND.fullmatch(parts[length - 1])):
-            found.setdefault(line_text(parts[:length], whole=True), set()).add(parts)
-    return {text: frozenset(lines) for text, lines in found.items()}
+            rules.setdefault(line_text(parts[:length], whole=True), set()).add(parts)
+    return {text: frozenset(lines) for text, lines in rules.items()}
 
 
 def denied_options(denied: Iterable[Parts], others: Iterable[Parts]) -> dict[str, frozenset[Parts]]:

@@ -32,7 +32,7 @@ MOST_TOOLS: Final = 2_000
 MOST_CALLS: Final = 5_000
 """Different calls of one tool that are kept. A folder, command or host of which 5,000 calls show nothing is rare."""
 
-MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_BYTES: Final = 32 * 1024 * 1024
 """Arguments of all kept calls together."""
 
 LONGEST: Final = 16 * 1024

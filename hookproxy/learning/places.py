@@ -137,15 +137,15 @@ def hosts_text(hosts: Mapping[str, int], barred: Sequence[str]) -> dict[str, fro
         domain = registrable(host)
         if domain and host != domain:
             below.setdefault(domain, set()).add(host)
-    found: dict[str, frozenset[str]] = {}
+    domains: dict[str, frozenset[str]] = {}
     for domain, names in below.items():
         calls = sum(hosts[name] for name in names)
         only_once = sum(hosts[name] == 1 for name in names)
         is_open = only_once > OPEN_SHARE * calls or len(names) > MOST_LISTED
         if len(names) >= FEWEST_HOSTS and is_open and not any(_is_below(host, domain) for host in barred):
-            found[f"*.{domain}"] = frozenset(names)
-    covered = frozenset().union(*found.values()) if found else frozenset()
-    return found | {host: frozenset({host}) for host in hosts if host not in covered}
+            domains[f"*.{domain}"] = frozenset(names)
+    covered = frozenset().union(*domains.values()) if domains else frozenset()
+    return domains | {host: frozenset({host}) for host in hosts if host not in covered}
 
 
 def registrable(host: str) -> str:
@@ -182,7 +182,7 @@ def denied_names(denied: Iterable[str], others: Iterable[str]) -> dict[str, froz
         denied_in[regions[parts]] = denied_in.get(regions[parts], 0) + 1
         for rule in _name_rules(parts):
             by_rule.setdefault(rule, set()).add(path)
-    found: dict[str, frozenset[str]] = {}
+    rules: dict[str, frozenset[str]] = {}
     left = set(places)
     for rule in sorted(by_rule, key=lambda rule: (-len(by_rule[rule]), rule)):
         paths = by_rule[rule]
@@ -190,9 +190,9 @@ def denied_names(denied: Iterable[str], others: Iterable[str]) -> dict[str, froz
         fewest = FEWEST_ENDINGS if rule.startswith("**/*.") else FEWEST_NAMES
         explains = 2 * len(paths) >= sum(denied_in[region] for region in touched)
         if len(touched) >= FEWEST_NAMES and len(paths) >= fewest and explains and paths & left and rule not in passed:
-            found[rule] = frozenset(paths)
+            rules[rule] = frozenset(paths)
             left -= paths
-    return found
+    return rules
 
 
 def _regions(denied: Iterable[Parts], passed: Iterable[Parts]) -> dict[Parts, Parts]:

@@ -30,7 +30,8 @@ from ..policy.rules import Rules, ToolRules, parsed
 from .masked import may_be_secret
 from .observations import Observations, Outcome, Seen, Tool
 from .proposal import Learned, Lost, PermissionName, Proposal
-from .suggest import PASSES, SortedCalls, Suggestions
+from .subjects import PASSES, SortedCalls
+from .suggest import Suggestions
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_./:@-]+")
 """A tool's name that a rule can spell, and that is not a pattern."""

@@ -1,0 +1,216 @@
+"""The calls of one tool by how they were decided, and what they are about. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from ..jsonrpc import raw_json
+from ..policy import matchers, methods
+from ..policy.rules import parsed
+from . import commands, places
+from .generalise import Node, Parts
+from .kinds import ALIKE, KINDS, PARTS, Kind, mostly
+from .observations import Outcome, Seen, Tool, texts_of
+
+LONGEST_SUBJECT: Final = 4096
+"""Characters of a path, a line or an address from which something is learned: no system has a longer path."""
+
+PASSES: Final = (Outcome.ALLOWED,)
+ASKS: Final = (Outcome.APPROVED, Outcome.DECLINED, Outcome.ASKED)
+
+
+class SortedCalls:
+    """The calls of a tool by how they were decided, each in one of the tables."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+        self.allowed: dict[bytes, int] = {}
+        self.asked: dict[bytes, int] = {}
+        self.denied: dict[bytes, int] = {}
+        for arguments, seen in tool.calls.items():
+            self._sort(arguments, seen)
+        self.unknown = (tool.digests, tool.unread, tool.beyond)
+        """Calls of which nothing but the name is known."""
+
+    def _sort(self, arguments: bytes, seen: Seen) -> None:
+        asked, denied, allowed = seen.count(*ASKS), seen.count(Outcome.DENIED), seen.count(*PASSES)
+        if asked or (denied and allowed):
+            self.asked[arguments] = asked + denied + allowed
+        elif denied:
+            self.denied[arguments] = denied
+        else:
+            self.allowed[arguments] = allowed
+
+    def unknown_count(self, *outcomes: Outcome) -> int:
+        """How many of those calls had one of these outcomes."""
+        return sum(seen.count(*outcomes) for seen in self.unknown)
+
+    @property
+    def declined(self) -> bool:
+        """People were asked about calls of it, and all of them said no, at least once."""
+        asked = [*(self.tool.calls[arguments] for arguments in self.asked), *self.unknown]
+        return (
+            any(seen.count(Outcome.DECLINED) for seen in asked)
+            and not any(seen.count(Outcome.APPROVED, Outcome.ASKED, Outcome.ALLOWED) for seen in asked)
+        )  # fmt: skip
+
+
+class Subjects:
+    """What the calls of one tool are about. It owns what is known of the tool's arguments."""
+
+    def __init__(self, tool: Tool, name: str, calls: SortedCalls) -> None:
+        """`name` is the tool's in rules."""
+        self._tool = tool
+        self._name = name
+        self._calls = calls
+        self._texts = {arguments: dict(texts_of(arguments)) for arguments in tool.calls}
+        self.kind, self.keys = self._kind_and_keys()
+
+    def _kind_and_keys(self) -> tuple[Kind, tuple[str, ...]]:
+        """What the calls are about, and in which arguments that is.
+
+        The name of an argument says so first: values alone could be chosen so that the tool is taken for another kind,
+        and then a rule would be about its name alone.
+        """
+        name = self._tool.name
+        if methods.is_method(name):
+            return (Kind.URI, ("uri",)) if methods.has_uri(name) else (Kind.NAME, ())
+        keys: dict[str, list[str]] = {}
+        for texts in self._texts.values():
+            for key, text in texts.items():
+                if not matchers.is_written(key):
+                    keys.setdefault(key, []).append(text)
+        for kind, is_named, is_alike in KINDS:
+            regular = [
+                key for key, texts in keys.items() if mostly(texts, is_alike) and len(texts) >= ALIKE * len(self._texts)
+            ]
+            about = tuple(key for key in keys if is_named(key) or key in regular)
+            if about:
+                return kind, about
+        alone = len(keys) == 1 and all(len(texts) == 1 for texts in self._texts.values())
+        return (Kind.TEXT, tuple(keys)) if alone else (Kind.NAME, ())
+
+    def can_be_covered(self) -> bool:
+        """True if a rule about what it is about covers some call that passed: not if each has another text or list.
+
+        One such call is enough: others cannot make of a rule about a folder one about the whole tool.
+        """
+        if self.kind is Kind.TEXT and sum(map(bool, (self._calls.allowed, self._calls.asked, self._calls.denied))) < 2:
+            return False  # nothing says that the text matters
+        return any(map(self._exactly_covered, self.passing()))
+
+    def _exactly_covered(self, arguments: bytes) -> bool:
+        subjects = self.of_call(arguments)
+        if not subjects:
+            return False
+        if len(subjects) > 1:
+            common = self.common(subjects)
+            if common is None:
+                return False
+            exact = self.text(common, whole=True)
+        else:
+            exact = f"domain:{subjects[0]}" if self.kind is Kind.ADDRESS else subjects[0]
+        rule = f"{self._name}({self.argument}{exact})"
+        try:
+            return matchers.allow_rule(rule)(self._spelled(), arguments)
+        except ValueError:
+            return False
+
+    def _spelled(self) -> str:
+        """The tool's name by which the rules know it."""
+        return next(name for name in self._tool.names if parsed(self._name).names_tool(name))
+
+    @cached_property
+    def argument(self) -> str:
+        """The name of the argument in allow rules, if calls have texts beside it that only are written."""
+        if self.kind not in (Kind.PATH, Kind.ADDRESS) or len(self.keys) != 1:
+            return ""
+        others = any(matchers.is_written(key) for arguments in self.passing() for key in _members(arguments))
+        named = f"{self.keys[0]}:"
+        return named if others and matchers.ARGUMENT_OF_PLACE.match(f"{named}/x") else ""
+
+    def passing(self) -> Iterable[bytes]:
+        """The arguments of calls that passed, or might have passed with a person."""
+        return (*self._calls.allowed, *self._calls.asked)
+
+    def of_call(self, arguments: bytes) -> list[str]:
+        """What one call is about: most are about one thing."""
+        texts = self._texts[arguments]
+        about = [text for key in self.keys if (text := texts.get(key)) is not None and len(text) <= LONGEST_SUBJECT]
+        return [host for text in about if (host := places.host_of(text))] if self.kind is Kind.ADDRESS else about
+
+    def of(self, calls: Mapping[bytes, int]) -> dict[str, int]:
+        """What the calls are about, with how often."""
+        about: dict[str, int] = {}
+        for arguments, count in calls.items():
+            for subject in self.of_call(arguments):
+                about[subject] = about.get(subject, 0) + count
+        return about
+
+    def of_denied(self, passed: Iterable[str]) -> dict[str, int]:
+        """As `of`, for denied calls. Of several things that one was about, the one that is farthest from all
+        that passed is taken for the reason: to copy a file from a good folder to a bad one says nothing about the
+        good one.
+        """
+        begun = {parts[:length] for text in passed if (parts := self.parts(text)) for length in range(len(parts) + 1)}
+
+        def nearness(subject: str) -> int:
+            parts = self.parts(subject)
+            return (
+                max((length for length in range(len(parts) + 1) if parts[:length] in begun), default=0) if parts else 0
+            )
+
+        about: dict[str, int] = {}
+        for arguments, count in self._calls.denied.items():
+            if subjects := self.of_call(arguments):
+                subject = min(subjects, key=nearness)
+                about[subject] = about.get(subject, 0) + count
+        return about
+
+    def common(self, subjects: Sequence[str]) -> Parts | None:
+        """The folder in which all of these are; None: there is none that may be opened."""
+        parts = [self.parts(subject) for subject in subjects]
+        if self.kind not in (Kind.PATH, Kind.URI) or None in parts:
+            return None
+        common = tuple(_common_beginning([known for known in parts if known is not None]))
+        return common if places.children_needed(common, Node()) == places.FEWEST else None
+
+    def parts(self, subject: str) -> Parts | None:
+        """The parts of what is to be refused or asked about, or bars its surroundings."""
+        return commands.loose_line_parts(subject) if self.kind is Kind.COMMAND else PARTS[self.kind](subject)
+
+    def bar(self, subject: str) -> Parts | None:
+        """Where a subject bars its surroundings. A path that can be read in several ways is covered by no rule: it need
+        not. The program of a line that cannot be read for certain is barred as a whole.
+        """
+        parts = self.parts(subject)
+        return tuple(subject.split()[:1]) if parts is None and self.kind is Kind.COMMAND else parts
+
+    def text(self, parts: Parts, *, whole: bool) -> str:
+        """The text of a rule about these parts, or about everything that begins with them."""
+        if self.kind in (Kind.COMMAND, Kind.TEXT):
+            return commands.line_text(parts, whole)
+        return places.folder_text(parts) if whole else places.place_text(parts)
+
+    def opens(self, parts: Parts) -> str:
+        """What a rule about everything that begins with these parts lets pass, in words."""
+        if self.kind is Kind.COMMAND:
+            return f"any arguments of {' '.join(parts)}, and any files that they name"
+        if self.kind is Kind.TEXT:
+            return "any text that begins so"
+        return "everything below, seen or not"
+
+
+def _common_beginning(all_parts: Sequence[Parts]) -> Parts:
+    """The parts with which all begin, at most those of a folder: without the last one of each."""
+    first = all_parts[0]
+    length = 0
+    while length < min(map(len, all_parts)) - 1 and all(parts[length] == first[length] for parts in all_parts):
+        length += 1
+    return first[:length]
+
+
+def _members(arguments: bytes) -> Iterable[str]:
+    return raw_json.fields(arguments)
