@@ -115,6 +115,7 @@ _TAKE_HELP = (
         "audit",
         "check",
         "convert",
+        "learn",
         "login",
         "pack",
         "policy",
