@@ -21,7 +21,7 @@ from ..gateway.log import GatewayLog
 from ..gateway.start_checks import check_listening, check_policy
 from ..gateway.start_problems import start_problems
 from ..gateway.unix_listeners import listen_at_all, listen_for_administrators
-from ..hooks import failures
+from ..hooks import failures, watched
 from ..model.errors import UserError, printable
 from ..processes import inherited_state, process
 from ..transports import unix_socket
@@ -78,10 +78,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _passing(config: GatewayConfig) -> Iterator[str]:
-    """A line for each server, with how many of its hooks let a call pass if they fail."""
+    """A line for each server, with how many of its hooks let a call pass if they fail, and what is only watched."""
     for server in config.servers.values():
         if passing := failures.summary(server.loaded.groups, server.loaded.settings):
             yield f'{server.name}: {passing}: on_failure = "deny" in {config.path} refuses such calls'
+        if (of_server := server.loaded.watched) is not None:
+            yield f"{server.name}: {watched.summary(of_server)}"
 
 
 def _named(config: GatewayConfig, instance: str | None) -> GatewayConfig:
