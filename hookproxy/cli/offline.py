@@ -182,9 +182,7 @@ def require_policy(policies: Sequence[Loaded], what: str) -> None:
 
     `what` completes the sentence: there is nothing to try, or to replay with.
     """
-    if any(
-        loaded.groups or loaded.settings.has_rules or loaded.settings.limits or loaded.watched for loaded in policies
-    ):
+    if any(loaded.has_policy for loaded in policies):
         return
     from .agent_entry import wrapped_elsewhere
 

@@ -103,7 +103,7 @@ def _covered(files: Sequence[str], file_context: FileContext) -> Dependencies:
             "hookproxy trust",
         )
         layer = with_used_packs(layer, (), file_context)
-        of_item = check_unchanged.dependencies(layer, layer.groups, file_context)
+        of_item = check_unchanged.dependencies(layer, layer.all_groups, file_context)
         for path, name in of_item.files.items():
             covered.files.setdefault(path, name)
         covered.not_covered += [text for text in of_item.not_covered if text not in covered.not_covered]

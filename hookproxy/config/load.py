@@ -136,6 +136,11 @@ class Loaded(Struct, frozen=True):
         return self.groups if self.watched is None else (*self.groups, *self.watched.groups)
 
     @property
+    def has_policy(self) -> bool:
+        """Some hook, rule or limit is configured; it may be only watched."""
+        return bool(self.groups or self.settings.has_rules or self.settings.limits or self.watched)
+
+    @property
     def of_watched(self) -> Loaded | None:
         """The policy that is only watched, alone, as a configuration; None: there is none."""
         if self.watched is None:

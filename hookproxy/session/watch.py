@@ -33,6 +33,7 @@ from ..audit.would_be import NOBODY_ASKED
 from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents
+from ..jsonrpc import raw_json
 from ..jsonrpc.known_secrets import KnownSecrets
 from ..model.counts import counted
 from ..model.decision import ApprovalRequest
@@ -281,7 +282,7 @@ class Watch:
         """A message of the agent would have been refused before it was a call."""
         if self._at_gateway and not line:
             self.note(f"a long message was not looked at: {refused.why}")
-        else:
+        elif not _is_response(line):  # it may answer a request that the agent would not have got
             self.note(_WOULD_REFUSE + refused.why)
 
     def note(self, text: str, by: str = "") -> None:
@@ -549,6 +550,15 @@ class _Nowhere:
 
 async def _call_no_tool(_server: str, _tool: str, _arguments: bytes) -> bytes:
     raise HookFailed("is not called: it is a tool of the server, and the hook is only watched")
+
+
+def _is_response(line: bytes) -> bool:
+    """True for a message that can be read, and is a response."""
+    try:
+        members = raw_json.fields(line)
+    except ValueError:
+        return False
+    return "method" not in members and not members.keys().isdisjoint(("result", "error"))
 
 
 def _both(first: TakeBytes, second: TakeBytes) -> TakeBytes:

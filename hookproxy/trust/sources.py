@@ -178,6 +178,11 @@ class Layer(Struct, frozen=True):
     packs: NamedPacks | None = None
     """The packs that count, and whose signatures; None: the file says nothing of packs."""
 
+    @property
+    def all_groups(self) -> tuple[Group, ...]:
+        """Its groups, and those of the file that is only watched."""
+        return self.groups if self.next is None else (*self.groups, *self.next.groups)
+
 
 class Watched(Struct, frozen=True):
     """A policy that is only watched: what it would have decided is recorded, and nothing is changed by it."""

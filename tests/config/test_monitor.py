@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.config.load import KEYS_OF_SETTINGS, Loaded, failing_closed, load
+from hookproxy.config.load import KEYS_OF_SETTINGS, Loaded, failing_closed, load, read_layer
 from hookproxy.config.managed_merge import merge
 from hookproxy.config.monitor import divided, with_watched_rules
 from hookproxy.config.policy_digest import parts_of
 from hookproxy.hooks.watched import amounts, parts
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.settings import Limit, Per, Settings
+from hookproxy.trust.check_unchanged import dependencies
 from hookproxy.trust.sources import FileContext, Layer, Watched
 from tests.support.proxy_rig import group, hook
 
@@ -147,6 +148,17 @@ def test_fail_closed_holds_for_what_is_watched(tmp_path: Path) -> None:
     assert closed.settings.fail_closed
 
 
+def test_what_is_watched_must_be_trusted_and_is_covered_by_trust(tmp_path: Path) -> None:
+    (tmp_path / "guard.sh").write_text("exit 0", "utf-8")
+    (tmp_path / "next.toml").write_text('[[hooks.PreToolUse]]\nargv = ["sh", "guard.sh"]', "utf-8")
+    with pytest.raises(ConfigError, match="is not trusted yet"):
+        loaded(tmp_path, 'require_trust = true\n[monitor]\nfile = "next.toml"\n')
+    context = FileContext({}, str(tmp_path))
+    read = read_layer(str(tmp_path / "hookproxy.toml"), context)
+    covered = dependencies(read, read.all_groups, context).files
+    assert {str(tmp_path / name) for name in ("hookproxy.toml", "next.toml", "guard.sh")} <= set(covered)
+
+
 # --- what is managed ---
 
 
@@ -218,15 +230,3 @@ def test_limits_of_a_second_file_count_for_themselves() -> None:
     watched = of(replace(layer("user", limits=(limit,)), next=layer("next", limits=(limit,))), layer("etc"))[2]
     assert watched is not None
     assert [each.watched for each in watched.settings.limits] == [True]
-
-
-def test_a_second_file_is_read_as_the_administrator_s_files_are(tmp_path: Path) -> None:
-    (tmp_path / "next.toml").write_text("", "utf-8")
-    (tmp_path / "hookproxy.toml").write_text('[monitor]\nfile = "next.toml"', "utf-8")
-    read: list[str] = []
-    context = FileContext({}, str(tmp_path))
-    from hookproxy.config.load import read_layer
-
-    read_layer(str(tmp_path / "hookproxy.toml"), context)
-    read += context.files_read
-    assert str(tmp_path / "next.toml") in read

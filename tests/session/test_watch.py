@@ -390,3 +390,61 @@ async def test_what_is_not_judged_any_more_at_the_end_is_noted(tmp_path: Path) -
         await one.finish()
     lines = audited(tmp_path / "audit")
     assert [line["note"] for line in lines if "note" in line and "calls not judged" in line["note"]]
+
+
+READ: Final = b'{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"file:///secret"}}\n'
+CONTENTS: Final = b'{"jsonrpc":"2.0","id":7,"result":{"contents":[{"uri":"file:///secret","text":"x"}]}}\n'
+SAMPLING: Final = b'{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}\n'
+SAMPLED: Final = (
+    b'{"jsonrpc":"2.0","id":1,"result":{"role":"assistant","content":{"type":"text","text":"x"},"model":"m"}}\n'
+)
+
+
+@pytest.mark.parametrize("in_force", [Settings(), Settings(deny=("Read(**/other)", "sampling/other", "delete"))])
+async def test_requests_of_all_methods_are_watched(in_force: Settings, tmp_path: Path) -> None:
+    settings = replace(in_force, audit_file=str(tmp_path / "audit"))
+    policy = watched_rules(deny=("resources/read(**/secret)", "sampling/*"))
+    async with rig(settings=settings, kind=rig_with(policy)) as one:
+        await one.agent.send(INITIALIZE)
+        assert await one.server.line() == INITIALIZE
+        await one.server.send(CAPABILITIES)
+        assert await one.agent.line() == CAPABILITIES
+        await one.agent.send(INITIALIZED + READ)
+        assert await one.server.line() + await one.server.line() == INITIALIZED + READ
+        await one.server.send(CONTENTS + SAMPLING)
+        assert await one.agent.line() + await one.agent.line() == CONTENTS + SAMPLING
+        await one.agent.send(SAMPLED)
+        assert await one.server.line() == SAMPLED
+        await one.finish()
+    records = {line["method"]: line for line in audited(tmp_path / "audit")}
+    assert {name: (line["decision"], line["monitor"]["would"]) for name, line in records.items()} == {
+        "resources/read": ("allow", ["refused"]),
+        "sampling/createMessage": ("allow", ["refused"]),
+    }
+
+
+async def test_a_message_that_cannot_be_read_for_certain_passes_with_a_note(tmp_path: Path) -> None:
+    settings = Settings(audit_file=str(tmp_path / "audit"))
+    unclear = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"write_file","name":"x"}}\n'
+    async with rig(settings=settings, kind=rig_with(OWN)) as one:
+        await one.agent.send(INITIALIZE + INITIALIZED + unclear)
+        assert [await one.server.line() for _ in range(3)] == [INITIALIZE, INITIALIZED, unclear]
+        await one.finish()
+    (line,) = audited(tmp_path / "audit")
+    assert "a message of the agent would have been refused" in line["note"]
+
+
+async def test_a_defect_in_what_is_watched_reaches_nobody(tmp_path: Path) -> None:
+    def broken(name: str) -> bool:
+        if name.endswith("write_file"):
+            raise RuntimeError("broken matcher")
+        return False
+
+    policy = Watched(STRICT, (group(replace(hook("exit 0"), matches=broken)),))
+    async with rig(settings=Settings(audit_file=str(tmp_path / "audit")), kind=rig_with(policy)) as one:
+        await one.agent.send(INITIALIZE + INITIALIZED + call(1) + call(2))
+        assert [await one.server.line() for _ in range(4)] == [INITIALIZE, INITIALIZED, call(1), call(2)]
+        await one.server.send(CAPABILITIES + result(1) + result(2))
+        assert [await one.agent.line() for _ in range(3)] == [CAPABILITIES, result(1), result(2)]
+        await one.finish()
+    assert [text for text in one.reports if "what follows in this session is not watched" in text]
