@@ -20,6 +20,7 @@ from tests.support.proxy_rig import hook
 CASES: Final = Path(__file__).parent / "cases"
 NOT_READ: Final = {
     ("cascade", "standard output is not parsed"),
+    ("claw", "JSON on exit 0 is feedback, and a message reports that it decides nothing"),
     ("claude", "unknown members have no effect"),
     ("code-assist", "unknown members are ignored"),
     ("copilot", "a command cannot replace the result, and people get a message"),

@@ -46,7 +46,7 @@ def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str,
     if not isinstance(output, dict):
         return ()
     if not dialect.output_fields:
-        lost = "" if verdict.messages else next(clean_verdict.undecided(output, {}, verdict), "")
+        lost = next(clean_verdict.undecided(output, {}, verdict), "")
         return (f"{lost}: it reads no JSON of hooks, so the exit status decides",) if lost else ()
     has_verdict = not verdict.failure and verdict is not NO_VERDICT and verdict != NO_VERDICT
     unknown = [
