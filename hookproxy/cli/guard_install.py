@@ -167,6 +167,9 @@ def _changes(side: AgentSide, line: str) -> Iterator[_Change]:
             if line in snapshot.text or _escaped(line) in snapshot.text:
                 tell(f"{path}: has these entries already", prefix="")
                 continue
+            if any(f" {entries.CLIENT} {other} " in snapshot.text for other in side.also_reads):
+                tell(f"{path}: has entries already that {side.name} runs, too", prefix="")
+                continue
             hint = f"hookproxy guard uninstall {side.name}, and then install it anew"
             raise UserError(f"{path} has other entries of the guard", hint)
         yield _Change(path, "", snapshot, tuple(hook_entries.insertions(path, snapshot.text, text)))

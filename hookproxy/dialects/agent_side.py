@@ -169,6 +169,8 @@ class AgentSide(Struct, frozen=True, kw_only=True):
     """The output that refuses a call whose document cannot be read."""
     has_matchers: bool = True
     """Its hook files can name the tools of a hook."""
+    also_reads: tuple[str, ...] = ()
+    """Other systems whose hook files the agent runs too: it gives its own documents to their hooks."""
     also: Mapping[Event, str] = field(default_factory=dict)
     """Events that have the name of another one, which `events` has: a document's other members tell which it is."""
     merges: bool = False

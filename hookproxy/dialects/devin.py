@@ -182,6 +182,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         failed=lambda members: members.object("tool_response").raw("success") == b"false",
         outcome=_outcome,
     ),
+    also_reads=("claude",),
     file=_FILE,
     can=Can.ALLOW | Can.REWRITE,
     write_output=_write_output,

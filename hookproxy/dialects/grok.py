@@ -251,6 +251,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         tool_use_id="toolUseId",
         outcome=_outcome,
     ),
+    also_reads=("claude", "cursor"),
     file=".grok/hooks/hookproxy.json",
     can=Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.BLOCK_AFTER | Can.REPLACE,
     read_document=_read_document,

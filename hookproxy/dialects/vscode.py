@@ -349,6 +349,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         session=partial(session_of, ids=("session_id", "sessionId")),
         server_tool=lambda _members, name: split_underscored_name(name),
     ),
+    also_reads=("claude", "copilot"),
     file=".github/hooks/hookproxy.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.BLOCK_AFTER,
     write_output=partial(envelope.write_output, replacement=""),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from time import monotonic, perf_counter, time
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +23,8 @@ from ..audit.log import Audit
 from ..config.load import Loaded
 from ..convert import hook_decision
 from ..convert.run_hook import expressible, failures, recognise_agent
-from ..dialects.agent_side import AgentSide, Can, HookDecision, HookOutput, agent_side, refuse_by_status
+from ..dialects.agent_documents import Members, agents_of
+from ..dialects.agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput, agent_side, refuse_by_status
 from ..hooks.evaluate import Hooks
 from ..jsonrpc import nesting, normalize
 from ..model.call_end import Failed, Refused, Responded
@@ -34,6 +36,7 @@ from ..protocol import feedback
 from ..protocol.calls import Call
 from .exchange import Request
 from .native_session import NativeSession
+from .same_act import SameActs
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -62,6 +65,7 @@ class Judge:
         self._audit = Audit(replace(loaded.settings, audit_begun=True))  # a record must be there before the answer
         self._audit.report_to(report)
         self._sessions: dict[tuple[str, str], NativeSession] = {}
+        self._acts = SameActs()
         self._open: dict[tuple[str, str, str], _OpenCall] = {}  # by agent, session and the call's id
 
     async def judge(self, request: Request) -> HookOutput:
@@ -71,7 +75,7 @@ class Judge:
         """
         side: AgentSide | None = None
         try:
-            side = agent_side(request.agent) or recognise_agent(request.document)
+            side = _agent_of(request)
             return await self._output(side, request)
         except UserError as error:
             return (side.refuse if side else refuse_by_status)(str(error))
@@ -94,6 +98,14 @@ class Judge:
     async def _output(self, side: AgentSide, request: Request) -> HookOutput:
         environ = {**request.environ, "PWD": request.cwd or "/"}
         event = side.read_document(request.document, environ)
+        context = event.context
+        digest = sha256(context.arguments if context.tool else request.document).digest()
+        act = (side.name, context.session.id, event.name, context.tool_use_id, digest)
+        return await self._acts.judged(act, request.agent, lambda: self._judged(side, event, environ, request))
+
+    async def _judged(
+        self, side: AgentSide, event: AgentEvent, environ: Mapping[str, str], request: Request
+    ) -> HookOutput:
         session = self._session(side, event.context, environ)
         contexts = [self._prepared(session, context) for context in (event.context, *event.others)]
         runs: list[HookRun] = []
@@ -210,6 +222,18 @@ class Judge:
     def _note(self, problem: str) -> None:
         if problem:
             self._report(f"the audit cannot be written: {problem}")
+
+
+def _agent_of(request: Request) -> AgentSide:
+    """Whose document it is: agents also start the entries of others' hook files that they read. Raises UserError."""
+    side = agent_side(request.agent)
+    if side is None:
+        return recognise_agent(request.document)
+    fitting = agents_of(Members(request.document))
+    if side.name in fitting:
+        return side
+    readers = [other for name in fitting if (other := agent_side(name)) and side.name in other.also_reads]
+    return readers[0] if len(readers) == 1 else side
 
 
 def _key(side: AgentSide, context: EventContext) -> tuple[str, str, str]:

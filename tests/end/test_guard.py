@@ -127,7 +127,22 @@ def test_a_document_that_is_too_long_is_refused_and_the_guard_goes_on(desk: Desk
     assert desk.tool("PreToolUse", "Bash", {"command": "rm x"})[0] == "deny"
 
 
-LIST: Final = b'{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}'
+CURSOR: Final = (
+    b'{"conversation_id":"c","generation_id":"g","hook_event_name":"preToolUse","cursor_version":"3","workspace_roots":["/"],'
+    b'"tool_name":"Shell","tool_input":{"command":"rm x"},"tool_use_id":"t1"}'
+)
+
+
+def test_an_act_that_comes_by_the_entries_of_two_files_is_judged_once(desk: Desk) -> None:
+    first, second = desk.event("cursor", CURSOR), desk.event("claude", CURSOR)
+    assert json.loads(first.stdout)["permission"] == "deny"
+    assert first.stdout == second.stdout
+    assert len(desk.records()) == 1
+
+
+LIST: Final = (
+    b'{"session_id":"s","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}'
+)
 
 
 def test_if_no_guard_can_be_started_the_agents_own_rule_for_failing_hooks_holds(desk: Desk) -> None:
@@ -164,11 +179,12 @@ def answer(listener: socket.socket, response: bytes) -> None:
 def test_many_agents_that_start_at_once_get_one_guard(desk: Desk) -> None:
     words = [sys.executable, "-I", "-S", "-E", CLIENT, "claude", str(desk.socket), HOOKPROXY]
     clients = [
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=desk.environ) for _ in range(8)
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=desk.environ)
+        for _ in range(8)
     ]
     document = LIST.replace(b'"ls"', b'"rm x"')
-    outputs = [one.communicate(document, timeout=60)[0] for one in clients]
-    assert all(b'"deny"' in output for output in outputs)
+    outputs = [one.communicate(document, timeout=60) for one in clients]
+    assert [error for output, error in outputs if b'"deny"' not in output] == []
     assert len(desk.guards()) == 1
 
 

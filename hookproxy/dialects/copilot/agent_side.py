@@ -93,6 +93,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         values={"hook_event_name": tuple(_EVENTS)},
     ),
     form=DocumentForm(server_tool=_server_tool, outcome=_outcome),
+    also_reads=("claude", "vscode"),
     file=".github/hooks/hookproxy.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.REPLACE,
     write_output=_write_output,

@@ -113,6 +113,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         server_tool=_server_tool,
         outcome=_outcome,
     ),
+    also_reads=("claude",),
     file=".cursor/hooks.json",
     can=Can.ALLOW | Can.REWRITE | Can.TELL_AFTER | Can.REPLACE,
     read_document=_read_document,
