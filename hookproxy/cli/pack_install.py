@@ -24,6 +24,7 @@ from ..packs.manifest import TESTS, Pack, Refused, number, verify
 from ..packs.store import ENVIRONMENTS, Installed, Store
 from ..signing.keys import EXTRA, PublicKey
 from ..trust.sources import FileContext, Layer, data_folder
+from .common import tell
 from .layout import Page, label
 
 _MOST_SHOWN = 12  # hooks, rules or packages: the rest is counted
@@ -196,6 +197,8 @@ def install(here: Machine, new: Candidate) -> None:
 def put(here: Machine, new: Candidate, cwd: str, config: str | None = None) -> Loaded:
     """Write the files and the environment of a version, and load it as a run would. Raises UserError."""
     if new.plan is not None:
+        if not new.plan.is_made:
+            tell(f"making the environment of {new.pack.name}, which takes some ten seconds …")
         environment.make(new.plan, os.environ)
     folder = here.store.add(new.pack)
     loaded = loaded_with(new.pack.name, folder, new.environment, cwd, config)

@@ -143,3 +143,12 @@ def test_a_private_key_that_cannot_be_used_is_named(tmp_path: Path) -> None:
             parse_private((tmp_path / options[1]).read_bytes(), "key")
     with pytest.raises(UserError, match="is not a private key"):
         parse_private(b"nonsense", "x")
+
+
+def test_a_signature_names_its_key_and_one_that_cannot_be_read_names_none(private: PrivateKey) -> None:
+    signed = ssh_signature.sign(private, PURPOSE, TEXT)
+    assert [named.raw for named in ssh_signature.named_keys(signed + signed)] == [private.public.raw] * 2
+    assert ssh_signature.named_keys(b"") == []
+    broken = signed.replace(signed.splitlines()[1], b"AAAA")
+    with pytest.raises(ssh_signature.BadSignature):
+        ssh_signature.named_keys(broken)
