@@ -20,7 +20,7 @@ from ..config.load import load
 from ..files.create import remove_empty
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError, uninstall_command
-from ..trust.sources import state_folder
+from ..trust.sources import FileContext, state_folder
 from ..wrapping import files, known_agents, known_hook_files, undo, written
 from ..wrapping.diff import unified
 from ..wrapping.syntax_tree import Edit
@@ -168,10 +168,21 @@ def _forget(state: str, undone: Sequence[str]) -> None:
 
 def _show_rest(state: str) -> None:
     """Print the commands that remove the rest: no verb of a program can remove that program."""
-    lines = [f"rm -r {shlex.quote(path)}  # {what}" for path, what in _folders(state)]
+    lines = [f"hookproxy pack remove {name}  # an installed pack" for name in _packs()]
+    lines += [f"rm -r {shlex.quote(path)}  # {what}" for path, what in _folders(state)]
     lines += [f"rm {shlex.quote(path)}  # the audit log" for path in _audit_files(state)]
     for line in [*lines, uninstall_command()]:
         show_line(f"  {line}")
+
+
+def _packs() -> list[str]:
+    """The packs that are installed: nothing in their folders is writable, so `rm` would not remove them."""
+    from ..config.pack_layer import store
+
+    try:
+        return store(FileContext(os.environ, working_directory())).names()
+    except UserError:  # one cannot be read, or there is no home folder
+        return []
 
 
 def _folders(state: str) -> Iterator[tuple[str, str]]:

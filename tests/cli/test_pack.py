@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.archives import archive
-from hookproxy.cli import init, pack, try_
+from hookproxy.cli import init, pack, try_, uninstall
 from hookproxy.model.errors import UserError
 from hookproxy.packs.manifest import MANIFEST, SIGNATURE
 from hookproxy.signing.keys import PrivateKey
@@ -463,6 +463,8 @@ def test_a_version_that_fails_a_case_of_its_own_is_not_taken(
 def test_packs_are_listed_and_removed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert pack.main(["list"]) == 0
     assert f"quiet  1.0.0    {KEY.public.fingerprint}" in capsys.readouterr().out
+    assert uninstall.main([]) == 0
+    assert "  hookproxy pack remove quiet  # an installed pack\n" in capsys.readouterr().out
     assert pack.main(["remove", "quiet"]) == 0
     assert not installed(home)
     with pytest.raises(UserError, match="there is no pack quiet"):
