@@ -23,6 +23,7 @@ from ..lock.compare import IDENTITY, OF_SERVER, Pinned, accept, is_named
 from ..lock.description import Description, Identity, Kind
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, printable
+from ..session.lock_command import with_server
 from . import lock_place, lock_targets
 from .common import show, split_command, tell, working_directory
 from .hook_runtime import run_until_done
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     """Ask the servers, show what has changed, and write the file. Returns the exit status."""
     words, command = split_command(arguments)
     options = build_parser().parse_args(words)
+    options.command = command
     cwd = working_directory()
     _check(options, command)
     targets = _targets(options, command, cwd)
@@ -94,10 +96,13 @@ def _read(path: str, options: Namespace) -> lock_file.Lock:
     return lock_file.read(path)
 
 
-def _verb(options: Namespace) -> str:
-    """The words of the command line that say whose lock is meant, and where it is."""
-    given = [(f"--{name}", getattr(options, name)) for name in ("agent", "config", "file")]
-    return " ".join(("hookproxy lock", *(f"{option} {shlex.quote(value)}" for option, value in given if value)))
+def _verb(options: Namespace, *more: str) -> str:
+    """The command line with these words more that is about the same lock and the same server."""
+    given = [(f"--{name}", getattr(options, name)) for name in ("agent", "config", "file", "name")]
+    words = ["hookproxy", "lock", *more, *(word for pair in given if pair[1] for word in pair)]
+    return (
+        with_server(words, options.url or "", options.command) if options.url or options.command else shlex.join(words)
+    )
 
 
 async def _ask_all(targets: Sequence[Target], seconds: float) -> _Answers:
@@ -209,12 +214,14 @@ class _Outcome:
         what = ", ".join(f"{name} ({_counts(new[name])})" for name in changed)
         tell(f"{self._path}: written: {what}")
         cwd = working_directory()
-        of_line = (lock_place.of_run(None, os.environ, cwd),) if self._by_line else ()
+        beside = os.path.join(os.path.dirname(self._path), "hookproxy.toml")
+        config = beside if os.path.isfile(beside) else None
+        of_line = (lock_place.of_run(config, os.environ, cwd),) if self._by_line else ()
         tell(lock_place.not_read_by(self._path, {target.name: of_line or target.readers for target in self._targets}))
 
     def _summary(self, changed: Sequence[str], withheld: Sequence[str]) -> str:
         if changed:
-            how = f"{_verb(self._options)} --accept TOOL accepts what is in order"
+            how = f"{_verb(self._options, '--accept', 'TOOL')} accepts what is in order"
             return f"{self._path}: {', '.join(changed)} changed; {how}"
         if withheld:
             return f"{self._path}: what cannot be pinned is withheld from the agents: of {', '.join(withheld)}"

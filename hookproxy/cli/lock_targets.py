@@ -1,7 +1,7 @@
 """Which servers `hookproxy lock` asks, and how each of them is started or reached.
 
 An entry of an agent is taken as hookproxy would run it: of a wrapped one, the server behind it. What stands in the
-files of a project is started here because a person has asked for it: each command line is told before.
+files of a project is started here because a person has asked for it: each command line is shown before.
 """
 
 from __future__ import annotations

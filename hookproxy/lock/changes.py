@@ -124,9 +124,9 @@ _NARROWING: Final = frozenset(
 _OPENING: Final = frozenset(("additionalProperties", "unevaluatedProperties", "default"))
 _HARMLESS: Final = {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False, "idempotentHint": True}
 _NOTHING: Final = object()
-_DEEPEST: Final = 64  # levels of a schema that are told apart; what differs below is told as a whole
+_DEEPEST: Final = 64  # levels of a schema that are distinguished; what differs below is reported as a whole
 _MOST_OF_MEMBER: Final = 20  # changes of one member, and
-_MOST_CHANGES: Final = 100  # of one entry, that are told one by one
+_MOST_CHANGES: Final = 100  # of one entry, that are reported one by one
 
 
 def member_changes(
@@ -137,7 +137,7 @@ def member_changes(
     for member, old, new in _differing(before, after):
         known = member if member in _MEMBERS else "other member"
         found = [*islice(_walk((member,), old, new, 0), _MOST_OF_MEMBER + 1)]
-        if len(found) > _MOST_OF_MEMBER:  # none is left out, so they are told as one
+        if len(found) > _MOST_OF_MEMBER:  # none is left out, so they are reported as one
             found = [((member,), _kind_of_change((member,), old, new), old, new)]
         changes += (
             Change(what, subject, name, known, ".".join(path), _text(one), _text(other))

@@ -2,7 +2,7 @@
 
 An entry is unchanged if its canonical text is the pinned one: nothing else is read of it then. Only of one that differs
 is found out what differs. A page knows the names of the pages before it (`Names`), so that a second tool which readers
-might take for the first is told wherever it stands.
+might take for the first is reported wherever it stands.
 """
 
 from __future__ import annotations

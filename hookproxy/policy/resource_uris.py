@@ -2,7 +2,7 @@
 
 A server may decode a URI, several times, remove dots and slashes, or ignore a query, a host or capitals. So a URI has
 several readings: a deny or ask rule holds if one of them matches it, an allow rule only if all do. The texts of rules
-are read the same way. A URI whose paths cannot be told has no readings, and deny and ask rules apply to it.
+are read the same way. A URI whose paths are not clear has no readings, and deny and ask rules apply to it.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ GUARDED_KINDS: Final = {
 """The same, where something of what the server says may be withheld."""
 
 ANNOUNCED: Final = {GUARDED_KINDS[method]: method for method in GUARDED_KINDS.keys() - REQUEST_KINDS.keys()}
-"""The methods of the kinds that are told apart only there."""
+"""The methods of the kinds that are distinguished only there."""
 
 SESSION_DATA: Final = frozenset({*GUARDED_KINDS.values()} - {RequestKind.SUBSCRIPTION})
 """The kinds whose responses say what the server is and has."""

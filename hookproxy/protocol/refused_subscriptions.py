@@ -40,7 +40,7 @@ class RefusedSubscriptions:
             self._too_many = True
 
     def covers(self, line: bytes) -> bool:
-        """True for a notification about one of these resources, or one whose resource cannot be told."""
+        """True for a notification about one of these resources, or one whose resource is not clear."""
         if b"updated" not in line and b"\\u" not in line:
             return False
         try:

@@ -364,7 +364,7 @@ class Router:
         return self._cancel(members) if method == calls.CANCELLED else PASS
 
     def _refused_request(self, members: Members, method: bytes) -> actions.Refused | None:
-        """A request must not go on: its response could not be told from another, or what it is about is withheld."""
+        """A request must not go on: its response could not be matched with it, or what it is about is withheld."""
         key, raw_id = id_key(bytes(members["id"])), calls.response_id(members)
         if self.is_reserved(key):
             return actions.Refused("Its id is the id of a tool call that may still be answered.", raw_id)

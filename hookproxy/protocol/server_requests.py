@@ -1,7 +1,7 @@
 """What differs between the server's requests that can be judged: how they are read, rewritten and refused.
 
 A refused request has an answer in the method's own form: an elicitation is declined, or cancelled if nobody was there
-to answer; sampling gets the error of the specification; the server learns of no roots. It is never told why: the reason
+to answer; sampling gets the error of the specification; the server learns of no roots. It never learns why: the reason
 is for people, and stands in the audit.
 """
 

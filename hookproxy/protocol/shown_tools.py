@@ -3,7 +3,7 @@
 There are two sets of names, and this is the only place that knows both. What must hold:
 
 - Every name of the agent stands for one tool at most. A name that is given to a tool stands for that one, so another
-  tool that the server calls so is left out of lists, and people are told.
+  tool that the server calls so is left out of lists, and that is reported.
 - A name that stands for no tool (of a hidden tool, or the own name of a renamed one) never reaches the server.
 - Everything else (hooks, rules, the audit, the server) knows the server's names only. Schemas stay as they are.
 """

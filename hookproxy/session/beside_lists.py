@@ -20,7 +20,7 @@ _CODE: Final = re.compile(rb"-?\d{1,9}")
 
 _ERRORS: Final = {-32600: "Invalid Request", -32601: "Method not found", -32602: "Invalid params"}
 """JSON-RPC's own words for its codes, by which agents know what a server does not have."""
-_OTHER_ERROR: Final = "The server did not say what it has. Its own words are withheld, because no lock can have them."
+_OTHER_ERROR: Final = "The server did not say what it has. Its words are withheld, because no lock can have them."
 
 
 def without_other_texts(kind: Kind, line: bytes) -> tuple[bytes, str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Final
 
 from ..model.hooks import Session
 
 _LONGEST: Final = 200  # characters of a command line in a message: a longer one is known to whoever wrote it
+_OTHER_HTTP: Final = re.compile(r"http://(?!(?:localhost|127\.0\.0\.1|\[::1\])[:/])", re.IGNORECASE)
+"""An address that needs a word of its own, because everybody may read along."""
 _MAY_BE_SECRET: Final = re.compile(
     r"(?i:key|token|secret|passw|auth|credential)|[=@?]|(?=[^/.]*\d)(?=[^/.]*[A-Za-z])[^/.]{20,}"
 )
@@ -25,8 +28,13 @@ def lock_command(session: Session, file: str = "", *options: str) -> str:
     if session.principal is not None or not (session.command or session.url):
         return " ".join(words)
     words += [*(["--file", file] if file else []), "--name", session.server]
-    server = ["--url", session.url] if session.url else ["--", *session.command]
+    return with_server(words, session.url, session.command)
+
+
+def with_server(words: Sequence[str], url: str, command: Sequence[str]) -> str:
+    """Return the command line of these words and a server, as a shell reads it."""
+    server = ["--url", url, *(["--allow-http"] if _OTHER_HTTP.match(url) else [])] if url else ["--", *command]
     line = shlex.join([*words, *server])
-    if len(line) > _LONGEST or not line.isprintable() or any(map(_MAY_BE_SECRET.search, server[1:])):
-        return f"{shlex.join(words)} {'--url URL' if session.url else '-- COMMAND'}"
+    if len(line) > _LONGEST or not line.isprintable() or any(map(_MAY_BE_SECRET.search, [url] if url else command)):
+        return f"{shlex.join(words)} {'--url URL' if url else '-- COMMAND'}"
     return line

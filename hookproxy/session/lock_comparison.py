@@ -3,7 +3,7 @@
 What must hold, unless `on_change` is "warn":
 
 - No entry of a list reaches the agent that is not as it is pinned, and no instructions that are not.
-- A difference is told to people once, with all that they need, and stands in the audit.
+- A difference is reported to people once, with all that they need, and stands in the audit.
 - What is withheld now, and why, is in `withheld`; `lock_guard` refuses requests by it.
 """
 
@@ -147,7 +147,7 @@ class LockComparison:
 
     @property
     def warns_only(self) -> bool:
-        """Differences are told, and withhold nothing."""
+        """Differences are reported, and withhold nothing."""
         return self.settings.on_change == "warn"
 
     def is_open(self, kind: Kind) -> bool:
@@ -400,7 +400,7 @@ class LockComparison:
             self.record(f"hookproxy.lock: {line}")
 
     def _tell(self, line: str) -> bool:
-        """Tell people one line, unless it was told before."""
+        """Tell people one line, unless it was reported before."""
         if line in self._told:
             return False
         if len(self._told) >= _MOST_TOLD:
@@ -454,7 +454,7 @@ class LockComparison:
 
 
 def _is_notice(change: Change) -> bool:
-    """A difference that is told, and withholds nothing: of the names, version or capabilities, and what is gone."""
+    """A difference that is reported, and withholds nothing: of the names, version or capabilities, and what is gone."""
     if change.subject == "server":
         return change.member not in ("instructions", "details") or change.what is What.REMOVED
     return change.what is What.REMOVED and not change.member

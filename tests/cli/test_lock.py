@@ -110,7 +110,7 @@ def test_a_change_ends_check_with_1_and_a_diff_and_is_not_written(say: Say, run:
             "s: tool write was removed",
         ]
         assert "warning: s: tool read: description has 1 bidirectional control" in err
-        assert "hookproxy lock --accept TOOL accepts what is in order" in err
+        assert "hookproxy lock --accept TOOL --name s -- " in err
     assert Path("hookproxy.lock").read_bytes() == before
 
 
@@ -516,7 +516,7 @@ def test_the_hint_names_the_file_and_whose_it_is(say: Say, run: Run) -> None:
     run(*named)
     agent_file(s=say(instructions=EVIL))
     _, _, err = run("--check", *named)
-    assert "s changed; hookproxy lock --agent claude-code --file 'a lock' --accept TOOL accepts" in err
+    assert "s changed; hookproxy lock --accept TOOL --agent claude-code --file 'a lock' accepts" in err
 
 
 def test_each_run_of_one_server_that_does_not_read_the_file_is_told(say: Say, run: Run, project: Path) -> None:

@@ -30,5 +30,9 @@ def test_a_server_at_an_address_and_one_of_a_gateway() -> None:
     assert (
         lock_command(Session("i", "s", "/", "/", url="https://x/mcp")) == "hookproxy lock --name s --url https://x/mcp"
     )
+    other = lock_command(Session("i", "s", "/", "/", url="http://other/mcp"))
+    assert other == "hookproxy lock --name s --url http://other/mcp --allow-http"
+    secret = lock_command(Session("i", "s", "/", "/", url="https://x/mcp?token=1"))
+    assert secret == "hookproxy lock --name s --url URL"
     of_gateway = Session("i", "s", "/", "/", command=("a",), principal=Principal("u", "u"))
     assert lock_command(of_gateway, "f", "--diff") == "hookproxy lock --diff"
