@@ -147,6 +147,17 @@ def test_many_failures_take_twenty_lines(folder: Path, capfd: pytest.CaptureFixt
     assert capfd.readouterr().out.count("FAIL") == 50
 
 
+def test_recorded_calls_are_cases_and_what_they_lack_is_said(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    call = {"v": 1, "session": "s", "server": "mail", "tool": "send", "id": 1, "decision": "allow", "result": "ok"}
+    lines = [call | {"arguments": {"a": 1}}, call | {"arguments": {}, "masked": ["x"], "tool": "read"}, call]
+    (folder / "calls.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["calls.jsonl"]) == 1
+    out = capfd.readouterr().out
+    assert "FAIL calls.jsonl:1  send of mail" in out
+    assert "1 recorded call recorded only with a digest" in out
+    assert "1 recorded call with masked or shortened arguments" in out
+
+
 def test_the_environment_is_as_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOKPROXY_X", "1")
     (folder / "tests.toml").write_text(GOOD)

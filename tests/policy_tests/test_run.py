@@ -174,6 +174,22 @@ async def test_steps_are_one_session_and_cases_are_not(tmp_path: Path) -> None:
     assert result.passed
 
 
+async def test_cases_run_at_the_same_time(tmp_path: Path) -> None:
+    guard = """
+import threading
+together = threading.Barrier(2)
+def check(hook_input: dict):
+    together.wait(30)
+"""
+    assert (await with_guard(tmp_path, case('decision = "allow"') * 2, guard=guard)).passed
+
+
+async def test_what_a_hook_allows_in_one_case_it_does_not_in_another(tmp_path: Path) -> None:
+    again = '[[case.steps]]\ncall = { tool = "send" }\nanswer = "allow"\nexpect = { decision = "ask" }\n'
+    result = await result_of(tmp_path, ASK, f"[[case]]\n{again * 2}" + case('decision = "ask"'))
+    assert (result.passed, differences(result)) == (True, [])
+
+
 async def test_a_repeated_step_says_which_time_it_was(tmp_path: Path) -> None:
     result = await result_of(tmp_path, LIMIT, case('decision = "allow"', "times = 5"))
     [step] = result.results[0].steps

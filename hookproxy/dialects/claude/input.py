@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -26,10 +25,10 @@ _CACHE_SIZE: Final = 256  # tools whose constant parts are cached: more than a s
 _LONGEST_NAME: Final = 1024  # characters of such a tool's name: agents choose names, and MCP's have at most 128
 
 
-def write_input(spec: HookSpec, context: EventContext, more: Mapping[str, object] = MappingProxyType({})) -> Document:
+def write_input(spec: HookSpec, context: EventContext, more: bytes = b"") -> Document:
     """The document on standard input, with its members in Claude Code's order, and the variables.
 
-    `more` are the last members of another system's document that is otherwise the same.
+    `more` are the last members of another system's document that is otherwise the same: JSON with a comma in front.
     """
     session = context.session
     env = _variables(session)
@@ -38,7 +37,7 @@ def write_input(spec: HookSpec, context: EventContext, more: Mapping[str, object
         head, tail = parts(session, context.tool_name, context.annotations)
         use_id = msgspec.json.encode(context.tool_use_id)
         if more:
-            tail = tail[: -len(b"}\n")] + b"," + bytes(shared_input.json_line(more))[1:]
+            tail = b"%b%b}\n" % (tail[: -len(b"}\n")], more)
         return Document(b"".join((head, context.arguments, b',"tool_use_id":', use_id, b",", tail)), env)
     if context.event in TOOL_EVENTS:
         members = _call(context)
@@ -46,7 +45,10 @@ def write_input(spec: HookSpec, context: EventContext, more: Mapping[str, object
         members = _elicitation(context)
     else:
         members = {"hook_event_name": context.event} | _session_event(context)
-    return Document(shared_input.json_line(_session(session) | members | dict(more)), env)
+    stdin = shared_input.json_line(_session(session) | members)
+    if more:
+        stdin[-len(b"}\n") :] = more + b"}\n"
+    return Document(stdin, env)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
