@@ -38,14 +38,14 @@ from .shared.hook_file import Table
 TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Bash": (ToolSpelling("run_terminal_command"),),
     "Read": (ToolSpelling("read_file", {"file_path": "target_file"}),),
-    "Write": (ToolSpelling("write"),),
+    "Write": (ToolSpelling("write"), ToolSpelling("search_replace", {"content": "new_string"})),
     "Edit": (ToolSpelling("search_replace"),),
     "MultiEdit": (ToolSpelling("search_replace"),),
     "Grep": (ToolSpelling("grep"),),
     "LS": (ToolSpelling("list_dir", {"path": "target_directory"}),),
     "WebSearch": (ToolSpelling("web_search"),),
 }
-"""Grok's own tools."""
+"""Grok's own tools. With no old text, `search_replace` writes a new file."""
 
 _ALIASES: Final = {
     "run_terminal_command": ("Bash",),

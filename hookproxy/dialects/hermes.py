@@ -43,6 +43,8 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Read": (ToolSpelling("read_file", _PATH),),
     "Write": (ToolSpelling("write_file", _PATH),),
     "Edit": (ToolSpelling("patch", _PATH),),
+    "MultiEdit": (ToolSpelling("patch", _PATH),),
+    "Glob": (ToolSpelling("search_files"),),
     "Grep": (ToolSpelling("search_files"),),
     "WebSearch": (ToolSpelling("web_search"),),
 }

@@ -40,6 +40,7 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Read": (ToolSpelling(_EDITOR, {"file_path": "path"}),),
     "Write": (ToolSpelling(_EDITOR, {"file_path": "path", "content": "file_text"}),),
     "Edit": (ToolSpelling(_EDITOR, {"file_path": "path", "old_string": "old_str", "new_string": "new_str"}),),
+    "MultiEdit": (ToolSpelling(_EDITOR, {"file_path": "path"}),),
     "Glob": (ToolSpelling("glob"),),
     "Grep": (ToolSpelling("grep", {"glob": "include"}),),
 }
@@ -156,7 +157,8 @@ def _tool_input(context: EventContext) -> object:
     if context.tool_name != _EDITOR or context.alias is None:
         return msgspec.Raw(context.arguments)
     members: dict[str, object] = {key: msgspec.Raw(value) for key, value in raw_json.fields(context.arguments).items()}
-    command = "create" if "file_text" in members else "str_replace" if "new_str" in members else "view"
+    edits = "new_str" in members or "edits" in members
+    command = "create" if "file_text" in members else "str_replace" if edits else "view"
     return shared_input.renamed(members, _EDITOR_NAMES, {"command": command})
 
 
@@ -208,13 +210,21 @@ DIALECT: Final = Dialect(
 )
 
 
+_DOES: Final = {"view": "Read", "create": "Write"}
+"""Claude Code's tools that do what the editor does with these commands. With another, guards of all of them run."""
+
+
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     """The event. What the editor does decides which guards see its call. Raises ValueError."""
     event = read_document(AGENT_SIDE, raw, environ)
     context = event.context
-    members = Members(context.arguments)
-    if context.tool != _EDITOR or members.text("command") != "str_replace":
+    if context.tool != _EDITOR or context.alias is None:
         return event
+    members = Members(context.arguments)
+    command = members.text("command")
+    if command != "str_replace":
+        known = [one for one in (context.alias, *context.alias.alternatives) if one.name == _DOES.get(command)]
+        return replace(event, context=replace(context, alias=replace(known[0], alternatives=()))) if known else event
     edit = raw_json.encode({"old_string": members.text("old_str"), "new_string": members.text("new_str")})
     return replace(event, context=edit_context(context, [edit], {"file_path": "path"}))
 

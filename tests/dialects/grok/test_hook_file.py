@@ -62,3 +62,15 @@ def test_arguments_inside_of_the_call_of_a_server_s_tool_are_taken_out() -> None
     document = b'{"hookEventName":"pre_tool_use","sessionId":"s","toolName":"files__read","toolInput":' + inner + b"}"
     context = side.read_document(document, {}).context
     assert (context.session.server, context.tool, context.arguments) == ("files", "read", b'{"path":"a"}')
+
+
+def test_a_guard_of_files_that_are_written_sees_search_replace_too() -> None:
+    side = agent_side("grok")
+    assert side is not None
+    arguments = b'{"file_path":"/a","old_string":"","new_string":"x"}'
+    document = (
+        b'{"hookEventName":"pre_tool_use","sessionId":"s","toolName":"search_replace","toolInput":' + arguments + b"}"
+    )
+    alias = side.read_document(document, {}).context.alias
+    assert alias is not None
+    assert {one.name for one in (alias, *alias.alternatives)} == {"Write", "Edit", "MultiEdit"}

@@ -69,3 +69,9 @@ def test_a_configuration_with_hooks_is_recognised(tmp_path: Path) -> None:
 )
 def test_in_its_folder_other_settings_and_mistakes_are_recognised_too(content: str, tmp_path: Path) -> None:
     assert recognised(tmp_path / ".hermes/config.yaml", content) == "hermes"
+
+
+def test_a_list_of_edits_is_a_patch() -> None:
+    found = read("hermes", f"{GUARD}      matcher: patch\n")
+    arguments = {"path": "a", "edits": [{"oldText": "x", "newText": "y"}, {"oldText": "v", "newText": "w"}]}
+    assert [one.document["tool_input"]["path"] for one in inputs(found, "edit_file", arguments)] == ["a"]

@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from hookproxy.dialects.agent_side import agent_side
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from tests.dialects.calls import inputs, read, recognised
@@ -56,3 +57,31 @@ def test_a_hook_may_run_in_the_background() -> None:
 def test_a_file_in_its_folder_is_recognised_and_elsewhere_by_its_events(tmp_path: Path) -> None:
     assert recognised(tmp_path / ".openhands/hooks.json", {"hooks": {"PreToolUse": GROUP}}) == "openhands"
     assert recognised(tmp_path / "hooks.json", {"pre_tool_use": GROUP}) == "openhands"
+
+
+def test_a_list_of_edits_is_one_of_the_editor() -> None:
+    found = read("openhands", {"pre_tool_use": [{"matcher": "file_editor", "hooks": [COMMAND]}]})
+    arguments = {"path": "a", "edits": [{"oldText": "x", "newText": "y"}, {"oldText": "v", "newText": "w"}]}
+    (seen,) = inputs(found, "edit_file", arguments)
+    assert (seen.document["tool_input"]["command"], seen.document["tool_input"]["path"]) == ("str_replace", "a")
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("view", {"Read"}),
+        ("create", {"Write"}),
+        ("str_replace", {"Edit", "MultiEdit"}),
+        ("insert", {"Read", "Write", "Edit", "MultiEdit"}),
+    ],
+)
+def test_what_the_editor_does_decides_which_guards_of_other_systems_run(command: str, names: set[str]) -> None:
+    side = agent_side("openhands")
+    assert side is not None
+    document = (
+        b'{"event_type":"PreToolUse","tool_name":"file_editor","tool_input":{"command":"%s","path":"/a"},'
+        b'"session_id":"s","working_dir":"/"}'
+    )
+    alias = side.read_document(document % command.encode(), {}).context.alias
+    assert alias is not None
+    assert {one.name for one in (alias, *alias.alternatives)} == names
