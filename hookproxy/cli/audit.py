@@ -13,6 +13,7 @@ import re
 import select
 import shlex
 from argparse import Namespace
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,8 @@ _TOOL: Final = re.compile(r"[\w-]+(/[\w-]+)?|[\w/-]*[*?][\w/*?-]*")
 """A tool's name, as SERVER/TOOL too, or a pattern. The name of a file has a suffix or several folders."""
 _POLL_INTERVAL: Final = 200  # milliseconds between two reads of a followed file: to a person, that is at once
 _LONGEST_COPIES: Final = 64 * 1024 * 1024  # bytes of a file with checkpoints: those of a year
+_BELOW: Final = "    "  # before the lines below the row of a call
+_OTHER_LINES: Final = 2  # on a terminal, beside the calls: the header, and how many are left out
 _BUFFER_SIZE: Final = 64 * 1024  # characters that are collected before they are written
 
 
@@ -96,12 +99,43 @@ def _list(options: Namespace) -> int:
     reader = _RecordReader()
     output = _Output(at_once=options.follow)
     shown = (_json_lines if options.json else _rows)(lines, reader, record_filter)
-    for text in shown:
+    most = 0 if options.json or options.follow or options.verbose else _most_lines()
+    for text in _newest(shown, most) if most else shown:
         output.write(text)
     output.flush()
     if output.empty:
         tell("no record matches")
     return reader.status
+
+
+def _most_lines() -> int:
+    """How many lines are shown on standard output; 0: all, since it is no terminal."""
+    from .common import terminal
+    from .layout import MOST_LINES
+
+    return MOST_LINES if terminal()[0] else 0
+
+
+def _newest(rows: Iterable[str], most: int) -> Iterator[str]:
+    """The header and the newest calls for which there is room, with the lines below each, and how many came before."""
+    header, kept, dropped = "", deque[list[str]](), 0
+    for row in rows:
+        if not header:
+            header = row
+            continue
+        if kept and row.startswith(_BELOW, row.startswith("\x1b") and row.find("m") + 1):
+            kept[-1].append(row)
+        else:
+            kept.append([row])
+        while len(kept) > 1 and sum(map(len, kept)) > most - _OTHER_LINES:
+            kept.popleft()
+            dropped += 1
+    if header:
+        yield header
+    if dropped:
+        yield f"{dropped} more before these: --verbose shows all, --since and --tool choose some"
+    for row in (row for of_call in kept for row in of_call):
+        yield row
 
 
 def _json_lines(lines: Iterable[tuple[str, Line]], reader: _RecordReader, record_filter: Filter) -> Iterator[str]:
@@ -210,7 +244,10 @@ def _show(arguments: Sequence[str]) -> int:
     if options.json:
         show("".join(f"{_printable(raw[record.time, record.line])}\n" for record in found))
     else:
-        show("".join(f"{line}\n" for line in one_call.text_of(found, table.screen())))
+        lines = list(one_call.text_of(found, table.screen()))
+        if not options.verbose and (most := _most_lines()) and len(lines) > most:
+            lines = [*lines[: most - 1], f"{len(lines) - most + 1} more lines: --verbose shows them"]
+        show("".join(f"{line}\n" for line in lines))
     return reader.status
 
 
@@ -429,6 +466,7 @@ def build_parser() -> Parser:
     parser = _new_parser("audit", "Show the calls in an audit file. See also: audit show, stats, verify, receipt.")
     _add_filter_options(parser)
     parser.add_argument("--follow", action="store_true", help="keep showing new lines, until interrupted")
+    parser.add_argument("--verbose", action="store_true", help="on a terminal, show all calls, not only the newest")
     parser.add_argument("--json", action="store_true", help="print each record as its line of JSON")
     return parser
 
@@ -443,6 +481,7 @@ def subverb_parsers() -> dict[str, Parser]:
     one_call.add_argument("call", metavar="CALL", help="the id that `hookproxy audit` shows, or its beginning")
     _add_file_options(one_call)
     one_call.add_argument("--session", metavar="S", help="only this session: its id, or the beginning of it")
+    one_call.add_argument("--verbose", action="store_true", help="on a terminal, show all lines")
     stats = _new_parser("audit stats", "Sum up the calls, refusals, rewrites and the running time of hooks.")
     _add_filter_options(stats)
     verify = _new_parser(

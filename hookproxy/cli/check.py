@@ -9,6 +9,7 @@ finding that does not depend on the server), or the server does not list its too
 from __future__ import annotations
 
 import os
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -32,9 +33,10 @@ from .agent_entry import use_entry
 from .common import load_named, parse_with_command, show, tell, unread_file, working_directory
 from .hook_list import print_blocks, print_hooks
 from .hook_runtime import redirected_output, run_until_done
-from .layout import Rows, alias_text, new_page, short_path
+from .layout import Page, Rows, alias_text, new_page, short_path
 from .offline import OfflinePolicy, gateway_named, is_gateway_file
 from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
+from .progress import waiting
 from .run import server_name
 from .server_table import print_server
 
@@ -119,7 +121,8 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
     from ..policy.tool_tables import unknown_tools
 
     try:
-        listed = run_until_done(partial(list_tools, command, os.environ, on_slow=_report_wait))
+        with waiting(f"the tools of {name}"):
+            listed = run_until_done(partial(list_tools, command, os.environ, on_slow=_report_wait))
     except UserError as error:
         failure = UserError(error.message, error.hint)
         return CheckedServer(name, tuple(command), failure=error.message), failure
@@ -140,6 +143,8 @@ def _list_gateway_tools(command: Sequence[str], policy: OfflinePolicy) -> tuple[
 
 def _report_wait(seconds: float) -> None:
     """Say why nothing is shown yet: the server has so many seconds left."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        return  # `waiting` says it there
     end = datetime.now() + timedelta(seconds=seconds)
     tell(f"waiting for the server's list of tools, until {end:%H:%M:%S} at the latest")
 
@@ -172,8 +177,20 @@ def build_parser() -> Parser:
 
 def _text(report: Report, cwd: str, verbose: bool) -> str:
     """The output for people: the hooks, the rules, the tools, and the summary."""
-    page, settings, managed = new_page(), report.settings, report.settings.managed
+    page = new_page(short=not verbose)
     (print_blocks if verbose else print_hooks)(page, report, cwd)
+    with page.details():
+        _print_rest(page, report, cwd, verbose)
+    if report.server:
+        print_server(page, report.server, report.entries)
+    page.begin_end()
+    page.line((_summary(report), "bold"))
+    return page.text
+
+
+def _print_rest(page: Page, report: Report, cwd: str, verbose: bool) -> None:
+    """What is configured beside the hooks, and the server."""
+    settings, managed = report.settings, report.settings.managed
     page.section("permission rules", _rules(settings))
     if managed:
         page.section("managed permission rules", _rules(managed))
@@ -190,10 +207,6 @@ def _text(report: Report, cwd: str, verbose: bool) -> str:
         deciding = sum(entry.decides for entry in report.entries)
         rows = _passing(passing if verbose else (), cwd)
         page.section(f"{failures.passing_sentence(len(passing), deciding)}:", rows)
-    if report.server:
-        print_server(page, report.server, report.entries)
-    page.line((_summary(report), "bold"))
-    return page.text
 
 
 def _managed_settings(report: Report) -> Rows:

@@ -135,7 +135,7 @@ class _Whole:
 
     def text(self, rules_of: RulesOf, cwd: str, verbose: bool) -> str:
         """The findings, the hooks of all servers, and what holds at each of them."""
-        page = new_page()
+        page = new_page(short=not verbose)
         path, version = short_path(self._config.path, cwd), self._config.version[:12]
         signed = f" with {self._config.bundle.shown}" if self._config.bundle is not None else ""
         page.line((path, "bold"), f": policy {version}{signed}{self._for_whom()}")
@@ -145,8 +145,10 @@ class _Whole:
             page.row(("  repair: ", "dim"), error.hint)
         merged = _merged([one.report for one in self._checked], self.findings, self._remarks)
         (print_blocks if verbose else print_hooks)(page, merged, cwd)
-        for one in self._checked:
-            self._server(page, one, rules_of)
+        with page.details():
+            for one in self._checked:
+                self._server(page, one, rules_of)
+        page.begin_end()
         page.line((self._summary(merged), "bold"))
         return page.text
 

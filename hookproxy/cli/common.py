@@ -61,9 +61,20 @@ def tell(*texts: str, prefix: str = "hookproxy: ") -> None:
     """Write each text that is not empty to standard error, as a line that a terminal can show."""
     for text in filter(None, texts):
         try:
-            sys.stderr.write(f"{prefix}{visible(text, sys.stderr.encoding)}\n")
+            sys.stderr.write(f"{for_stderr(f'{prefix}{visible(text, sys.stderr.encoding)}')}\n")
         except (OSError, AttributeError):  # nobody reads it, or it was closed before we started
             return
+
+
+def for_stderr(text: str) -> str:
+    """The text, on a terminal broken between words."""
+    if not sys.stderr.isatty():
+        return text
+    from shutil import get_terminal_size
+
+    from .layout import error_text
+
+    return error_text(text, get_terminal_size().columns)
 
 
 def terminal() -> "tuple[int, str, bool]":

@@ -58,7 +58,8 @@ def print_hooks(page: Page, report: Report, cwd: str) -> None:
     if any_finding:
         page.line()
     for file, entries in groupby(report.entries, lambda entry: entry.file):
-        _file(page, file, list(entries), cwd)
+        with page.details():
+            _file(page, file, list(entries), cwd)
 
 
 def _by_text(findings: Sequence[Finding], keys: Mapping[Finding, str], cwd: str) -> dict[str, str]:

@@ -92,10 +92,12 @@ def main(arguments: Sequence[str]) -> int:
         from . import init_allow_list
 
         return init_allow_list.main(words)
+    from .layout import fitted
+
     known = {**STARTERS, **policies()}
     options = build_parser().parse_args(list(arguments))
     if options.list:
-        show(_list(known))
+        show(fitted(_list(known)))
         return 0
     folder = (
         user_config_folder() if options.user else os.path.normpath(os.path.join(working_directory(), options.folder))
@@ -108,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError("--install is for a pack", "name it: hookproxy init --from PACK --install")
     starter = known[options.starter or next(iter(STARTERS))]
     taken = take(starter, folder, options.fail_closed)
-    show(_report(starter, taken, folder, options))
+    show(fitted(_report(starter, taken, folder, options)))
     return 0
 
 

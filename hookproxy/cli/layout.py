@@ -1,4 +1,7 @@
-"""How verbs format output: for people, lines with labels, as wide as the terminal; for programs, JSON.
+"""How verbs format output: for people, lines with labels, as wide and as many as a terminal shows; for programs, JSON.
+
+On a terminal, no word is broken, and a page has at most MOST_LINES lines, unless more is asked for: details are left
+out first, then what stands in the middle, and a line says how many that are. What is not a terminal gets everything.
 
 rich would take a third of the time of `check` and `try`: what they print needs only bold and colours.
 """
@@ -8,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -23,6 +27,9 @@ Part: TypeAlias = tuple[str, str]
 Rows: TypeAlias = Iterator[tuple[str, str]]
 """Labels, each with the text beside it."""
 
+MOST_LINES: Final = 20
+"""Of a page on a terminal: the smallest terminals have 24, and the command and the next prompt stand there too."""
+
 MARGIN: Final = 11
 """The columns of a label and the blanks around it."""
 
@@ -30,38 +37,100 @@ _STYLES: Final = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "ma
 _MIN_TEXT_WIDTH: Final = 30  # columns for the text beside a label, however narrow the terminal is
 _MAX_COMPARED_BYTES: Final = 1_000_000  # to compare more line by line takes seconds, and nobody reads it
 _WORD: Final = re.compile(r"\s*\S+\s*")
+_LONG_WORD: Final = re.compile(r".*?[,;](?=[\"\[{])|.+", re.DOTALL)  # JSON without blanks is broken between its members
+_CONTINUED: Final = "  "  # before what does not fit a line that has no label
 _NON_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+
+
+class _Weight(Enum):
+    """What a line is worth where there is no room for all."""
+
+    DETAIL = "detail"
+    USUAL = "usual"
+    END = "end"
+
+
+class _Line(NamedTuple):
+    text: str
+    weight: _Weight
+    group: int
 
 
 class Page:
     """Lines for people. Anybody may have written a hook: nothing of a text reaches the terminal raw."""
 
-    def __init__(self, width: int = 0, encoding: str = "utf-8", coloured: bool = False) -> None:
+    def __init__(self, width: int = 0, encoding: str = "utf-8", coloured: bool = False, most: int = 0) -> None:
+        self.most: Final = most
+        """Lines that are shown at most; 0: all."""
         self.width: Final = width
         """The columns of the terminal; 0: there is none, and lines may have any length."""
         self.encoding: Final = encoding
         self._coloured = coloured
-        self._lines: list[str] = []
+        self._lines: list[_Line] = []
+        self._weight = _Weight.USUAL
+        self._group = 0
 
     @property
     def text(self) -> str:
-        """All lines so far."""
-        return "".join(self._lines)
+        """The lines so far: as many as are shown."""
+        lines = self._lines
+        if self.most and len(lines) > self.most:
+            return "".join(self._shortened(lines))
+        return "".join(line.text for line in lines)
+
+    @contextlib.contextmanager
+    def details(self) -> Iterator[None]:
+        """What is added in the block is left out first, and whole, where there is no room for all."""
+        before, self._weight = self._weight, _Weight.DETAIL
+        self._group += 1
+        try:
+            yield
+        finally:
+            self._weight = before
+            self._group += 1
+
+    def begin_end(self) -> None:
+        """What is added from now on says what it all means: it is left out last."""
+        self._weight = _Weight.END
+
+    def _shortened(self, lines: Sequence[_Line]) -> list[str]:
+        """The lines that there is room for, with one that says how many there are not."""
+        ends = [number for number, line in enumerate(lines) if line.weight is _Weight.END][: self.most - 1]
+        usual = [number for number, line in enumerate(lines) if line.weight is _Weight.USUAL]
+        kept = {*ends, *usual[: self.most - 1 - len(ends)]}
+        for group in dict.fromkeys(line.group for line in lines if line.weight is _Weight.DETAIL):
+            numbers = [number for number, line in enumerate(lines) if line.group == group]
+            if len(kept) + len(numbers) < self.most:
+                kept.update(numbers)
+        shown = [lines[number].text for number in sorted(kept - {*ends})]
+        left_out = len(lines) - len(kept)
+        shown = _without_double_blanks(shown)
+        while shown and shown[-1] == "\n":
+            del shown[-1]
+        more = self._painted(f"{left_out} more lines: --verbose shows them", "dim")
+        return [*shown, f"{more}\n", *(lines[number].text for number in ends)]
 
     def visible(self, text: str) -> str:
         """The text as this terminal can show it."""
         return common.visible(text, self.encoding)
 
     def line(self, *parts: Part | str) -> None:
-        """Add a line, however long it is, without blanks at its end."""
+        """Add a line, without blanks at its end. On a terminal, what does not fit follows on further lines."""
         texts = [(part, "") if isinstance(part, str) else part for part in parts]
+        if self.width and columns(self.visible("".join(text for text, _ in texts)).rstrip()) > self.width:
+            for line_parts in _filled(texts, self.width, self.visible):
+                self._add(line_parts)
+        else:
+            self._add(texts)
+
+    def _add(self, texts: Sequence[Part]) -> None:
         end = len(self.visible("".join(text for text, _ in texts)).rstrip())
         line = ""
         for text, style in texts:
             shown = self.visible(text)[:end]
             end -= len(shown)
             line += self._painted(shown, style)
-        self._lines.append(f"{line}\n")
+        self._lines.append(_Line(f"{line}\n", self._weight, self._group))
 
     def row(self, before: Part, text: str, style: str = "") -> None:
         """Add the lines of a text beside a label. On a terminal they are broken between words, to fit its width."""
@@ -77,6 +146,7 @@ class Page:
         texts = list(rows)
         if not texts:
             return
+        self._group += self._weight is _Weight.DETAIL
         self.line((heading, "bold"))
         for name, text in texts:
             self.row(label(name), text)
@@ -90,9 +160,51 @@ class Page:
         return f"\x1b[{codes}m{words}\x1b[0m{text[len(words) :]}"
 
 
-def new_page() -> Page:
-    """A page for standard output."""
-    return Page(*common.terminal())
+def new_page(*, short: bool = False) -> Page:
+    """A page for standard output. One that is `short` has at most MOST_LINES on a terminal."""
+    width, encoding, coloured = common.terminal()
+    return Page(width, encoding, coloured, MOST_LINES if width and short else 0)
+
+
+def fitted(text: str) -> str:
+    """The lines of a text as a page has them. A command that is too long goes on as it can be copied: behind `\\`."""
+    page = new_page()
+    for line in text.removesuffix("\n").split("\n"):
+        is_command = line.startswith(("next: ", "then: "))
+        if page.width and is_command and columns(line) > page.width:
+            begin, _, end = line.rpartition(" --")
+            page.line(f"{begin} \\")
+            line = f"{_CONTINUED}--{end}"
+        page.line(line)
+    return page.text
+
+
+def error_text(text: str, width: int) -> str:
+    """An error with its hint, broken between words; a command stays whole, since it is copied."""
+    lines = []
+    for line in text.split("\n"):
+        pieces = [line] if "hookproxy " in line.removeprefix("hookproxy: ") else wrap(line, width - len(_CONTINUED))
+        lines += [pieces[0].rstrip(), *(f"{_CONTINUED}{piece.rstrip()}" for piece in pieces[1:])]
+    return "\n".join(lines)
+
+
+def _without_double_blanks(lines: Sequence[str]) -> list[str]:
+    return [line for number, line in enumerate(lines) if line != "\n" or (number and lines[number - 1] != "\n")]
+
+
+def _filled(parts: Sequence[Part], width: int, visible: Callable[[str], str]) -> Iterator[list[Part]]:
+    """The parts in lines that are at most so wide, broken between words; each goes on with its style."""
+    line: list[Part] = []
+    used = 0
+    for text, style in parts:
+        for word in _WORD.findall(visible(text)) or [visible(text)]:
+            if used > len(_CONTINUED) and used + columns(word.rstrip()) > width:
+                yield line
+                line, used = [(_CONTINUED, "")], len(_CONTINUED)
+                word = word.lstrip()
+            line.append((word, style))
+            used += columns(word)
+    yield line
 
 
 def columns(text: str) -> int:
@@ -107,13 +219,18 @@ def columns(text: str) -> int:
 def wrap(text: str, width: int) -> list[str]:
     """The lines of a text that are at most so wide, broken between words only: a path is copied whole."""
     lines, used = [""], 0
-    for word in _WORD.findall(text) or [text]:
+    for word in _words(text, width):
         if used and used + columns(word.rstrip()) > width:
             lines.append("")
             used = 0
         lines[-1] += word
         used += columns(word)
     return lines
+
+
+def _words(text: str, width: int) -> Iterator[str]:
+    for word in _WORD.findall(text) or [text]:
+        yield from _LONG_WORD.findall(word) if columns(word) > width else [word]
 
 
 def label(name: str) -> Part:

@@ -30,6 +30,7 @@ from .hook_runtime import run_until_done
 from .layout import new_page
 from .lock_targets import Target, Targets
 from .options import Parser, add_remote_options
+from .progress import waiting
 
 _LONGEST_SECONDS: Final = 3600.0  # more is a mistake: nobody waits for it
 _AT_ONCE: Final = 4  # servers that run at the same time: each may be a whole Node.js
@@ -59,7 +60,8 @@ def main(arguments: Sequence[str]) -> int:
     path = options.file or targets.file or lock_file.NAME
     before = _read(path, options)
     tell(*targets.notes)
-    answers = run_until_done(lambda: _ask_all(targets.targets, options.timeout))
+    with waiting("what the servers say of themselves"):
+        answers = run_until_done(lambda: _ask_all(targets.targets, options.timeout))
     return _Outcome(options, path, before, targets.targets, answers).carry_out()
 
 
@@ -141,7 +143,7 @@ class _Outcome:
         self._targets = targets
         self._answers = answers
         self._by_line = all(target.place == lock_targets.LINE for target in targets)
-        self._page = new_page()
+        self._page = new_page(short=not (options.verbose or options.diff))
 
     def carry_out(self) -> int:
         """Show what has changed, and write it unless it is only to be shown. Returns the exit status."""
@@ -337,6 +339,7 @@ def build_parser() -> Parser:
         default=DESCRIBE_SECONDS,
         help=f"how long each server may take to say everything (default: {DESCRIBE_SECONDS:g})",
     )
+    parser.add_argument("--verbose", action="store_true", help="on a terminal, show all that has changed")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--check", action="store_true", help="write nothing; status 1 and a diff if anything has changed")
     how.add_argument("--diff", action="store_true", help="write nothing, and show what has changed")

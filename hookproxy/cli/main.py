@@ -323,7 +323,7 @@ def _report(error: BaseException) -> int:
 
         error = UserError(with_lines(error.message), with_lines(error.hint), error.status)
     if isinstance(error, UserError):
-        _write_error(f"{error}\n")
+        _write_error(f"{_on_terminal(str(error))}\n")
         return error.status
     if isinstance(error, ModuleNotFoundError) and (missing := _missing_extra(error.name or "")):
         _write_error(f"{missing}\n")
@@ -333,6 +333,16 @@ def _report(error: BaseException) -> int:
     summary = str(error).partition("\n")[0] or type(error).__name__
     _write_error(f"error: {summary} (a defect of hookproxy)\n{''.join(format_exception(error))}")
     return EXIT_DEFECT
+
+
+def _on_terminal(text: str) -> str:
+    """The text, on a terminal broken between words; as it is where that cannot be done now."""
+    try:
+        from .common import for_stderr
+
+        return for_stderr(text)
+    except (OSError, AttributeError, ImportError):  # no descriptor is left, for example
+        return text
 
 
 def _missing_extra(module: str) -> "UserError | None":

@@ -38,9 +38,10 @@ from ..trial.run import EVENTS_AFTER
 from .agent_entry import use_entry
 from .common import load_named, show, tell, working_directory
 from .hook_runtime import redirected_output, run_until_done
-from .layout import as_json, diff, document, label, new_page
+from .layout import MOST_LINES, as_json, diff, document, label, new_page
 from .offline import gateway_named, groups_named, policy_at, require_policy, server_named
 from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
+from .progress import waiting
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -51,6 +52,7 @@ VERSION: Final = 1
 """The number of the JSON document's format."""
 
 _HEAD: Final = f'{{\n  "v": {VERSION},\n  "differences": ['
+_SUMMARY_LINES: Final = 6  # on a terminal: the notes and the last line
 _MAX_NAMED: Final = 5  # calls with masked arguments: `--json` names more
 _MAX_UNREAD_LINES: Final = 1000  # named in the document: more would not help anybody
 
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     for loaded in policies:
         tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
     entries = _filtered(read(audit), options.tool, since)
-    output = _JsonOutput() if options.json else _TextOutput()
+    output = _JsonOutput() if options.json else _TextOutput(all_lines=options.verbose)
     return run_until_done(partial(_replay, session_of, entries, output, _notes(policies)))
 
 
@@ -114,7 +116,7 @@ async def _replay(
     async with Replay(session_of) as replay:
         results = replay.over(entries)
         while True:
-            with redirected_output():
+            with waiting(f"the hooks of call {replay.tally.replayed + 1}"), redirected_output():
                 result = await anext(results, None)
             if result is None:
                 break
@@ -163,7 +165,9 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--watched", action="store_true", help='replay what is only watched (mode = "monitor") as if it were in force'
     )
-    parser.add_common(*HOOK_OPTIONS, *ENTRY_OPTIONS, *GATEWAY_OPTIONS, "--json")
+    parser.add_common(*HOOK_OPTIONS, *ENTRY_OPTIONS, *GATEWAY_OPTIONS)
+    parser.add_argument("--verbose", action="store_true", help="on a terminal, show all that would differ")
+    parser.add_common("--json")
     return parser
 
 
@@ -182,10 +186,26 @@ def _filtered(entries: Iterable[Entry], tools: Sequence[str], since: datetime | 
 
 
 class _TextOutput:
-    """For people: a block for each difference or unread line, as it is found, and a summary."""
+    """For people: a block for each difference or unread line, as it is found, and a summary.
+
+    On a terminal, blocks for which there is no room are only counted, unless all lines are wanted.
+    """
+
+    def __init__(self, *, all_lines: bool) -> None:
+        self._room = 0 if all_lines or not new_page().width else MOST_LINES - _SUMMARY_LINES
+        self._limited = self._room > 0
+        self._left_out = 0
 
     def add(self, result: Difference | UnreadableLine) -> None:
         """Print one block."""
+        text = self._block(result)
+        self._room -= text.count("\n")
+        if self._limited and (self._room < 0 or self._left_out):
+            self._left_out += 1
+        else:
+            show(text)
+
+    def _block(self, result: Difference | UnreadableLine) -> str:
         page = new_page()
         if isinstance(result, UnreadableLine):
             page.row(label("not read"), f"line {result.line}: {result.why}")
@@ -201,11 +221,13 @@ class _TextOutput:
                 diff(page, "  arguments", result.before.arguments, result.after.arguments)
             else:
                 page.line()
-        show(page.text)
+        return page.text
 
     def end(self, replay: Replay, status: int, notes: Sequence[str]) -> None:
         """Print the notes and the summary."""
-        page, tally = new_page(), replay.tally
+        page, tally = new_page(short=self._limited), replay.tally
+        if self._left_out:
+            page.line((f"{self._left_out} more: --verbose shows all", "dim"))
         parts = [
             f"{counted(tally.replayed, 'call')} replayed",
             f"{tally.differing or 'none'} would be decided differently",

@@ -41,6 +41,7 @@ from .hook_runtime import redirected_output, run_until_done
 from .layout import Page, Rows, alias_text, as_json, diff, document, label, new_page, short_path
 from .offline import policy_named, require_policy
 from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
+from .progress import waiting
 
 _TOOL_NAME_NOTE: Final = (
     "TOOL is the server's own name of the tool: to try mcp__git__git_commit, write git_commit --name git"
@@ -68,9 +69,9 @@ def main(arguments: Sequence[str]) -> int:
     session_id = os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4())
     session = policy.session(session_id, options.name or "server", cwd)
     tell(_about_tool_name(loaded, attempt.tool, session.server))
-    with redirected_output():
+    with waiting("the hooks"), redirected_output():
         report = run_until_done(partial(try_call, loaded, attempt, event, session, environ))
-    show(json_output(report) if options.json else text_output(report, cwd))
+    show(json_output(report) if options.json else text_output(report, cwd, verbose=options.verbose))
     return report.status
 
 
@@ -116,7 +117,9 @@ def build_parser() -> Parser:
     parser.add_argument("--result", help="the CallToolResult of the call, given in the same ways as ARGUMENTS")
     parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", metavar="SERVER", help="the server's name as hooks see it (default: server)")
-    parser.add_common(*ENTRY_OPTIONS, *GATEWAY_OPTIONS, "--fail-closed", "--strict", "--json")
+    parser.add_common(*ENTRY_OPTIONS, *GATEWAY_OPTIONS, "--fail-closed", "--strict")
+    parser.add_argument("--verbose", action="store_true", help="on a terminal, also show what each hook got")
+    parser.add_common("--json")
     return parser
 
 
@@ -215,9 +218,9 @@ _EFFECTS: Final = {
 _STYLES: Final = {0: "green", EXIT_FINDINGS: "bold red", EXIT_USER_ERROR: "bold yellow"}
 
 
-def text_output(report: TrialReport, cwd: str) -> str:
-    """Every hook, the changes, and last the decision."""
-    page = new_page()
+def text_output(report: TrialReport, cwd: str, *, verbose: bool) -> str:
+    """Every hook, the changes, and last the decision; on a terminal what each hook got only with `verbose`."""
+    page = new_page(short=not verbose)
     _text(page, report, cwd)
     if report.watched is not None:
         page.line()
@@ -235,11 +238,13 @@ def _text(page: Page, report: TrialReport, cwd: str) -> None:
         if observed.hook_run and runs[id(observed.spec)] > 1:
             page.row(label("tool"), f"{observed.hook_run.tool_name}; it runs once under each name")
         _run(page, observed)
-    for hook in report.not_run:
-        _heading(page, report, hook.spec, files, cwd)
-        page.row(label("not run"), hook.why)
-        page.line()
+    with page.details():
+        for hook in report.not_run:
+            _heading(page, report, hook.spec, files, cwd)
+            page.row(label("not run"), hook.why)
+            page.line()
     _changes(page, report)
+    page.begin_end()
     _decision(page, report)
 
 
@@ -252,8 +257,9 @@ def _heading(page: Page, report: TrialReport, spec: HookSpec, files: KeyLines, c
 
 
 def _run(page: Page, observed: ObservedRun) -> None:
-    for name, text in _run_rows(observed):
-        page.row(label(name), text)
+    with page.details():
+        for name, text in _run_rows(observed):
+            page.row(label(name), text)
     if observed.hook_run is not None:
         verdict = observed.hook_run.verdict
         text = "\n".join(verdict_lines(verdict)) or "nothing"

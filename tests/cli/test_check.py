@@ -167,7 +167,7 @@ def test_a_pipe_gets_findings_and_hooks_without_wrapped_lines(
     assert ended.stdout == shown.replace("FOLDER", str(project)).replace("LONG", LONG)
 
 
-@pytest.mark.parametrize(("columns", "verbose"), [(50, ()), (80, ()), (120, ()), (80, ("--verbose",))])
+@pytest.mark.parametrize(("columns", "verbose"), [(120, ()), (50, ("--verbose",)), (80, ("--verbose",))])
 def test_a_terminal_gets_the_same_words_wrapped_to_its_width(
     project: Path, columns: int, verbose: tuple[str, ...]
 ) -> None:

@@ -245,7 +245,7 @@ def test_long_hook_output_is_shortened(tmp_path: Path) -> None:
 
 
 def test_a_terminal_gets_the_same_text_wrapped_and_with_colours_that_add_no_information(rewriting: Path) -> None:
-    argv = [*TRY, "write", '{"a":1.0}', "--hooks", "claude=settings.json"]
+    argv = [*TRY, "write", '{"a":1.0}', "--hooks", "claude=settings.json", "--verbose"]
     env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "CLAUDECODE")}
     env |= {"CLAUDE_CODE_SESSION_ID": "the session"}
     coloured = terminal.shown(argv, rewriting, env, 80)

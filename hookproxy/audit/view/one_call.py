@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -15,6 +16,7 @@ from .table import Screen, refusal_text, time_of
 _LONGEST: Final = 100_000  # characters of one text: as much as a terminal keeps
 _LISTED: Final = 5  # ids in an error message
 _LABEL: Final = 11  # columns of the names on the left
+_NARROWEST: Final = 30  # columns for a text, however narrow the screen is
 _DIFF_HEADER: Final = 2  # lines of a unified diff that name files
 
 
@@ -111,8 +113,17 @@ _RESULTS: Final = {
 def _facts(rows: Iterable[tuple[str, str]], screen: Screen, indent: str = "") -> Iterator[str]:
     """Names with their values; those without a value are left out."""
     for name, value in rows:
-        if value:
-            yield f"{indent}{screen.paint(name.ljust(_LABEL), 'dim')}{screen.visible(value)}"
+        before = f"{indent}{name.ljust(_LABEL)}"
+        for number, line in enumerate(_broken(screen.visible(value), screen.width, len(before)) if value else ()):
+            yield f"{indent}{screen.paint(name.ljust(_LABEL), 'dim')}{line}" if not number else " " * len(before) + line
+
+
+def _broken(text: str, width: int, column: int) -> list[str]:
+    """The text in lines that fit the screen from this column on, broken between words; without a width in one."""
+    room = max(width - column, _NARROWEST)
+    if not width or len(text) <= room:
+        return [text]
+    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
 
 
 def _arguments(record: CallRecord, screen: Screen) -> Iterator[str]:
@@ -197,6 +208,6 @@ def _diff(before: str, after: str, screen: Screen) -> Iterator[str]:
 
 def _indented(text: str, screen: Screen, indent: str = "  ") -> Iterator[str]:
     for line in text[:_LONGEST].splitlines():
-        yield indent + screen.visible(line)
+        yield from (indent + part for part in _broken(screen.visible(line), screen.width, len(indent)))
     if len(text) > _LONGEST:
         yield f"{indent}... and {len(text) - _LONGEST} more characters: see --json"
