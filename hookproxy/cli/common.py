@@ -72,7 +72,7 @@ def for_stderr(text: str) -> str:
         return text
     from shutil import get_terminal_size
 
-    from .layout import error_text
+    from .words import error_text
 
     return error_text(text, get_terminal_size().columns)
 

@@ -20,6 +20,7 @@ import msgspec
 from ..jsonrpc import normalize, raw_json
 from ..model.aliases import Alias
 from . import common
+from .words import CONTINUED, WORD, columns, wrap
 
 Part: TypeAlias = tuple[str, str]
 """A text and its style: words of `_STYLES`, or nothing."""
@@ -36,9 +37,6 @@ MARGIN: Final = 11
 _STYLES: Final = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "magenta": 35, "cyan": 36}
 _MIN_TEXT_WIDTH: Final = 30  # columns for the text beside a label, however narrow the terminal is
 _MAX_COMPARED_BYTES: Final = 1_000_000  # to compare more line by line takes seconds, and nobody reads it
-_WORD: Final = re.compile(r"\s*\S+\s*")
-_LONG_WORD: Final = re.compile(r".*?[,;](?=[\"\[{])|.+", re.DOTALL)  # JSON without blanks is broken between its members
-_CONTINUED: Final = "  "  # before what does not fit a line that has no label
 _NON_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 
@@ -174,18 +172,9 @@ def fitted(text: str) -> str:
         if page.width and is_command and columns(line) > page.width:
             begin, _, end = line.rpartition(" --")
             page.line(f"{begin} \\")
-            line = f"{_CONTINUED}--{end}"
+            line = f"{CONTINUED}--{end}"
         page.line(line)
     return page.text
-
-
-def error_text(text: str, width: int) -> str:
-    """An error with its hint, broken between words; a command stays whole, since it is copied."""
-    lines = []
-    for line in text.split("\n"):
-        pieces = [line] if "hookproxy " in line.removeprefix("hookproxy: ") else wrap(line, width - len(_CONTINUED))
-        lines += [pieces[0].rstrip(), *(f"{_CONTINUED}{piece.rstrip()}" for piece in pieces[1:])]
-    return "\n".join(lines)
 
 
 def _without_double_blanks(lines: Sequence[str]) -> list[str]:
@@ -197,40 +186,14 @@ def _filled(parts: Sequence[Part], width: int, visible: Callable[[str], str]) ->
     line: list[Part] = []
     used = 0
     for text, style in parts:
-        for word in _WORD.findall(visible(text)) or [visible(text)]:
-            if used > len(_CONTINUED) and used + columns(word.rstrip()) > width:
+        for word in WORD.findall(visible(text)) or [visible(text)]:
+            if used > len(CONTINUED) and used + columns(word.rstrip()) > width:
                 yield line
-                line, used = [(_CONTINUED, "")], len(_CONTINUED)
+                line, used = [(CONTINUED, "")], len(CONTINUED)
                 word = word.lstrip()
             line.append((word, style))
             used += columns(word)
     yield line
-
-
-def columns(text: str) -> int:
-    """How many columns a text takes: some characters take two, and some none."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """The lines of a text that are at most so wide, broken between words only: a path is copied whole."""
-    lines, used = [""], 0
-    for word in _words(text, width):
-        if used and used + columns(word.rstrip()) > width:
-            lines.append("")
-            used = 0
-        lines[-1] += word
-        used += columns(word)
-    return lines
-
-
-def _words(text: str, width: int) -> Iterator[str]:
-    for word in _WORD.findall(text) or [text]:
-        yield from _LONG_WORD.findall(word) if columns(word) > width else [word]
 
 
 def label(name: str) -> Part:

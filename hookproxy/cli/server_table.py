@@ -8,7 +8,8 @@ from typing import Final
 from ..checks.report import CheckedServer, HookEntry, NameOfTool, names_of_tools
 from ..hooks.coverage import MethodCoverage
 from ..model.counts import counted
-from .layout import MARGIN, Page, Part, alias_text, columns, wrap
+from .layout import MARGIN, Page, Part, alias_text
+from .words import columns, wrap
 
 _WIDTH: Final = 80  # columns, also on wider screens: longer lines of a table are hard to read
 _MAX_TOOL_WIDTH: Final = 24  # most tools' names

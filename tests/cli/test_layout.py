@@ -7,7 +7,8 @@ import json
 import pytest
 
 from hookproxy.cli import common
-from hookproxy.cli.layout import Page, alias_text, as_json, diff, document, label, short_path, wrap
+from hookproxy.cli.layout import Page, alias_text, as_json, diff, document, label, short_path
+from hookproxy.cli.words import wrap
 from hookproxy.policy.familiar_names import listed_aliases
 from hookproxy.policy.tool_arguments import ToolArguments
 

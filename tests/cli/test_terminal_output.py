@@ -16,7 +16,8 @@ from typing import Final
 
 import pytest
 
-from hookproxy.cli.layout import MOST_LINES, Page, error_text, wrap
+from hookproxy.cli.layout import MOST_LINES, Page
+from hookproxy.cli.words import error_text, wrap
 
 COLUMNS: Final = 80
 ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*[mK]")

@@ -1,0 +1,46 @@
+"""Breaks texts for a terminal between words, and only there: a path or a command is copied whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+WORD: Final = re.compile(r"\s*\S+\s*")
+_LONG_WORD: Final = re.compile(r".*?[,;](?=[\"\[{])|.+", re.DOTALL)  # JSON without blanks is broken between its members
+CONTINUED: Final = "  "  # before what does not fit a line that has no label
+
+
+def columns(text: str) -> int:
+    """How many columns a text takes: some characters take two, and some none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """The lines of a text that are at most so wide, broken between words only: a path is copied whole."""
+    lines, used = [""], 0
+    for word in _words(text, width):
+        if used and used + columns(word.rstrip()) > width:
+            lines.append("")
+            used = 0
+        lines[-1] += word
+        used += columns(word)
+    return lines
+
+
+def _words(text: str, width: int) -> Iterator[str]:
+    for word in WORD.findall(text) or [text]:
+        yield from _LONG_WORD.findall(word) if columns(word) > width else [word]
+
+
+def error_text(text: str, width: int) -> str:
+    """An error with its hint, broken between words; a command stays whole, since it is copied."""
+    lines = []
+    for line in text.split("\n"):
+        pieces = [line] if "hookproxy " in line.removeprefix("hookproxy: ") else wrap(line, width - len(CONTINUED))
+        lines += [pieces[0].rstrip(), *(f"{CONTINUED}{piece.rstrip()}" for piece in pieces[1:])]
+    return "\n".join(lines)
