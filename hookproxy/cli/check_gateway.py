@@ -177,10 +177,7 @@ class _Whole:
         if settings.managed:
             yield from ((name, f"{text} (managed)") for name, text in rules_of(settings.managed))
         if self._identity is None:
-            for rules, _ in one.server.rules_for_users:
-                for_whom = f"for {', '.join(rules.users)}" + (", only watched" if rules.mode == "monitor" else "")
-                for kind in ("deny", "ask", "allow"):
-                    yield from ((kind, f"{rule} ({for_whom})") for rule in getattr(rules, kind))
+            yield from _rules_for_people(one.server)
         if settings.roots.given != ():  # else as by default: none
             yield "roots", str(settings.roots)
         for limit in settings.limits:
@@ -199,6 +196,15 @@ class _Whole:
             "" if self.starts else "serve does not start",
         ]
         return ", ".join(filter(None, parts))
+
+
+def _rules_for_people(server: GatewayServer) -> Rows:
+    for rules, _ in server.rules_for_users:
+        for_whom = f"for {', '.join(rules.users)}" + (", only watched" if rules.mode == "monitor" else "")
+        for kind in ("deny", "ask", "allow"):
+            yield from ((kind, f"{rule} ({for_whom})") for rule in getattr(rules, kind))
+        if rules.default is not None:
+            yield "default", f"{rules.default} ({for_whom})"
 
 
 def _what_it_is(server: GatewayServer) -> str:

@@ -155,10 +155,12 @@ class GatewayServer(Struct, frozen=True):
                 # the policy's own default is a managed one: only managed rules open it
                 managed = _with_default(_with_allowed(settings.managed, rules, places, principal), rules, places)
                 settings = replace(settings, managed=managed)
+                if settings.default_permission == "allow":  # otherwise the policy would open the gateway's own default
+                    settings = _with_allowed(settings, rules, places, principal)
             else:
-                settings = _with_default(settings, rules, places)
+                settings = _with_default(_with_allowed(settings, rules, places, principal), rules, places)
             settings = replace(
-                _with_allowed(settings, rules, places, principal),
+                settings,
                 ask=(*settings.ask, *rules.ask),
                 deny=(*settings.deny, *rules.deny),
             )

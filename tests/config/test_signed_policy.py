@@ -145,6 +145,13 @@ default = "ask"
             assert settings.managed.allow == allowed
 
 
+def test_it_does_not_open_the_gateways_own_default(machine: Machine) -> None:
+    machine.take(policy('[[permissions.for]]\nusers = ["bob"]\nallow = ["read_*"]\ndeny = ["x"]\n'))
+    for server in machine.load('[permissions]\ndefault = "deny"\n').servers.values():
+        settings = server.settings_for(BOB)
+        assert (settings.default_permission, settings.allow, settings.deny) == ("deny", (), ("x",))
+
+
 def test_a_changed_policy_is_another_version_of_the_configuration(machine: Machine) -> None:
     machine.take(bundle(KEY, 3))
     first = machine.load()
