@@ -12,6 +12,8 @@ from typing import Final
 
 from ..model.counts import counted
 from ..model.errors import printable
+from ..policy import methods
+from ..policy.rules import parsed
 from .masked import cleaned, example
 from .observations import Observations, Outcome, Seen
 from .proposal import Learned, Lost, PermissionName, Proposal
@@ -50,11 +52,12 @@ def _lines(proposal: Proposal, observations: Observations, sources: Sequence[str
     if proposal.lost:
         yield ""
         yield from _lost(proposal.lost)
-    if remarks := [*proposal.remarks, *_not_counted(observations)]:
-        yield ""
-        yield "# Not learned, or not certain:"
-        for remark in remarks:
-            yield from _comment(remark, bullet="- ")
+    yield ""
+    yield "# Not learned, or not certain:"
+    for remark in (*proposal.remarks, *_not_counted(observations)):
+        yield from _comment(remark, bullet="- ")
+    if unnamed := _unnamed_methods(proposal):
+        yield from _comment(f"These requests pass, because no rule names their methods: {unnamed}.", bullet="- ")
 
 
 def _head(proposal: Proposal, observations: Observations, sources: Sequence[str]) -> Iterator[str]:
@@ -108,7 +111,8 @@ def _lost(lost: Sequence[Lost]) -> Iterator[str]:
     calls = counted(sum(tool.calls for tool in lost), "call")
     yield from _comment(f"What would be refused or asked about, of that which had passed: {calls}.")
     for tool in sorted(lost, key=lambda tool: -tool.calls)[:_MOST_LOST]:
-        text = f"{tool.calls} of {tool.tool} ({tool.server}), {'asked about' if tool.asks else 'refused'}"
+        server = f" ({tool.server})" if tool.server else ""
+        text = f"{tool.calls} of {tool.tool}{server}, {'asked about' if tool.asks else 'refused'}"
         if tool.why:
             text += f": {tool.why}"
         for arguments in tool.examples:
@@ -116,6 +120,12 @@ def _lost(lost: Sequence[Lost]) -> Iterator[str]:
         yield from _comment(text, bullet="- ")
     if len(lost) > _MOST_LOST:
         yield from _comment(f"and {counted(len(lost) - _MOST_LOST, 'other tool')}", bullet="- ")
+
+
+def _unnamed_methods(proposal: Proposal) -> str:
+    """The methods about which no rule is: the default does not hold for them."""
+    named = [parsed(learned.rule) for learned in proposal.rules]
+    return ", ".join(method for method in methods.JUDGED if not any(rule.names_tool(method) for rule in named))
 
 
 def _not_counted(observations: Observations) -> Iterable[str]:

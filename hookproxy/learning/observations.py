@@ -111,6 +111,7 @@ class Tool(Struct):
     """What was seen of one tool, or of one method."""
 
     server: str
+    """Empty for a method: rules about it hold for all servers."""
     name: str
     calls: dict[bytes, Seen] = field(default_factory=dict)
     """By their arguments: normalised JSON, without texts that only are written."""
@@ -122,8 +123,6 @@ class Tool(Struct):
     """Calls that are not kept, because there are too many different ones."""
     overflowed: bool = False
     """Denied calls, or calls that were asked about, were not kept."""
-    failed: int = 0
-    """Allowed calls that the server did not carry out."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -164,9 +163,6 @@ class Observations:
         outcome = outcome_of(record)
         if isinstance(outcome, str):
             self.leave_out(outcome)
-            tool = self.tools.get((record.server, record.tool))
-            if tool is not None and record.decision == "allow":
-                tool.failed += 1
             return
         tool = self._tool(record)
         if tool is None:
@@ -182,10 +178,11 @@ class Observations:
         self._seen(tool, outcome, bytes(judged)).add(outcome, record)
 
     def _tool(self, record: CallRecord) -> Tool | None:
-        key = (record.server, record.tool)
+        server = "" if methods.is_method(record.tool) else record.server
+        key = (server, record.tool)
         tool = self.tools.get(key)
         if tool is None and len(self.tools) < MOST_TOOLS and len(record.tool) + len(record.server) <= 2 * LONGEST_NAME:
-            tool = self.tools[key] = Tool(record.server, record.tool)
+            tool = self.tools[key] = Tool(server, record.tool)
             self.servers.add(record.server)
         return tool
 

@@ -30,7 +30,7 @@ from ..policy.rules import Rules, ToolRules, parsed
 from .masked import may_be_secret
 from .observations import Observations, Outcome, Seen, Tool
 from .proposal import Learned, Lost, PermissionName, Proposal
-from .subjects import PASSES, SortedCalls
+from .subjects import ASKS, PASSES, SortedCalls
 from .suggest import Suggestions
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_./:@-]+")
@@ -106,10 +106,24 @@ class _Trial:
         while wrong := self._drop_wrong():
             self._judge([call for call in self._tried if self._decided[call] in wrong])
         for of_tool in self._tools:
+            self._name_method(of_tool)
             self._count(of_tool)
         order = {"deny": 0, "ask": 1, "allow": 2}
         needed = [learned for learned in self._standing.values() if learned.seen.counts]
         self._proposal.rules = sorted(needed, key=lambda learned: (order[learned.permission], learned.rule))
+
+    def _name_method(self, of_tool: Suggestions) -> None:
+        """Make sure that a rule is about a method of which calls were not allowed: the default holds only for methods
+        that rules name.
+        """
+        calls, names = of_tool.calls, of_tool.tool.names
+        passed = bool(calls.allowed or calls.asked) or calls.unknown_count(*PASSES, *ASKS) > 0
+        restricted = bool(calls.denied or calls.asked) or calls.unknown_count(Outcome.DENIED, *ASKS) > 0
+        named = any(self._decided[names, arguments] for arguments in of_tool.tool.calls)
+        if methods.is_method(of_tool.name) and restricted and not named:
+            learned = Learned("ask" if passed else "deny", of_tool.name)
+            self._standing.setdefault((learned.permission, learned.rule), learned)
+            self._judge([(names, arguments) for arguments in of_tool.tool.calls])
 
     def _judge(self, calls: Iterable[_CallOfTool]) -> None:
         """Judge these calls by the rules that stand. What none that is dropped has decided is decided as before."""
@@ -119,14 +133,11 @@ class _Trial:
             self._decided[names, arguments] = _decided(abouts[names], arguments)
 
     def _drop_unreadable(self) -> None:
-        """Drop what is not a rule, or has something in it that looks like a secret."""
+        """Drop what is not a rule, cannot be read by people, or has something in it that looks like a secret."""
         for key in list(self._standing):
-            try:
-                parsed(key[1])
-            except ValueError:
+            if not _can_be_written(key[1]):
                 del self._standing[key]
-                continue
-            if may_be_secret(key[1]):
+            elif may_be_secret(key[1]):
                 del self._standing[key]
                 self._secrets += 1
         if self._secrets:
@@ -203,6 +214,15 @@ class _Trial:
         learned.seen.include(seen)
         learned.different += 1
         learned.example = learned.example or arguments
+
+
+def _can_be_written(rule: str) -> bool:
+    """True if it is a rule, and has no character that nobody sees or that TOML cannot have."""
+    try:
+        parsed(rule)
+    except ValueError:
+        return False
+    return rule.isprintable()
 
 
 def _decided(about: ToolRules, arguments: bytes) -> tuple[PermissionName, str] | None:

@@ -65,6 +65,12 @@ def test_a_name_that_rules_read_as_something_else_is_not_learned(name: str) -> N
     assert not [rule for rule in rules([*lines]) if rule != f"allow {name}(/a)"]
 
 
+@pytest.mark.parametrize("sign", ["\u2028", "\u202e", "\x7f", "\u200b", "\ud800"])
+def test_a_place_whose_name_nobody_can_read_is_not_opened(sign: str) -> None:
+    lines = [*reads(*(f"/srv/a{sign}b/{at}" for at in range(9))), *reads(*(f"/srv/app/{at}" for at in range(9)))]
+    assert tomllib.loads(text(lines))["permissions"]["allow"] == ["read_file(/srv/app/*)"]
+
+
 def test_a_tool_that_imitates_another_server_is_not_allowed() -> None:
     assert rules([line("mcp__git__push")]) == []
     both = ["allow mcp__files__mcp__git__push", "allow mcp__git__status"]

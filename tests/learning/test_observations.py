@@ -150,3 +150,13 @@ def test_what_passed_for_one_user_and_was_denied_for_another_is_asked_about() ->
 
 def test_a_call_that_was_both_allowed_and_denied_is_asked_about() -> None:
     assert rules([*runs("make test"), *runs("make test", decision="deny")]) == ["ask run(make test)"]
+
+
+def test_a_method_that_some_servers_may_not_be_asked_for_is_named_so_that_the_default_holds() -> None:
+    calls = [line("resources/read", server="two", arguments={"uri": "file://src/b"}, method="resources/read")]
+    calls.append({**calls[0], "server": "one", "decision": "deny", "cause": "rule"})
+    found = rules([*calls, line("t", server="one"), line("t", server="two")])
+    assert found[0].startswith("ask resources/read")
+    odd = line("resources/read", "deny", arguments={"uri": "a\0b"}, method="resources/read")
+    assert rules([odd]) == ["deny resources/read"]
+    assert "no rule names their methods: resources/list, resources/subscribe" in text([odd])
