@@ -55,7 +55,7 @@ from .change_event import ChangeEvent
 from .elicitation_hooks import ElicitationHooks
 from .proxy import Proxy
 from .relay import Relay
-from .running_calls import RunningCalls
+from .running_calls import Backpressure, RunningCalls
 from .tap import TakeBytes, Watching
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ class Watch:
         self.agent = _Nowhere(proxy.relay.agent, partial(proxy.relay.pause_agent, _FULL))
         self.server = _Nowhere(proxy.relay.server, _ignore)
         self._session = _WatchedSession(self, policy, self._limited(policy.settings), self._audit(policy), proxy)
+        # what is recorded of a call must then be there before its response: it waits as it would wait in force
+        self._session.watched_calls.hurries = proxy.policy.audit.required
         proxy.policy.audit.find_watched = self._find
 
     def _audit(self, policy: WatchedPolicy) -> Audit:
@@ -345,9 +347,13 @@ class _WatchedCalls(RunningCalls):
         self._beginning: dict[Call, float] = {}  # and when each began
         self._looks = False
         self.hurries = False
-        """The agent has ended: nobody is held up any more."""
+        """All calls begin to be judged at once: nobody is held up by that, or only as in force."""
         self.watch: Watch | None = None
         self.approvals = self.nobody = _Nobody(session_context, router.handshake)
+
+    def bound(self, limit: int) -> None:
+        """Let the session read nothing more of the agent while calls of more bytes than these wait here."""
+        self._backpressure = Backpressure(limit, partial(self._relay.pause_agent, _FULL))
 
     def begin(self, call: Call) -> None:
         """As RunningCalls. The server has the call, or gets it now."""
@@ -454,6 +460,7 @@ class _WatchedSession(Proxy):
         assert isinstance(self.calls, _WatchedCalls)
         self.watched_calls = self.calls
         self.watched_calls.watch = watch
+        self.watched_calls.bound(policy.settings.max_message_bytes)
         self.watched_calls.nobody.enforced = of.calls.approvals
         self.calls.reports_of_tools = of.calls.reports_of_tools
 
