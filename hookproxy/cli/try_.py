@@ -22,7 +22,6 @@ from typing import Final
 from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, make_data_folders
 from ..config.toml_text import ask_fallback
-from ..dialects.shared import input
 from ..dialects.shared.hook_file import suggestion
 from ..hooks import failures
 from ..hooks.coverage import coverage
@@ -32,7 +31,7 @@ from ..model.hooks import Ended, Event, HookSpec, Tool, Verdict
 from ..policy import methods
 from ..policy.presets import PRESETS
 from ..trial.observe import ObservedRun
-from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
+from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, text_of, try_call
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
 from . import findings
 from .agent_entry import use_entry
@@ -356,14 +355,6 @@ def _failed_guards(trial: TrialResult) -> int:
     return len({id(run.spec) for run in runs if failures.decides(run.spec)})
 
 
-def _refusal(response: bytes) -> str:
-    """What the model reads of a refusal: the texts of a failed result, or the message of an error."""
-    members = raw_json.fields(response)
-    if "error" in members:
-        return raw_json.text(bytes(raw_json.fields(bytes(members["error"])).get("message", b""))) or ""
-    return "\n".join(input.block_texts(bytes(members.get("content", b"[]"))))
-
-
 def _model_output(trial: TrialResult) -> Rows:
     """Rows with what the model gets in place of a result, or why it does not get the result."""
     comments = trial.observation.comments
@@ -373,7 +364,7 @@ def _model_output(trial: TrialResult) -> Rows:
             yield "server", trial.response.decode(errors="replace").strip()
         return
     if trial.decision in ("deny", "asked-deny") and trial.response:
-        yield "model", _refusal(trial.response)
+        yield "model", text_of(trial.response)
     elif comments is not None:
         for hook_run in comments.withheld:
             yield "withheld", f"the {hook_run.spec.event} hook {hook_run.spec.label} {hook_run.verdict.failure}"

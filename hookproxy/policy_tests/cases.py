@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from ..audit.records import BadLine, CallRecord, joined, read
-from ..config.errors import line_of, toml_error
+from ..config.errors import line_of
+from ..config.parse import read_tables
 from ..dialects.shared.hook_file import suggestion
 from ..jsonrpc import raw_json
 from ..model.errors import ConfigError, UserError, file_hint
@@ -134,7 +135,7 @@ def read_cases(path: str) -> CasesOfFile:
     text = _text(path)
     find_line: FindLine = line_of
     if path.endswith(TOML):
-        members = _toml(path, text)
+        members = read_tables(path, text)
     else:
         from ..dialects.shared.yaml_file import load
 
@@ -166,17 +167,6 @@ def _text(path: str) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}", "is not UTF-8", "save it as UTF-8") from None
-
-
-def _toml(path: str, text: str) -> dict[str, object]:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise toml_error(path, text, str(error)) from None
-    except RecursionError:
-        raise ConfigError(path, "is nested too deeply", "remove brackets") from None
 
 
 def _at(path: str, text: str, find_line: FindLine, *at: str | int) -> str:

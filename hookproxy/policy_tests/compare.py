@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from ..dialects.shared.input import block_texts
-from ..jsonrpc import raw_json
 from ..trial.replay import current_outcome, same_json
+from ..trial.report import text_of
 from ..trial.run import TrialResult
 from .cases import Step, TextExpected
 
@@ -72,19 +71,6 @@ def came_of(trial: TrialResult, step: Step) -> Came:
     arguments = outcome.arguments if trial.decision != "asked" or step.expected.arguments is not None else b""
     unique = tuple(dict.fromkeys(failures))
     return Came(decision, by, trial.unreadable or reason, arguments, reads, trial.response, unique, asked)
-
-
-def text_of(response: bytes) -> str:
-    """What a model reads of the response to a call or request: its texts, or an error's message."""
-    if not response:
-        return ""
-    members = raw_json.fields(response)
-    if "error" in members:
-        return raw_json.text(bytes(raw_json.fields(bytes(members["error"])).get("message", b""))) or ""
-    for name in ("content", "contents"):
-        if name in members:
-            return "\n".join(block_texts(bytes(members[name])))
-    return response.decode(errors="replace")
 
 
 def differences(came: Came, step: Step) -> Iterator[Difference]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..config.load import Loaded
 from ..dialects.dialect import Group
+from ..dialects.shared.input import block_texts
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from ..model.decision import Proceed
@@ -103,6 +104,19 @@ class TrialReport(Struct, frozen=True):
             if any(hook is spec for hook in group.hooks):
                 return group.source, spec.source.removeprefix(f"{group.source}: ")
         return "", spec.source
+
+
+def text_of(response: bytes) -> str:
+    """What a model reads of the result of a call or request: its texts, or an error's message."""
+    if not response:
+        return ""
+    members = raw_json.fields(response)
+    if "error" in members:
+        return raw_json.text(bytes(raw_json.fields(bytes(members["error"])).get("message", b""))) or ""
+    for name in ("content", "contents"):
+        if name in members:
+            return "\n".join(block_texts(bytes(members[name])))
+    return response.decode(errors="replace")
 
 
 def json_object(name: str, raw: bytes) -> bytes:
