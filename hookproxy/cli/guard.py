@@ -9,7 +9,7 @@ import os
 import signal
 from argparse import Namespace
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..model.errors import UserError
 from .common import tell, working_directory
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from ..config.load import Loaded
     from ..guard.server import Guard
-
-_IDLE_SECONDS: Final = 900.0
-"""After so long without an event a person has stopped working; the next event starts it again."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -93,7 +90,7 @@ async def _run(options: Namespace) -> None:
         if options.fail_closed:
             loaded = failing_closed(loaded)
         tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
-        await _judge(guard, loaded, float("inf") if options.foreground else _IDLE_SECONDS)
+        await _judge(guard, loaded, float("inf") if options.foreground else loaded.settings.guard_idle_seconds)
     finally:
         guard.close()
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from ..config.load import load
 from ..dialects.agent_side import AgentSide, Can, agent_side, names, user_path
 from ..dialects.shared.hook_file import suggestion
 from ..files.create import remove_empty
@@ -26,7 +27,7 @@ from ..wrapping.files import Snapshot
 from ..wrapping.syntax_tree import Edit, apply_edits
 from ..wrapping.wrap_entry import PROGRAM
 from . import wrap
-from .common import create, show, tell
+from .common import create, show, tell, working_directory
 from .options import Parser
 
 
@@ -66,10 +67,10 @@ def install(arguments: Sequence[str], socket: str) -> int:
     """Write the entries. Returns the exit status."""
     options = install_parser().parse_args(list(arguments))
     sides = [_side(name) for name in options.agents]
-    program = _program()
+    program, closed = _program(), options.fail_closed or _fails_closed()
     failed = False
     for side in sides:
-        line = entries.command(side, socket, program, fails_closed=options.fail_closed)
+        line = entries.command(side, socket, program, fails_closed=closed)
         try:
             for change in [*_changes(side, line)]:
                 _show(change) if options.dry_run else _write(change)
@@ -108,6 +109,12 @@ def uninstall(arguments: Sequence[str]) -> int:
     if not (done or failed):
         tell("no hook file of these agents has entries of the guard")
     return EXIT_FINDINGS if failed else 0
+
+
+def _fails_closed() -> bool:
+    """What the configuration says. Raises UserError."""
+    loaded = load(None, [], None, os.environ, working_directory())
+    return loaded.settings.guard_fail_closed or loaded.managed is not None
 
 
 def _side(name: str) -> AgentSide:

@@ -69,6 +69,8 @@ KEYS_OF_SETTINGS: Final = {
     "remote_connect_seconds": "remote.connect_seconds",
     "remote_silence_seconds": "remote.silence_seconds",
     "remote_connections": "remote.connections",
+    "guard_idle_seconds": "guard.idle_seconds",
+    "guard_fail_closed": "guard.fail_closed",
     "allow": "permissions.allow",
     "ask": "permissions.ask",
     "deny": "permissions.deny",

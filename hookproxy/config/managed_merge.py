@@ -41,6 +41,7 @@ _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "hold_notifications": (False, True),
     "unreadable": ("allow", "ask", "deny"),
     "check_types": (False, True),
+    "guard_fail_closed": (False, True),
     "auto_aliases": (False, True),
 }
 """The values of these settings from the laxest to the strictest. A user may be stricter than the administrator."""

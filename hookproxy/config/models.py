@@ -430,6 +430,18 @@ class Remote(Table, frozen=True):
     """
 
 
+class GuardTable(Table, frozen=True):
+    """`hookproxy guard`, which judges the agents' own tools."""
+
+    idle_seconds: Annotated[float, Meta(gt=0, le=604800)] = _DEFAULTS.guard_idle_seconds
+    """How many seconds the guard waits for an event of an agent before it ends. The next event starts it again."""
+    fail_closed: bool = _DEFAULTS.guard_fail_closed
+    """true: a call that no guard can judge is refused. false: the agent does what it does for a hook that fails, and
+    most let the call go on. `hookproxy guard install` writes it into the agents' hook files. With a configuration of
+    the administrator it is always true.
+    """
+
+
 class LockTable(Table, frozen=True):
     """What servers say of themselves is compared with what `hookproxy lock` has recorded of them."""
 
@@ -577,6 +589,8 @@ class ConfigFile(Table, frozen=True):
     """What servers say of themselves, pinned."""
     remote: Remote = field(default_factory=Remote)
     """Deadlines for a server at an address."""
+    guard: GuardTable = field(default_factory=GuardTable)
+    """`hookproxy guard`, which judges the agents' own tools."""
     limits: list[LimitTable] = []
     """Rate limits. The refusal of a call says when to try again."""
     monitor: Monitor | None = None

@@ -281,6 +281,10 @@ class Settings(Struct, frozen=True):
     """How long a remote server may send no byte of a response; 0: for ever."""
     remote_connections: int = 256
     """The most connections to a remote server."""
+    guard_idle_seconds: float = 900.0
+    """How long a guard waits for an event before it ends: a person who works makes one more often."""
+    guard_fail_closed: bool = False
+    """Agents' entries refuse a call that no guard can judge."""
     called: str = "hookproxy.toml"
     """Whose rules and limits they are, in messages."""
     bundle: PolicyBundle | None = None
