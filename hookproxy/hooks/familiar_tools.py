@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
-from ..policy import methods, resource_aliases
+from ..policy import methods
 from ..protocol.tool_list import ListedTools
 from . import bounded_cache
 
@@ -79,6 +79,8 @@ class FamiliarTools:
     def aliases(self, tool: str) -> tuple[Alias, ...]:
         """The aliases of a tool that is in a preset or was listed, the most specific first; else none."""
         if methods.is_method(tool):
+            from ..policy import resource_aliases  # where something is about requests of other methods
+
             return resource_aliases.of_method(tool, self._server)
         cached = self._aliases.get(tool)
         if cached is None:
@@ -126,6 +128,8 @@ class FamiliarTools:
         Raises Unreadable if it is not known which of several arguments the server uses.
         """
         if methods.is_method(tool):
+            from ..policy import resource_aliases  # likewise
+
             return _combined(resource_aliases.for_request(self.aliases(tool), arguments))
         if not self.possible_aliases(tool):
             return None

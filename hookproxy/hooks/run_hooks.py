@@ -38,8 +38,7 @@ from ..model.hooks import (
 )
 from ..model.principal import Principal
 from ..model.settings import Arguments, Results, Settings
-from ..policy import decide, resource_aliases
-from ..protocol import method_forms
+from ..policy import decide, methods
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
 from ..runners.slow_hooks import SlowHooks
@@ -469,7 +468,10 @@ async def _checked_arguments(
         sent = aliases.for_server(context.alias, arguments)
         if call_context.alias is not None:
             call_context.alias.check(sent)
-        if call_context.tool in method_forms.BY_NAME:
+        if methods.JUDGED.get(call_context.tool) is methods.Direction.FROM_AGENT:
+            from ..policy import resource_aliases  # for rewrites of such requests only
+            from ..protocol import method_forms
+
             method_forms.check_rewrite(call_context.tool, call_context.arguments, sent)
             resource_aliases.check(call_context.tool, sent)
     except ValueError as unreadable:

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 _NOT_LOOKED_AT: Final = "what the server says of itself was not searched for hidden text"
 _NO_LOCK: Final = "`{}` records what servers say of themselves, so that they cannot change it unseen"
-_MAY_HIDE: Final = re.compile(rb"[^\x20-\x7e\n\r\t]|\\[ubf]|<!|(?:[A-Za-z0-9+/_-]|\\/){24,}|(?:\s|\\[nrt]){100,}")
-"""In JSON, whatever `lock.hidden_text` looks for has this: what looks closely takes six megabytes."""
+_MAY_HIDE: Final = rb"[^\x20-\x7e\n\r\t]|\\[ubf]|<!|(?:[A-Za-z0-9+/_-]|\\/){24,}|(?:\s|\\[nrt]){100,}"
+"""In JSON, whatever `lock.hidden_text` looks for has this: what looks closely takes six megabytes. It is compiled when
+the first response has come: that takes a millisecond."""
 _UNREADABLE: Final = "what the server says of itself is withheld, because it cannot be read"
 _MOST_NAMES: Final = 10_000  # of a list in which misspelled names are looked for: a hundred times what servers have
 _LIKE: Final = 0.75  # of a name that is meant for a listed tool: one letter in four may be wrong
@@ -171,7 +172,7 @@ class ServerLists:
             self._say_once(_NO_LOCK.format(lock_command(self._context.session)))
         if settings.lock is not None and settings.lock.hidden_text == "withhold":
             return
-        may_hide = self._comparison is not None or _MAY_HIDE.search(line) is not None
+        may_hide = self._comparison is not None or re.search(_MAY_HIDE, line) is not None
         if method == INITIALIZE:
             self._initialized = line if may_hide and b'"instructions"' in line else b""
             return  # with the first list: nothing is imported before
