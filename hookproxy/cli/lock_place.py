@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from ..config import load
 from ..config.load import find_own_file
 from ..lock import lock_file
 from ..model.errors import printable
@@ -23,10 +24,32 @@ class Reader(Struct, frozen=True):
 
 
 def of_run(config: str | None, environ: Mapping[str, str], cwd: str) -> Reader:
-    """`hookproxy run` in this folder with this `--config`; None: it has none. Raises ConfigError."""
+    """`hookproxy run` in this folder with this `--config`; None: it has none. Raises ConfigError.
+
+    The administrator's `[lock]` counts instead of the user's.
+    """
     context = FileContext(environ, cwd)
+    if managed := _of_administrator(context):
+        return Reader(managed)
     path = find_own_file(context) if config is None else context.find(config, cwd)
     return Reader(file_of(path, context)) if path else Reader(why="there is no hookproxy.toml")
+
+
+def _of_administrator(context: FileContext) -> str:
+    """The lock of the administrator's file; empty: there is no `[lock]`, or it cannot be read. Raises ConfigError."""
+    path = os.path.join(load.MANAGED_FOLDER, "managed.toml")
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError):  # a run says what is wrong with it
+        return ""
+    from ..config.parse import read_tables
+
+    table = read_tables(path, text).get("lock")
+    if not isinstance(table, dict):
+        return ""
+    named = table.get("file")
+    return context.find(named if isinstance(named, str) else lock_file.NAME, os.path.dirname(path))
 
 
 def file_of(path: str, context: FileContext) -> str:

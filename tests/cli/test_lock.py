@@ -14,7 +14,9 @@ from typing import Any, Final
 
 import pytest
 
+from hookproxy.cli import lock_place
 from hookproxy.cli.lock import main
+from hookproxy.config import load
 from hookproxy.lock import lock_file
 from hookproxy.lock.description import Kind
 from hookproxy.model.errors import ConfigError, UserError
@@ -528,3 +530,21 @@ def test_each_run_of_one_server_that_does_not_read_the_file_is_told(say: Say, ru
     _, _, err = run()
     assert lock_file.read("x/hookproxy.lock").keys() == {"a"}
     assert f"{project}/x/hookproxy.lock is not read by the runs of: a (it is not wrapped)" in err
+
+
+def test_the_administrators_lock_is_the_file_that_runs_read(
+    say: Say, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    monkeypatch.setattr(load, "MANAGED_FOLDER", str(folder))
+    config = tmp_path / "own.toml"
+    config.write_text("")
+    reader = lock_place.of_run(str(config), {"HOME": str(tmp_path)}, str(tmp_path))
+    assert reader.file == str(tmp_path / "hookproxy.lock")
+    for text, file in (('[lock]\nfile = "all.lock"', "all.lock"), ("[lock]", "hookproxy.lock")):
+        (folder / "managed.toml").write_text(text)
+        for name in (str(config), None):
+            assert lock_place.of_run(name, {"HOME": str(tmp_path)}, str(tmp_path)).file == str(folder / file)
+    _, _, err = run("--name", "s", "--", *say())
+    assert f"hookproxy.lock is not read by the runs of: s (reads {folder}/hookproxy.lock)" in err
