@@ -116,8 +116,14 @@ def in_server(description: Description, others: Mapping[str, Description] | None
 
 
 def in_entry(entry: Entry, foreign: Mapping[str, str] | None = None) -> tuple[Hidden, ...]:
-    """What one entry hides. `foreign`: other servers' tools by name, with the name of their server."""
-    return tuple(_hidden(in_entry_texts(entry), foreign or {}))[:_MOST_TOLD]
+    """What one entry hides. `foreign`: other servers' tools by name, with the name of their server.
+
+    It may have the same name as one of them.
+    """
+    others = foreign or {}
+    if entry.name in others:
+        others = {name: server for name, server in others.items() if name != entry.name}
+    return tuple(_hidden(in_entry_texts(entry), others))[:_MOST_TOLD]
 
 
 def in_instructions(instructions: str, foreign: Mapping[str, str] | None = None) -> tuple[Hidden, ...]:

@@ -229,8 +229,10 @@ class LockComparison:
         return bool(hidden)
 
     def foreign(self) -> dict[str, str]:
-        """The tools of other servers in the file."""
-        return {tool: server for tool, server in self.shared.tools.items() if server != self.server}
+        """The tools of other servers in the file, without those whose names it has itself."""
+        pinned = self.pinned
+        own = {name for _, name in pinned.description.entries} if pinned is not None else set[str]()
+        return {tool: server for tool, server in self.shared.tools.items() if server != self.server and tool not in own}
 
     def edited_list(self, kind: Kind, line: bytes, cursor: bytes) -> bytes:
         """A page of a list as the agent gets it; `cursor` is that of its request. Raises Unreadable, DuplicateKeys."""

@@ -97,3 +97,11 @@ def test_a_description_that_names_tools_of_other_servers_is_told() -> None:
 def test_what_is_told_of_one_server_is_bounded() -> None:
     tools: list[dict[str, object]] = [{"name": str(number), "description": "\u200b"} for number in range(1000)]
     assert len(hidden_text.in_server(server(*tools))) == 20
+
+
+def test_a_tool_that_is_called_as_one_of_another_server_hides_nothing() -> None:
+    tool = entry(Kind.TOOL, b'{"name":"read_file","description":"read_file reads. See send_mail."}')
+    found = hidden_text.in_entry(tool, {"read_file": "files", "send_mail": "mail"})
+    assert [one.line() for one in found] == [
+        "tool read_file: description has the name of send_mail, a tool of the server mail"
+    ]

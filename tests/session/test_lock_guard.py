@@ -712,3 +712,20 @@ def test_no_text_that_hides_something_is_taken_for_a_plain_one(text: str) -> Non
     spellings = [json.dumps(text), json.dumps(text, ensure_ascii=False), json.dumps(text).replace("/", "\\/")]
     hides = any(True for _ in in_text(text))
     assert not hides or all(re.search(_MAY_HIDE, spelled.encode()) for spelled in spellings)
+
+
+async def test_one_server_under_two_names_in_the_file_is_not_said_to_name_tools_of_another() -> None:
+    tool = {**READ, "name": "read_file", "description": "Use read_file, not list_files."}
+    description = {(Kind.TOOL, "read_file"): entry(Kind.TOOL, compact(tool))}
+    pinned = Description(identity(raw_json.fields(compact(SERVER))), description)
+    other = Description(
+        pinned.identity, {**description, (Kind.TOOL, "list_files"): entry(Kind.TOOL, b'{"name":"list_files"}')}
+    )
+    data = lock_file.text_of({SESSION.server: pinned, "other": other}).encode()
+    async with session(data) as locked_session:
+        await locked_session.ask("tools/list", page("tools", tool))
+        for _ in range(5):
+            await locked_session.passes("ping")
+        assert [line for line in locked_session.reports if "has the name of" in line] == [
+            "files: tool read_file: description has the name of list_files, a tool of the server other"
+        ]
