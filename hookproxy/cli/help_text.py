@@ -48,6 +48,7 @@ EXAMPLES: Final = {
         "hookproxy replay audit.jsonl --config new.toml",
         "hookproxy replay audit.jsonl --since 7d --tool 'git_*'",
     ),
+    "learn": ("hookproxy learn --output learned.toml", "hookproxy learn audit.jsonl --since 7d --server git"),
     "console": ("hookproxy console --open", "hookproxy console --compare new.toml -- uvx mcp-server-git"),
     "trust": ("hookproxy trust hookproxy.toml", "hookproxy trust --dry-run claude=.claude/settings.json"),
     "lock": ("hookproxy lock --agent cursor", "hookproxy lock --check --name git -- uvx mcp-server-git"),
