@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final
@@ -27,9 +28,10 @@ _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 # nothing that runs may hide in one.
 _ASSIGNED: Final = (
     rb"(?:[\"'\\)\]]{0,4}[ \t]{0,3}(?::=|=>|[:=])[ \t\n]{0,3}|\\{0,3}[\"'][ \t]{0,3},[ \t]{0,3}(?=\\{0,3}[\"'])"
+    rb"|[ \t]{1,3}is[ \t:]{1,3}(?=[\"']?[^\s\"']*\d)|[\"'] {1,3}value ?= ?(?=[\"'])"
     rb"|[ \t]{1,3}(?=[\"'])|[ \t]{1,3}(?=[A-Za-z+/_-]*\d[A-Za-z0-9+/_=-]{12})|>(?=[^<]))"
 )
-_AFTER_OPTION: Final = rb"(?:[ \t]{1,3}|=)"
+_AFTER_OPTION: Final = rb"(?:[ \t]{1,3}(?:\\\n[ \t]{0,8})?|=)"
 _VALUE: Final = (
     rb"(?:\\{1,3}\"((?:[^\"\\$`]|\\[^\"]|\$(?!\())+)|\"((?:[^\"\\$`]|\\.|\$(?!\())+)|'([^']+)"
     rb"|((?:[^\s\"'`,;&|<>\\$]|,(?![\w.-]+[=:]|\s|$)|\$(?!\()|\\[^\sa-z\"'\\])+))"
@@ -207,9 +209,11 @@ def _program(row: _ProgramTable) -> Program:
 # --- names ---
 
 
-def is_secret_name(name: str) -> bool:
-    """True if the value of a member, an argument or a variable of this name is a secret."""
-    return _decided(name[-_LONGEST_NAME:])
+def is_secret_name(name: str, *, several: bool = False) -> bool:
+    """True if the value of a member, an argument or a variable of this name is a secret; or all `several` are."""
+    return _decided(name[-_LONGEST_NAME:]) or (
+        several and name[-1:] in ("s", "S") and _decided(name[-_LONGEST_NAME:-1])
+    )
 
 
 @lru_cache(maxsize=_NAMES_KEPT)
@@ -227,4 +231,6 @@ def _decided(name: str) -> bool:
 
 
 def _joined(name: str) -> str:
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name)  # full-width letters, for example
     return "".join(filter(str.isalnum, name.casefold()))

@@ -9,7 +9,7 @@ which nothing is masked stays as it is spelled. All of it takes time linear in t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -40,7 +40,6 @@ _LONG_PIECE: Final = b"a" * SHORTEST_TOKEN
 _WORD: Final = re.compile(r"[\w+=!@#%^*~-]+")
 _BASE64: Final = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9])[A-Za-z0-9+/]+={0,2}")
 _HOLDERS: Final = (dict, list)
-_NUMBER: Final = re.compile(rb"[:,\[] ?-?\d")
 _PROGRAM_END: Final = re.compile(rb"[;|&\n]|\Z")
 
 
@@ -69,6 +68,7 @@ class Masking:
         self._values: set[str] = set()
         self._careful = careful
         self._search: _Search | None = None
+        self._has_number = False
         self._detectors = detectors()
 
     # --- JSON ---
@@ -91,7 +91,7 @@ class Masking:
                 masked = self._value(value, depth)
                 if masked is value and not self._values:
                     return raw
-                if _NUMBER.search(raw):  # once more, with the numbers as they are spelled
+                if self._has_number:  # once more, with the numbers as they are spelled
                     masked = self._value(normalize.decode(raw), depth)
             finally:
                 self._search = outer
@@ -124,6 +124,7 @@ class Masking:
             return self._object(value, depth)
         if isinstance(value, list):
             return self._list(value, depth, program)
+        self._has_number = self._has_number or type(value) in (int, float)
         return value
 
     def _object(self, value: dict[str, object], depth: int) -> object:
@@ -133,7 +134,9 @@ class Masking:
         secret_value = bool(called) and is_secret_name(called.strip(" :=-"))
         program = self._program_in(value.values())
         for key, item in value.items():
-            if is_secret_name(key) or (secret_value and key.casefold() in _VALUE_MEMBERS):
+            if is_secret_name(key, several=isinstance(item, list | dict)) or (
+                secret_value and key.casefold() in _VALUE_MEMBERS
+            ):
                 masked = self._secret(item)
             else:
                 masked = self._value(item, depth, program)
@@ -167,24 +170,24 @@ class Masking:
         if before in _USER_OPTIONS and ":" in item and "//" not in item:
             user, _, secret = item.partition(":")
             return f"{user}:{self._secret(secret)}"
-        if program:
-            line = f"{program} {before} {item}".encode(errors="surrogatepass")
-            known = self._detectors.programs.get(program.encode())
-            if known is not None and not known.only_with:
-                found = [match for match in known.options.finditer(line) if match.end() == len(line)]
-                if found:
-                    begin = _span(found[-1])[0] - (len(line) - len(item.encode(errors="surrogatepass")))
-                    if begin >= 0:
-                        raw = item.encode(errors="surrogatepass")
-                        return raw[:begin].decode() + str(self._secret(raw[begin:].decode()))
+        if program and (begin := self._password_in(item, before, program)) >= 0:
+            raw = item.encode(errors="surrogatepass")
+            return raw[:begin].decode(errors="replace") + str(self._secret(raw[begin:].decode(errors="replace")))
         return self._string(item, depth)
 
-    def _program_in(self, values: object) -> str:
+    def _password_in(self, item: str, before: str, program: str) -> int:
+        """Where the password of a program begins in one of its words, in bytes; less than 0: there is none."""
+        line = f"{program} {before} {item}".encode(errors="surrogatepass")
+        begins = [_span(match)[0] for match in self._detectors.programs[program.encode()].options.finditer(line)]
+        return begins[-1] - (len(line) - len(item.encode(errors="surrogatepass"))) if begins else -1
+
+    def _program_in(self, values: Collection[object]) -> str:
         """The program among some words whose options have passwords; empty: there is none."""
-        for word in values:  # type: ignore[attr-defined]  # an iterable
+        for word in values:
             if isinstance(word, str) and len(word) < 200:
                 name = word.rpartition("/")[2].removesuffix(".exe")
-                if name.encode(errors="replace") in self._detectors.programs:
+                known = self._detectors.programs.get(name.encode(errors="replace"))
+                if known is not None and (not known.only_with or known.only_with.decode() in values):
                     return name
         return ""
 
@@ -397,7 +400,7 @@ def _names_secret(value: object) -> bool:
         value = todo.pop()
         if isinstance(value, dict):
             for key, item in value.items():
-                if is_secret_name(key):
+                if is_secret_name(key, several=type(item) in _HOLDERS):
                     return True
                 if type(item) in _HOLDERS:
                     todo.append(item)
