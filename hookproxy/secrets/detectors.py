@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
@@ -74,27 +74,24 @@ class Detectors(msgspec.Struct, frozen=True):
     program_options: re.Pattern[bytes]
     """A text without one of them has no program's password."""
     names: _Names
-    words: tuple[bytes, ...]
-    """Keywords that have no other one in them: a text without one of them has none of all that need only a keyword."""
-    needed: tuple[bytes, ...]
-    """What the other rules need: one character is found at once."""
+    words: tuple[tuple[bytes, tuple[tuple[int, bytes], ...]], ...]
+    """Keywords that have no other one in them, each with all that have it in them, and the numbers of their rules:
+    a text without the one has none of the rest. Rules that need a character as well are not among them."""
+    needed: tuple[tuple[int, bytes, tuple[bytes, ...]], ...]
+    """The numbers of the other rules, with what they need and their keywords: one character is found at once."""
 
     def active(self, raw: bytes, low: bytes) -> Sequence[tuple[Rule, tuple[bytes, ...]]]:
         """The rules that may find something in a text, which is given in small letters too, with their words in it."""
-        words = [word for word in self.words if word in low]
-        if not words and not any(needs in raw for needs in self.needed):
-            return ()
-        active = []
-        for rule in self.rules:
-            if rule.needs in raw if rule.needs else words:
-                there = tuple(
-                    keyword
-                    for keyword in rule.keywords
-                    if keyword in words or ((rule.needs or any(word in keyword for word in words)) and keyword in low)
-                )
-                if there:
-                    active.append((rule, there))
-        return active
+        found: dict[int, list[bytes]] = {}
+        for word, keywords in self.words:
+            if word in low:
+                for number, keyword in keywords:
+                    if keyword is word or keyword in low:
+                        found.setdefault(number, []).append(keyword)
+        for number, needs, keywords_of_rule in self.needed:
+            if needs in raw and (there := [keyword for keyword in keywords_of_rule if keyword in low]):
+                found[number] = there
+        return [(self.rules[number], tuple(found[number])) for number in sorted(found)] if found else ()
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -137,14 +134,20 @@ def compiled(tables: Mapping[str, object]) -> Detectors:
         re.compile(rb"(?<![\w-])(%s)(?:\.exe)?(?=\s)" % longest_first),
         re.compile(b"[ \\t](?:%s)" % b"|".join(re.escape(option.encode()) for option in options)),
         names,
-        _shortest(keyword for rule in rules if not rule.needs for keyword in rule.keywords),
-        tuple(sorted({rule.needs for rule in rules if rule.needs})),
+        _by_shortest(rules),
+        tuple((number, rule.needs, rule.keywords) for number, rule in enumerate(rules) if rule.needs),
     )
 
 
-def _shortest(keywords: Iterable[bytes]) -> tuple[bytes, ...]:
-    different = set(keywords)
-    return tuple(sorted(word for word in different if not any(other in word for other in different - {word})))
+def _by_shortest(rules: Sequence[Rule]) -> tuple[tuple[bytes, tuple[tuple[int, bytes], ...]], ...]:
+    keywords = [(number, keyword) for number, rule in enumerate(rules) if not rule.needs for keyword in rule.keywords]
+    different = {keyword for _, keyword in keywords}
+    shortest = sorted(word for word in different if not any(other in word for other in different - {word}))
+    parts: dict[bytes, list[tuple[int, bytes]]] = {word: [] for word in shortest}
+    for number, keyword in keywords:
+        word = next(word for word in shortest if word in keyword)
+        parts[word].append((number, word if keyword == word else keyword))
+    return tuple((word, tuple(parts[word])) for word in shortest)
 
 
 class _RuleTable(msgspec.Struct, forbid_unknown_fields=True):
