@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..model.counts import counted
 from ..model.errors import printable
-from ..model.settings import Settings
+from ..model.settings import Arguments, Settings
 from .call_record import Record
 from .log import Audit
 
@@ -17,12 +17,25 @@ class VerboseAudit(Audit):
     def __init__(self, settings: Settings, report: Callable[[str], None]) -> None:
         super().__init__(settings)
         self._report = report
+        self._kept = settings.audit_arguments
         self.needs_results = True  # a response is read: the line says how the call ended
 
     def write(self, record: Record) -> str:
         """Report the record and append its line; returns why that was not possible, or nothing."""
-        self._report(decision_line(record))
+        self._report(self._line(record))
         return super().write(record)
+
+    def _line(self, record: Record) -> str:
+        """The decision, without the secrets that the audit would mask: hooks often quote arguments."""
+        line = decision_line(record)
+        if self._kept is Arguments.FULL:
+            return line
+        from ..secrets.mask import Masking
+        from .kept_arguments import kept
+
+        masking = Masking()
+        kept(record.arguments, masking)  # what is masked there is removed from the line
+        return masking.text(line)
 
 
 def _would_be(record: Record) -> str:

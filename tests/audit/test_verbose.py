@@ -9,7 +9,7 @@ import pytest
 from hookproxy.audit.call_record import Record
 from hookproxy.audit.verbose import VerboseAudit, decision_line
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Verdict
-from hookproxy.model.settings import Settings
+from hookproxy.model.settings import Arguments, Settings
 
 
 def record(**members: object) -> Record:
@@ -55,3 +55,14 @@ def test_the_line_is_written_beside_the_audit_file(tmp_path: Path) -> None:
     audit.close()
     assert reports == ["allow delete_file"]
     assert '"delete_file"' in (tmp_path / "audit.jsonl").read_text()
+
+
+@pytest.mark.parametrize("kept", list(Arguments))
+def test_a_line_has_no_secret_unless_the_audit_has_it(tmp_path: Path, kept: Arguments) -> None:
+    reports: list[str] = []
+    audit = VerboseAudit(Settings(audit_file=str(tmp_path / "a.jsonl"), audit_arguments=kept), reports.append)
+    one = Record("session", "files", "write", b"1", b'{"password":"hunter22"}', "agent")
+    one.decision, one.result, one.reason = "deny", "refused", "hunter22 is weak, as is PASSWORD=swordfish9"
+    audit.write(one)
+    audit.close()
+    assert ("hunter22" in reports[0]) is ("swordfish9" in reports[0]) is (kept is Arguments.FULL)

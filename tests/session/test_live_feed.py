@@ -21,7 +21,7 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.live import messages, registry
 from hookproxy.live.messages import Action, WaitingApproval
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import ConsoleUse, OnAsk, OnFailure, Settings
+from hookproxy.model.settings import Arguments, ConsoleUse, OnAsk, OnFailure, Settings
 from hookproxy.session import live_feed
 from hookproxy.session.live_feed import LiveFeed
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
@@ -468,3 +468,28 @@ async def test_a_run_that_was_killed_is_forgotten_and_its_socket_removed(tmp_pat
         assert registry.names(one.folder) == ["run"]
         assert list(one.console.state.runs) == ["run"]
         one.feed.close()
+
+
+@pytest.mark.parametrize("kept", list(Arguments))
+async def test_a_console_sees_no_secret_unless_the_audit_has_everything(tmp_path: Path, kept: Arguments) -> None:
+    settings = replace(FALLBACK, audit_arguments=kept)
+    given = {"password": "hunter22", "text": "PASSWORD=swordfish9 x", "token": "a; reboot"}
+    async with watched(tmp_path, stub_group(ASKS), settings=settings) as one:
+        await handshake(one)
+        await one.agent.send(call(1, **given))
+        approval = await one.approval()
+        await one.until(lambda: any(seen.stage == "approval" for _, seen in one.console.state.in_flight()))
+        ((_, seen),) = one.console.state.in_flight()
+        assert (await one.say(approval, "deny", "hunter22 is weak")).accepted
+        await one.refusal()
+        await one.until(lambda: bool(one.console.state.ended))
+        record = one.console.state.ended[-1].record
+        shown = {
+            "approval": bytes(approval.arguments).decode(),
+            "in flight": bytes(seen.arguments).decode(),
+            "ended": repr(record),
+        }
+        for place, text in shown.items():
+            for secret in ("hunter22", "swordfish9"):
+                assert (secret in text) is (kept is Arguments.FULL), place
+            assert ("reboot" in text) is (kept is Arguments.FULL or place == "approval"), place
