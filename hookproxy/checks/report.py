@@ -245,7 +245,9 @@ def _settings(settings: Settings) -> dict[str, object]:
         for alias in settings.aliases
     ]
     members["shown_tools"] = [asdict(shown) for shown in settings.shown_tools]
-    members["limits"] = [asdict(limit) for limit in settings.limits]
+    members["limits"] = [
+        {name: value for name, value in asdict(limit).items() if name != "watched"} for limit in settings.limits
+    ]
     del members["watched_rules"]  # what is only watched is elsewhere
     lock = settings.lock
     members["lock"] = lock and {name: value for name, value in asdict(lock).items() if name != "data"}

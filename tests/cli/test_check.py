@@ -386,7 +386,18 @@ def document(folder: Path, *arguments: str) -> dict[str, Any]:
 
 def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
     read = document(project, "--config", "hookproxy.toml")
-    assert list(read) == ["v", "settings", "managed", "trust", "hooks", "findings", "remarks", "server", "starts"]
+    assert list(read) == [
+        "v",
+        "settings",
+        "managed",
+        "trust",
+        "hooks",
+        "watched",
+        "findings",
+        "remarks",
+        "server",
+        "starts",
+    ]
     assert (read["managed"], read["settings"]["managed"], read["trust"]) == (None, None, None)
     assert read["v"] == 1
     assert {"on_failure", "on_ask", "feedback", "max_message_bytes", "audit_file"} <= set(read["settings"])
