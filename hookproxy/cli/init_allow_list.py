@@ -55,6 +55,8 @@ def main(arguments: Sequence[str]) -> int:
     own_name = options.name is not None
     rules = allow_list.propose(tools, command, name, server_info, with_server=own_name, known=known)
     added = _write(path, text, rules)
+    if wide := sorted(rule for rule in known if set(rule.partition("(")[0]) & set("*?[")):
+        tell(f"rules that stood in the file name more tools than one, and hold as before: {', '.join(wide)}")
     show(_report(rules, added, path, options, command, cwd))
     return 0
 
@@ -67,6 +69,7 @@ def build_parser() -> Parser:
         "its read-only tools at once, the others after a person has said yes. A hookproxy.toml that is there keeps "
         "what it says.",
         rest="[-- COMMAND [ARG...]]",
+        hint="write -- before the server's command line: hookproxy init allow-list -- COMMAND [ARG...]",
     )
     location = parser.add_mutually_exclusive_group()
     location.add_argument(
@@ -154,7 +157,7 @@ def _report(
     _row(page, "ask", rules.ask, "a person must say yes")
     _row(page, "known", rules.known, "the file has a rule for them, which stays")
     _row(page, "refused", [printable(repr(name)) for name in rules.unnamed], "no rule can name them exactly")
-    page.row(label("rest"), "all other tools are refused, and the agent does not see them")
+    page.row(label("rest"), "tools that no rule of the file is about are refused, and the agent does not see them")
     source = "" if options.user else f" --config {shlex.quote(shown)}"
     server = f" -- {shlex.join(command)}" if command else ""
     page.line()

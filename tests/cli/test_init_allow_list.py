@@ -100,6 +100,7 @@ def test_nothing_is_written_through_a_link(project: Path, tmp_path: Path) -> Non
         (["allow-list"], "there is no server"),
         (["allow-list", "--url", "http://127.0.0.1:1/mcp", "--", "cat"], "two servers"),
         (["alow-list", "--", "cat"], "there is no 'alow-list'"),
+        (["allow-list", "cat"], "unrecognized arguments: cat"),
     ],
 )
 def test_a_command_line_without_one_server_is_explained(words: list[str], message: str, project: Path) -> None:
@@ -108,6 +109,12 @@ def test_a_command_line_without_one_server_is_explained(words: list[str], messag
     assert message in caught.value.message
     assert "allow-list" in caught.value.hint
     assert not (project / "hookproxy.toml").exists()
+
+
+def test_rules_that_allow_more_than_the_list_are_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "hookproxy.toml").write_text('[permissions]\nallow = ["*", "put"]\n')
+    assert main(command()) == 0
+    assert "name more tools than one, and hold as before: *\n" in capsys.readouterr().err
 
 
 def test_a_server_that_fails_leaves_nothing_behind(project: Path) -> None:
