@@ -27,6 +27,7 @@ from ..model.hooks import (
     NO_VERDICT,
     Document,
     Ended,
+    Event,
     EventContext,
     HookResult,
     HookRun,
@@ -57,6 +58,9 @@ _OWN_NAME: Final = "mcp_tool_name"
 """The member with the server's own name for a tool, as the hook's system composes it: the same in all dialects."""
 
 _Applicable = Callable[[EventContext], Sequence[MatchedHook]]
+
+_LONGEST_KEPT: Final = 1024  # bytes of output: a decision with its reason, and not a result
+_MOST_KEPT: Final = 128  # outputs: hooks have few answers, unless they put the call into them
 
 
 class HookExecutor:
@@ -91,6 +95,7 @@ class HookExecutor:
         with trust.importing() if trust else nullcontext():
             self.runners = Runners(specs, self._report_message, self._call_tool)
         self._call_server_tool: CallTool = no_server
+        self._unread_of: dict[tuple[int, Event, int, bool, bytes], tuple[str, ...]] = {}
 
     @cached_property
     def _background_slots(self) -> anyio.Semaphore:
@@ -177,9 +182,23 @@ class HookExecutor:
         if verdict is not NO_VERDICT:
             verdict = await self._checked(group, hook, call_context, verdict, listed)
         kept = document.stdin if self.keeps_input else b""
-        unread = _unread(group, result, verdict) if b"{" in result.stdout else ()
+        unread = self._unread(group, spec, result, verdict) if b"{" in result.stdout else ()
         run = HookRun(spec, result, verdict, tool_name=context.tool_name, input=kept, unread=unread)
         return self._finish(group, run, hook_runs)
+
+    def _unread(self, group: Group, spec: HookSpec, result: HookResult, verdict: Verdict) -> tuple[str, ...]:
+        """As `HookRun.unread`. A hook prints the same few objects again and again: what they mean is kept."""
+        key = (id(group), spec.event, result.code, bool(verdict.failure), bytes(result.stdout[:_LONGEST_KEPT]))
+        known = self._unread_of.get(key) if len(result.stdout) <= _LONGEST_KEPT else None
+        if known is None:
+            from ..dialects.shared import unread_members  # most hooks print no JSON
+
+            known = unread_members.unread(group.dialect, result, verdict)
+            if len(self._unread_of) >= _MOST_KEPT:
+                self._unread_of.clear()
+            if len(result.stdout) <= _LONGEST_KEPT:
+                self._unread_of[key] = known
+        return known
 
     async def _checked(
         self, group: Group, hook: MatchedHook, call_context: EventContext, verdict: Verdict, listed: Tool | None
@@ -238,12 +257,6 @@ class HookExecutor:
         hook_runs.append(run)
         self._report(run)
         return run
-
-
-def _unread(group: Group, result: HookResult, verdict: Verdict) -> tuple[str, ...]:
-    from ..dialects.shared import unread_members  # most hooks print no JSON
-
-    return unread_members.unread(group.dialect, result, verdict)
 
 
 class _SeveralHooks:

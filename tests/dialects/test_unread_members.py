@@ -119,6 +119,18 @@ def test_what_is_no_object_of_json_has_no_members(printed: str) -> None:
     assert reported(DIALECTS["claude"], printed) == ()
 
 
+def test_a_hook_that_prints_what_it_got_has_misspelt_nothing() -> None:
+    got = {
+        "session_id": "s",
+        "cwd": "/",
+        "hook_event_name": "PreToolUse",
+        "tool_name": "x",
+        "tool_input": {"decision": 1},
+    }
+    assert reported(DIALECTS["claude"], got) == ()
+    assert "'blocked'" in reported(DIALECTS["claude"], {**got, "blocked": True})[0]
+
+
 def test_names_are_shown_as_text_and_cut() -> None:
     (text,) = reported(DIALECTS["claude"], {"\x1b[31m" + "x" * 500: 1})
     assert "\x1b" not in text

@@ -23,8 +23,6 @@ from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdi
 from ..dialect import Dialect, Effect
 from . import output as shared_output
 
-LOST: Final = "gave the member"
-"""The beginning of a failure because of a member that the system does not know."""
 _CUT: Final = "printed more than hookproxy keeps, so what it decided is not known"
 _OTHER_ENCODING: Final = "printed output that is not plain UTF-8, so what it decided is not known"
 _BROKEN: Final = "printed JSON that is not one whole object, so what it decided is not known"
@@ -234,7 +232,7 @@ def undecided(output: dict[str, object], fields: Mapping[str, Effect], verdict: 
                 continue
             if _is_lost(name, path, member, verdict):
                 shown = shared_output.truncate(repr(place), shared_output.MAX_EXPLANATION)
-                yield f"{LOST} {shown}, which decides nothing there in this system"
+                yield f"{shared_output.LOST} {shown}, which decides nothing there in this system"
             if _plain(name) not in _ABOUT_THE_CALL:
                 waiting.append((place, member))
 

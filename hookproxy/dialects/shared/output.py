@@ -42,6 +42,8 @@ INCOMPLETE_JSON: Final = "printed JSON that is incomplete or followed by other t
 JSON_IN_TEXT: Final = "printed JSON among other text, which makes it plain text"
 """What several dialects report about output. The sentence begins with the hook."""
 
+LOST: Final = "gave the member"
+"""The beginning of a failure because of a member that the system does not know."""
 MAX_EXPLANATION: Final = 300
 """Characters of an explanation in the sentence about a failure: enough for a path and an error message."""
 

@@ -15,9 +15,8 @@ from typing import Final
 from ...model.errors import printable
 from ...model.hooks import NO_VERDICT, Ended, HookResult, Verdict
 from ..dialect import Dialect, Effect
-from . import clean_verdict
 from .hook_file import suggestion
-from .output import truncate
+from .output import LOST, truncate
 
 _LONGEST: Final = 64 * 1024  # bytes: a longer object is a result, whose members nobody has misspelled by hand
 _MOST_NAMED: Final = 4  # members in a sentence
@@ -27,6 +26,10 @@ _ENVELOPE: Final = frozenset({"hookEventName", "hook_event_name", "async", "asyn
 """Members that say of which event or form the output is. Systems read them, or expect them, but they do nothing."""
 
 
+_DOCUMENT: Final = frozenset({"tool_input", "toolInput", "toolArgs", "tool_args", "tool_info"})
+"""Members of the documents that hooks get, one of which is in each that is about a call."""
+
+
 def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str, ...]:
     """Sentences without a full stop, that follow the hook's name; `verdict` is what the dialect has read.
 
@@ -34,7 +37,7 @@ def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str,
     """
     if result.ended is not Ended.EXITED or result.cut or len(result.stdout) > _LONGEST:
         return ()
-    if verdict.failure and not verdict.failure.startswith(clean_verdict.LOST):
+    if verdict.failure and not verdict.failure.startswith(LOST):
         return ()
     text = dialect.unframed(bytes(result.stdout)).strip()
     if not text.startswith(b"{"):
@@ -46,17 +49,23 @@ def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str,
     if not isinstance(output, dict):
         return ()
     if not dialect.output_fields:
+        from . import clean_verdict  # its patterns take 3 ms, and most hooks print what is known
+
         lost = next(clean_verdict.undecided(output, {}, verdict), "")
         return (f"{lost}: it reads no JSON of hooks, so the exit status decides",) if lost else ()
     has_verdict = not verdict.failure and verdict is not NO_VERDICT and verdict != NO_VERDICT
     unknown = [
         path for path in _unknown(output, _known(tuple(dialect.output_fields))) if not _is_quiet(path, has_verdict)
     ]
-    if not unknown:
-        return ()
+    if not _DOCUMENT.isdisjoint(output):  # it has printed what it got, as `tee` does
+        unknown = [path for path in unknown if _may_decide(path)]
+    return (_sentence(dialect, unknown),) if unknown else ()
+
+
+def _sentence(dialect: Dialect, unknown: Sequence[str]) -> str:
     named = [f"{_shown(path)}{_hint(path, dialect.output_fields)}" for path in unknown[:_MOST_NAMED]]
     more = f", and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
-    return (f"printed what {dialect.name} does not read: {', '.join(named)}{more}",)
+    return f"printed what {dialect.name} does not read: {', '.join(named)}{more}"
 
 
 def _unknown(output: Mapping[str, object], known: frozenset[str], path: str = "") -> Iterator[str]:
@@ -93,6 +102,12 @@ def _of_all_systems() -> frozenset[str]:
     return frozenset(place for dialect in DIALECTS.values() for place in _known(tuple(dialect.output_fields)))
 
 
+def _may_decide(path: str) -> bool:
+    from .clean_verdict import may_decide  # as above
+
+    return may_decide(path.rpartition(".")[2])
+
+
 def _shown(path: str) -> str:
     return repr(truncate(printable(path), _LONGEST_NAME))
 
@@ -106,7 +121,7 @@ def _hint_among(path: str, fields: tuple[str, ...], deciding: tuple[str, ...]) -
         return f" (it belongs {where})"
     if near := suggestion(name, [part for field in fields for part in field.split(".")], _SIMILAR):
         return f" ({near})"
-    return f" (it decides by {' or '.join(deciding)})" if deciding and clean_verdict.may_decide(name) else ""
+    return f" (it decides by {' or '.join(deciding)})" if deciding and _may_decide(path) else ""
 
 
 def _hint(path: str, fields: Mapping[str, Effect]) -> str:
