@@ -450,7 +450,7 @@ def test_what_an_agent_says_of_its_roots_goes_nowhere() -> None:
     router = with_roots(opened())
     changed = line(method="notifications/roots/list_changed")
     assert router.from_agent(changed) == Dropped(
-        "the agent's notification about its roots: the configuration says what they are"
+        "the agent's notifications about its roots: the configuration says what they are"
     )
     assert refusal(router, batch(changed)) == (
         "A message in a batch may be about roots: send it as a separate message."
