@@ -202,3 +202,23 @@ async def test_what_whoever_starts_it_has_set_does_not_reach_managed_hooks(box: 
     umask, limit, _, ignored = text_of(await agent.ask(call(1, "echo"))).split(": ", 1)[1].split()[:4]
     # glibc ignores 32 and 33, its own signals, in what `posix_spawn` starts, as Python 3.13's subprocess does
     assert (umask, limit, int(ignored, 16) & ~0x180000000) == ("0022", "unlimited", 0)
+
+
+async def test_the_administrator_alone_watches_managed_rules_and_hooks_instead_of_enforcing_them(box: Box) -> None:
+    """A user's `[monitor]` and `mode` are about the user's own file."""
+    following = write(box.scene.folder / "next.toml", '[permissions]\nallow = ["*"]\n')
+    config = users(box, '[permissions]\nmode = "monitor"\n[[limits]]\ntool = "*"\ncalls = 1\nper = "hour"\n')
+    agent = box.run(config)
+    await agent.initialize()
+    assert "permission rule die" in text_of(await agent.ask(call(1, "die")))
+    second = box.run(users(box, f'[monitor]\nfile = "{following}"\n'))
+    await second.initialize()
+    assert "permission rule die" in text_of(await second.ask(call(1, "die")))
+    watched = MANAGED_FOLDER.replace("[permissions]", '[permissions]\nmode = "monitor"') + 'mode = "monitor"\n'
+    write(box.etc / "hookproxy" / "managed.toml", watched)
+    third = box.run(users(box, ""))
+    await third.initialize()
+    assert "secret" in text_of(await third.ask(call(1, "echo", text="secret")))
+    ended = box.complete("check", users(box, ""))
+    assert "only watched" in ended.stdout
+    assert "deny die (managed)" in ended.stdout
