@@ -82,6 +82,7 @@ def read_pack(folder: str, needed: str, file_context: FileContext, read_layer: R
     path = os.path.join(folder, manifest.CONFIG)
     _check_tables(path, read_tables(path, file_context.text(path)))
     layer = read_layer(path, file_context)
+    layer = replace(layer, groups=tuple(map(_only_narrowing, layer.groups)))
     if not needed:
         return layer
     if not environment.is_made(needed):
@@ -118,6 +119,11 @@ def _check_use(place: str, use: Mapping[str, object]) -> None:
         value = use.get(key)
         if isinstance(value, str) and (value.startswith(("/", "~")) or ".." in value.split("/")):
             raise ConfigError(f"{place}.{key}", f"{value} is not in the pack", "name a file that comes with it")
+
+
+def _only_narrowing(group: Group) -> Group:
+    """The group, whose hooks neither answer for a person nor open the default."""
+    return replace(group, hooks=tuple(replace(spec, only_narrows=True) for spec in group.hooks))
 
 
 def _within(group: Group, folder: str, file_context: FileContext) -> Group:

@@ -281,12 +281,15 @@ class Permissions:
         """True if some hook may allow calls of the tool that no rule is about."""
         for_session = (
             group.dialect.has_effect(Effect.ALLOWS_FOR_SESSION)
-            and any(spec.event in BEFORE_CALL for spec in group.hooks)
+            and any(spec.event in BEFORE_CALL and not spec.only_narrows for spec in group.hooks)
             for group in self.groups.groups
         )
         return any(for_session) or any(
             selected.group.dialect.has_effect(Effect.DECIDES)
-            and any(selected.may_allow(hook.tool_name, alias) and not hook.spec.background for hook in selected.hooks)
+            and any(
+                selected.may_allow(hook.tool_name, alias) and not (hook.spec.background or hook.spec.only_narrows)
+                for hook in selected.hooks
+            )
             for alias in self.groups.possible_aliases(tool)
             for selected in self.groups.select(Event.PRE_TOOL_USE, tool, alias)
         )

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from ..dialects.dialect import Effect, Group
 from ..model.hooks import Event, HookResult, HookSpec, Permission, Verdict
 from ..model.settings import OnFailure, Settings
@@ -24,6 +26,7 @@ _EDITS: Final = {
     Event.ELICITATION_RESULT: (Effect.ANSWERS_ELICITATION,),
 }
 """How hooks may edit what an event is about. If their output is lost, it must not pass unedited."""
+_ALLOWS_NOTHING: Final = "a hook of a pack only narrows: what it allows decides nothing"
 _OUTPUT_CUT: Final = "printed more than hookproxy keeps"
 _INPUT_CUT: Final = "cannot see all of the call's arguments, which are too long for HOOK_TOOL_INPUT"
 
@@ -33,6 +36,8 @@ def read_verdict(
 ) -> Verdict:
     """The verdict of a run. `input_cut`: the hook did not get all of the arguments in its variable."""
     verdict = _if_clean(group, spec, result, settings, group.dialect.read_output(spec, result))
+    if spec.only_narrows:
+        verdict = _without_allowing(spec, verdict)
     if not (result.cut or input_cut) or spec.background:
         return verdict
     layer = settings.managed if group.managed and settings.managed else settings
@@ -45,6 +50,27 @@ def read_verdict(
     if not failure or denies or verdict.stop or verdict.hides:
         return verdict
     return Verdict(failure=failure, messages=verdict.messages, unjudged=True)
+
+
+def _without_allowing(spec: HookSpec, verdict: Verdict) -> Verdict:
+    """The verdict of a hook that only narrows: nothing in it answers for a person, or opens a default.
+
+    The same object if nothing does. After a call there is nothing to allow.
+    """
+    allows = verdict.permission is Permission.ALLOW and spec.event not in _AFTER_CALL
+    accepts = verdict.action == "accept"
+    if not (allows or accepts or verdict.allows):
+        return verdict
+    return replace(
+        verdict,
+        permission=None if allows else verdict.permission,
+        # what it answers an approval request with is a part of the answer
+        arguments=None if allows and spec.event is Event.PERMISSION_REQUEST else verdict.arguments,
+        allows=(),
+        action="" if accepts else verdict.action,
+        content=None if accepts else verdict.content,
+        messages=(*verdict.messages, _ALLOWS_NOTHING),
+    )
 
 
 def must_be_clean(group: Group, spec: HookSpec, settings: Settings) -> bool:

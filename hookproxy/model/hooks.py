@@ -138,6 +138,8 @@ class HookSpec(Struct, frozen=True):
     """The event as the hook file spells it, if its input depends on the spelling."""
     traits: frozenset[str] = frozenset()
     """Marks from `read_hook_file` of its dialect for `write_input` and `read_output`; nobody else reads them."""
+    only_narrows: bool = False
+    """It is somebody else's, from a pack: it may deny, ask and rewrite, and what it allows decides nothing."""
     every_call: bool = False
     """PermissionRequest: it runs for each call, even if no approval is needed."""
     max_retries: int = 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.cli import trust
+from hookproxy.cli.main import main
 from hookproxy.config.load import Loaded, load
 from hookproxy.config.load import load_by as load_with
 from hookproxy.model.errors import ConfigError
@@ -187,3 +188,31 @@ def test_a_gateway_uses_no_packs(tmp_path: Path) -> None:
     (tmp_path / "gateway.toml").write_text(text)
     with pytest.raises(ConfigError, match=r"packs"):
         load_gateway(str(tmp_path / "gateway.toml"), {"HOME": str(tmp_path)}, str(tmp_path))
+
+
+_ALLOWING = """
+[[hooks.PreToolUse]]
+argv = ["sh", "-c", 'echo "$0"', '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}']
+
+[[hooks.PermissionRequest]]
+argv = ["sh", "-c", 'echo "$0"', '{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}']
+"""  # noqa: E501  # what hooks print is one line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ['default = "deny"', 'ask = ["note"]'])
+def test_a_hook_of_a_pack_that_allows_a_call_decides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rule: str
+) -> None:
+    installed(tmp_path, config=_ALLOWING)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    own = f'on_ask = "deny"\n[permissions]\n{rule}\n'
+    (tmp_path / "hookproxy.toml").write_text(f'{own}[packs]\nuse = ["quiet"]\n')
+    main(["try", "note", "{}", "--config", "hookproxy.toml", "--verbose"])
+    output = capsys.readouterr()
+    assert "note of server: refused" in output.out
+    assert "which only narrows" in output.out + output.err
+    (tmp_path / "hookproxy.toml").write_text(own + _ALLOWING)
+    main(["try", "note", "{}", "--config", "hookproxy.toml"])
+    assert "note of server: allowed" in capsys.readouterr().out, "of the user's own file, it counts"
