@@ -21,6 +21,7 @@ FLOORS: Final = {
     "cli": 10,
     "console": 9,
     "policy_tests": 9,
+    "interceptors": 9,
     "trial": 8,
     "guard": 8,
     "gateway": 8,

@@ -127,6 +127,22 @@ EXAMPLES: Final = {
         "hookproxy policy verify stable.tar.gz --keys signing-key.pub",
         "hookproxy policy verify policy --keys signing-key.pub --ring canary",
     ),
+    "interceptors": (
+        "hookproxy interceptors serve --hooks .claude/settings.json",
+        "hookproxy interceptors list -- ./interceptors.py",
+    ),
+    "interceptors serve": (
+        "hookproxy interceptors serve",
+        "hookproxy interceptors serve --hooks .claude/settings.json --name files",
+    ),
+    "interceptors list": (
+        "hookproxy interceptors list -- ./interceptors.py",
+        "hookproxy interceptors list --event resources/read --json -- ./interceptors.py",
+    ),
+    "interceptors invoke": (
+        "hookproxy interceptors invoke pii @params.json --event tools/call --phase request -- ./interceptors.py",
+        "hookproxy interceptors invoke pii - --event tools/call --phase response --json -- ./interceptors.py",
+    ),
     "sandbox": (
         "hookproxy sandbox learn --probe -- uvx mcp-server-git",
         "hookproxy sandbox learn --name files -- mcp-server-filesystem /srv/projects",

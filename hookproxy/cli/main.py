@@ -42,6 +42,7 @@ VERBS = {
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
     "guard": "hookproxy.cli.guard",
+    "interceptors": "hookproxy.cli.interceptors",
     "login": "hookproxy.cli.login",
     "logout": "hookproxy.cli.logout",
     "serve": "hookproxy.cli.serve",
@@ -115,6 +116,7 @@ _TAKE_HELP = (
         "audit",
         "check",
         "convert",
+        "interceptors",
         "learn",
         "login",
         "pack",
@@ -155,6 +157,7 @@ hookproxy puts hooks in front of any MCP server.
   convert     write a hook file of one system as another's
   hook        run a hook of one system inside of another system's agent
   guard       judge agents' own tools by the same hooks, rules and limits
+  interceptors  offer hooks and rules as MCP interceptors, or ask a server of some
   login       log in at a remote server, or list the logins
   logout      remove a login
   serve       run the gateway: servers for several people, behind one policy

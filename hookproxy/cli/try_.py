@@ -26,7 +26,7 @@ from ..dialects.shared.hook_file import suggestion
 from ..hooks import failures
 from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
-from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
+from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.hooks import Ended, Event, HookSpec, Tool, Verdict
 from ..policy import methods
 from ..policy.presets import PRESETS
@@ -36,6 +36,7 @@ from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
 from . import findings
 from .agent_entry import use_entry
 from .common import show, tell, unread_file, working_directory
+from .given_json import read_given
 from .hook_runtime import redirected_output, run_until_done
 from .layout import Page, Rows, alias_text, as_json, diff, document, label, new_page, short_path
 from .offline import policy_named, require_policy
@@ -46,8 +47,6 @@ _TOOL_NAME_NOTE: Final = (
     "TOOL is the server's own name of the tool: to try mcp__git__git_commit, write git_commit --name git"
 )
 """For people who give the name that hooks of some systems see."""
-
-_MAX_JSON_BYTES: Final = 64 * 1024 * 1024  # the longest message that is judged, by default
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -161,8 +160,8 @@ def _attempt(options: Namespace, event: Event | None) -> TrialCall:
     if event is not None and methods.JUDGED.get(tool) is methods.Direction.FROM_SERVER:
         hint = "leave out --event; with --result, hooks after it see the agent's answer"
         raise UserError(f"{tool} is a request of the server, which is tried as a whole", hint)
-    arguments = json_object("ARGUMENTS", _read("ARGUMENTS", options.arguments))
-    result = json_object("--result", _read("--result", options.result)) if options.result is not None else None
+    arguments = json_object("ARGUMENTS", read_given("ARGUMENTS", options.arguments))
+    result = json_object("--result", read_given("--result", options.result)) if options.result is not None else None
     return TrialCall(tool, arguments, _result_for(event, result))
 
 
@@ -181,27 +180,6 @@ def _result_for(event: Event | None, result: bytes | None) -> bytes | None:
             f"--result: is {'an' if is_error else 'not an'} error, which is for {other}", f"--event {other}"
         )
     return result
-
-
-def _read(name: str, value: str) -> bytes:
-    """The value itself, or the content of the file or standard input that it names."""
-    if value != "-" and not value.startswith("@"):
-        return os.fsencode(value).strip()
-    source = "standard input" if value == "-" else value[1:]
-    if not source:
-        raise UserError(f"{name}: no file is named", "write @FILE to read a file, or - to read standard input")
-    try:
-        with open(0 if value == "-" else source, "rb", closefd=value != "-") as file:
-            raw = file.read(_MAX_JSON_BYTES + 1)
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError):
-            raise UserError(f"{name}: {source} cannot be read: {error.strerror}", file_hint(source, error)) from None
-        raise UserError(f"{name}: {source} cannot be read: {error}", "give a valid path") from None
-    if len(raw) > _MAX_JSON_BYTES:
-        raise UserError(
-            f"{name}: {source} is longer than {_MAX_JSON_BYTES} bytes", "make it shorter: no agent can send that much"
-        )
-    return raw.removeprefix(b"\xef\xbb\xbf").strip()
 
 
 # --- the output for people ---
