@@ -140,8 +140,8 @@ EXAMPLES: Final = {
         "hookproxy interceptors list --event resources/read --json -- ./interceptors.py",
     ),
     "interceptors invoke": (
-        "hookproxy interceptors invoke pii @params.json --event tools/call --phase request -- ./interceptors.py",
-        "hookproxy interceptors invoke pii - --event tools/call --phase response --json -- ./interceptors.py",
+        "hookproxy interceptors invoke pii - --event tools/call --phase request -- ./a",
+        "hookproxy interceptors invoke pii - --event tools/call --phase response -- ./a",
     ),
     "sandbox": (
         "hookproxy sandbox learn --probe -- uvx mcp-server-git",

@@ -157,7 +157,7 @@ hookproxy puts hooks in front of any MCP server.
   convert     write a hook file of one system as another's
   hook        run a hook of one system inside of another system's agent
   guard       judge agents' own tools by the same hooks, rules and limits
-  interceptors  offer hooks and rules as MCP interceptors, or ask a server of some
+  interceptors  offer hooks and rules as MCP interceptors, or ask a server
   login       log in at a remote server, or list the logins
   logout      remove a login
   serve       run the gateway: servers for several people, behind one policy
