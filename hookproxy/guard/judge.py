@@ -99,8 +99,7 @@ class Judge:
         environ = {**request.environ, "PWD": request.cwd or "/"}
         event = side.read_document(request.document, environ)
         context = event.context
-        digest = sha256(context.arguments if context.tool else request.document).digest()
-        act = (side.name, context.session.id, event.name, context.tool_use_id, digest)
+        act = (side.name, context.session.id, event.name, context.tool_use_id, _digest(event, request))
         return await self._acts.judged(act, request.agent, lambda: self._judged(side, event, environ, request))
 
     async def _judged(
@@ -234,6 +233,24 @@ def _agent_of(request: Request) -> AgentSide:
         return side
     readers = [other for name in fitting if (other := agent_side(name)) and side.name in other.also_reads]
     return readers[0] if len(readers) == 1 else side
+
+
+def _digest(event: AgentEvent, request: Request) -> bytes:
+    """Of all by which a judged act differs from another: the tools with their arguments and, after the call, its end.
+
+    What else is in a document, and the folder, may differ between the entries of one event.
+    """
+    if not event.context.tool:
+        return sha256(request.document).digest()
+    digest = sha256()
+    for context in (event.context, *event.others):
+        names = (context.session.server, context.tool)
+        parts = [name.encode("utf-8", "surrogatepass") for name in names] + [context.arguments]
+        if (end := context.outcome) is not None:
+            parts += [end.content, end.structured, end.more, end.whole, end.error.encode("utf-8", "surrogatepass")]
+        for part in parts:
+            digest.update(b"%d " % len(part) + part)
+    return digest.digest()
 
 
 def _key(side: AgentSide, context: EventContext) -> tuple[str, str, str]:

@@ -140,6 +140,12 @@ def test_an_act_that_comes_by_the_entries_of_two_files_is_judged_once(desk: Desk
     assert len(desk.records()) == 1
 
 
+def test_an_act_of_another_tool_with_the_same_id_and_arguments_is_judged_itself(desk: Desk) -> None:
+    desk.configure('[permissions]\ndeny = ["Write"]\n')
+    assert desk.tool("PreToolUse", "Read", {"file_path": "/x"}) == ("", "")
+    assert desk.tool("PreToolUse", "Write", {"file_path": "/x"})[0] == "deny"
+
+
 LIST: Final = (
     b'{"session_id":"s","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}'
 )
