@@ -22,7 +22,7 @@ from msgspec import Struct, json
 
 from .config.load import Loaded
 from .dialects.dialect import Group
-from .dialects.own import OWN, own_hook
+from .dialects.own import OWN, own_dialect, own_hook
 from .model.hooks import Event
 from .model.settings import Settings
 from .policy_tests.cases import Case, Expected, Step, read_cases
@@ -153,7 +153,8 @@ class PolicyTester:
         folder = os.path.abspath(folder)
         table = {**_handler(hook), **keys}
         spec = own_hook(table, Event(event), f"hooks.{event}[0]", folder)
-        group = Group(OWN, "", (spec,), OWN.tool_names, match_all_names=True)
+        dialect = own_dialect(str(keys.get("type", "")))
+        group = Group(dialect, "", (spec,), OWN.tool_names, match_all_names=True)
         loaded = Loaded(Settings(), (group,), ())
         environ = isolated_environment(os.environ, self._state)
         return Policy(policy_of_loaded(loaded, environ, folder))

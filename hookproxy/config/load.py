@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Dialect, Group
-from ..dialects.own import OWN, own_hook
+from ..dialects.own import OWN, own_dialect, own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import HookSpec
@@ -709,10 +709,16 @@ def _own_groups(file: ConfigFile, path: str, prefix: str) -> Iterator[Group]:
     from .models import keys_set
 
     folder = os.path.dirname(path)
-    hooks: dict[bool, list[HookSpec]] = {False: [], True: []}
+    hooks: dict[tuple[str, bool], tuple[Dialect, list[HookSpec]]] = {}
+    for watched in (False, True):
+        hooks[OWN.name, watched] = (OWN, [])
     for event in OWN.events.values():
         for number, table in enumerate(getattr(file.hooks, event)):
             spec = own_hook(keys_set(table), event, f"{path}: {prefix}hooks.{event}[{number}]", folder)
-            hooks[table.mode == "monitor"].append(spec)
-    for watched, specs in hooks.items():
-        yield Group(OWN, path, tuple(specs), OWN.tool_names, match_all_names=True, watched=watched)
+            if table.mode == "evaluate_only" and spec.dialect == OWN.name:
+                where = f"{path}: {prefix}hooks.{event}[{number}].mode"
+                raise ConfigError(where, 'is "evaluate_only" only for type = "agent-hooks"', 'write mode = "monitor"')
+            key = (spec.dialect, table.mode != "enforce")
+            hooks.setdefault(key, (own_dialect(table.type or ""), []))[1].append(spec)
+    for (_, watched), (dialect, specs) in hooks.items():
+        yield Group(dialect, path, tuple(specs), OWN.tool_names, match_all_names=True, watched=watched)

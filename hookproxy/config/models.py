@@ -149,11 +149,12 @@ class OwnHook(Table, frozen=True):
     """
     only_if: str | None = field(default=None, name="if")
     """A permission rule, like Claude Code's `if`. The hook does not run for calls that the rule does not match."""
-    type: Literal["command", "worker", "python", "http"] | None = None
+    type: Literal["command", "worker", "python", "http", "agent-hooks"] | None = None
     """How the hook runs. "command" (the default): a new process for each event. "worker": one process that keeps
     running, reads one JSON document per line and answers each with a JSON object on one line. "python": a function that
     is called in hookproxy's process. "http": the document is sent as a POST request, and the response is the hook's
-    output.
+    output. "agent-hooks": a new process for each event, which reads the context of AGENT-HOOKS-0.1 and prints its
+    verdict.
     """
     concurrent: bool | None = None
     """worker: true sends further documents before the first one is answered. Each document has an `id`, and its output
@@ -187,13 +188,17 @@ class OwnHook(Table, frozen=True):
     env: dict[str, str] | None = None
     """Environment variables for the hook, in addition to those that it inherits."""
     timeout: float | None = None
-    """Seconds after which the hook is ended, together with all processes that it started. Default: 60."""
+    """Seconds after which the hook is ended, together with all processes that it started. Default: 60; 5 for
+    type "agent-hooks".
+    """
     background: bool | None = field(default=None, name="async")
     """true runs the hook in the background: nothing waits for it, and its output decides nothing."""
     on_failure: OnFailure | None = None
     """Like the top-level `on_failure`, but only for this hook."""
-    mode: Mode = "enforce"
-    """ "monitor" runs the hook and records what it would have done; nothing is changed by it."""
+    mode: Literal["enforce", "monitor", "evaluate_only"] = "enforce"
+    """ "monitor" runs the hook and records what it would have done; nothing is changed by it. "evaluate_only" is the
+    same, as AGENT-HOOKS-0.1 calls it, for hooks of type "agent-hooks".
+    """
 
 
 class OwnHooks(Table, frozen=True):

@@ -227,6 +227,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Never raises: invalid output is a Verdict with `failure`."""
     closed_by_field: bool = True
     """`HookSpec.fails_closed` is what the author of a hook has written. Otherwise the document says it of all hooks."""
+    only_verdicts: bool = False
+    """`read_output` takes all that is not a whole verdict for a failure, so there is no doubt about what passes."""
     unframed: Callable[[bytes], bytes] = lambda stdout: stdout
     """What a hook printed, without what its system documents around the output: progress lines, a prefix."""
     mcp_tool_name: Callable[[str, str], str] = claude_tool_name
@@ -239,7 +241,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A hook's `Verdict.arguments` under the names of the context, if `write_input` gives arguments another form.
     Raises ValueError if they cannot be brought back into it."""
     real_output: Callable[[EventContext, bytes], bytes] = lambda _context, replacement: replacement
-    """A hook's `Verdict.replacement` in the form of the tool's own result, if `write_input` gives results another."""
+    """A hook's `Verdict.replacement` in the form of the tool's own result, if `write_input` gives results another.
+    Raises ValueError if it cannot be brought back into it."""
     recognises: Callable[[Mapping[str, object]], bool] = _recognise_nothing
     """Whether a parsed hook file with these members has this dialect's shape. If several dialects recognise a file,
     the person must name one. Never raises."""

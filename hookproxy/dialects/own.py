@@ -15,6 +15,7 @@ from ..policy import matchers
 from .claude import DIALECT as CLAUDE
 from .claude import input as claude_input
 from .claude.input import TOOL_EVENTS
+from .dialect import Dialect
 from .shared import handler_types
 from .shared import hook_file as shared_hook_file
 from .shared.hook_file import Table
@@ -36,6 +37,9 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
             hint = shared_hook_file.suggestion(key, KEYS) or f"the keys are {', '.join(KEYS)}"
             raise ConfigError(where, f"unknown key {key!r}", hint)
     handler = handler_types.read_handler(entry, folder)
+    dialect = own_dialect(entry.text("type"))
+    if dialect is not OWN:
+        _check_events(entry, dialect, event)
     if "env" in entry.members and handler.type in ("python", "http"):
         raise entry.error(
             "env", f"is not for a hook of type {handler.type!r}", "only programs have environment variables"
@@ -47,7 +51,7 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
     matches = shared_hook_file.compile_member(entry, "matcher", matchers.claude_matcher)
     on_failure = entry.choice("on_failure", tuple(OnFailure), OnFailure.DIALECT)
     return HookSpec(
-        dialect=OWN.name,
+        dialect=dialect.name,
         source=where,
         event=event,
         label=entry.text("name") or handler.label,
@@ -57,7 +61,7 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         shell=handler.shell,
         cwd=folder,
         env=tuple((key, entry.table("env").text(key)) for key in entry.table("env").members),
-        timeout=_timeout(entry, event),
+        timeout=_timeout(entry, event, dialect.default_timeout),
         background=entry.flag("async"),
         fails_closed=True,
         withholds=True,
@@ -74,10 +78,28 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
     )
 
 
-def _timeout(entry: Table, event: Event) -> float:
+def own_dialect(handler_type: str) -> Dialect:
+    """The input and output of our own hooks of this type."""
+    if handler_type != handler_types.AGENT_HOOKS:
+        return OWN
+    from .agent_hooks import AGENT_HOOKS  # nobody else's hooks need it
+
+    return AGENT_HOOKS
+
+
+def _check_events(entry: Table, dialect: Dialect, event: Event) -> None:
+    """Raise ConfigError for a hook whose system has no such event, or knows no hooks that are not awaited."""
+    if event not in dialect.events:
+        hint = f"its events are {', '.join(dialect.events)}"
+        raise entry.error("type", f"is not for {event} hooks: {dialect.name} has no such event", hint)
+    if entry.flag("async"):
+        raise entry.error("async", f"is not for hooks of {dialect.name}: a host awaits each of them", "remove async")
+
+
+def _timeout(entry: Table, event: Event, default: float) -> float:
     """Seconds; of a SessionEnd hook a few, because the agent has disconnected."""
     if event is not Event.SESSION_END:
-        return entry.plausible_seconds("timeout", OWN.default_timeout)
+        return entry.plausible_seconds("timeout", default)
     seconds = entry.plausible_seconds("timeout", shared_hook_file.SESSION_END_TIMEOUT)
     return min(seconds, shared_hook_file.SESSION_END_TIMEOUT_LIMIT)
 

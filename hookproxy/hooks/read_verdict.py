@@ -35,7 +35,9 @@ def read_verdict(
     group: Group, spec: HookSpec, result: HookResult, settings: Settings, *, input_cut: bool = False
 ) -> Verdict:
     """The verdict of a run. `input_cut`: the hook did not get all of the arguments in its variable."""
-    verdict = _if_clean(group, spec, result, settings, group.dialect.read_output(spec, result))
+    verdict = group.dialect.read_output(spec, result)
+    if not group.dialect.only_verdicts:
+        verdict = _if_clean(group, spec, result, settings, verdict)
     if spec.only_narrows:
         verdict = _without_allowing(spec, verdict)
     if not (result.cut or input_cut) or spec.background:

@@ -214,8 +214,12 @@ class HookExecutor:
                 return replace(verdict, arguments=None, failure=failure, fails_closed=True)
             verdict = replace(verdict, arguments=arguments) if arguments is not verdict.arguments else verdict
             verdict = await _checked_arguments(verdict, context, call_context, listed)
-        if verdict.replacement is not None and context.alias is not None:
-            verdict = replace(verdict, replacement=group.dialect.real_output(context, verdict.replacement))
+        if verdict.replacement is not None:
+            try:
+                verdict = replace(verdict, replacement=group.dialect.real_output(context, verdict.replacement))
+            except ValueError as different:
+                failure = f"rewrote the result so that it cannot be delivered: {different}"
+                return replace(verdict, replacement=None, failure=failure)
         if verdict.allows and not hook.spec.background:
             verdict = self._add_allowed_rules(group, verdict)
         if verdict.variables:

@@ -23,12 +23,15 @@ KEYS: Final = (
 )  # fmt: skip
 """The keys of `[[hooks.EVENT]]` that say how a hook runs."""
 
-_TYPES: Final = ("command", "worker", "python", "http")
+AGENT_HOOKS: Final = "agent-hooks"
+"""The type of programs that get the input and give the output of AGENT-HOOKS-0.1. They run as commands."""
+_TYPES: Final = ("command", "worker", "python", "http", AGENT_HOOKS)
 _KEYS_OF_TYPE: Final = {
     "command": ("command", "argv", "warm", "warm_max_age", "warm_spares"),
     "worker": ("command", "argv", "concurrent"),
     "python": ("call",),
     "http": ("url", "headers", "allowed_env_vars"),
+    AGENT_HOOKS: ("command", "argv", "warm", "warm_max_age", "warm_spares"),
 }
 _MAX_SPARES: Final = 16
 _PYTHON_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
@@ -110,7 +113,7 @@ def read_handler(entry: Table, folder: str) -> Handler:
         if key in entry.members and not warm:
             raise entry.error(key, "is only for warm hooks", "write warm = true")
     return Handler(
-        "warm" if warm else handler,
+        "warm" if warm else "command" if handler == AGENT_HOOKS else handler,
         labels.argv_label(list(argv)) if argv else labels.command_label(command),
         argv=shared_hook_file.resolve_program(argv, folder),
         shell=command if not argv else "",
