@@ -70,7 +70,7 @@ def install(arguments: Sequence[str], socket: str) -> int:
     program, closed = _program(), options.fail_closed or _fails_closed()
     failed = False
     for side in sides:
-        line = entries.command(side, socket, program, fails_closed=closed)
+        line = entries.command(side, socket, program, entries.places(os.environ), fails_closed=closed)
         try:
             for change in [*_changes(side, line)]:
                 _show(change) if options.dry_run else _write(change)

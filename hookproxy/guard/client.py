@@ -1,10 +1,12 @@
 """What an agent starts as its hook: it hands the event to the guard, and writes what the guard says. Law 3.
 
-It runs as a file, `python -I -S -E client.py AGENT SOCKET PROGRAM [STATUS STDOUT]`, and imports nothing but what Python
-has in itself: its start is most of what an event costs. Its words are written by `hookproxy guard install`:
+It runs as a file, `python -I -S -E client.py AGENT SOCKET PROGRAM [NAME=VALUE …] [STATUS STDOUT]`, and imports
+nothing but what Python has in itself: its start is most of what an event costs. Its words are written by `hookproxy guard install`:
 
 - AGENT and SOCKET, an absolute path: whoever listens there must have this account, else nobody is asked.
 - PROGRAM is the path of hookproxy, which becomes the guard if nobody listens.
+- NAME=VALUE are HOME and what else says where the person's configuration is. The environment of an agent may come from
+  the project in which it works, so it does not say which policy holds: of these names, the guard gets no others.
 - STATUS and STDOUT are how this agent reads a refusal. With them, whatever goes wrong refuses the call (fail closed).
   Without them it ends with status 1 and a sentence: what follows is up to the agent, as for any hook that fails.
 
@@ -20,14 +22,17 @@ START_SECONDS = 10.0  # a guard is ready within half a second, and on a busy mac
 PIECE = 1 << 18  # bytes of one read: documents are mostly shorter
 LONGEST_HEAD = 64  # bytes of the first line of a response: three numbers
 LONGEST_RESPONSE = 64 << 20  # bytes: as long as the longest document
+PLACES = ("HOME=", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_STATE_HOME=")  # where the policy is, and what it needs
 
 
 def main(words: list[str]) -> int:
     """Ask the guard. Returns the exit status that the agent reads."""
-    agent, path, program, closed = words[1], words[2], words[3], words[4:]
+    agent, path, program = words[1:4]
+    places = [word for word in words[4:] if word.startswith(PLACES)]
+    closed = words[4 + len(places) :]
     try:
         document = read_all(0)
-        status, output, text = ask(path, program, request(agent, document))
+        status, output, text = ask(path, program, places, request(agent, document))
     except Exception as error:  # whatever it is, the agent must hear of it
         write_all(2, f"hookproxy: the guard did not judge this: {error}\n".encode("utf-8", "replace"))
         if not closed:
@@ -50,9 +55,9 @@ def request(agent: str, document: bytes) -> bytes:
     return b"".join((head.encode(), cwd, environ, document))
 
 
-def ask(path: str, program: str, message: bytes) -> tuple[int, bytes, bytes]:
+def ask(path: str, program: str, places: list[str], message: bytes) -> tuple[int, bytes, bytes]:
     """Send the request and read the response: its status, standard output and standard error. Raises an exception."""
-    guard = connect(path, program)
+    guard = connect(path, program, places)
     check_owner(guard)
     guard.sendall(message)
     response = bytearray()
@@ -83,7 +88,7 @@ def complete_parts(response: bytearray) -> tuple[int, bytes, bytes] | None:
     return status, parts[:output], parts[output : output + text]
 
 
-def connect(path: str, program: str) -> _socket.socket:
+def connect(path: str, program: str, places: list[str]) -> _socket.socket:
     """Connect to the guard, and start it if nobody listens. Raises OSError."""
     guard = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -93,7 +98,7 @@ def connect(path: str, program: str) -> _socket.socket:
         guard.close()
     import time
 
-    started = start(path, program)
+    started = start(path, program, places)
     until = time.monotonic() + START_SECONDS
     while True:
         guard = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -111,12 +116,16 @@ def connect(path: str, program: str) -> _socket.socket:
         time.sleep(0.02)  # noqa: TID251  # there is no event loop here
 
 
-def start(path: str, program: str) -> int:
+def start(path: str, program: str, places: list[str]) -> int:
     """Start the guard in the background; return its process id. It ends at once if another one is faster."""
     null = posix.open("/dev/null", posix.O_RDWR)
     words = [program, "guard", "--socket", path]
     actions = [(posix.POSIX_SPAWN_DUP2, null, descriptor) for descriptor in (0, 1, 2)]
-    pid = posix.posix_spawn(program, words, posix.environ, file_actions=actions, setsid=True)
+    left_out = (b"PYTHON", *(name.encode() for name in PLACES)) if places else (b"PYTHON",)
+    environ = [name + b"=" + value for name, value in posix.environ.items()]
+    given = dict(entry.split(b"=", 1) for entry in environ if not entry.startswith(left_out))
+    given |= dict(place.encode("utf-8", "surrogateescape").split(b"=", 1) for place in places)
+    pid = posix.posix_spawn(program, words, given, file_actions=actions, setsid=True)
     posix.close(null)
     return pid
 

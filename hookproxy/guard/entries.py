@@ -11,6 +11,7 @@ from typing import Final
 from ..dialects.agent_side import AgentSide, event_names
 from ..dialects.dialect import WrittenEntry
 from ..model.hooks import Event
+from .client import PLACES
 
 CLIENT: Final = os.path.join(os.path.dirname(__file__), "client.py")
 """The file that agents start. Its path in a hook file shows that an entry is the guard's."""
@@ -29,10 +30,16 @@ CLOSED: Final = "the guard could not judge this call, so it is refused (fail_clo
 """The reason of a refusal without the guard, for agents that read it with the refusal."""
 
 
-def command(side: AgentSide, socket: str, program: str, *, fails_closed: bool) -> str:
-    """The command line of the client for this agent; `program` is the path of hookproxy."""
+def places(environ: Mapping[str, str]) -> list[str]:
+    """The words of a command line that say where the person's configuration is, as it is in this environment."""
+    named = (name.removesuffix("=") for name in PLACES)
+    return [f"{name}={environ[name]}" for name in named if os.path.isabs(environ.get(name, ""))]
+
+
+def command(side: AgentSide, socket: str, program: str, where: Sequence[str] = (), *, fails_closed: bool) -> str:
+    """The command line of the client for this agent; `program` is the path of hookproxy, `where` are its `places`."""
     # the interpreter itself: that of a virtual environment looks for its packages, which the client does not need
-    words = [os.path.realpath(sys.executable), "-I", "-S", "-E", CLIENT, side.name, socket, program]
+    words = [os.path.realpath(sys.executable), "-I", "-S", "-E", CLIENT, side.name, socket, program, *where]
     if fails_closed:
         refusal = side.refuse(CLOSED)
         words += [str(refusal.status), refusal.stdout.decode()]

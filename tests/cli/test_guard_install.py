@@ -66,6 +66,8 @@ def test_a_client_that_is_to_fail_closed_knows_how_its_agent_reads_a_refusal(fai
         words = shlex.split(entries.command(side, "/s/guard.sock", "/bin/hookproxy", fails_closed=fails_closed))
         assert words[1:8] == ["-I", "-S", "-E", entries.CLIENT, agent, "/s/guard.sock", "/bin/hookproxy"]
         refusal = side.refuse(entries.CLOSED)
+        given = entries.command(side, "/s/guard.sock", "/bin/hookproxy", ["HOME=/x"], fails_closed=fails_closed)
+        assert shlex.split(given)[8] == "HOME=/x"
         assert words[8:] == ([str(refusal.status), refusal.stdout.decode()] if fails_closed else [])
 
 

@@ -146,6 +146,20 @@ def test_an_act_of_another_tool_with_the_same_id_and_arguments_is_judged_itself(
     assert desk.tool("PreToolUse", "Write", {"file_path": "/x"})[0] == "deny"
 
 
+def test_the_environment_of_an_agent_does_not_say_which_policy_holds(desk: Desk) -> None:
+    other = desk.home / "project"
+    (other / "hookproxy").mkdir(parents=True)
+    (other / "hookproxy" / "hookproxy.toml").write_text("")
+    (other / "sitecustomize.py").write_text("raise SystemExit(3)")
+    places = {name: str(other) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "PYTHONPATH", "PYTHONHOME")}
+    desk.environ |= places
+    document = LIST.replace(b'"ls"', b'"rm x"')
+    done = desk.event("claude", document, f"HOME={desk.home}", *REFUSAL)
+    assert done.returncode == 0, done.stderr
+    assert b"rm *" in done.stdout
+    assert len(desk.records()) == 1, "in the audit of the person"
+
+
 LIST: Final = (
     b'{"session_id":"s","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}'
 )
