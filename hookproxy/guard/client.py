@@ -1,7 +1,8 @@
 """What an agent starts as its hook: it hands the event to the guard, and writes what the guard says. Law 3.
 
 It runs as a file, `python -I -S -E client.py AGENT SOCKET PROGRAM [NAME=VALUE …] [STATUS STDOUT]`, and imports
-nothing but what Python has in itself: its start is most of what an event costs. Its words are written by `hookproxy guard install`:
+nothing but what Python has in itself: its start is most of what an event costs. Its words are written by `hookproxy
+guard install`:
 
 - AGENT and SOCKET, an absolute path: whoever listens there must have this account, else nobody is asked.
 - PROGRAM is the path of hookproxy, which becomes the guard if nobody listens.
