@@ -48,7 +48,7 @@ _MEANINGS: Final = {
 _HOW_TO_REFUSE: Final = (
     'such calls: on_failure = "deny" in hookproxy.toml or a [[use]] table of it, or run --fail-closed'
 )
-_IN_PROCESS_TYPES: Final = ("python", "http")
+_IN_PROCESS_TYPES: Final = ("python", "http", "cel", "cedar", "opa")
 """The hook types that run in our own process: whether they can run is known before anything runs."""
 
 

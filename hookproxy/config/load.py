@@ -540,7 +540,7 @@ def layer_of(
         )  # fmt: skip
         hook_files = read_use(use, file_context)
         added.extend(map(_watched, hook_files) if table.mode == "monitor" else hook_files)
-    added += (LoadedHookFile(group, path) for group in _own_groups(file, path, prefix))
+    added += (LoadedHookFile(group, path) for group in _own_groups(file, path, prefix, file_context))
     check_patterns(file, path)
     set_by = {name: f"{path}: {prefix}{key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(tables, key)}
     if _sets(tables, "preset"):
@@ -704,7 +704,7 @@ def _key_path(text: str, key: str, path: str, file_context: FileContext) -> str:
     return file_context.find(file, os.path.dirname(path))
 
 
-def _own_groups(file: ConfigFile, path: str, prefix: str) -> Iterator[Group]:
+def _own_groups(file: ConfigFile, path: str, prefix: str, file_context: FileContext) -> Iterator[Group]:
     """The hooks in hookproxy's own format: those that decide, and those that are only watched."""
     from .models import keys_set
 
@@ -712,9 +712,14 @@ def _own_groups(file: ConfigFile, path: str, prefix: str) -> Iterator[Group]:
     hooks: dict[tuple[str, bool], tuple[Dialect, list[HookSpec]]] = {}
     for watched in (False, True):
         hooks[OWN.name, watched] = (OWN, [])
+
+    def read_file(written: str) -> tuple[str, str]:
+        found = file_context.find(written, folder)
+        return found, file_context.text(found, path)
+
     for event in OWN.events.values():
         for number, table in enumerate(getattr(file.hooks, event)):
-            spec = own_hook(keys_set(table), event, f"{path}: {prefix}hooks.{event}[{number}]", folder)
+            spec = own_hook(keys_set(table), event, f"{path}: {prefix}hooks.{event}[{number}]", folder, read_file)
             if table.mode == "evaluate_only" and spec.dialect == OWN.name:
                 where = f"{path}: {prefix}hooks.{event}[{number}].mode"
                 raise ConfigError(where, 'is "evaluate_only" only for type = "agent-hooks"', 'write mode = "monitor"')

@@ -139,7 +139,9 @@ DIALECT_OPTIONS: Final = {"agent", "await_post", "fire_permission_request", "max
 
 
 class OwnHook(Table, frozen=True):
-    """A hook in hookproxy's own format. Exactly one of `command`, `argv`, `call` and `url` says what runs."""
+    """A hook in hookproxy's own format. Exactly one of `command`, `argv`, `call`, `url`, `expression`, `policy` and
+    `file` says what runs.
+    """
 
     name: str | None = None
     """The name that people and the model see. Default: the name of the command."""
@@ -149,12 +151,12 @@ class OwnHook(Table, frozen=True):
     """
     only_if: str | None = field(default=None, name="if")
     """A permission rule, like Claude Code's `if`. The hook does not run for calls that the rule does not match."""
-    type: Literal["command", "worker", "python", "http", "agent-hooks"] | None = None
+    type: Literal["command", "worker", "python", "http", "cel", "cedar", "opa", "agent-hooks"] | None = None
     """How the hook runs. "command" (the default): a new process for each event. "worker": one process that keeps
     running, reads one JSON document per line and answers each with a JSON object on one line. "python": a function that
     is called in hookproxy's process. "http": the document is sent as a POST request, and the response is the hook's
-    output. "agent-hooks": a new process for each event, which reads the context of AGENT-HOOKS-0.1 and prints its
-    verdict.
+    output. "cel", "cedar", "opa": a policy in the language of that engine allows or refuses the call. "agent-hooks": a
+    new process for each event, which reads the context of AGENT-HOOKS-0.1 and prints its verdict.
     """
     concurrent: bool | None = None
     """worker: true sends further documents before the first one is answered. Each document has an `id`, and its output
@@ -166,13 +168,29 @@ class OwnHook(Table, frozen=True):
     is not async runs in a thread, which a timeout cannot stop.
     """
     url: str | None = None
-    """http: where the document is sent. It must be https, or http to this machine. Redirects are not followed."""
+    """http, opa: where the document is sent. It must be https, or http to this machine. Redirects are not followed.
+    For opa it is the address of a rule, such as "http://localhost:8181/v1/data/mcp/allow".
+    """
     headers: dict[str, str] | None = None
-    """http: headers of the request. `$NAME` is replaced by the environment variable, which `allowed_env_vars` must
+    """http, opa: headers of the request. `$NAME` is replaced by the environment variable, which `allowed_env_vars` must
     list.
     """
     allowed_env_vars: list[str] | None = None
-    """http: the environment variables that `headers` may use."""
+    """http, opa: the environment variables that `headers` may use."""
+    expression: str | None = None
+    """cel: true allows the call, false refuses it. It may use `tool`, `server`, `arguments`, `agent`, `user`, `groups`
+    and `session`. Needs the extra `cel`.
+    """
+    policy: str | None = None
+    """cedar: the policies themselves. Needs the extra `cedar`."""
+    file: _Text | None = None
+    """cedar: the file with the policies. A relative path starts from the folder of hookproxy.toml."""
+    policy_schema: _Text | None = field(default=None, name="schema")
+    """cedar: the file with the schema of the policies. `hookproxy check` validates the policies against it, and a call
+    that does not fit it is refused.
+    """
+    reason: str | None = None
+    """cel, cedar, opa: why a call is refused, for the model. Default: a sentence that names the policy."""
     warm: bool | None = None
     """command: true starts the next process before it is needed. Only for hooks that read standard input before they do
     anything else: the process waits there, and handles one event.

@@ -16,16 +16,26 @@ from .claude import DIALECT as CLAUDE
 from .claude import input as claude_input
 from .claude.input import TOOL_EVENTS
 from .dialect import Dialect
-from .shared import handler_types
+from .shared import handler_types, policy_input
 from .shared import hook_file as shared_hook_file
+from .shared.handler_types import Handler, ReadPolicyFile
 from .shared.hook_file import Table
 from .shared.input import iso_8601
 
 KEYS: Final = ("matcher", *handler_types.KEYS, "timeout", "on_failure", "name", "env", "async", "if")
 """Every key of a `[[hooks.EVENT]]` table."""
 
+_WITHOUT_VARIABLES: Final = ("python", "http", *policy_input.TYPES)
+"""Types whose hooks are not programs of their own."""
 
-def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str) -> HookSpec:
+
+def own_hook(
+    table: Mapping[str, object],
+    event: Event,
+    where: str,
+    folder: str,
+    read_file: ReadPolicyFile = handler_types.no_policy_files,
+) -> HookSpec:
     """The hook of one `[[hooks.EVENT]]` table. `where` names file and table. Commands start in `folder`.
 
     If it fails, the call is denied or the result withheld, because such a hook is meant to guard.
@@ -36,11 +46,13 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         if key not in KEYS:
             hint = shared_hook_file.suggestion(key, KEYS) or f"the keys are {', '.join(KEYS)}"
             raise ConfigError(where, f"unknown key {key!r}", hint)
-    handler = handler_types.read_handler(entry, folder)
+    handler = handler_types.read_handler(entry, folder, read_file)
     dialect = own_dialect(entry.text("type"))
     if dialect is not OWN:
         _check_events(entry, dialect, event)
-    if "env" in entry.members and handler.type in ("python", "http"):
+    if handler.type in policy_input.TYPES:
+        _check_policy(entry, event, handler.type)
+    if "env" in entry.members and handler.type in _WITHOUT_VARIABLES:
         raise entry.error(
             "env", f"is not for a hook of type {handler.type!r}", "only programs have environment variables"
         )
@@ -65,13 +77,18 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         background=entry.flag("async"),
         fails_closed=True,
         withholds=True,
-        on_failure=OnFailure(on_failure) if "on_failure" in entry.members else None,
+        on_failure=_on_failure(entry, handler, on_failure),
         only_if=entry.text("if"),
         type=handler.type,
         call=handler.call,
         url=handler.http_target.url,
         headers=handler.http_target.headers,
         allowed_env_vars=handler.http_target.allowed_env_vars,
+        expression=handler.expression,
+        policy=handler.policy,
+        policy_file=handler.policy_file,
+        policy_schema=handler.policy_schema,
+        deny_reason=handler.deny_reason,
         concurrent=handler.concurrent,
         warm_max_age=handler.warm_max_age,
         warm_spares=handler.warm_spares,
@@ -96,6 +113,25 @@ def _check_events(entry: Table, dialect: Dialect, event: Event) -> None:
         raise entry.error("async", f"is not for hooks of {dialect.name}: a host awaits each of them", "remove async")
 
 
+def _check_policy(entry: Table, event: Event, type_name: str) -> None:
+    """Raise ConfigError for what a policy cannot have: it judges a call before it runs, and refuses if it fails."""
+    if event is not Event.PRE_TOOL_USE:
+        problem = f"is for PreToolUse: a policy of type {type_name!r} decides about calls, and a {event} hook cannot"
+        raise entry.error("type", problem, "write it as [[hooks.PreToolUse]]")
+    if entry.flag("async"):
+        raise entry.error("async", "is not for a policy: in the background it would decide nothing", "remove async")
+
+
+def _on_failure(entry: Table, handler: Handler, written: str) -> OnFailure | None:
+    """The hook's own setting. A policy that fails refuses, whatever holds for other hooks. Raises ConfigError."""
+    if handler.type not in policy_input.TYPES:
+        return OnFailure(written) if "on_failure" in entry.members else None
+    if written not in (OnFailure.DIALECT, OnFailure.DENY):
+        hint = 'remove it; to watch a policy first, write mode = "monitor"'
+        raise entry.error("on_failure", "of a policy cannot be 'allow': a policy that fails refuses the call", hint)
+    return OnFailure.DENY
+
+
 def _timeout(entry: Table, event: Event, default: float) -> float:
     """Seconds; of a SessionEnd hook a few, because the agent has disconnected."""
     if event is not Event.SESSION_END:
@@ -105,7 +141,12 @@ def _timeout(entry: Table, event: Event, default: float) -> float:
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
-    """Claude Code's document, with the time of the event: a hook that decides by the time can be tested so."""
+    """Claude Code's document, with the time of the event: a hook that decides by the time can be tested so.
+
+    Policies get the input document of all policy engines.
+    """
+    if spec.type in policy_input.TYPES:
+        return policy_input.write_input(context)
     return claude_input.write_input(spec, context, _timestamp(context.at) if context.at else b"")
 
 

@@ -447,7 +447,7 @@ def _document(group: Group, spec: HookSpec, context: EventContext) -> Document:
     if context.own_tool_name not in ("", context.tool_name):
         document = _with_members(document, {_OWN_NAME: utf8(context.own_tool_name)})
     principal = context.session.principal
-    return document if principal is None else _with_user(document, principal)
+    return document if principal is None or document.names_caller else _with_user(document, principal)
 
 
 def _with_user(document: Document, principal: Principal) -> Document:

@@ -69,7 +69,8 @@ _NOT_IDENTITY = frozenset({"dialect", "source", "label", "matcher", "matches"})
 
 
 class HookSpec(Struct, frozen=True):
-    """One configured hook, as its dialect has read it. Exactly one of `argv`, `shell`, `call`, `url`, `tool` is set."""
+    """One configured hook, as its dialect has read it. Exactly one of `argv`, `shell`, `call`, `url`, `tool`,
+    `expression`, `policy` is set."""
 
     dialect: str
     source: str
@@ -117,11 +118,21 @@ class HookSpec(Struct, frozen=True):
     call: str = ""
     """Type `python`: `package.module:function`, searched in `cwd` and among installed packages."""
     url: str = ""
-    """Type `http`: the address to which the document is posted."""
+    """Types `http` and `opa`: the address to which the document is posted."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Type `http`: headers. `$NAME` and `${NAME}` stand for variables that `allowed_env_vars` names."""
+    """Types `http` and `opa`: headers. `$NAME` and `${NAME}` stand for variables that `allowed_env_vars` names."""
     allowed_env_vars: tuple[str, ...] = ()
-    """Type `http`: the environment variables that `headers` may use."""
+    """Types `http` and `opa`: the environment variables that `headers` may use."""
+    expression: str = ""
+    """Type `cel`: the expression."""
+    policy: str = ""
+    """Type `cedar`: the policies, in Cedar's language."""
+    policy_file: str = ""
+    """Type `cedar`: the file from which `policy` was read; empty: it stands in the configuration."""
+    policy_schema: str = ""
+    """Type `cedar`: the schema of the policies, in Cedar's language; empty: there is none."""
+    deny_reason: str = ""
+    """Types `cel`, `cedar`, `opa`: why a call is refused, for the model; empty: a sentence that names the policy."""
     server: str = ""
     """Type `mcp_tool`: the server whose tool is called, by its name in the agent's configuration."""
     tool: str = ""
@@ -149,7 +160,8 @@ class HookSpec(Struct, frozen=True):
     def target(self) -> str:
         """What runs, for people. The query of an address is left out, because it may hold a secret."""
         tool = self.tool and f"{self.server}/{self.tool}"
-        return self.shell or " ".join(self.argv) or self.call or tool or self.url.partition("?")[0]
+        policy = self.expression or self.policy_file or self.policy
+        return self.shell or " ".join(self.argv) or self.call or tool or policy or self.url.partition("?")[0]
 
     @property
     def matched_by(self) -> str:
@@ -363,6 +375,8 @@ class EventContext(Struct, frozen=True):
     """When the event happened, in seconds since 1970."""
     trace: tuple[tuple[str, str], ...] = ()
     """Environment variables with which hooks continue the call's trace; empty: it has none."""
+    agent: str = ""
+    """The agent's name and version, as it gives them; empty: not known."""
     own_tool_name: str = ""
     """In the context of one hook that runs only once and sees a name of the alias: the server's own name for the tool,
     as the hook would see it otherwise; else empty."""
@@ -376,6 +390,8 @@ class Document(Struct, frozen=True):
     """Environment variables in addition to the inherited ones."""
     cut: bool = False
     """A variable does not hold all arguments of the call: the system limits its length."""
+    names_caller: bool = False
+    """It says already who calls at a gateway: nothing is added to it."""
 
 
 class Tool(Struct, frozen=True):

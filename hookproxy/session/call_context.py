@@ -180,6 +180,7 @@ def event_context_of(call: Call, policy: Policy, services: CallServices) -> Even
         annotations=listed.annotations if listed else b"",
         request_id=request_id,
         at=time(),
+        agent=services.agent(),
         trace=call.trace,
     )
 

@@ -91,6 +91,8 @@ def files_of_hook(spec: HookSpec, environ: Mapping[str, str]) -> CommandFiles:
         context.module(spec.call.partition(":")[0])
     elif spec.url:
         context.files.not_covered.append(f"the service at {spec.target}")
+    elif spec.expression or spec.policy:
+        pass  # it was read with the configuration, and nothing is read again
     elif spec.shell:
         context.line(spec.shell, 0)
     elif not spec.argv:

@@ -108,7 +108,8 @@ def test_if_is_refused_where_it_would_never_let_the_hook_run(event: Event) -> No
 def test_the_keys_are_those_of_the_reference() -> None:
     assert set(KEYS) == {
         "matcher", "command", "argv", "timeout", "on_failure", "name", "env", "async", "if",
-        "type", "concurrent", "call", "url", "headers", "allowed_env_vars", "warm", "warm_max_age", "warm_spares"
+        "type", "concurrent", "call", "url", "headers", "allowed_env_vars", "warm", "warm_max_age", "warm_spares",
+            "expression", "policy", "file", "schema", "reason",
     }  # fmt: skip
 
 
@@ -126,3 +127,9 @@ def test_our_hooks_get_claude_codes_document_and_the_time_of_the_event() -> None
         own = json.loads(OWN.write_input(hook('command = "x"', event), of_event).stdin)
         assert own.pop("timestamp") == "2025-11-27T09:30:00.500Z"
         assert own == json.loads(CLAUDE.write_input(hook('command = "x"', event), of_event).stdin)
+
+
+@pytest.mark.parametrize("event", [event for event in OWN.events.values() if event is not Event.PRE_TOOL_USE])
+def test_a_policy_is_for_calls_that_have_not_run_yet(event: Event) -> None:
+    with pytest.raises(ConfigError, match="type is for PreToolUse"):
+        hook('type = "cel"\nexpression = "true"', event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -19,20 +19,25 @@ from .hook_file import Table
 
 KEYS: Final = (
     "type", "command", "argv", "concurrent", "call", "url", "headers", "allowed_env_vars",
-    "warm", "warm_max_age", "warm_spares",
+    "warm", "warm_max_age", "warm_spares", "expression", "file", "policy", "schema", "reason",
 )  # fmt: skip
 """The keys of `[[hooks.EVENT]]` that say how a hook runs."""
 
 AGENT_HOOKS: Final = "agent-hooks"
 """The type of programs that get the input and give the output of AGENT-HOOKS-0.1. They run as commands."""
-_TYPES: Final = ("command", "worker", "python", "http", AGENT_HOOKS)
+_TYPES: Final = ("command", "worker", "python", "http", "cel", "cedar", "opa", AGENT_HOOKS)
 _KEYS_OF_TYPE: Final = {
     "command": ("command", "argv", "warm", "warm_max_age", "warm_spares"),
     "worker": ("command", "argv", "concurrent"),
     "python": ("call",),
     "http": ("url", "headers", "allowed_env_vars"),
     AGENT_HOOKS: ("command", "argv", "warm", "warm_max_age", "warm_spares"),
+    "cel": ("expression", "reason"),
+    "cedar": ("file", "policy", "schema", "reason"),
+    "opa": ("url", "headers", "allowed_env_vars", "reason"),
 }
+_LONGEST_EXPRESSION: Final = 10_000  # characters of a CEL expression: what is longer should be Cedar or OPA
+_LABEL_LENGTH: Final = 40  # characters of an expression that its label shows: people recognise it
 _MAX_SPARES: Final = 16
 _PYTHON_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _LOOPBACK: Final = re.compile(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1")
@@ -54,6 +59,15 @@ _FORBIDDEN_HEADERS: Final = frozenset(
 )
 HEADER_VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 """A variable in the value of a header: `$NAME` or `${NAME}`."""
+
+
+ReadPolicyFile = Callable[[str], tuple[str, str]]
+"""Reads the file that a policy names; returns its absolute path and its text. Raises ConfigError."""
+
+
+def no_policy_files(path: str) -> tuple[str, str]:
+    """The ReadPolicyFile of hooks that stand in no file. Raises ConfigError."""
+    raise ConfigError(path, "cannot be read from here", "write the policies themselves, as policy")
 
 
 class HttpTarget(Struct, frozen=True):
@@ -92,9 +106,14 @@ class Handler(Struct, frozen=True):
     concurrent: bool = False
     warm_max_age: float = 600.0
     warm_spares: int = 1
+    expression: str = ""
+    policy: str = ""
+    policy_file: str = ""
+    policy_schema: str = ""
+    deny_reason: str = ""
 
 
-def read_handler(entry: Table, folder: str) -> Handler:
+def read_handler(entry: Table, folder: str, read_file: ReadPolicyFile = no_policy_files) -> Handler:
     """The handler of a `[[hooks.EVENT]]` table. Raises ConfigError."""
     handler = entry.choice("type", _TYPES, "command")
     misplaced = [key for key in KEYS[1:] if key in entry.members and key not in _KEYS_OF_TYPE[handler]]
@@ -105,6 +124,8 @@ def read_handler(entry: Table, folder: str) -> Handler:
         return _python(entry)
     if handler == "http":
         return read_http(entry, "allowed_env_vars", strict=True)
+    if handler in _POLICIES:
+        return _POLICIES[handler](entry, read_file)
     command, argv = entry.text("command"), entry.texts("argv") or ()
     if bool(command.strip()) == bool(argv):
         raise ConfigError(entry.where, "needs exactly one of command and argv", 'write command = "./guard.sh"')
@@ -165,6 +186,58 @@ def make_warm(
         replace(hook, type="warm", warm_max_age=age, warm_spares=spares) if hook.type == "command" else hook
         for hook in hooks
     )
+
+
+def _cel(entry: Table, _read_file: ReadPolicyFile) -> Handler:
+    entry.require("expression", "write expression = 'arguments.path.startsWith(\"/srv/\")'")
+    expression = entry.text("expression")
+    if not expression.strip():
+        raise entry.error("expression", "is empty", "write 'true' to allow every call, or remove the hook")
+    if len(expression) > _LONGEST_EXPRESSION:
+        problem = f"has {len(expression)} characters, and at most {_LONGEST_EXPRESSION} are read"
+        raise entry.error("expression", problem, "write several hooks: each of them may refuse")
+    text = " ".join(expression.split())
+    label = text if len(text) <= _LABEL_LENGTH else f"{text[: _LABEL_LENGTH - 1]}…"
+    return Handler("cel", f"cel: {label}", expression=expression, deny_reason=_deny_reason(entry))
+
+
+def _cedar(entry: Table, read_file: ReadPolicyFile) -> Handler:
+    written, policy = entry.text("file"), entry.text("policy")
+    if bool(written) == bool(policy.strip()):
+        raise ConfigError(entry.where, "needs exactly one of file and policy", 'write file = "tools.cedar"')
+    path = ""
+    if written:
+        path, policy = read_file(written)
+    schema = read_file(entry.text("schema"))[1] if entry.text("schema") else ""
+    label = written.rpartition("/")[2] or "cedar"
+    return Handler(
+        "cedar", label, policy=policy, policy_file=path, policy_schema=schema, deny_reason=_deny_reason(entry)
+    )
+
+
+def _opa(entry: Table, _read_file: ReadPolicyFile) -> Handler:
+    target = read_http_target(entry, "allowed_env_vars", strict=True)
+    from urllib.parse import urlsplit  # as above
+
+    path = urlsplit(target.url).path
+    if not path.startswith(_OPA_DATA) or not path[len(_OPA_DATA) :].strip("/"):
+        hint = 'write the address of a rule, such as "http://localhost:8181/v1/data/mcp/allow"'
+        raise entry.error("url", f"does not name a rule of OPA: its path begins with {_OPA_DATA}", hint)
+    label = f"opa: {path[len(_OPA_DATA) :].strip('/')}"
+    return Handler("opa", label, http_target=target, deny_reason=_deny_reason(entry))
+
+
+_OPA_DATA: Final = "/v1/data/"
+"""OPA's data API, of which a path is a rule. Its other APIs answer otherwise."""
+
+_POLICIES: Final = {"cel": _cel, "cedar": _cedar, "opa": _opa}
+
+
+def _deny_reason(entry: Table) -> str:
+    reason = entry.text("reason")
+    if "reason" in entry.members and not reason.strip():
+        raise entry.error("reason", "is empty", "write why such calls are refused, or remove it")
+    return reason
 
 
 def _python(entry: Table) -> Handler:

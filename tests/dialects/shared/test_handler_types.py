@@ -14,6 +14,7 @@ from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared.handler_types import make_warm
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
+from hookproxy.model.settings import OnFailure
 
 
 def hook(toml: str) -> HookSpec:
@@ -34,6 +35,13 @@ def test_each_type_is_read_with_what_it_needs() -> None:
         "http", "https://h.example/x?key=1", (("A", "Bearer ${T}"),), ("T",), "h.example",
     )  # fmt: skip
     assert http.target == "https://h.example/x"
+    cel = hook("type = 'cel'\nexpression = 'tool == \"x\"'\nreason = 'no'")
+    assert (cel.type, cel.label, cel.target, cel.deny_reason) == ("cel", 'cel: tool == "x"', 'tool == "x"', "no")
+    assert cel.on_failure is OnFailure.DENY
+    cedar = hook('type = "cedar"\npolicy = "permit(principal, action, resource);"')
+    assert (cedar.type, cedar.label, cedar.policy) == ("cedar", "cedar", "permit(principal, action, resource);")
+    opa = hook('type = "opa"\nurl = "http://localhost:8181/v1/data/mcp/allow?metrics"')
+    assert (opa.type, opa.label, opa.on_failure) == ("opa", "opa: mcp/allow", OnFailure.DENY)
     warm = hook('command = "x"\nwarm = true\nwarm_max_age = 5\nwarm_spares = 3')
     assert (warm.type, warm.shell, warm.warm_max_age, warm.warm_spares) == ("warm", "x", 5.0, 3)
     assert hook('type = "command"\ncommand = "x"').type == "command"
@@ -47,7 +55,7 @@ def test_plain_http_is_only_for_this_machine(url: str) -> None:
 @pytest.mark.parametrize(
     ("toml", "message", "hint"),
     [
-        ('type = "ftp"', "type must be one of command, worker, python, http", ""),
+        ('type = "ftp"', "type must be one of command, worker, python, http, cel, cedar, opa", ""),
         ('type = "python"\ncommand = "x"', "command is not for a hook of type 'python'", 'type = "command"'),
         ('command = "x"\nurl = "https://x"', "url is not for a hook of type 'command'", 'type = "http"'),
         ('command = "x"\nconcurrent = true', "concurrent is not for a hook of type 'command'", 'type = "worker"'),
@@ -69,6 +77,22 @@ def test_plain_http_is_only_for_this_machine(url: str) -> None:
         ('type = "http"\nurl = "https://a/"\nheaders = { X = "a\\r\\nB: c" }', "headers.X contains line ends", ""),
         ('type = "http"\nurl = "https://a/"\nheaders = { Host = "b" }', "is not a header that a hook can send", ""),
         ('type = "http"\nurl = "https://a/"\nheaders = { "X: y" = "b" }', "is not a header that a hook can send", ""),
+        ('type = "cel"', "expression is missing", "write expression"),
+        ('type = "cel"\nexpression = " "', "expression is empty", "'true'"),
+        (f'type = "cel"\nexpression = "{"1" * 10_001}"', "expression has 10001 characters", "several hooks"),
+        ('type = "cel"\nexpression = "true"\ncommand = "x"', "command is not for a hook of type 'cel'", ""),
+        ('type = "cel"\nexpression = "true"\nreason = ""', "reason is empty", ""),
+        ('type = "cel"\nexpression = "true"\nenv = { A = "1" }', "env is not for a hook of type 'cel'", ""),
+        ('type = "cel"\nexpression = "true"\nasync = true', "in the background it would decide nothing", ""),
+        ('type = "cel"\nexpression = "true"\non_failure = "allow"', "cannot be 'allow'", 'mode = "monitor"'),
+        ('command = "x"\nreason = "y"', "reason is not for a hook of type 'command'", 'type = "cel"'),
+        ('type = "cedar"', "needs exactly one of file and policy", "file"),
+        ('type = "cedar"\nfile = "a"\npolicy = "b"', "needs exactly one of file and policy", "file"),
+        ('type = "cedar"\nfile = "a"', "cannot be read from here", "policy"),
+        ('type = "opa"', "url is missing", ""),
+        ('type = "opa"\nurl = "http://localhost:8181/"', "does not name a rule of OPA", "/v1/data/mcp/allow"),
+        ('type = "opa"\nurl = "http://localhost:8181/v1/data/"', "does not name a rule of OPA", ""),
+        ('type = "opa"\nurl = "http://opa.example:8181/v1/data/a"', "would send the document unencrypted", "https"),
         ('command = "x"\nwarm_spares = 2', "warm_spares is only for warm hooks", "warm = true"),
         ('command = "x"\nwarm = true\nwarm_spares = 0', "warm_spares must be a number from 1 to 16", ""),
         ('command = "x"\nwarm = true\nwarm_max_age = 0', "warm_max_age must be more than 0 seconds", ""),
