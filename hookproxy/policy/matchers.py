@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
@@ -151,9 +152,15 @@ WRITTEN_ARGUMENTS: Final = frozenset({
 """Arguments, without signs and capitals, whose texts a server writes or compares and never opens: where an allow rule
 names the argument that it is about, they may be anything."""
 
+_WRITTEN_PARTS: Final = WRITTEN_ARGUMENTS | frozenset({
+    "old", "new", "search", "replace", "find", "replacement", "before", "after", "original", "updated", "insert",
+    "type", "operation", "line", "lines", "newlines", "oldlines",
+})  # fmt: skip
+"""The members of objects in such an argument, such as the edits of a file. Any other may name another file."""
+
 _SIGNS: Final = str.maketrans("", "", "_-")
 
-_LEAVES_FOLDER: Final = re.compile(r"\.\.|%2e", re.IGNORECASE)
+_LEAVES_FOLDER: Final = re.compile(r"\.\.|%(?:25)*2e", re.IGNORECASE)
 """It matches a path or an address that may leave the folder with which it begins."""
 
 _MAC: Final = sys.platform == "darwin"  # its file systems ignore case, unless somebody has made one that does not
@@ -255,7 +262,7 @@ def _covers(specifier: str, arguments: bytes) -> bool:
         if named["name"] not in values:
             return False
         specifier = specifier[named.end() :]
-        values = {key: raw for key, raw in values.items() if key == named["name"] or not is_written(key)}
+        values = {key: raw for key, raw in values.items() if key == named["name"] or not _only_writes(key, raw)}
     texts = {key: text for key, raw in values.items() if (text := raw_json.text(raw)) is not None}
     others = len([raw for raw in values.values() if raw[:1] in (b'"', b"[", b"{")]) - len(texts)
     # the others are lists, objects and half of a surrogate pair
@@ -266,9 +273,11 @@ def _covers(specifier: str, arguments: bytes) -> bool:
 
 def _covered(specifier: str, text: str, is_command: bool) -> bool:
     if specifier.startswith("domain:"):
-        host = re.fullmatch(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#].*)?", text, re.DOTALL)
+        host = re.fullmatch(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#]\S*)?", text)
         return host is not None and re.fullmatch(glob(specifier[7:]), host[1], re.IGNORECASE) is not None
     if _HIDES_COMMANDS.search(text) or _LEAVES_FOLDER.search(text):
+        return False
+    if is_path_or_address(specifier) and _has_other_dots(text):
         return False
     commands = [command for part in COMMAND_SEPARATORS.split(text) if (command := part.strip())]
     if not commands or not all(map(command_pattern(specifier).fullmatch, commands)):
@@ -361,7 +370,44 @@ def _is_command(argument: str) -> bool:
 
 def is_written(argument: str) -> bool:
     """True if the texts in an argument of this name are written or compared, and never name what is opened."""
-    return argument.translate(_SIGNS).casefold() in WRITTEN_ARGUMENTS
+    return _is_named(argument, WRITTEN_ARGUMENTS)
+
+
+def _only_writes(argument: str, raw: bytes) -> bool:
+    """True if this argument of a call is written, and so is all that is in it."""
+    if not is_written(argument):
+        return False
+    if raw[:1] not in (b"[", b"{"):
+        return True
+    try:
+        return _are_written_parts(msgspec.json.decode(raw))
+    except (ValueError, RecursionError, UnicodeError):
+        return False
+
+
+def _are_written_parts(value: object) -> bool:
+    """True if every member of the objects in a value is one that is only written, or a number, a flag or nothing."""
+    if isinstance(value, list):
+        return all(map(_are_written_parts, value))
+    if not isinstance(value, dict):
+        return True
+    return all(
+        not isinstance(part, str | list | dict) or (_is_named(name, _WRITTEN_PARTS) and _are_written_parts(part))
+        for name, part in value.items()
+    )
+
+
+def _is_named(argument: str, names: frozenset[str]) -> bool:
+    return argument.translate(_SIGNS).casefold() in names
+
+
+def _has_other_dots(text: str) -> bool:
+    """True if a server that normalises texts would find `..` in it, written in another alphabet."""
+    if text.isascii():
+        return False
+    from ..jsonrpc.unicode_text import normalized
+
+    return _LEAVES_FOLDER.search(normalized("NFKC", text).replace("\u3002", ".")) is not None
 
 
 def is_path_or_address(specifier: str) -> bool:

@@ -234,6 +234,18 @@ NAMED: list[tuple[str, dict[str, object], bool]] = [
     ("write(/srv/*)", {"path": "/srv/a", "content": "x"}, False),
     ("post(url:domain:example.com)", {"url": "https://evil.example/", "text": ""}, False),
     ("run(path:/srv/*)", {"path": "/srv/a", "command": "rm x"}, False),
+    ("edit(path:/srv/*)", {"path": "/srv/a", "edits": [{"old_string": "a", "newText": "b", "line": 3}, "x"]}, True),
+    ("edit(path:/srv/*)", {"path": "/srv/a", "edits": [{"path": "/etc/x", "newText": "b"}]}, False),
+    ("edit(path:/srv/*)", {"path": "/srv/a", "edits": {"/etc/x": "b"}}, False),
+    ("edit(path:/srv/*)", {"path": "/srv/a", "message": {"text": {"uri": "file:///etc/x"}}}, False),
+    ("edit(path:/srv/*)", {"path": "/srv/a", "content": [[{"text": "b", "file": ["/etc/x"]}]]}, False),
+    ("write(path:/srv/*)", {"path": "/srv/%252E%2525252e/x"}, False),
+    ("write(path:/srv/*)", {"path": "/srv/\uff0e\uff0e/x"}, False),
+    ("write(path:/srv/*)", {"path": "/srv/\u2025/x"}, False),
+    ("write(path:/srv/*)", {"path": "/srv/\u00e9.txt"}, True),
+    ("commit(git commit *)", {"command": "git commit -m wip\u2026"}, True),
+    ("post(url:domain:example.com)", {"url": "https://example.com/\nhttps://evil.example"}, False),
+    ("post(url:domain:example.com)", {"url": "https://example.com/ https://evil.example"}, False),
 ]
 
 
