@@ -104,19 +104,33 @@ def _check_tables(path: str, tables: Mapping[str, object]) -> None:
         ):
             raise ConfigError(f"{path}: {key}.{others[0]}", f"is not for a pack: {_ONLY}", _LEAVE_OUT)
     hooks = tables.get("hooks")
-    if isinstance(hooks, dict) and "notifications" in hooks:
-        raise ConfigError(f"{path}: hooks.notifications", f"is not for a pack: {_ONLY}", _LEAVE_OUT)
+    if isinstance(hooks, dict):
+        _check_hooks(path, hooks)
     uses = tables.get("use")
     for number, use in enumerate(uses if isinstance(uses, list) else ()):
         if isinstance(use, dict):
             _check_use(f"{path}: use[{number}]", use)
 
 
+def _check_hooks(path: str, hooks: Mapping[str, object]) -> None:
+    if "notifications" in hooks:
+        raise ConfigError(f"{path}: hooks.notifications", f"is not for a pack: {_ONLY}", _LEAVE_OUT)
+    for event, entries in hooks.items():
+        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if isinstance(entry, dict):
+                _check_files(f"{path}: hooks.{event}[{number}]", entry, ("file", "schema"))
+
+
 def _check_use(place: str, use: Mapping[str, object]) -> None:
     if "permissions" in use:
         raise ConfigError(f"{place}.permissions", "is not for a pack: such rules could allow", _LEAVE_OUT)
-    for key in ("file", "project"):
-        value = use.get(key)
+    _check_files(place, use, ("file", "project"))
+
+
+def _check_files(place: str, table: Mapping[str, object], keys: Sequence[str]) -> None:
+    """Raise ConfigError for a path that leads out of the pack."""
+    for key in keys:
+        value = table.get(key)
         if isinstance(value, str) and (value.startswith(("/", "~")) or ".." in value.split("/")):
             raise ConfigError(f"{place}.{key}", f"{value} is not in the pack", "name a file that comes with it")
 

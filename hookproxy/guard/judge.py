@@ -164,7 +164,7 @@ class Judge:
         started, own = perf_counter(), record.hook_runs
         self._audit.begin(record, _call(context, request))
         try:
-            evaluation = await hooks.run_pre_hooks(context, None, own)
+            evaluation = await hooks.run_pre_hooks(replace(context, agent=side.name), None, own)
             decision = await self._final(side, hooks, evaluation.context_after(context), evaluation.decision)
         except BaseException as ended:
             record.note_end(Failed(None, f"hookproxy could not judge this call ({type(ended).__name__})"))

@@ -93,7 +93,8 @@ class _Expression:
 
     def ends_at_once(self, size: int) -> bool:
         """As `policy.Policy`."""
-        return size <= _MOST_BYTES and size ** (self._depth + 1) <= _MOST_STEPS and not self._computes_patterns
+        steps = (size + len(self._spec.expression)) ** (self._depth + 1)  # lists may stand in the expression, too
+        return size <= _MOST_BYTES and (not self._depth or steps <= _MOST_STEPS) and not self._computes_patterns
 
     def evaluate(self, document: bytes) -> bytes:
         """As `policy.Policy`."""

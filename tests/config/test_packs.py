@@ -59,6 +59,9 @@ def test_a_pack_that_is_not_installed_stops_the_start(tmp_path: Path) -> None:
     assert "hookproxy init --from PACK --install" in raised.value.hint
 
 
+_CEDAR = '[[hooks.PreToolUse]]\ntype = "cedar"\n'
+
+
 @pytest.mark.parametrize(
     ("config", "says"),
     [
@@ -75,6 +78,8 @@ def test_a_pack_that_is_not_installed_stops_the_start(tmp_path: Path) -> None:
         ('[policy]\nsource = "https://x.example/x"\nkeys = ["x"]\n', "policy: is not for a pack"),
         ('[hooks]\nnotifications = "pass"\n', r"hooks\.notifications: is not for a pack"),
         ('[[use]]\nfile = "../../../../../.claude/settings.json"\n', r"use\[0\]\.file: .* is not in the pack"),
+        (_CEDAR + 'file = "/etc/x.cedar"\n', r"hooks.PreToolUse\[0\]\.file: .* is not in the pack"),
+        (_CEDAR + 'file = "x.cedar"\nschema = "../x"\n', r"hooks.PreToolUse\[0\]\.schema: .* is not in the pack"),
         ('[[use]]\nfile = "/etc/hooks.json"\n', r"use\[0\]\.file: .* is not in the pack"),
         ('[[use]]\nfile = "~/hooks.json"\n', r"use\[0\]\.file: .* is not in the pack"),
         ('[[use]]\nfile = "x.json"\nproject = "/"\n', r"use\[0\]\.project: / is not in the pack"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from typing import Final
 
 import anyio
@@ -10,15 +12,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.own import OWN
 from hookproxy.dialects.shared import policy_input
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Document, Ended, Event, EventContext, HookResult, HookSpec, Permission, Session
 from hookproxy.model.principal import Principal
+from hookproxy.model.settings import OnFailure, Settings
 from hookproxy.runners import cedar, cel
 from hookproxy.runners.policy import PolicyText
 from hookproxy.runners.policy_process import reply_to
 from hookproxy.runners.registry import Runners
+from hookproxy.trial.run import TrialCall, TrialRunner, plan
 
 pytestmark = pytest.mark.anyio
 
@@ -174,12 +179,13 @@ def test_an_expression_with_a_mistake_is_a_configuration_error_with_its_place(ex
         ("arguments.l.all(x, x > 0)", 4_000, True),
         ("arguments.l.all(x, x > 0)", 5_000, False),
         ("arguments.l.filter(x, x > 0).all(x, x > 1)", 4_000, True),
-        ("arguments.l.all(x, arguments.l.all(y, x > y))", 250, True),
+        ("arguments.l.all(x, arguments.l.all(y, x > y))", 200, True),
         ("arguments.l.all(x, arguments.l.all(y, x > y))", 500, False),
         ("arguments.l.all(x, ')' == x && arguments.l.all(y, x > y))", 500, False),
         (r"arguments.l.all(x, r'\' == x && arguments.l.all(y, x > y))", 500, False),
         ("arguments.l.all(x, '''\\''')''' == x && arguments.l.all(y, x > y))", 500, False),
         ("arguments.l.all(x, // ) it's\n arguments.l.all(y, x > y))", 500, False),
+        (f"{[*range(1000)]}.all(x, x > 0)", 100, False),
         ("tool.matches('^a')", 4_000, True),
         ("tool.matches(arguments.p)", 200, False),
         ("tool.matches('a' + arguments.p)", 200, False),
@@ -332,6 +338,64 @@ def test_policies_with_a_mistake_are_a_configuration_error_with_its_place(
 async def test_cedar_judges_a_long_call_in_a_process_of_its_own(path: str, expected: str) -> None:
     arguments = json.dumps({"path": path, "content": "x" * 500_000})
     assert await verdict(cedar_hook(POLICIES), arguments) == expected
+
+
+async def test_deep_arguments_are_judged_or_refused() -> None:
+    arguments = '{"path":"/srv/a","d":' + '{"a":' * 240 + "[1]" + "}" * 240 + "}"
+    assert await verdict(cel_hook("arguments.path.startsWith('/srv/') && has(arguments.d.a.a)"), arguments) == "ALLOW"
+    assert "failure" in await verdict(cedar_hook("permit(principal, action, resource);"), arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("content", ["x" * 10_000_000, ["x"] * 1_000_000], ids=["a text", "a list"])
+async def test_ten_megabytes_of_arguments_are_judged_while_other_work_goes_on(content: object) -> None:
+    arguments = json.dumps({"path": "/srv/a", "content": content})
+    for spec in (cel_hook("arguments.path.startsWith('/srv/')"), cedar_hook(POLICIES)):
+        assert await verdict(spec, arguments) == "ALLOW"
+
+
+def test_a_missing_package_is_named_with_the_command_that_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cedarpy", None)
+    monkeypatch.setattr(cel, "_compiled_module", lambda: None)
+    for spec, package in [(cel_hook("true"), "common-expression-language"), (cedar_hook(POLICIES), "cedarpy")]:
+        with pytest.raises(ConfigError, match=f"needs the package {package}, which is not installed") as caught:
+            Runners([spec], lambda _spec, _text: None)
+        assert f"[{spec.type}]" in caught.value.hint
+
+
+# --- beside rules and other hooks ---
+
+
+async def decided(tool: str, *policies: HookSpec, settings: Settings) -> str:
+    group = Group(OWN, "h.toml", policies, OWN.tool_names, match_all_names=True)
+    planned = plan(None, False, settings)
+    async with TrialRunner([group], planned, replace(SESSION, principal=None), os.environ) as trials:
+        return (await trials.call(TrialCall(tool, b"{}", None))).decision
+
+
+@pytest.mark.parametrize(
+    ("tool", "expression", "decision"),
+    [
+        ("a", "true", "allow"),
+        ("denied", "true", "deny"),
+        ("asked", "true", "asked"),
+        ("allowed", "true", "allow"),
+        ("allowed", "false", "deny"),
+        ("allowed", "arguments.x", "deny"),
+        ("a", "tool != 'a'", "deny"),
+    ],
+)
+@pytest.mark.parametrize("on_failure", [OnFailure.DIALECT, OnFailure.ALLOW])
+async def test_a_policy_allows_what_no_rule_is_about_and_opens_no_rule(
+    tool: str, expression: str, decision: str, on_failure: OnFailure
+) -> None:
+    settings = Settings(
+        default_permission="deny", deny=("denied",), ask=("asked",), allow=("allowed",), on_failure=on_failure
+    )
+    spec = replace(cel_hook(expression), on_failure=OnFailure.DENY)
+    assert await decided(tool, spec, settings=settings) == decision
+    refusing = replace(cel_hook("tool == 'b'", label="other"), on_failure=OnFailure.DENY)
+    assert await decided(tool, spec, refusing, settings=settings) == "deny"
 
 
 # --- the process ---
