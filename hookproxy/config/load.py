@@ -723,7 +723,11 @@ def _own_groups(file: ConfigFile, path: str, prefix: str, file_context: FileCont
             if table.mode == "evaluate_only" and spec.dialect == OWN.name:
                 where = f"{path}: {prefix}hooks.{event}[{number}].mode"
                 raise ConfigError(where, 'is "evaluate_only" only for type = "agent-hooks"', 'write mode = "monitor"')
-            key = (spec.dialect, table.mode != "enforce")
+            if table.mode == "evaluate_only":
+                from ..dialects.agent_hooks import evaluated_only  # nobody else's hooks need it
+
+                spec = evaluated_only(spec)
+            key = (spec.dialect, table.mode == "monitor")
             hooks.setdefault(key, (own_dialect(table.type or ""), []))[1].append(spec)
     for (_, watched), (dialect, specs) in hooks.items():
         yield Group(dialect, path, tuple(specs), OWN.tool_names, match_all_names=True, watched=watched)

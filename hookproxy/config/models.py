@@ -214,8 +214,8 @@ class OwnHook(Table, frozen=True):
     on_failure: OnFailure | None = None
     """Like the top-level `on_failure`, but only for this hook."""
     mode: Literal["enforce", "monitor", "evaluate_only"] = "enforce"
-    """ "monitor" runs the hook and records what it would have done; nothing is changed by it. "evaluate_only" is the
-    same, as AGENT-HOOKS-0.1 calls it, for hooks of type "agent-hooks".
+    """ "monitor" runs the hook and records what it would have done; nothing is changed by it. "evaluate_only" is for
+    hooks of type "agent-hooks": calls wait for the hook, and what it would have decided is reported and recorded.
     """
 
 

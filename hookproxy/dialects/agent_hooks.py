@@ -17,6 +17,7 @@ from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..jsonrpc import canonical, normalize, raw_json
 from ..model.content_blocks import only_text
@@ -49,6 +50,8 @@ POINTS: Final = {
 }
 """The interception points that occur behind MCP, by event. The other four are about the agent's model and its turns."""
 
+_EVALUATE_ONLY: Final = "evaluate_only"
+"""In `HookSpec.traits`: the hook's verdicts are recorded, and change nothing."""
 _SPEC: Final = "agent-hooks/0.1"
 _RESERVED: Final = "host_error:"
 """Reasons that begin so are the host's own (section 11)."""
@@ -170,8 +173,34 @@ def _single_text(outcome: Outcome) -> str | None:
     return only_text(raw_json.fields(blocks[0])) if len(blocks) == 1 else None
 
 
+def evaluated_only(spec: HookSpec) -> HookSpec:
+    """The hook in the mode `evaluate_only` (section 8): what it decides or fails to decide has no consequence."""
+    return replace(spec, traits=spec.traits | {_EVALUATE_ONLY}, fails_closed=False, withholds=False)
+
+
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
-    """The verdict of a run (sections 5 and 6.3)."""
+    """The verdict of a run (sections 5, 6.3 and 8)."""
+    verdict = _verdict(spec, result)
+    if _EVALUATE_ONLY not in spec.traits:
+        return verdict
+    return Verdict(messages=(*verdict.messages, *shared_output.nonempty(_would(verdict))))
+
+
+def _would(verdict: Verdict) -> str:
+    """What would have happened without `evaluate_only`, in a sentence; empty: nothing."""
+    if verdict.failure:
+        return f"{_EVALUATE_ONLY}: it {verdict.failure}"
+    reason = f": {verdict.reason}" if verdict.reason else ""
+    if verdict.permission is not None:
+        what = "hidden the result" if verdict.hides else "asked" if verdict.permission is Permission.ASK else "denied"
+        return f"{_EVALUATE_ONLY}: it would have {what}{reason}"
+    if verdict.arguments is not None or verdict.replacement is not None:
+        return f"{_EVALUATE_ONLY}: it would have rewritten {'the result' if verdict.arguments is None else 'arguments'}"
+    return ""
+
+
+def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict of a run in the mode `enforce`."""
     if result.ended is Ended.TIMED_OUT:
         return _failed("interceptor_timeout", shared_output.describe_end(spec, result))
     if result.ended is not Ended.EXITED:

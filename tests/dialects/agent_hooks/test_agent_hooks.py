@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.agent_hooks import AGENT_HOOKS, real_arguments, real_output
+from hookproxy.dialects.agent_hooks import AGENT_HOOKS, evaluated_only, real_arguments, real_output
 from hookproxy.dialects.own import own_hook
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import (
@@ -257,6 +257,26 @@ def test_what_is_not_one_whole_verdict_is_a_failure(name: str, event: Event) -> 
 )
 def test_a_run_that_ends_otherwise_is_a_failure_whatever_it_printed(ended: tuple[Ended, int], reason: str) -> None:
     assert f"host_error:{reason}" in verdict({"decision": "allow"}, Event.PRE_TOOL_USE, *ended).failure
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ({"decision": "deny", "reason": "corp:no"}, "it would have denied: corp:no"),
+        ({"decision": "deny", "approval": {}}, "it would have asked"),
+        ({"decision": "transform", "transform": {"path": "$target.path", "value": 1}}, "it would have rewritten"),
+        ({"decision": "maybe"}, "it gave no valid verdict"),
+    ],
+)
+def test_a_hook_that_is_only_evaluated_changes_nothing_and_says_what_it_would(output: object, said: str) -> None:
+    only = evaluated_only(spec())
+    [message] = AGENT_HOOKS.read_output(only, HookResult(Ended.EXITED, 0, json.dumps(output).encode())).messages
+    assert said in message
+    assert AGENT_HOOKS.read_output(only, HookResult(Ended.EXITED, 0, json.dumps(output).encode())) == Verdict(
+        messages=(message,)
+    )
+    assert not only.fails_closed
+    assert not only.withholds
 
 
 @pytest.mark.parametrize("root", ["$.path", "target.path", "$tool_call.args.path", ""])

@@ -1,0 +1,98 @@
+"""The vectors of AGENT-HOOKS-0.1: which hookproxy passes, and which are out of its reach, each with the reason."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from agent_hooks.ctk.runner import VectorResult, load_vectors, run_vector
+from agent_hooks_host import HookproxyHost
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs/standards.md"
+BLOCK: Final = re.compile(r"(?<=<!-- vectors: agent-hooks -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+PROFILE: Final = (
+    "another composition profile than `sequential/run_all`: the standard leaves it to the host which it has"
+)
+RESOLVER: Final = (
+    "a resolver that gives verdicts and identities: here a person says yes or no to the very request that was shown"
+)
+IDENTITY: Final = "the identity provider `jcs-sha256`, which refuses large numbers: hookproxy has none, and passes them"
+DECLARATION: Final = "a host declaration: `hookproxy.toml` is the configuration, and other documents are not read"
+STREAMING: Final = "output of a model that is released in parts: it does not pass through MCP"
+MODEL: Final = "what an agent does at its own points (`input`, the model's, `output`), which never pass through MCP"
+SESSION: Final = (
+    "a session that is refused at `agent_startup`, or has no hooks: MCP has no such refusal, and without hooks"
+    " hookproxy is a plain relay"
+)
+STARTUP: Final = (
+    "all eight points of one host, the tools known at `agent_startup`, and a `sequence` from 0: in MCP, tools are"
+    " listed later"
+)
+
+OUT_OF_REACH: Final[Mapping[str, str]] = {
+    f"AH-CTK-{number}": reason
+    for reason, numbers in {
+        STARTUP: "001",
+        MODEL: "002 003 011 012 090 091",
+        SESSION: "022 061 074 096 101",
+        PROFILE: "030 080 084 085 086 087 088 099 105",
+        RESOLVER: "031 072 098 103",
+        IDENTITY: "095",
+        STREAMING: "110 111 112 113",
+        DECLARATION: " ".join(map(str, range(120, 144))),
+    }.items()
+    for number in numbers.split()
+}
+"""The vectors that are not played, with what they are about."""
+
+
+def vectors() -> dict[str, dict[str, Any]]:
+    """All vectors of the SDK by their ids."""
+    return {vector["id"]: vector for vector in load_vectors()}
+
+
+def play(vector: dict[str, Any]) -> VectorResult:
+    """Run hookproxy for a vector."""
+    return asyncio.run(run_vector(HookproxyHost(), vector))
+
+
+def table(results: Mapping[str, VectorResult], known: Mapping[str, dict[str, Any]]) -> str:
+    """The block of the page."""
+    passed = [name for name, result in results.items() if result.status == "pass"]
+    rows = [f"| passed | {len(passed)} | {_short(passed)} |"]
+    for reason in dict.fromkeys(OUT_OF_REACH.values()):
+        names = [name for name, why in OUT_OF_REACH.items() if why == reason]
+        rows.append(f"| {reason} | {len(names)} | {_short(names)} |")
+    about = (
+        f"{len(passed)} of {len(known)} vectors pass. The others are out of reach; a row says what they are about:\n"
+    )
+    return "\n".join((about, "| | vectors | AH-CTK- |", "|---|---|---|", *rows, ""))
+
+
+def _short(names: list[str]) -> str:
+    """The numbers, with `-` between the first and the last of many in a row."""
+    runs: list[list[int]] = []
+    for number in sorted(int(name[-3:]) for name in names):
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]:03}" if len(run) == 1 else f"{run[0]:03}-{run[-1]:03}" for run in runs)
+
+
+def main(*, write: bool) -> int:
+    """Play all vectors that are in reach. Returns the exit status: 1 if one of them fails."""
+    known = vectors()
+    results = {name: play(vector) for name, vector in known.items() if name not in OUT_OF_REACH}
+    for name, result in results.items():
+        print(result.status, name, *result.failures, sep="\n        " if result.failures else "  ")
+    passed = sum(result.status == "pass" for result in results.values())
+    print(f"{passed} of {len(known)} passed, {len(OUT_OF_REACH)} are out of reach")
+    if write:
+        text = PAGE.read_text("utf-8")
+        PAGE.write_text(BLOCK.sub(lambda _found: table(results, known), text), "utf-8")
+    return 0 if passed == len(results) else 1
