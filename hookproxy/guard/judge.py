@@ -75,7 +75,8 @@ class Judge:
         """
         side: AgentSide | None = None
         try:
-            side = _agent_of(request)
+            side = agent_side(request.agent)  # it reads its own form of a refusal, whatever the document is
+            side = _agent_of(side, request.document)
             return await self._output(side, request)
         except UserError as error:
             return (side.refuse if side else refuse_by_status)(str(error))
@@ -223,12 +224,14 @@ class Judge:
             self._report(f"the audit cannot be written: {problem}")
 
 
-def _agent_of(request: Request) -> AgentSide:
-    """Whose document it is: agents also start the entries of others' hook files that they read. Raises UserError."""
-    side = agent_side(request.agent)
+def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
+    """Whose document it is: agents also start the entries of others' hook files that they read.
+
+    Raises UserError, and ValueError for a document that cannot be read.
+    """
     if side is None:
-        return recognise_agent(request.document)
-    fitting = agents_of(Members(request.document))
+        return recognise_agent(document)
+    fitting = agents_of(Members(document))
     if side.name in fitting:
         return side
     readers = [other for name in fitting if (other := agent_side(name)) and side.name in other.also_reads]

@@ -1,0 +1,144 @@
+"""The events of every agent are judged as the same act is behind MCP, and answered as that agent reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+import pytest
+
+from hookproxy.config.load import Loaded, load
+from hookproxy.dialects.agent_side import Can, HookOutput, agent_side, names
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.guard.exchange import Request
+from hookproxy.guard.judge import Judge
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission
+from tests.dialects.tables import agents
+
+pytestmark = pytest.mark.anyio
+
+AGENTS: Final = agents()
+WITH_SHELL: Final = [name for name in names() if b"rm x" in json.dumps(AGENTS[name].before).encode()]
+
+
+def configured(folder: Path, text: str) -> Loaded:
+    config = folder / "hookproxy.toml"
+    config.write_text(f'{text}\n[audit]\nfile = "{folder}/audit.jsonl"\n', "utf-8")
+    return load(str(config), [], None, {"HOME": str(folder), "PATH": "/usr/bin:/bin"}, str(folder))
+
+
+@asynccontextmanager
+async def judging(loaded: Loaded, report: Callable[[str], None] = print) -> AsyncIterator[Judge]:
+    async with anyio.create_task_group() as tasks:
+        judge = Judge(loaded, tasks, report)
+        yield judge
+        await judge.aclose()
+        tasks.cancel_scope.cancel()
+
+
+def before(agent: str) -> Request:
+    """The agent's shell is to run `rm x`."""
+    environ = {"PATH": "/usr/bin:/bin", **AGENTS[agent].before_variables}
+    return Request(agent, "/", environ, json.dumps(AGENTS[agent].before).encode())
+
+
+def permission(agent: str, output: HookOutput) -> Permission | None:
+    """What the agent reads, by our reading of its hooks."""
+    name = next(name for name, event in DIALECTS[agent].events.items() if event is Event.PRE_TOOL_USE)
+    spec = HookSpec(agent, "f", Event.PRE_TOOL_USE, "h", shell="h", event_name=name)
+    result = HookResult(Ended.EXITED, output.status, output.stdout, output.stderr.encode())
+    return DIALECTS[agent].read_output(spec, result).permission
+
+
+def records(folder: Path) -> list[dict[str, object]]:
+    file = folder / "audit.jsonl"
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+
+
+def test_all_agents_are_tried() -> None:
+    assert set(names()) - set(WITH_SHELL) <= {"lime"}, "the document of its cases runs another command"
+
+
+@pytest.mark.parametrize("agent", WITH_SHELL)
+async def test_a_rule_about_bash_refuses_the_shell_of_every_agent(agent: str, tmp_path: Path) -> None:
+    async with judging(configured(tmp_path, '[permissions]\ndeny = ["Bash(rm *)"]')) as judge:
+        output = await judge.judge(before(agent))
+    assert permission(agent, output) is Permission.DENY
+    (record,) = records(tmp_path)
+    assert (record["alias"], record["decision"], record["result"]) == ("Bash", "deny", "refused")
+
+
+@pytest.mark.parametrize("agent", WITH_SHELL)
+async def test_what_no_rule_is_about_gets_no_decision(agent: str, tmp_path: Path) -> None:
+    async with judging(configured(tmp_path, '[permissions]\ndeny = ["Bash(git *)"]')) as judge:
+        output = await judge.judge(before(agent))
+    assert permission(agent, output) is not Permission.DENY
+    assert (output.status, output.stdout) == (0, AGENTS[agent].no_decision.encode())
+
+
+@pytest.mark.parametrize("agent", WITH_SHELL)
+async def test_a_rule_that_asks_has_the_agent_ask_or_refuses(agent: str, tmp_path: Path) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    async with judging(configured(tmp_path, '[permissions]\nask = ["Bash(rm *)"]')) as judge:
+        output = await judge.judge(before(agent))
+    assert permission(agent, output) is (Permission.ASK if Can.ASK in side.can else Permission.DENY)
+
+
+@pytest.mark.parametrize("agent", WITH_SHELL)
+async def test_a_guard_of_claude_code_sees_every_agents_shell_as_bash(agent: str, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(
+        json.dumps(
+            {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./guard.sh"}]}]}}
+        )
+    )
+    guard = tmp_path / "guard.sh"
+    guard.write_text('#!/bin/sh\ngrep -q \'"tool_name":"Bash".*"command":"rm x"\' || exit 0\necho no rm >&2\nexit 2\n')
+    guard.chmod(0o755)
+    loaded = configured(tmp_path, '[[use]]\nfile = "settings.json"\ndialect = "claude"')
+    async with judging(loaded) as judge:
+        output = await judge.judge(before(agent))
+    assert permission(agent, output) is Permission.DENY
+
+
+@pytest.mark.parametrize("agent", ["claude", "cursor", "gemini"])
+async def test_limits_count_all_tools_of_a_session(agent: str, tmp_path: Path) -> None:
+    outputs = []
+    async with judging(configured(tmp_path, '[[limits]]\ntool = "*"\ncalls = 2\nper = "hour"')) as judge:
+        for number in range(3):
+            request = before(agent)
+            document = json.loads(request.document)
+            document["tool_use_id"] = f"t{number}"
+            outputs.append(await judge.judge(Request(agent, "/", request.environ, json.dumps(document).encode())))
+    assert [permission(agent, output) is Permission.DENY for output in outputs] == [False, False, True]
+
+
+@pytest.mark.parametrize("agent", names())
+async def test_a_document_that_cannot_be_read_is_refused_by_every_agent(agent: str, tmp_path: Path) -> None:
+    async with judging(configured(tmp_path, "")) as judge:
+        for document in (b"", b"null", b"{", b'{"a":1}', b"[" * 5000):
+            output = await judge.judge(Request(agent, "/", before(agent).environ, document))
+            assert permission(agent, output) is Permission.DENY, document[:20]
+
+
+async def test_a_defect_refuses_the_call_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[str] = []
+    async with judging(configured(tmp_path, '[permissions]\ndeny = ["Bash"]'), reported.append) as judge:
+        monkeypatch.setattr(judge, "_session", None)
+        output = await judge.judge(before("claude"))
+    assert permission("claude", output) is Permission.DENY
+    assert "TypeError" in reported[0]
+
+
+async def test_a_call_that_must_be_recorded_and_cannot_be_is_refused(tmp_path: Path) -> None:
+    config = tmp_path / "hookproxy.toml"
+    config.write_text(f'[audit]\nfile = "{config}/audit.jsonl"\nrequired = true\ncalls = "all"\n', "utf-8")
+    loaded = load(str(config), [], None, {"HOME": str(tmp_path), "PATH": "/bin"}, str(tmp_path))
+    async with judging(loaded, lambda _text: None) as judge:
+        output = await judge.judge(before("claude"))
+    assert permission("claude", output) is Permission.DENY
+    assert b"audit log" in output.stdout
