@@ -27,7 +27,10 @@ _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 # What stands between a name and its value, and the value. A value ends where a shell would go on with something else:
 # nothing that runs may hide in one.
 _ASSIGNED: Final = (
-    rb"(?:[\"'\\)\]]{0,4}[ \t]{0,3}(?::=|=>|[:=])[ \t\n]{0,3}|\\{0,3}[\"'][ \t]{0,3},[ \t]{0,3}(?=\\{0,3}[\"'])"
+    rb"(?:[ \t]{0,3}:[ \t]{0,3}(?:str|string|bytes)[ \t]{0,3}=[ \t]{0,3}(?=[\"'])"
+    rb"|:[ \t]{1,3}[|>][+-]?[ \t]{0,3}\n[ \t]{1,20}|\((?=[\"'])"
+    rb"|[\"'\\)\]]{0,4}[ \t]{0,3}(?::=|=>|[:=])[ \t\n]{0,3}(?:[bfru]{1,2}(?=[\"']))?"
+    rb"|\\{0,3}[\"'][ \t]{0,3},[ \t]{0,3}(?=\\{0,3}[\"'])"
     rb"|[ \t]{1,3}is[ \t:]{1,3}(?=[\"']?[^\s\"']*\d)|[\"'] {1,3}value ?= ?(?=[\"'])"
     rb"|[ \t]{1,3}(?=[\"'])|[ \t]{1,3}(?=[A-Za-z+/_-]*\d[A-Za-z0-9+/_=-]{12})|>(?=[^<]))"
 )
@@ -203,9 +206,9 @@ def _program(row: _ProgramTable) -> Program:
     ways = []
     if row.joined:
         ways.append(rb"(?<=\s)%s[\"']?([^\s\"']+)" % re.escape(row.joined.encode()))
-    if row.separate:
-        after = rb"[^\s\"']*?%s" % re.escape(row.after.encode()) if row.after else b""
-        ways.append(rb"(?<=\s)%s(?:\s{1,3}|=)[\"']?%s([^\s\"'-][^\s\"']*)" % (re.escape(row.separate.encode()), after))
+    after = rb"[^\s\"']*?%s" % re.escape(row.after.encode()) if row.after else b""
+    words = map(re.escape, row.separate.encode().split())
+    ways += [rb"(?<=\s)%s(?:\s{1,3}|=)[\"']?%s([^\s\"'-][^\s\"']*)" % (word, after) for word in words]
     return Program(re.compile(b"|".join(ways)), row.only_with.encode())
 
 

@@ -28,8 +28,8 @@ _SHORTEST: Final = 6  # characters of a secret that is removed wherever it occur
 _MOST_VALUES: Final = 100  # secrets that are looked for in other texts: each costs a search
 _DEEPEST: Final = 4  # JSON in a text of JSON in a text …
 _SHORTEST_SEARCHED: Final = 4  # characters: nothing shorter has a name and a value
-_NAME_MEMBERS: Final = ("name", "key", "header", "field", "variable", "param")
-_VALUE_MEMBERS: Final = frozenset({"value", "val", "content", "text", "default"})
+_NAME_MEMBERS: Final = frozenset({"name", "key", "header", "field", "variable", "param", "k", "env"})
+_VALUE_MEMBERS: Final = frozenset({"value", "val", "v", "content", "text", "default", "stringvalue"})
 _LONGEST_OPTION: Final = 60  # characters before the word of an option's name that says what it is
 _USER_OPTIONS: Final = frozenset({"-u", "-U", "--user", "--proxy-user"})  # curl's
 _ACTIVE: Final = re.compile(r"[\s;|&<>`$(){}\"'\\]")
@@ -131,7 +131,9 @@ class Masking:
     def _object(self, value: dict[str, object], depth: int) -> object:
         result: dict[str, object] = {}
         changed = False
-        called = next((name for member in _NAME_MEMBERS if isinstance(name := value.get(member), str)), "")
+        called = next(
+            (name for key, name in value.items() if isinstance(name, str) and key.lower() in _NAME_MEMBERS), ""
+        )
         secret_value = bool(called) and is_secret_name(called.strip(" :=-"))
         program = self._program_in(value.values())
         for key, item in value.items():

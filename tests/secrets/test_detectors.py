@@ -38,7 +38,8 @@ def test_a_member_that_nobody_knows_is_an_error() -> None:
 
 SECRET = """
     password Password DB_PASSWORD dbPassword2 api-key X-API-Key githubToken Authorization Set-Cookie client_secret
-    aws_secret_access_key pass user_pass PIN passwordHash Contraseña sshKey basic_auth JWT
+    aws_secret_access_key pass user_pass PIN passwordHash Contraseña sshKey basic_auth JWT passw
+    пароль 密码 パスワード mnemonic seed_phrase recoveryCodes
 """
 OTHER = """
     path key max_tokens tokens next_page_token pageToken password_file passwordPolicy compass bypass author keyboard
