@@ -206,8 +206,8 @@ class OwnHook(Table, frozen=True):
     env: dict[str, str] | None = None
     """Environment variables for the hook, in addition to those that it inherits."""
     timeout: float | None = None
-    """Seconds after which the hook is ended, together with all processes that it started. Default: 60; 5 for
-    type "agent-hooks".
+    """Seconds after which the hook is ended, together with all processes that it started. Default: 60. For
+    the types "cel", "cedar", "opa" and "agent-hooks" it is 5.
     """
     background: bool | None = field(default=None, name="async")
     """true runs the hook in the background: nothing waits for it, and its output decides nothing."""

@@ -25,6 +25,8 @@ from .shared.input import iso_8601
 KEYS: Final = ("matcher", *handler_types.KEYS, "timeout", "on_failure", "name", "env", "async", "if")
 """Every key of a `[[hooks.EVENT]]` table."""
 
+_POLICY_TIMEOUT: Final = 5.0  # seconds: policies compute, and one that takes longer holds up those that wait for it
+
 _WITHOUT_VARIABLES: Final = ("python", "http", *policy_input.TYPES)
 """Types whose hooks are not programs of their own."""
 
@@ -73,7 +75,9 @@ def own_hook(
         shell=handler.shell,
         cwd=folder,
         env=tuple((key, entry.table("env").text(key)) for key in entry.table("env").members),
-        timeout=_timeout(entry, event, dialect.default_timeout),
+        timeout=_timeout(
+            entry, event, _POLICY_TIMEOUT if handler.type in policy_input.TYPES else dialect.default_timeout
+        ),
         background=entry.flag("async"),
         fails_closed=True,
         withholds=True,

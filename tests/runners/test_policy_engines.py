@@ -79,6 +79,16 @@ def test_the_input_document_has_every_member_whether_it_is_known_or_not() -> Non
     assert tuple(unknown) == policy_input.MEMBERS
 
 
+async def test_who_calls_at_a_gateway_is_in_the_document_once() -> None:
+    spec = cel_hook('user == "ann" && groups == ["dev", "ops"]')
+    group = Group(OWN, "h.toml", (spec,), OWN.tool_names, match_all_names=True)
+    async with TrialRunner([group], plan(None, False, Settings()), SESSION, os.environ) as trials:
+        trial = await trials.call(TrialCall("write_file", b'{"user":"root"}', None))
+    assert trial.decision == "allow"
+    given = bytes(trial.observation.runs[0].stdin)
+    assert (given.count(b'"groups"'), given.count(b'"user"')) == (1, 2)
+
+
 @pytest.mark.parametrize("changes", [{"in_doubt": True}, {"doubted": ("staff",)}])
 async def test_groups_in_doubt_decide_nothing(changes: dict[str, object]) -> None:
     session = replace(SESSION, principal=replace(ANN, **changes))
@@ -187,6 +197,8 @@ def test_an_expression_with_a_mistake_is_a_configuration_error_with_its_place(ex
         ("arguments.l.all(x, // ) it's\n arguments.l.all(y, x > y))", 500, False),
         (f"{[*range(1000)]}.all(x, x > 0)", 100, False),
         ("tool.matches('^a')", 4_000, True),
+        ("arguments.l.all(x, x.matches('^a'))", 200, True),
+        ("arguments.l.all(x, x.matches('^a'))", 4_000, False),
         ("tool.matches(arguments.p)", 200, False),
         ("tool.matches('a' + arguments.p)", 200, False),
     ],
