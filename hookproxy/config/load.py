@@ -731,3 +731,8 @@ def _own_groups(file: ConfigFile, path: str, prefix: str, file_context: FileCont
             hooks.setdefault(key, (own_dialect(table.type or ""), []))[1].append(spec)
     for (_, watched), (dialect, specs) in hooks.items():
         yield Group(dialect, path, tuple(specs), OWN.tool_names, match_all_names=True, watched=watched)
+    if file.interceptors:
+        from ..dialects.interceptors import interceptor_group  # few have some
+
+        tables = [keys_set(interceptors) for interceptors in file.interceptors]
+        yield interceptor_group(tables, path, f"{path}: {prefix}interceptors", folder)

@@ -219,6 +219,19 @@ class OwnHook(Table, frozen=True):
     """
 
 
+class Interceptors(Table, frozen=True):
+    """`[[interceptors]]`: a server of MCP interceptors (SEP-2624), which judges the messages that its hooks name."""
+
+    name: _Text
+    """The name that people and the model see."""
+    argv: Annotated[list[_Text], Meta(min_length=1)]
+    """The server's program and its arguments. It starts without a shell, in the folder of hookproxy.toml."""
+    env: dict[str, str] | None = None
+    """Environment variables for the server, in addition to those that it inherits."""
+    timeout: float | None = None
+    """Seconds after which a message that is not judged yet is blocked. Default: 60."""
+
+
 class OwnHooks(Table, frozen=True):
     """Hooks in hookproxy's own format, by event: one flat table `[[hooks.PreToolUse]]` for each hook."""
 
@@ -589,6 +602,8 @@ class ConfigFile(Table, frozen=True):
     """Hook files of other systems, used unchanged: one `[[use]]` table for each."""
     hooks: OwnHooks = field(default_factory=OwnHooks)
     """Hooks in hookproxy's own format."""
+    interceptors: list[Interceptors] = []
+    """Servers of MCP interceptors. They judge calls after the hooks of this file, all of them as one chain."""
     permissions: Permissions = field(default_factory=Permissions)
     """Permission rules. They are applied to the final arguments, after every rewrite."""
     calls: Calls = field(default_factory=Calls)
@@ -636,7 +651,7 @@ File = TypeVar("File", bound=ConfigFile)
 """A table that stands for a whole file."""
 
 
-def keys_set(table: Use | OwnHook) -> dict[str, object]:
+def keys_set(table: Use | OwnHook | Interceptors) -> dict[str, object]:
     """The keys that the file contains in this table, as it spells them, without `mode`. TOML has no null: None is a key
     left out.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CHECK: Final = '[ -r "$1" ] && [ -x "$1" ]'
 _CHECK_SECONDS: Final = 10.0  # a few system calls for each folder; one on a network that is away would take for ever
-_STARTED: Final = ("command", "warm", "worker")
+_STARTED: Final = ("command", "warm", "worker", "interceptor")
 """Types of hooks that are processes. Others are requests that the gateway sends, or run inside of it (`python`)."""
 
 
