@@ -541,6 +541,7 @@ def layer_of(
         hook_files = read_use(use, file_context)
         added.extend(map(_watched, hook_files) if table.mode == "monitor" else hook_files)
     added += (LoadedHookFile(group, path) for group in _own_groups(file, path, prefix, file_context))
+    added += (LoadedHookFile(group, path) for group in _interceptors(file, path, prefix))
     check_patterns(file, path)
     set_by = {name: f"{path}: {prefix}{key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(tables, key)}
     if _sets(tables, "preset"):
@@ -731,8 +732,14 @@ def _own_groups(file: ConfigFile, path: str, prefix: str, file_context: FileCont
             hooks.setdefault(key, (own_dialect(table.type or ""), []))[1].append(spec)
     for (_, watched), (dialect, specs) in hooks.items():
         yield Group(dialect, path, tuple(specs), OWN.tool_names, match_all_names=True, watched=watched)
-    if file.interceptors:
-        from ..dialects.interceptors import interceptor_group  # few have some
 
-        tables = [keys_set(interceptors) for interceptors in file.interceptors]
-        yield interceptor_group(tables, path, f"{path}: {prefix}interceptors", folder)
+
+def _interceptors(file: ConfigFile, path: str, prefix: str) -> list[Group]:
+    """The servers of interceptors, as hooks. Raises ConfigError."""
+    if not file.interceptors:
+        return []
+    from ..dialects.interceptors import interceptor_group  # few have some
+    from .models import keys_set
+
+    tables = [keys_set(interceptors) for interceptors in file.interceptors]
+    return [interceptor_group(tables, path, f"{path}: {prefix}interceptors", os.path.dirname(path))]
