@@ -375,8 +375,11 @@ def is_written(argument: str) -> bool:
 
 def _only_writes(argument: str, raw: bytes) -> bool:
     """True if this argument of a call is written, and so is all that is in it."""
-    if not is_written(argument):
-        return False
+    return is_written(argument) and names_nothing_else(raw)
+
+
+def names_nothing_else(raw: bytes) -> bool:
+    """True if in a value that is written there is no object with a member that may name something to open."""
     if raw[:1] not in (b"[", b"{"):
         return True
     try:

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
-from .matchers import folded, unquoted
+from .matchers import folded, names_nothing_else, unquoted
 
 _LONGEST_PATH: Final = 4096  # characters: no system has a longer one
 
@@ -120,7 +120,7 @@ def allows(pattern: PathPattern, judged: str, arguments: bytes) -> bool:
     except ValueError:
         return False
     path = raw_json.text(members.pop(judged, b""))
-    others = [raw for name, raw in members.items() if name not in _OTHER_ARGUMENTS]
+    others = [raw for name, raw in members.items() if name not in _OTHER_ARGUMENTS or not names_nothing_else(raw)]
     return path is not None and pattern.must_match(path) and not any(raw[:1] in (b'"', b"[", b"{") for raw in others)
 
 

@@ -89,6 +89,9 @@ def test_an_allow_rule_covers_only_paths_without_doubt(path: str, allowed: bool)
         (b'{"file_path":["/repo/src/a"]}', False),
         (b'{"path":"/repo/src/a"}', False),
         (b"[]", False),
+        (b'{"file_path":"/repo/src/a","edits":[{"old_string":"a","new_string":"/etc/x","replace_all":true}]}', True),
+        (b'{"file_path":"/repo/src/a","edits":[{"file_path":"/etc/x","new_string":""}]}', False),
+        (b'{"file_path":"/repo/src/a","old_string":{"file_path":"/etc/x"}}', False),
     ],
 )
 def test_an_allow_rule_needs_the_path_and_no_other_text(arguments: bytes, allowed: bool) -> None:
