@@ -139,3 +139,31 @@ def test_an_agents_rules_come_after_our_own() -> None:
     ruling = Rules.of(both).judge(("Read",), b'{"file_path":"/project/.env"}')
     assert ruling is not None
     assert (ruling.rule, ruling.place) == ("Read", "")
+
+
+def in_folder(folder: str, tool: str, arguments: dict[str, str]) -> bool:
+    searched = AgentRule("deny", "Grep(x)", "s:1", READS, "secrets/**", ("/project",), (folder,), "/home/kim")
+    return judge(searched, tool, arguments) is not None
+
+
+def test_a_search_is_one_in_the_folder_only_if_no_path_is_named() -> None:
+    assert in_folder("/project/secrets", "Grep", {"pattern": "/zz"})
+    assert not in_folder("/project", "Grep", {"pattern": "/zz"})
+    assert not in_folder("/project/secrets", "Grep", {"pattern": "/zz", "path": "/other"})
+    assert not in_folder("/project/secrets", "Grep", {"pattern": "/zz", "PATH": "/other"})
+    assert not in_folder("/project/secrets", "Read", {"file_path": "/other"})
+
+
+def test_a_rule_about_paths_knows_the_home_folder_and_hides_no_tool() -> None:
+    home = AgentRule("deny", "Read(~/x)", "s:1", READS, "x", ("/home/kim",), ("/project",), "/home/kim")
+    assert judge(home, "Read", {"file_path": "~/x"}) is not None
+    assert not Rules.of(Settings(agent_rules=(home,))).hides(("Read",))
+    whole = AgentRule("deny", "Read", "s:1")
+    assert Rules.of(Settings(agent_rules=(whole,))).hides(("Read",))
+
+
+def test_a_tool_that_a_rule_of_an_agent_allows_is_not_hidden_by_the_default() -> None:
+    for allowed in (rule("allow", "**"), AgentRule("allow", "Read(x)", "settings.json:4")):
+        rules = Rules.of(Settings(agent_rules=(allowed,), default_permission="deny"))
+        assert not rules.hides_by_default(("x", "Read"), ("x", "Read"))
+        assert rules.hides_by_default(("x", "Bash"), ("x", "Bash"))

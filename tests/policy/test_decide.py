@@ -11,6 +11,7 @@ from hookproxy.model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 from hookproxy.policy.decide import (
     allowed_arguments,
     allows,
+    allows_final,
     chosen_meta,
     comments,
     consequence,
@@ -452,3 +453,72 @@ def test_where_only_some_people_approve_nothing_else_does_and_they_are_named(set
 
 def test_a_call_that_nobody_asked_about_is_declined_without_a_name() -> None:
     assert declined(Proceed(), RefusalCause.DECLINED) == Refuse("", "", asked=True, cause=RefusalCause.DECLINED)
+
+
+# --- whether what goes out in the end is what a hook has allowed ---
+
+SENT, OTHER = b'{"sent":1}', b'{"other":1}'
+YES, SENDS, MAKES = Verdict(permission=ALLOW), Verdict(arguments=SENT), Verdict(permission=ALLOW, arguments=SENT)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "rewritten", "before", "in_turn", "allowed"),
+    [
+        # nobody rewrites: one that allows is enough, in this group or before
+        ([], None, False, False, False),
+        ([], None, True, False, True),
+        ([YES], None, False, False, True),
+        ([Verdict(permission=ASK)], None, False, True, False),
+        # at the same time, each sees the original: only who makes these arguments has allowed them
+        ([MAKES], SENT, False, False, True),
+        ([YES, SENDS], SENT, True, False, False),
+        ([SENDS, YES], SENT, True, False, False),
+        ([Verdict(permission=ALLOW, arguments=OTHER), SENDS], SENT, False, False, False),
+        ([Verdict(permission=ALLOW, arguments=OTHER), MAKES], SENT, False, False, True),
+        ([MAKES, Verdict(permission=ALLOW, arguments=OTHER)], SENT, False, False, True),
+        # one after the other: who allows last has seen what the others made
+        ([YES, SENDS], SENT, True, True, False),
+        ([SENDS, YES], SENT, False, True, True),
+        ([MAKES], SENT, False, True, True),
+        ([YES, SENDS, YES], SENT, False, True, True),
+        ([YES, SENDS, Verdict()], SENT, False, True, False),
+        ([SENDS, YES, SENDS], SENT, False, True, False),
+        ([SENDS], SENT, True, True, False),
+        # what a hook says that failed does not count
+        ([SENDS, YES, Verdict(arguments=OTHER, failure="crash")], SENT, False, True, True),
+        ([SENDS, Verdict(permission=ALLOW, failure="crash")], SENT, False, True, False),
+        ([Verdict(permission=ALLOW, failure="crash")], None, False, False, False),
+    ],
+)
+def test_a_hook_allows_what_it_has_seen_or_made_itself(
+    verdicts: list[Verdict], rewritten: bytes | None, before: bool, in_turn: bool, allowed: bool
+) -> None:
+    hook_runs = [hook_run(verdict) for verdict in verdicts]
+    assert allows_final(hook_runs, lambda _: True, rewritten, before, in_turn=in_turn) is allowed
+
+
+@pytest.mark.parametrize(("rewritten", "in_turn"), [(None, False), (SENT, False), (SENT, True)])
+def test_only_hooks_that_count_allow_and_background_hooks_never_do(rewritten: bytes | None, in_turn: bool) -> None:
+    counting, late = hook_run(MAKES, label="counts"), hook_run(MAKES, replace(PRE, background=True), "counts")
+
+    def counts(run: HookRun) -> bool:
+        return run.spec.label == "counts"
+
+    assert allows_final([counting], counts, rewritten, before=False, in_turn=in_turn)
+    assert not allows_final([hook_run(MAKES, label="other")], counts, rewritten, before=False, in_turn=in_turn)
+    assert not allows_final([hook_run(SENDS), late], counts, rewritten, before=False, in_turn=in_turn)
+
+
+def test_a_failure_behind_a_hook_that_works_or_may_fail_still_counts() -> None:
+    open_failure = hook_run(CRASH, replace(PRE, on_failure=OnFailure.ALLOW))
+    refuse = decide([hook_run(Verdict()), open_failure, hook_run(CRASH, CLOSED, "closed")], Settings(), None)
+    assert isinstance(refuse, Refuse)
+    assert (refuse.by, refuse.cause) == ("closed", RefusalCause.FAILED_CLOSED)
+    withheld = comments([hook_run(Verdict(), POST), hook_run(CRASH, POST)], Settings(on_failure=OnFailure.DENY), None)
+    assert len(withheld.withheld) == 1
+
+
+def test_what_could_not_be_judged_is_refused_for_that() -> None:
+    refuse = decide([hook_run(Verdict(failure="its input was too long", unjudged=True))], Settings(), None)
+    assert isinstance(refuse, Refuse)
+    assert refuse.cause is RefusalCause.UNJUDGED

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hookproxy.policy import matchers, methods
+from hookproxy.policy.globs import path_pattern, path_spellings
 from hookproxy.policy.matchers import allow_rule, claude_matcher, is_server, permission_rule, plain_names
 
 
@@ -338,3 +340,58 @@ def test_an_allow_rule_does_not_cover_what_an_option_starts(rule: str, command: 
 )  # fmt: skip
 def test_an_allow_rule_covers_what_its_program_is_for(rule: str, command: str) -> None:
     assert allow_rule(rule)("Bash", json.dumps({"command": command}).encode())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "in_neither"), [("(", True), ("[z-a]", True), ("*x", True), (r"(?<=a*)b", False), (r"\\p{L}", False)]
+)
+def test_what_only_python_refuses_is_an_expression(pattern: str, in_neither: bool) -> None:
+    with pytest.raises(re.error) as error:
+        re.compile(pattern)
+    assert matchers.is_no_expression(error.value) is in_neither
+
+
+@pytest.mark.parametrize("pattern", ["Bash(*)", "Bash(+x)", "Bash([)"])
+def test_a_permission_rule_that_is_no_expression_is_a_rule(pattern: str) -> None:
+    assert matchers.is_rule(pattern)
+
+
+def test_a_domain_is_found_behind_one_that_only_begins_like_it() -> None:
+    assert matchers.has_domain("example.com", "https://example.com-x.org/ https://example.com/")
+    assert matchers.has_domain("example.com", "see\nhttps://example.com\nthere")
+    assert matchers.has_domain("*.example.*", "see\nhttps://a.example.org\nthere")
+
+
+def test_in_a_very_long_text_the_parts_of_a_domain_are_enough() -> None:
+    longest = "y" * (4096 - len("xexample.com")) + "xexample.com"
+    assert not matchers.has_domain("example.com", longest)
+    assert matchers.has_domain("example.com", "y" + longest)
+    assert matchers.has_domain("*.example.*", "y" * 5000 + "https://a.example.org/")
+    assert not matchers.has_domain("*.example.*", "y" * 5000 + "https://a.other.org/")
+
+
+def test_a_path_that_repeats_its_name_is_in_any_folder() -> None:
+    assert matchers.value_pattern("./.env").fullmatch(".env/.env")
+    assert matchers.value_pattern("./.env").fullmatch("a/.env")
+
+
+def test_folders_in_a_pattern_may_be_none_and_names_may_have_line_breaks() -> None:
+    pattern = path_pattern("a/**/b*c")
+    assert all(map(pattern.fullmatch, ["a/bc", "a/x/y/bc", "a/b\nc"]))
+    assert not pattern.fullmatch("abc")
+    assert len(path_spellings("a/**/b/**/c/**/d/**/e/**/f")) == 16
+
+
+# --- methods ---
+
+
+def test_a_name_with_a_slash_is_a_glob_and_only_an_expression_is_searched() -> None:
+    assert not methods.pattern_names_method("esources/read", "resources/read")
+    assert methods.pattern_names_method("^resources/rea", "resources/read")
+    assert not methods.pattern_names_method("^prompts/.*$", "resources/read")
+    assert methods.pattern_names_method("resources/read")
+    assert not methods.pattern_names_method("resources/none")
+
+
+def test_without_its_methods_a_matcher_keeps_its_tools() -> None:
+    assert methods.without_methods("Bash|resources/read|Read") == "Bash|Read"

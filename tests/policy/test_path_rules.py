@@ -106,3 +106,42 @@ def test_any_pattern_can_be_tried_on_any_path(text: str, path: str) -> None:
     strict, lax = pattern(text, fold=False), pattern(text)
     if strict.must_match("/repo/" + path):
         assert lax.may_match("/repo/" + path)
+
+
+@pytest.mark.parametrize(
+    ("text", "matching", "others"),
+    [
+        ("/x", ["x", "/repo/x", "/repo/x/y"], ["a/x", "/repo/a/x", "/x"]),
+        (".ENV", [".env", "a/.Env"], ["env"]),
+        ("[^a].txt", ["b.txt", "c/b.txt"], ["a.txt"]),
+        ("a**b", ["ab", "axxb"], ["a/b"]),
+    ],
+)
+def test_a_pattern_of_one_name(text: str, matching: list[str], others: list[str]) -> None:
+    assert [path for path in (*matching, *others) if pattern(text).may_match(path)] == matching
+
+
+def test_the_case_of_the_folder_that_a_pattern_starts_from_does_not_matter() -> None:
+    assert pattern(".env", "/Repo").may_match("/repo/.env")
+    assert pattern(".env", "/repo").may_match("/REPO/.env")
+
+
+def test_the_home_folder_is_one_alone_and_an_absolute_path_needs_no_folder() -> None:
+    assert pattern("**", "/home/u").may_match("~")
+    assert pattern("**", "/home/u").may_match("~/x")
+    assert PathPattern.of(("/",), ".env", (), "/home/u", fold=True).may_match("/x/.env")
+
+
+def test_an_allow_rule_for_what_is_in_a_folder_is_not_one_for_the_folder() -> None:
+    inside = PathPattern.of(("/repo",), "a/b/**", ("/repo",), "/home/u", fold=False)
+    assert inside.must_match("a/b/c")
+    assert not inside.must_match("a/b")
+    everything = PathPattern.of(("/repo",), "**", ("/repo",), "/home/u", fold=False)
+    assert not everything.must_match(".")
+
+
+def test_no_allow_rule_covers_a_path_with_a_way_up_or_a_call_with_an_object() -> None:
+    everything = PathPattern.of(("/repo",), "**", ("/repo",), "/home/u", fold=False)
+    assert not everything.must_match("a/../b")
+    assert allows(everything, "path", b'{"path":"a","limit":1,"x":2}')
+    assert not allows(everything, "path", b'{"path":"a","x":{}}')

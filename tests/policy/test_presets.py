@@ -15,7 +15,15 @@ from hookproxy.config.pydantic_models import model_of
 from hookproxy.model.aliases import Alias
 from hookproxy.policy import presets
 from hookproxy.policy.matchers import JUDGED_ARGUMENT
-from hookproxy.policy.presets import PRESETS, Preset, preset_aliases, preset_for, read_preset
+from hookproxy.policy.presets import (
+    PRESETS,
+    Preset,
+    SandboxProfile,
+    names_in_any_preset,
+    preset_aliases,
+    preset_for,
+    read_preset,
+)
 
 CLAUDE: Final = {
     "Bash": {"command", "timeout", "run_in_background"},
@@ -185,3 +193,76 @@ def test_a_recognised_preset_fits_its_aliases_to_the_listed_arguments() -> None:
 
 def test_a_recognised_preset_leaves_tools_alone_that_only_get_other_names_for_arguments() -> None:
     assert preset_aliases("git", "git_status") == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python mcp-server-git.py",
+        "node ./mcp-server-git",
+        r"python .\mcp-server-git",
+        r"C:\tools\mcp-server-git.exe",
+        "uvx other mcp-server-git.py",
+        "python -X/a/b mcp-server-git.py",
+        "npx @scope/other mcp-server-git.py",
+        "uvx /opt/other/x mcp-server-git",
+    ],
+)
+def test_the_file_that_is_started_names_a_preset_behind_options_and_packages(command: str) -> None:
+    assert preset_for(command.split(), "") == "git"
+
+
+@pytest.mark.parametrize("command", ["python server.py mcp-server-git.py", "node ./x ./mcp-server-git"])
+def test_a_second_file_is_an_argument_of_the_first(command: str) -> None:
+    assert preset_for(command.split(), "") == ""
+
+
+def test_a_table_is_read_with_everything_that_it_says() -> None:
+    read = read_preset("""
+        server = "s"
+        packages = ["p"]
+        server_names = ["n"]
+        aliases = [
+            { as = "Read", tools = ["r1", "r2"], arguments = { file_path = "path" } },
+            { as = "MultiEdit", tools = ["e1"] },
+            { as = "MultiEdit", tools = ["e2"], arguments = { edits = "changes" } },
+        ]
+        alternatives = [{ as = "Write", tools = ["r1"], needed = ["text"] }]
+        others = ["o"]
+        notes = ["a note"]
+        sandbox = { folders = "write" }
+    """)
+    assert read == Preset(
+        "s",
+        (
+            Alias("r1", "Read", {"file_path": "path"}),
+            Alias("r2", "Read", {"file_path": "path"}),
+            Alias("e1", "MultiEdit", edits="edits"),
+            Alias("e2", "MultiEdit", {"edits": "changes"}, edits="changes"),
+        ),
+        ("o",),
+        ("a note",),
+        ("p",),
+        (Alias("r1", "Write", needed=frozenset({"text"})),),
+        ("n",),
+        SandboxProfile("write"),
+    )
+
+
+def test_a_tool_has_the_familiar_names_that_any_preset_gives_to_its_name() -> None:
+    assert names_in_any_preset("edit_file") >= {"Edit", "MultiEdit"}
+    assert "Read" in names_in_any_preset("read_text_file")
+    assert names_in_any_preset("git_status") == frozenset()
+    assert names_in_any_preset("unheard_of") == frozenset()
+    assert names_in_any_preset("mcp-server-git") == frozenset()
+
+
+def test_an_argument_that_the_server_does_not_list_gets_no_other_name() -> None:
+    (alias,) = preset_aliases("filesystem", "read_file", ["head"]) or ()
+    assert alias.arguments == {}
+
+
+def test_the_command_of_a_recognised_preset_has_the_listed_words() -> None:
+    alias = (preset_aliases("desktop-commander", "start_process", ["command", "args"]) or ())[0]
+    assert alias.parts is not None
+    assert alias.parts.words == ("args",)

@@ -279,3 +279,68 @@ def test_three_hundred_rules_about_other_resources_leave_nearly_all_of_the_budge
 )
 def test_no_rule_is_left_out_because_a_uri_lacks_its_word(rule: str, uri: str) -> None:
     assert _judged(Settings(deny=(f"resources/read({rule})",)), uri) is Permission.DENY
+
+
+# --- what servers may take a URI for ---
+
+
+@pytest.mark.parametrize(
+    ("uri", "meant"),
+    [
+        ("etc/passwd", "file:///etc/passwd"),
+        ("/etc/q/../passwd", "file:///etc/passwd"),
+        ("file://SRV/q/../x/y", "file://srv/x/y"),
+        ("file://SRV/q/../x/y", "file:///x/y"),
+        ("file://localhost/x", "file:///x"),
+        ("file://localhost/x", "file:///localhost/x"),
+        ("file:///", "file://"),
+        ("file:///q/../a/", "file:///a/"),
+        ("file:///c:/x", "file:///C:/x"),
+        ("file:///c:/x", "file:///x"),
+        ("file:///c:", "file:///"),
+        ("https://u@H:80/A/b", "https://h/A/b"),
+        ("https://u@H:80/A/b", "https://h:80/A/b"),
+        ("https://u@H", "https://h"),
+        ("https://x/../H/A/b", "https://h/A/b"),
+    ],
+)
+def test_a_uri_may_mean_another_one(uri: str, meant: str) -> None:
+    assert meant in resource_uris.readings(uri).texts
+
+
+@pytest.mark.parametrize(
+    ("uri", "other"),
+    [
+        ("https://Xhost/a", "https://host/a"),
+        ("https://x/../H/A/b", "https://h/a/b"),
+        ("https://H/A/b", "https://h/a/b"),
+        ("https://u@H/A", "https://H/A"),
+        ("https://h", "https://h/"),
+    ],
+)
+def test_a_uri_does_not_mean_any_other_one(uri: str, other: str) -> None:
+    assert other not in resource_uris.readings(uri).texts
+
+
+def test_the_readings_of_a_plain_uri_are_few() -> None:
+    assert set(resource_uris.readings("file:///a").texts) == {"file:///a"}
+
+
+@pytest.mark.parametrize(
+    ("specifier", "reading", "matches"),
+    [
+        ("/srv/x/*", "file:///srv/x/y", True),
+        ("/srv/q/../x/*", "file:///srv/x/y", True),
+        ("srv/x/*", "file:///srv/x/y", False),
+        ("file://localhost/x", "file:///x", True),
+        ("file://localhost/x", "file:///localhost/x", False),
+        ("file://srv/x", "file:///srv/x", True),
+        ("file://srv/x", "file:///x", False),
+        ("file://srv/q/../x", "file://srv/x", True),
+        ("http://h:8080/x", "http://h:8080/x", True),
+        ("http://h:8080/x", "http://h/x", False),
+        ("http://u@h/x", "http://h/x", False),
+    ],
+)
+def test_the_host_in_a_rule_is_meant(specifier: str, reading: str, matches: bool) -> None:
+    assert resource_uris.matcher(specifier)(reading) is matches

@@ -171,3 +171,109 @@ def test_more_texts_than_can_be_compared_in_time_count_as_a_match() -> None:
 def test_the_longest_text_that_may_be_a_path_is_one() -> None:
     assert judged("y" * (NO_PATH - 4) + "/env")
     assert not judged("y" * (NO_PATH - 3) + "/env")
+
+
+def denied(rule: str, **arguments: object) -> bool:
+    names = (rule.partition("(")[0],)
+    return Rules.of(Settings(deny=(rule,))).judge(names, json.dumps(arguments).encode()) is not None
+
+
+@pytest.mark.parametrize("up", ["/../etc/passwd", "\\..\\etc\\passwd"])
+def test_a_long_text_with_a_way_up_may_be_a_path(up: str) -> None:
+    assert denied("x(/etc/*)", text="# " + "y" * 70_000 + up)
+    assert denied("x(/etc/*)", a="# " + "y" * 40_000 + up, b="z" * 40_000) is denied("x(/etc/*)", a="# y" + up)
+    assert not denied("x(/etc/*)", text="# " + "y" * 70_000)
+
+
+def test_a_long_text_that_has_the_words_of_a_rule_is_not_what_it_is_about() -> None:
+    assert denied("say(a b)", text="a b")
+    assert not denied("say(a b)", text="a b" + "y" * NO_PATH)
+
+
+@pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        ("x(etc/passwd)", "file:etc/passwd"),
+        ("x(/etc/passwd)", "file:/etc/passwd"),
+        ("x(/etc/passwd)", "/etc/passwd\0x\0y"),
+        ("x(/etc/a*.key)", "/etc/q/../a\0.key"),
+    ],
+)
+def test_a_path_is_denied_in_the_spellings_that_servers_read(rule: str, path: str) -> None:
+    assert denied(rule, path=path)
+
+
+def test_a_text_behind_which_words_stand_is_also_a_command_alone() -> None:
+    assert denied("Bash(git status)", command="git status", args=["x"])
+
+
+def test_more_pairs_of_texts_and_lists_than_can_be_compared_count_as_a_match() -> None:
+    texts = {f"t{n}": "x" for n in range(40)}
+    assert denied("x(zzz)", **texts, **{f"l{n}": ["y"] for n in range(40)})
+    assert not denied("x(zzz)", **texts, l=["y"])
+
+
+def test_what_is_true_or_false_in_a_list_is_a_text() -> None:
+    assert denied("x(true)", a=[True])
+    assert not denied("x(true)", a=[False])
+
+
+# --- command lines, further ---
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "does"),
+    [
+        ("|", "ls", False),
+        ("curl -f * | wget *", "curl $(x) y", False),
+        ("rm /etc/x", "rm x", False),
+        ("/bin/rm /etc/x", "rm /etc/x", True),
+        ("/bin/rm /etc/x", "ls; /usr/bin/rm /etc/x", True),
+        ("/bin/rm /etc/x", "rm x", False),
+        ("rm x", "rm $(a) y", False),
+        ("rm -rf x", "rm -r -f x", True),
+        ("rm -rf x", "rm -rf x y", False),
+        ("*.exe x", "ls; rm.exe x", True),
+        ("prog -a* b", "/usr/bin/prog -ax b", True),
+        ("prog push *", "prog -a push x", True),
+        ("prog push *", "prog -a b push x", True),
+        ("prog push *", "prog -a -b c push x", True),
+        ("prog push *", "prog -a b -c d push x", True),
+        ("prog push *", "prog -a b c push x", False),
+        ("prog push *", "prog -a -- x push y", False),
+    ],
+)
+def test_which_commands_of_a_line_a_rule_is_about(rule: str, line: str, does: bool) -> None:
+    assert runs(rule, line) == (DOES if does else DOES_NOT)
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("rm *", "some-program --exec=rm x"),
+        ("rm *", "some-program '--exec=rm a=b'"),
+        ("rm *", "some-program a rm x"),
+        ("rm x", "some-program a rm x"),
+        ("rm *", "some-program <<< 'ls rm x'"),
+        ("git * --force", "git $(a) x $(b)force"),
+        ("git push * --force", "git $(a) x $(b) y --force"),
+    ],
+)
+def test_what_may_become_such_a_command_is_unreadable(rule: str, line: str) -> None:
+    assert is_unreadable(runs(rule, line))
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("rm -rf *", "some-program rm x"),
+        ("rm *", "some-program 'rmx y'"),
+        ("rm *", "some-program X=rm y"),
+    ],
+)
+def test_a_word_that_only_has_the_name_in_it_is_no_suspicion(rule: str, line: str) -> None:
+    assert runs(rule, line) == DOES_NOT
+
+
+def test_an_unreadable_command_is_shown_with_the_word_that_is_not_known() -> None:
+    assert runs("rm -rf *", "rm $(x) y") == (False, "in 'rm $(x) y', '$(x)' is only known when it runs")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import tracemalloc
 from time import process_time
-from typing import Final
+from typing import Final, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hookproxy.jsonrpc.normalize import normalize
 from hookproxy.model.hooks import Permission
@@ -555,3 +556,106 @@ def test_the_rules_about_a_tool_are_those_that_name_it() -> None:
         names("delete_file"), b"{}"
     )
     assert not configured(deny="delete_*", ask="write(x)", allow="read_*").about(names("list"))
+
+
+# --- what no rule is about ---
+
+
+def by_default(permission: Literal["allow", "ask", "deny"], **settings: object) -> Rules:
+    return Rules.of(replace(Settings(default_permission=permission), **settings))
+
+
+@pytest.mark.parametrize("permission", ["ask", "deny"])
+def test_the_default_is_about_tools_and_about_the_methods_that_a_rule_names(permission: Literal["ask", "deny"]) -> None:
+    default = Permission[permission.upper()]
+    assert by_default(permission).default_for(("x",)) is default
+    assert by_default(permission).default_for(("x", "Bash")) is default
+    assert by_default(permission).default_for(()) is default
+    assert by_default(permission).default_for(("resources/read", "Read")) is ALLOW
+    assert by_default(permission, deny=("Read", "x")).default_for(("resources/read", "Read")) is ALLOW
+    for kind in ("deny", "ask", "allow"):
+        named = by_default(permission, **{kind: ("x", "resources/*")})
+        assert named.default_for(("resources/read", "Read")) is default, kind
+        assert named.default_for(("prompts/get",)) is ALLOW, kind
+
+
+def test_a_default_that_allows_is_one_for_everything() -> None:
+    rules_ = by_default("allow", deny=("resources/*", "x"))
+    assert [rules_.default_for(names_) for names_ in (("y",), ("resources/read",), ("prompts/get",), ())] == [ALLOW] * 4
+    assert not rules_.concerns(("y",))
+    assert not rules_.concerns(("prompts/get",))
+    assert rules_.concerns(("x",))
+
+
+@pytest.mark.parametrize("permission", ["ask", "deny"])
+def test_another_default_concerns_every_tool_and_no_method_that_is_not_named(
+    permission: Literal["ask", "deny"],
+) -> None:
+    assert by_default(permission).concerns(("y",))
+    assert not by_default(permission).concerns(("prompts/get",))
+    assert by_default(permission, allow=("prompts/get",)).concerns(("prompts/get",))
+
+
+@pytest.mark.parametrize(("permission", "decided"), [("ask", ASK), ("deny", DENY)])
+def test_a_call_that_no_rule_is_about_is_decided_by_the_default_as_written(
+    permission: Literal["ask", "deny"], decided: Permission
+) -> None:
+    decision = by_default(permission, rule_places={"default": "hookproxy.toml:7: default"}).by_default()
+    assert decision == RuleDecision(
+        decided,
+        f'default = "{permission}"',
+        reason="no rule allows it",
+        at="hookproxy.toml:7: default",
+        is_default=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("permission", "settings", "hidden"),
+    [
+        ("deny", {}, True),
+        ("deny", {"hide_denied": False}, False),
+        ("ask", {}, False),
+        ("allow", {}, False),
+        ("deny", {"ask": ("x",)}, False),
+        ("deny", {"ask": ("Bash",)}, False),
+        ("deny", {"ask": ("Write", "Read")}, False),
+        ("deny", {"ask": ("y",)}, True),
+        ("deny", {"deny": ("Bash",)}, True),
+        ("deny", {"allow": ("x",)}, False),
+        ("deny", {"allow": ("x(a)",)}, False),
+        ("deny", {"allow": ("Read",)}, False),
+        ("deny", {"allow": ("y",)}, True),
+        ("deny", {"allow": ("Bash",)}, True),  # no allow rule for a name that is only good for refusing
+        ("deny", {"allow": ("y", "x")}, False),
+    ],
+)
+def test_a_tool_is_hidden_by_the_default_unless_a_person_may_be_asked_or_a_rule_allows_it(
+    permission: Literal["allow", "ask", "deny"], settings: dict[str, object], hidden: bool
+) -> None:
+    found = by_default(permission, **settings).hides_by_default(("x", "Read"), ("x", "Read", "Bash", "Write"))
+    assert found is hidden
+
+
+def test_the_default_hides_by_the_names_that_a_call_may_have() -> None:
+    assert not by_default("deny").hides_by_default(("x",), ("prompts/get",))
+    assert by_default("deny", deny=("prompts/get",)).hides_by_default(("x",), ("prompts/get",))
+
+
+def test_rules_about_a_tool_count_as_some_if_there_is_one_of_either_kind() -> None:
+    assert not configured(deny="y", allow="y").about(("x",))
+    assert configured(deny="x").about(("x",))
+    assert configured(allow="x").about(("x",))
+
+
+def test_a_decision_says_which_rule_it_is_and_where() -> None:
+    places = {"deny d": "f:1", "ask a": "f:2", "allow l": "f:3"}
+    rules_ = Rules.of(Settings(deny=("d",), ask=("a",), allow=("l",), rule_places=places))
+    found = [rules_.judge((name,), b"{}") for name in ("d", "a", "l")]
+    assert [(one.rule, one.place, one.at) for one in found if one] == [
+        ("d", "", "f:1"),
+        ("a", "", "f:2"),
+        ("l", "", ""),
+    ]
+    assert [rule.at for rule in rules_.allow] == ["f:3"]
+    assert [rule.at for rule in Rules.of(Settings(allow=("l",))).allow] == [""]

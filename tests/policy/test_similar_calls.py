@@ -109,3 +109,12 @@ def test_no_sign_of_a_shell_makes_another_command_like_the_approved_one(rest: st
     assert found is not None
     if found.include("run", arguments(command=f"git status {rest}")):
         assert not set(rest) & set(";|&$`(){}<>\n\t\\#!")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [("ls\n", None), ("\tls", None), ("ls  x", None), ("Xcode x", "Xcode x"), ("make X", "make X")],
+)
+def test_only_spaces_around_a_command_do_not_matter(command: str, words: str | None) -> None:
+    similar = similar_calls("shell", arguments(command=command), "command")
+    assert (similar.words if similar else None) == words

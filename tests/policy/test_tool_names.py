@@ -14,7 +14,7 @@ import pytest
 from hookproxy.model.aliases import FAMILIAR_NAMES
 from hookproxy.policy import tool_names
 from hookproxy.policy.recognisers import plain
-from hookproxy.policy.tool_names import TABLE, Table, words_of
+from hookproxy.policy.tool_names import TABLE, Table, read_table, words_of
 
 FILE: Final = (Path(tool_names.__file__).parent / "familiar_names.toml").read_text("utf-8")
 MEANINGS: Final = {
@@ -112,3 +112,10 @@ def test_a_list_may_name_another_and_take_words_of_it_away() -> None:
 )
 def test_a_name_is_a_list_of_words_as_the_table_spells_them(name: str, words: list[str]) -> None:
     assert words_of(name) == words
+
+
+def test_the_table_is_read_from_the_package() -> None:
+    table = read_table()
+    assert {"the", "of"} <= table.links
+    assert "command" in table.arguments["command"]
+    assert set(table.phrases) == set(TABLE.phrases)
