@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr, replace
 
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias, ToolSpellings
-from ..model.hooks import Event, EventContext, Outcome, Permission, Session
+from ..model.hooks import AgentState, Event, EventContext, Outcome, Permission, Session
 from .agent_documents import DocumentSigns, Members
 from .dialect import HookFileForm, HookList, WrittenEntry
 from .index import DOCUMENTS
@@ -284,7 +284,14 @@ def read_document(side: AgentSide, document: bytes, environ: Mapping[str, str]) 
         outcome = (form.outcome or partial(_outcome, form))(members, failed)
         event = Event.POST_TOOL_USE_FAILURE if failed else event
         context = replace(context, event=event, outcome=outcome)
-    return AgentEvent(name, replace(context, tool_use_id=members.text(form.tool_use_id)))
+    context = replace(context, tool_use_id=members.text(form.tool_use_id), agent_state=_state(members))
+    return AgentEvent(name, context)
+
+
+def _state(members: Members) -> AgentState | None:
+    """What the document says of the agent, in the members that most systems have taken over from Claude Code."""
+    state = AgentState(*(members.text(name) for name in AgentState.__struct_fields__))
+    return None if state == AgentState() else state
 
 
 def _outcome(form: DocumentForm, members: Members, failed: bool) -> Outcome:

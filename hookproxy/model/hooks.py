@@ -336,6 +336,20 @@ class Elicitation(Struct, frozen=True):
     """The form's values that the person gave; None: there are none."""
 
 
+class AgentState(Struct, frozen=True, omit_defaults=True):
+    """What only an agent knows of an event, as its own document says it; each is empty if that says nothing.
+
+    The fields have the names of Claude Code's members.
+    """
+
+    agent_id: str = ""
+    """The subagent that acts; empty: the main agent does."""
+    agent_type: str = ""
+    """Of what kind the subagent is, or the agent that was started as one of a kind."""
+    permission_mode: str = ""
+    transcript_path: str = ""
+
+
 class EventContext(Struct, frozen=True):
     """One event at which hooks run, with everything that they may get as input."""
 
@@ -377,6 +391,8 @@ class EventContext(Struct, frozen=True):
     """Environment variables with which hooks continue the call's trace; empty: it has none."""
     agent: str = ""
     """The agent's name and version, as it gives them; empty: not known."""
+    agent_state: AgentState | None = None
+    """What the agent's own document says beyond that; None: the event did not come from one."""
     own_tool_name: str = ""
     """In the context of one hook that runs only once and sees a name of the alias: the server's own name for the tool,
     as the hook would see it otherwise; else empty."""

@@ -142,3 +142,42 @@ async def test_a_call_that_must_be_recorded_and_cannot_be_is_refused(tmp_path: P
         output = await judge.judge(before("claude"))
     assert permission("claude", output) is Permission.DENY
     assert b"audit log" in output.stdout
+
+
+SUBAGENT: Final = r"""#!/bin/sh
+document=$(cat)
+case $document in
+*'"agent_type":"Explore"'*) echo 'not by Explore' >&2; exit 2 ;;
+*'"agent_id":"a7"'*) echo 'not by a7' >&2; exit 2 ;;
+*'"permission_mode":"plan"'*) echo 'not while planning' >&2; exit 2 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "PermissionRequest"])
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({"agent_id": "a1", "agent_type": "Explore"}, "not by Explore"),
+        ({"agent_id": "a7", "agent_type": "general-purpose"}, "not by a7"),
+        ({"agent_type": "Explore"}, "not by Explore"),
+        ({"permission_mode": "plan"}, "not while planning"),
+        ({"agent_id": "a1", "agent_type": "general-purpose"}, ""),
+        ({"agent_id": "a70", "agent_type": "Explorer"}, ""),
+        ({"agent_id": "", "agent_type": 'x","agent_type2":"y'}, ""),
+        ({"agent_id": 7}, ""),
+        ({}, ""),
+    ],
+)
+async def test_a_hook_refuses_one_subagent_alone(
+    event: str, members: dict[str, object], reason: str, tmp_path: Path
+) -> None:
+    hook = tmp_path / "subagent.sh"
+    hook.write_text(SUBAGENT)
+    hook.chmod(0o755)
+    document = {**AGENTS["claude"].before, "hook_event_name": event, **members}
+    if event == "PostToolUse":
+        document["tool_response"] = {"stdout": ""}
+    async with judging(configured(tmp_path, f'[[hooks.{event}]]\ncommand = "{hook}"')) as judge:
+        output = await judge.judge(Request("claude", "/", {"PATH": "/usr/bin:/bin"}, json.dumps(document).encode()))
+    assert (reason in output.stdout.decode() + output.stderr) if reason else output == HookOutput()

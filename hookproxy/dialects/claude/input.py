@@ -32,7 +32,7 @@ def write_input(spec: HookSpec, context: EventContext, more: bytes = b"") -> Doc
     """
     session = context.session
     env = _variables(session)
-    if context.event is Event.PRE_TOOL_USE:
+    if context.event is Event.PRE_TOOL_USE and context.agent_state is None:
         parts = _kept_parts if len(context.tool_name) <= _LONGEST_NAME else _constant_parts
         head, tail = parts(session, context.tool_name, context.annotations)
         use_id = msgspec.json.encode(context.tool_use_id)
@@ -45,7 +45,7 @@ def write_input(spec: HookSpec, context: EventContext, more: bytes = b"") -> Doc
         members = _elicitation(context)
     else:
         members = {"hook_event_name": context.event} | _session_event(context)
-    stdin = shared_input.json_line(_session(session) | members)
+    stdin = shared_input.json_line(_session(session) | members | _of_agent(context))
     if more:
         stdin[-len(b"}\n") :] = more + b"}\n"
     return Document(stdin, env)
@@ -67,6 +67,13 @@ def _session(session: Session) -> dict[str, object]:
         "transcript_path": "",  # required, and an MCP server has none
         "cwd": shared_input.utf8(session.cwd),
     }
+
+
+def _of_agent(context: EventContext) -> dict[str, object]:
+    """What only the agent knows, if the event comes from its own document."""
+    if context.agent_state is None:
+        return {}
+    return {name: shared_input.utf8(text) for name, text in msgspec.structs.asdict(context.agent_state).items() if text}
 
 
 def _constant_parts(session: Session, tool_name: str, annotations: bytes) -> tuple[bytes, bytes]:
