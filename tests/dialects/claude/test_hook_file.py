@@ -15,6 +15,7 @@ OF_OTHER_TYPES = {
     for part in fields(HookSpec)
     if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
     or part.name in {"server", "tool", "input"}
+    or part.name in {"expression", "policy", "policy_file", "policy_schema", "deny_reason", "only_narrows"}
 }
 """Fields that only hooks of other types have."""
 
