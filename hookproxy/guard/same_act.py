@@ -3,7 +3,8 @@
 VS Code and Copilot CLI read the same folder, Cursor also reads Claude's file, a project's file may repeat a person's.
 What must hold: nothing is taken for another act that was not judged with the same arguments (law 1). Acts that have an
 id of their own are the same if agent, session, event, id and document are. Without an id, only another entry's event
-may be the same act, and only for as long as entries of one event run beside each other.
+may be the same act, and only for as long as entries of one event run beside each other. Agents whose ids are counters
+use one again: as soon as the call with an id has gone on to its next event, the event before is over.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class SameActs:
         """`clock` returns seconds and never goes back."""
         self._clock = clock
         self._acts: OrderedDict[Key, _Act] = OrderedDict()
+        self._newest: OrderedDict[tuple[str, str, str], Key] = OrderedDict()  # of each id
 
     async def judged(self, key: Key, entry: str, judge: Callable[[], Awaitable[HookOutput]]) -> HookOutput:
         """The output of `judge`, or of the same act by another entry. On cancel, others judge it anew."""
@@ -54,6 +56,7 @@ class SameActs:
             if act.output is not None:
                 return act.output
             act = self._acts.get(key)
+        self._go_on(key)
         self._acts[key] = act = _Act({entry}, self._clock())
         self._acts.move_to_end(key)
         try:
@@ -64,6 +67,18 @@ class SameActs:
                 del self._acts[key]
             act.at = self._clock()
             act.judged.set()
+
+    def _go_on(self, key: Key) -> None:
+        """Forget the event before of the call with this id."""
+        agent, session, event, call, _ = key
+        if not call:
+            return
+        before = self._newest.pop((agent, session, call), None)
+        if before is not None and before[2] != event:
+            self._acts.pop(before, None)
+        self._newest[agent, session, call] = key
+        if len(self._newest) > _MOST:
+            self._newest.popitem(last=False)
 
     def _forget(self) -> None:
         """Forget acts that were judged long ago, and the oldest of too many."""

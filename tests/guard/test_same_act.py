@@ -94,3 +94,16 @@ async def test_many_acts_take_bounded_memory(judge: Judged) -> None:
     for number in range(3000):
         await acts.judged((*WITH_ID[:3], str(number), b""), "claude", judge)
     assert len(acts._acts) <= 1026
+
+
+async def test_an_id_that_is_used_again_after_its_call_names_another_act(judge: Judged) -> None:
+    acts = SameActs()
+    judge.go_on.set()
+    after: Key = ("claude", "s", "PostToolUse", "t1", b"a")
+    assert (await acts.judged(WITH_ID, "claude", judge)).status == 1
+    assert (await acts.judged(WITH_ID, "cursor", judge)).status == 1
+    assert (await acts.judged(after, "claude", judge)).status == 2
+    assert (await acts.judged(after, "cursor", judge)).status == 2
+    assert (await acts.judged(WITH_ID, "claude", judge)).status == 3
+    assert (await acts.judged(WITH_ID, "cursor", judge)).status == 3
+    assert (await acts.judged(after, "claude", judge)).status == 4
