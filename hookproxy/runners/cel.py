@@ -30,6 +30,9 @@ _FUNCTIONS: Final = (
 )  # fmt: skip
 """The functions that the package has without any of its additions in Python."""
 
+_TYPES: Final = frozenset({"int", "uint", "double", "string", "bool", "bytes", "list", "map", "null_type", "type"})
+"""The names of types, with which `type(…)` is compared."""
+
 _MOST_BYTES: Final = 16_384  # of an input that is evaluated in this process: 8,000 numbers, which take 5 ms
 _MOST_STEPS: Final = 1 << 24  # the same, to the power of macros in macros: a few milliseconds
 _MACROS: Final = ("all", "exists", "exists_one", "existsOne", "map", "filter")
@@ -79,7 +82,7 @@ class _Expression:
         if self._depth and "matches" in self._program.functions():
             self._depth += 1  # a regular expression is compiled anew each time: 50 µs
         names = set(self._program.variables())
-        for name in sorted(names - {*MEMBERS} - bound):
+        for name in sorted(names - {*MEMBERS} - _TYPES - bound):
             hint = f"the names are {', '.join(MEMBERS)}"
             raise _error(spec, f"uses {name!r}, which is not known", hint)
         called = [name for name in self._program.functions() if name.isidentifier() and not name.startswith("_")]

@@ -306,7 +306,8 @@ def test_the_users_own_file_is_checked_without_being_named(tmp_path: Path, home:
         (
             "hookproxy.toml",
             b"[[hooks.PreToolUse]]\ntype = 'pyhton'",
-            "FOLDER/hookproxy.toml:2: hooks.PreToolUse[0].type: should be 'command', 'worker', 'python' or 'http'\n"
+            "FOLDER/hookproxy.toml:2: hooks.PreToolUse[0].type: should be 'command', 'worker', 'python', 'http', "
+            "'cel', 'cedar', 'opa' or 'agent-hooks'\n"
             "hint: did you mean 'python'?",
         ),
         ("hookproxy.toml", b"[audit]\nfille = 'x'", "FOLDER/hookproxy.toml:2: audit.fille: unknown key\nhint: did you"),

@@ -123,6 +123,8 @@ async def test_groups_in_doubt_decide_nothing(changes: dict[str, object]) -> Non
         ("arguments.paths.all(p, p.startsWith('/srv/'))", '{"paths":["/srv/a","/srv/b"]}', "ALLOW"),
         ("arguments.paths.all(p, p.startsWith('/srv/'))", '{"paths":["/srv/a","/etc"]}', "DENY"),
         ('tool.matches("^(read|list)_") == false', "{}", "ALLOW"),
+        ("type(arguments.n) == int", '{"n":1}', "ALLOW"),
+        ("type(arguments.n) == int", '{"n":"1"}', "DENY"),
     ],
 )  # fmt: skip
 async def test_an_expression_allows_or_refuses(expression: str, arguments: str, expected: str) -> None:
