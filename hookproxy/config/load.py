@@ -721,17 +721,36 @@ def _own_groups(file: ConfigFile, path: str, prefix: str, file_context: FileCont
     for event in OWN.events.values():
         for number, table in enumerate(getattr(file.hooks, event)):
             spec = own_hook(keys_set(table), event, f"{path}: {prefix}hooks.{event}[{number}]", folder, read_file)
-            if table.mode == "evaluate_only" and spec.dialect == OWN.name:
-                where = f"{path}: {prefix}hooks.{event}[{number}].mode"
-                raise ConfigError(where, 'is "evaluate_only" only for type = "agent-hooks"', 'write mode = "monitor"')
             if table.mode == "evaluate_only":
-                from ..dialects.agent_hooks import evaluated_only  # nobody else's hooks need it
-
-                spec = evaluated_only(spec)
+                spec = _evaluated_only(spec)
             key = (spec.dialect, table.mode == "monitor")
             hooks.setdefault(key, (own_dialect(table.type or ""), []))[1].append(spec)
-    for (_, watched), (dialect, specs) in hooks.items():
-        yield Group(dialect, path, tuple(specs), OWN.tool_names, match_all_names=True, watched=watched)
+    composed = _composed(file, f"{path}: {prefix}hooks.composition")
+    for (name, watched), (dialect, specs) in hooks.items():
+        dialect_of_group = dialect if composed is None or name != composed.name else composed
+        yield Group(dialect_of_group, path, tuple(specs), OWN.tool_names, match_all_names=True, watched=watched)
+
+
+def _evaluated_only(spec: HookSpec) -> HookSpec:
+    """The hook with `mode = "evaluate_only"`. Raises ConfigError for a hook of another type."""
+    if spec.dialect == OWN.name:
+        hint = 'write mode = "monitor"'
+        raise ConfigError(f"{spec.source}.mode", 'is "evaluate_only" only for type = "agent-hooks"', hint)
+    from ..dialects.agent_hooks import evaluated_only  # nobody else's hooks need it
+
+    return evaluated_only(spec)
+
+
+def _composed(file: ConfigFile, where: str) -> Dialect | None:
+    """The system of hooks of type "agent-hooks" as `[hooks.composition]` has it; None: there is none. Raises
+    ConfigError."""
+    from .models import keys_set
+
+    if not (table := keys_set(file.hooks.composition)):
+        return None
+    from .composition import composed  # nobody else's hooks need it
+
+    return composed(table, where)
 
 
 def _interceptors(file: ConfigFile, path: str, prefix: str) -> list[Group]:

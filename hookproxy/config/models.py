@@ -232,6 +232,29 @@ class Interceptors(Table, frozen=True):
     """Seconds after which a message that is not judged yet is blocked. Default: 60."""
 
 
+class Composition(Table, frozen=True):
+    """How the verdicts of several hooks of type "agent-hooks" become one, as AGENT-HOOKS-0.1 says it."""
+
+    profile: (
+        Literal["sequential/run_all", "sequential/first_deny", "parallel/strictest", "parallel/unanimous"] | None
+    ) = None
+    """ "sequential/run_all" (the default): one after another, each on what those before it have left; a denial beats an
+    approval, which beats a rewrite. "sequential/first_deny": the same, but a denial skips the rest.
+    "parallel/strictest": all get the same, and two rewrites are a conflict. "parallel/unanimous": all get the same, and
+    whatever is not an "allow" of all is refused.
+    """
+    on_approval: Literal["stop", "resume"] | None = None
+    """sequential/first_deny: "stop" (the default) leaves out the hooks after one that has the person asked."""
+    on_disagreement: Literal["deny", "approval"] | None = None
+    """parallel/unanimous: "approval" has the person asked instead of refusing, even if a hook denies. Default:
+    "deny".
+    """
+    on_transform_conflict: Literal["deny", "approval"] | None = None
+    """parallel/strictest: "approval" has the person asked whether the call may run without a rewrite. Default:
+    "deny".
+    """
+
+
 class OwnHooks(Table, frozen=True):
     """Hooks in hookproxy's own format, by event: one flat table `[[hooks.PreToolUse]]` for each hook."""
 
@@ -253,6 +276,8 @@ class OwnHooks(Table, frozen=True):
     """When the person has answered the server. May change the answer."""
     Notification: list[OwnHook] = []
     """When a person is asked for approval, or by the server."""
+    composition: Composition = field(default_factory=Composition)
+    """How the verdicts of several hooks of type "agent-hooks" become one."""
     notifications: Literal["pass", "hold"] = "pass"
     """What happens to progress, log messages and task statuses of the server that may repeat the output of a call with
     post hooks of any file. "pass": they pass at once, and hooks do not see them. "hold": they wait until the hooks have
@@ -651,7 +676,7 @@ File = TypeVar("File", bound=ConfigFile)
 """A table that stands for a whole file."""
 
 
-def keys_set(table: Use | OwnHook | Interceptors) -> dict[str, object]:
+def keys_set(table: Use | OwnHook | Composition | Interceptors) -> dict[str, object]:
     """The keys that the file contains in this table, as it spells them, without `mode`. TOML has no null: None is a key
     left out.
     """

@@ -13,6 +13,8 @@ An `allow` is no approval: rules and other hooks still decide.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import partial
 from typing import Final, Literal
 
 import msgspec
@@ -27,6 +29,7 @@ from ..model.hooks import (
     Event,
     EventContext,
     HookResult,
+    HookRun,
     HookSpec,
     Order,
     Outcome,
@@ -286,6 +289,20 @@ def real_output(context: EventContext, transform: bytes) -> bytes:
     return b'{"content":[%b]%b}' % (block, structured)
 
 
+def with_result(context: EventContext, replacement: bytes) -> EventContext:
+    """The event as the next hook gets it: each hook transforms what those before it have left."""
+    outcome = context.outcome
+    assert outcome is not None
+    members = raw_json.fields(replacement) if replacement.startswith(b"{") else {"content": msgspec.Raw(replacement)}
+    content, structured = bytes(members.get("content", b"[]")), bytes(members.get("structuredContent", b""))
+    if not outcome.has_result:
+        text = shared_input.result_text(Outcome(content, has_result=True))
+        return replace(context, outcome=replace(outcome, error=text))
+    whole = replacement if outcome.whole else b""
+    left = replace(outcome, content=content, structured=structured, repeats_structured=not whole, whole=whole)
+    return replace(context, outcome=left)
+
+
 def _applied(target: bytes, encoded: bytes) -> bytes:
     transform = msgspec.json.decode(encoded, type=_Transform)
     path = _PATH.fullmatch(transform.path)
@@ -336,6 +353,66 @@ AGENT_HOOKS: Final = Dialect(
     only_verdicts=True,
     real_arguments=real_arguments,
     real_output=real_output,
+    with_result=with_result,
     constant_environment=True,
 )
 """The system of our own hooks of this type. It has no files, so the registry of dialects does not have it."""
+
+
+class Composition(Struct, frozen=True, kw_only=True):
+    """How the verdicts of several hooks become one (section 7): a profile, and what it leaves to the host."""
+
+    profile: str = "sequential/run_all"
+    on_approval: str = "stop"
+    """`sequential/first_deny`: whether the hooks after one that has the person asked are left out."""
+    on_disagreement: str = "deny"
+    """`parallel/unanimous`: whether a person decides where a hook does not allow."""
+    on_transform_conflict: str = "deny"
+    """`parallel/strictest`: whether a person decides where several hooks rewrite. Then nothing is rewritten."""
+
+
+def composed(composition: Composition) -> Dialect:
+    """The system with another composition profile."""
+    match composition.profile:
+        case "sequential/first_deny":
+            stops = composition.on_approval == "stop"
+            order = Order.PIPELINE_UNTIL_ASKED if stops else Order.PIPELINE_UNTIL_DENIED
+            return replace(AGENT_HOOKS, order=order)
+        case "parallel/strictest":
+            asks = composition.on_transform_conflict == "approval"
+            return replace(AGENT_HOOKS, order=Order.TOGETHER, settle=partial(_strictest, asks=asks))
+        case "parallel/unanimous":
+            asks = composition.on_disagreement == "approval"
+            return replace(AGENT_HOOKS, order=Order.TOGETHER, read_output=partial(_unanimous, asks=asks))
+        case _:
+            return AGENT_HOOKS
+
+
+def _strictest(runs: Sequence[HookRun], *, asks: bool) -> Sequence[HookRun]:
+    """The runs with one rewrite at most: that of hooks that are outvoted does not count, and two of them conflict."""
+    rewriting = [run for run in runs if run.verdict.arguments is not None or run.verdict.replacement is not None]
+    outvoted = any(run.verdict.permission is not None for run in runs)
+    if not rewriting or (len(rewriting) == 1 and not outvoted):
+        return runs
+    kept = [replace(run, verdict=replace(run.verdict, arguments=None, replacement=None)) for run in runs]
+    if outvoted:
+        return kept
+    conflict = _synthesized(rewriting[-1].spec, f"{_RESERVED}transform_conflict", asks=asks)
+    return [*kept, replace(rewriting[-1], verdict=conflict)]
+
+
+def _unanimous(spec: HookSpec, result: HookResult, *, asks: bool) -> Verdict:
+    """The verdict of a run where all hooks must allow: anything else is a disagreement."""
+    verdict = read_output(spec, result)
+    changes = (verdict.permission, verdict.arguments, verdict.replacement)
+    if verdict.failure or changes == (None, None, None):
+        return verdict
+    reason = f"{_RESERVED}composition_disagreement"
+    return replace(_synthesized(spec, reason, asks=asks), messages=(*verdict.messages, *filter(None, [verdict.reason])))
+
+
+def _synthesized(spec: HookSpec, reason: str, *, asks: bool) -> Verdict:
+    """A denial of the host's own."""
+    if spec.event in AFTER_CALL:
+        return Verdict(Permission.DENY, reason, feedback=(reason,), hides=True)
+    return Verdict(Permission.ASK if asks else Permission.DENY, reason)

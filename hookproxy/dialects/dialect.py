@@ -243,6 +243,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     real_output: Callable[[EventContext, bytes], bytes] = lambda _context, replacement: replacement
     """A hook's `Verdict.replacement` in the form of the tool's own result, if `write_input` gives results another.
     Raises ValueError if it cannot be brought back into it."""
+    with_result: Callable[[EventContext, bytes], EventContext] = lambda context, _replacement: context
+    """The event for the next hook after one has given this replacement (of `real_output`). By default, each hook gets
+    the tool's own result."""
     recognises: Callable[[Mapping[str, object]], bool] = _recognise_nothing
     """Whether a parsed hook file with these members has this dialect's shape. If several dialects recognise a file,
     the person must name one. Never raises."""

@@ -16,7 +16,7 @@ from ..jsonrpc import normalize
 from ..model.aliases import Alias
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import ConfigError
-from ..model.hooks import Event, EventContext, HookRun, Order, Tool, Verdict
+from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import decide, methods
 from ..policy.shared_state import NOTHING_SHARED, Shared
@@ -337,7 +337,7 @@ class _LayerEvaluator(Struct):
             if isinstance(decision, Refuse):
                 return Evaluation(replace(decision, feedback=feedback), context.arguments)
             counts = partial(_may_allow, selected, context)
-            in_turn = group.dialect.order is Order.PIPELINE
+            in_turn = group.dialect.order.passes_rewrites
             allowed = decide.allows_final(runs, counts, decision.arguments, allowed, in_turn=in_turn)
             rewritten = proceed.arguments
             if decision.arguments is not None:

@@ -54,6 +54,8 @@ _MAX_RUNNING: Final = 128  # hooks that run at a time: more would only wait for 
 _DESCRIPTORS_PER_HOOK: Final = 8  # needed to start a hook: three pipes, its pidfd, and one to spare
 _RESERVED_DESCRIPTORS: Final = 64  # left for everything else
 
+_STOPPED_BY_DENIALS: Final = (Order.UNTIL_DENIED, Order.PIPELINE_UNTIL_DENIED, Order.PIPELINE_UNTIL_ASKED)
+
 _OWN_NAME: Final = "mcp_tool_name"
 """The member with the server's own name for a tool, as the hook's system composes it: the same in all dialects."""
 
@@ -322,13 +324,27 @@ class _SeveralHooks:
                 continue
             run = await self._run_hook(hook, _as_left_by(before, context))
             runs.append(_without_repeats(run, before))
-            if order is Order.UNTIL_DENIED and self._blocks(run):
+            if self._skips_the_rest(order, run):
                 break
-            if order is Order.UNTIL_STOPPED and run.verdict.stop:
-                break
-            if order is Order.PIPELINE and run.verdict.arguments is not None:
-                context = replace(context, arguments=normalize.normalize(run.verdict.arguments))
+            if order.passes_rewrites:
+                context = self._rewritten(context, run.verdict)
         return runs
+
+    def _skips_the_rest(self, order: Order, run: HookRun) -> bool:
+        """Whether no hook runs after this one."""
+        if order in _STOPPED_BY_DENIALS and self._blocks(run):
+            return True
+        if order is Order.PIPELINE_UNTIL_ASKED and run.verdict.permission is Permission.ASK:
+            return True
+        return order is Order.UNTIL_STOPPED and run.verdict.stop
+
+    def _rewritten(self, context: EventContext, verdict: Verdict) -> EventContext:
+        """The event as a hook has left it for the next one."""
+        if verdict.arguments is not None:
+            context = replace(context, arguments=normalize.normalize(verdict.arguments))
+        if verdict.replacement is not None:
+            context = self._group.dialect.with_result(context, verdict.replacement)
+        return context
 
     async def _run_in_parallel(self, hooks: Sequence[MatchedHook], context: EventContext) -> list[HookRun]:
         """Run hooks at the same time; return their runs in the order in which they finish, those of one hook together.

@@ -50,6 +50,13 @@ class Order(Enum):
     UNTIL_DENIED = "until denied"  # as SERIAL, but a denial skips the rest
     UNTIL_STOPPED = "until stopped"  # as SERIAL, but a hook that stops the agent skips the rest
     PIPELINE = "pipeline"  # one after another, and each gets the arguments as rewritten so far
+    PIPELINE_UNTIL_DENIED = "pipeline until denied"  # as PIPELINE, but a denial skips the rest
+    PIPELINE_UNTIL_ASKED = "pipeline until asked"  # the same, and so does a hook that has the person asked
+
+    @property
+    def passes_rewrites(self) -> bool:
+        """Each hook gets what those before it have left."""
+        return self in (Order.PIPELINE, Order.PIPELINE_UNTIL_DENIED, Order.PIPELINE_UNTIL_ASKED)
 
 
 class Ended(Enum):

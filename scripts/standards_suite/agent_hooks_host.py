@@ -31,7 +31,8 @@ from agent_hooks.interceptor import Interceptor
 
 FOLDER = Path(__file__).resolve().parent
 HOOKPROXY = Path(sys.executable).parent / "hookproxy"
-PROFILE = "sequential/run_all"
+SYNTHESIZED = ("host_error:transform_conflict", "host_error:composition_disagreement")
+"""Reasons of denials that are not a hook's own."""
 RUN_SECONDS = 60
 """A run takes a second or two: the rest is for a busy machine."""
 
@@ -70,6 +71,7 @@ class HookproxyHost:
         """Keep what the vector says."""
         self._scenario, self._interceptors, self._resolver = scenario, interceptors, resolver
         self._mode, self._provider = mode.value, identity_provider
+        self._composition: dict[str, str] = composition.to_wire()
         self._last_context: dict[str, Any] = {}
 
     def teardown(self) -> None:
@@ -94,6 +96,8 @@ class HookproxyHost:
             for event in EVENTS
         )  # fmt: skip
         settings = 'on_ask_fallback = "deny"\n[audit]\nfile = "audit.jsonl"\narguments = "full"\nresults = "full"\n'
+        keys = "".join(f'{key} = "{value}"\n' for key, value in self._composition.items())
+        settings += f"[hooks.composition]\n{keys}"
         (self._folder / "hookproxy.toml").write_text(settings + hooks)
 
         tools = [
@@ -219,7 +223,10 @@ class HookproxyHost:
             resolution = self._resolver.resolve(request)
         except RuntimeError:
             return {"action": "cancel"}
-        approved = resolution.outcome is ApprovalOutcome.APPROVE
+        said_yes = resolution.verdict is not None and resolution.verdict.to_wire()["decision"] == "allow"
+        approved = (
+            resolution.outcome is ApprovalOutcome.APPROVE and said_yes and resolution.context_identity == identity
+        )
         return {"action": "accept", "content": {"decision": "allow once"}} if approved else {"action": "decline"}
 
     # --- records ---
@@ -230,7 +237,7 @@ class HookproxyHost:
 
     def _records(self, line: dict[str, Any]) -> list[dict[str, Any]]:
         """The records of a call, from its line in the audit: that of `pre_tool_call`, then that of `post_tool_call`."""
-        runs = line["hooks"]
+        runs = sorted(line["hooks"], key=lambda run: int(run["command"].rpartition(" ")[2]))  # as they are registered
         points = [
             [run for run in runs if run["event"] == "PreToolUse"],
             [run for run in runs if run["event"].startswith("PostToolUse")],
@@ -242,6 +249,8 @@ class HookproxyHost:
         context = json.loads(runs[0]["input"])
         before = context["interception_point"] == "pre_tool_call"
         combined, decided_by = _combined(line["decision"] if before and self._mode == "enforce" else "", verdicts)
+        if combined["decision"] == "deny" and line.get("reason", "").startswith(SYNTHESIZED):
+            combined["reason"], decided_by = line["reason"], None
         enforced = context
         if before and "rewritten" in line and self._mode == "enforce":
             arguments = line["rewritten"]
@@ -258,7 +267,7 @@ class HookproxyHost:
             "sequence": context["sequence"],
             "timestamp": context["timestamp"],
             "decided_by": decided_by,
-            "composition": {"profile": PROFILE},
+            "composition": self._composition,
             "verdicts": [
                 {"index": number, **{name: verdict[name] for name in ("decision", "reason") if verdict.get(name)}}
                 for number, verdict in enumerate(verdicts)
