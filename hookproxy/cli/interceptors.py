@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ from .options import HOOK_OPTIONS, Parser
 
 if TYPE_CHECKING:
     from ..config.load import Loaded
+    from ..interceptors.service import Service
     from ..protocol.interceptors import Descriptor, Outcome
     from ..protocol.responses import Members
 
@@ -56,11 +57,14 @@ def subverb_parsers() -> dict[str, Parser]:
 def _serve_parser() -> Parser:
     parser = Parser(
         "interceptors serve",
-        "Be a server of interceptors on standard input and output: a host that has them judge its messages has them "
-        "judged by these hooks, rules and limits. Messages are recorded as calls are.",
+        "Be a server of interceptors on standard input and output, or over HTTP: a host that has them judge its "
+        "messages has them judged by these hooks, rules and limits. Messages are recorded as calls are.",
     )
     parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", metavar="SERVER", help="the server's name as hooks see it (default: server)")
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="serve over HTTP at this address of this machine, until it is ended"
+    )
     parser.add_common("--fail-closed")
     return parser
 
@@ -110,26 +114,43 @@ def _serve(arguments: Sequence[str]) -> int:
 
     require_policy([loaded], "to offer")
     tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
+    longest = loaded.settings.max_message_bytes
+    if options.listen is not None:
+        from ..interceptors import over_http
+
+        listener = over_http.listen(options.listen)
+
+        def started() -> None:
+            host, port = listener.getsockname()[:2]
+            tell(f"interceptors at http://{f'[{host}]' if ':' in host else host}:{port}/")
+
+        run_until_done(
+            partial(_served, loaded, options.name, cwd, lambda it: over_http.serve(it, listener, longest, started))
+        )
+        return 0
+    from ..interceptors import over_stdio
+
     source, sink = os.dup(0), os.dup(1)
     with redirected_output():
-        run_until_done(partial(_served, loaded, options.name or "server", cwd, source, sink))
+        run_until_done(
+            partial(_served, loaded, options.name, cwd, lambda it: over_stdio.serve(it, source, sink, longest))
+        )
     return 0
 
 
-async def _served(loaded: Loaded, name: str, cwd: str, source: int, sink: int) -> None:
+async def _served(loaded: Loaded, name: str | None, cwd: str, serve: Callable[[Service], Awaitable[None]]) -> None:
     import anyio
 
-    from ..interceptors.over_stdio import serve
     from ..interceptors.policy import PolicyInterceptors
     from ..interceptors.service import Service
     from ..model.hooks import Session
 
-    session = Session(str(uuid.uuid4()), name, cwd, os.environ.get("CLAUDE_PROJECT_DIR") or cwd)
+    session = Session(str(uuid.uuid4()), name or "server", cwd, os.environ.get("CLAUDE_PROJECT_DIR") or cwd)
     async with anyio.create_task_group() as tasks:
         policy = PolicyInterceptors(loaded, session.in_project(loaded.project), os.environ, tasks, tell)
         try:
             service = Service(policy.offered(), tell)
-            await serve(service, source, sink, loaded.settings.max_message_bytes)
+            await serve(service)
         finally:
             with anyio.CancelScope(shield=True):  # it is bounded by itself
                 await policy.aclose()

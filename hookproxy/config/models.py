@@ -224,12 +224,22 @@ class Interceptors(Table, frozen=True):
 
     name: _Text
     """The name that people and the model see."""
-    argv: Annotated[list[_Text], Meta(min_length=1)]
-    """The server's program and its arguments. It starts without a shell, in the folder of hookproxy.toml."""
+    argv: Annotated[list[_Text], Meta(min_length=1)] | None = None
+    """The server's program and its arguments. It starts without a shell, in the folder of hookproxy.toml. Exactly one
+    of `argv` and `url` says where the server is.
+    """
+    url: _Text | None = None
+    """The server's address (Streamable HTTP). It must be https, or http to this machine. Redirects are not followed."""
+    headers: dict[str, str] | None = None
+    """url: headers of the requests. `$NAME` is replaced by the environment variable, which `allowed_env_vars` must
+    list.
+    """
+    allowed_env_vars: list[str] | None = None
+    """url: the environment variables that `headers` may use."""
     env: dict[str, str] | None = None
     """Environment variables for the server, in addition to those that it inherits."""
     timeout: float | None = None
-    """Seconds after which a message that is not judged yet is blocked. Default: 60."""
+    """Seconds that each of its interceptors may take for a message, and the server for its start. Default: 60."""
 
 
 class Composition(Table, frozen=True):

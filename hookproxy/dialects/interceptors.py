@@ -19,6 +19,7 @@ from ..model.settings import OnFailure, SeenNames
 from ..policy import methods
 from .dialect import Group
 from .own import OWN
+from .shared import handler_types
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared.hook_file import Table
@@ -41,14 +42,23 @@ def interceptor_group(tables: Sequence[Mapping[str, object]], path: str, where: 
 
 
 def _hook(entry: Table, event: Event, folder: str) -> HookSpec:
-    env = entry.table("env")
+    env, argv = entry.table("env"), entry.texts("argv") or ()
+    if bool(argv) == ("url" in entry.members):
+        raise ConfigError(entry.where, "needs exactly one of argv and url", 'write argv = ["./server"]')
+    misplaced = ("headers", "allowed_env_vars") if argv else ("env",)
+    if wrong := [key for key in misplaced if key in entry.members]:
+        raise entry.error(wrong[0], f"is not for a server with {'argv' if argv else 'url'}", f"remove {wrong[0]}")
+    target = None if argv else handler_types.read_http(entry, "allowed_env_vars", strict=True).http_target
     return HookSpec(
         dialect=INTERCEPTORS.name,
         source=entry.where,
         event=event,
         label=entry.text("name"),
         matcher=_EVERYTHING,
-        argv=shared_hook_file.resolve_program(entry.texts("argv") or (), folder),
+        argv=shared_hook_file.resolve_program(argv, folder),
+        url=target.url if target else "",
+        headers=target.headers if target else (),
+        allowed_env_vars=target.allowed_env_vars if target else (),
         cwd=folder,
         env=tuple((key, env.text(key)) for key in env.members),
         timeout=entry.plausible_seconds("timeout", OWN.default_timeout),
@@ -56,6 +66,7 @@ def _hook(entry: Table, event: Event, folder: str) -> HookSpec:
         withholds=True,
         on_failure=OnFailure.DENY,  # `failOpen` of an interceptor says otherwise
         type="interceptor",
+        traits=frozenset({entry.text("name")}),  # two servers of the same command are two
     )
 
 
@@ -67,10 +78,12 @@ def write_input(_spec: HookSpec, context: EventContext) -> Document:
     else:
         payload = _result(context.outcome or Outcome(), method)
     session = context.session
-    key = f"{session.id} {context.tool_use_id} {context.request_id}"
+    key = msgspec.json.encode(
+        [shared_input.utf8(text) for text in (session.id, context.tool_use_id, context.request_id)]
+    )
     about: dict[str, object] = {
         "sessionId": shared_input.utf8(session.id),
-        "traceId": sha256(key.encode(errors="replace")).hexdigest()[:32],
+        "traceId": sha256(key).hexdigest()[:32],
         "timestamp": iso_8601(int(context.at)),
     }
     if session.principal is not None:
@@ -79,7 +92,7 @@ def write_input(_spec: HookSpec, context: EventContext) -> Document:
         "event": method,
         "phase": "request" if context.event is Event.PRE_TOOL_USE else "response",
         "payload": msgspec.Raw(payload),
-        "key": shared_input.utf8(key),
+        "key": key.decode(),
         "context": about,
     }
     return Document(shared_input.json_line(members), env={})

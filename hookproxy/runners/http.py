@@ -9,7 +9,7 @@ certificates, or SSL_CERT_FILE.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -44,11 +44,15 @@ _CONNECTION_ERRORS: Final = (OSError, UnicodeError)
 """Failures of the network, of TLS, of HTTP; an impossible host name."""
 
 
+CheckHead = Callable[[int, dict[bytes, bytes]], None]
+"""Looks at the status and the headers of a response."""
+
+
 def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
     """As `runner.OpenRunner`. The first document opens the first connection."""
-    urls = [_split_url(spec) for spec in hooks]
+    urls = [split_url(spec) for spec in hooks]
     tls = tls_context(None, None, None) if any(url.scheme == "https" for url in urls) else None  # it takes 20 ms
-    endpoints = {id(spec): _Endpoint(spec, url, tls) for spec, url in zip(hooks, urls, strict=True)}
+    endpoints = {id(spec): Endpoint(spec, url, tls) for spec, url in zip(hooks, urls, strict=True)}
 
     async def run_http_hook(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
         return await result_of(endpoints[id(spec)].post(document, env), spec.timeout)
@@ -61,7 +65,7 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
     return StatefulRunner(run_http_hook, aclose)
 
 
-class _Endpoint:
+class Endpoint:
     """The URL to which a hook's documents are posted, and the owner of the connections to it."""
 
     def __init__(self, spec: HookSpec, url: SplitResult, tls: ssl.SSLContext | None) -> None:
@@ -76,16 +80,19 @@ class _Endpoint:
         self._env: Mapping[str, str] | None = None
         self._head = b""
 
-    async def post(self, document: Document, env: Mapping[str, str]) -> bytes:
-        """Post the document, and return the response's body. Raises HookFailed, and TimeoutError of the network."""
+    async def post(self, document: Document, env: Mapping[str, str], check_head: CheckHead | None = None) -> bytes:
+        """Post the document, and return the response's body. Raises HookFailed, and TimeoutError of the network.
+
+        `check_head` raises HookFailed for a response that is not one; None: as for the output of hooks.
+        """
         try:
-            return await self._exchange(document, env)
+            return await self._exchange(document, env, check_head or check_output_head)
         except TimeoutError:
             raise
         except _CONNECTION_ERRORS as error:
             raise HookFailed(f"could not be called: {_error_text(error)}") from None
 
-    async def _exchange(self, document: Document, env: Mapping[str, str]) -> bytes:
+    async def _exchange(self, document: Document, env: Mapping[str, str], check_head: CheckHead) -> bytes:
         if self._env is not env:  # nearly never: all hooks of a dialect inherit the same
             self._head, self._env = self._request_head(env), env
         trace = b"".join([_header_line(name, value) for name in _TRACE_VARIABLES if (value := document.env.get(name))])
@@ -93,7 +100,7 @@ class _Endpoint:
         head = b"%b%bContent-Length: %d\r\n\r\n" % (self._head, trace, len(body))
         connection = self._take_idle() or await self._connect()
         limit = output_limit(len(body))
-        response = CollectedResponse(limit, _check_head)
+        response = CollectedResponse(limit, check_head)
         connection.request(head, body, response)
         try:
             return await response.body
@@ -149,7 +156,7 @@ class _Endpoint:
         """Nothing: the document of a call is in memory in any case."""
 
 
-def _check_head(status: int, headers: dict[bytes, bytes]) -> None:
+def check_output_head(status: int, headers: dict[bytes, bytes]) -> None:
     """Raise HookFailed for a response that is not a hook's output."""
     if not 200 <= status < 300:
         redirects = ", and redirects are not followed" if 300 <= status < 400 else ""
@@ -160,7 +167,7 @@ def _check_head(status: int, headers: dict[bytes, bytes]) -> None:
         raise HookFailed("answered with an HTML page: check that the URL is the hook's")
 
 
-def _split_url(spec: HookSpec) -> SplitResult:
+def split_url(spec: HookSpec) -> SplitResult:
     """The URL's parts as they are used, checked again as the configuration was. Raises ConfigError."""
     address = urlsplit(spec.url)
     host = address.hostname or ""

@@ -23,6 +23,7 @@ from ..protocol import interceptors as wire
 from ..protocol.interceptors import Descriptor, Phase
 from .event_watch import TimeLimit, get_watch
 from .interceptor_chain import ChainResult, run_chain
+from .interceptor_http import HttpConnection
 from .interceptor_server import InterceptorServer, ProcessConnection
 from .runner import HookFailed, Report, StatefulRunner
 
@@ -55,7 +56,7 @@ class _Server(Struct, eq=False):
 
     spec: HookSpec
     server: InterceptorServer
-    connection: ProcessConnection
+    connection: ProcessConnection | HttpConnection
 
 
 class _Judged(Struct, frozen=True):
@@ -92,14 +93,13 @@ class _Servers:
         if is_first:
             while len(self._results) >= _MOST_KEPT:
                 self._results.pop(next(iter(self._results)))
+            judged: _Judged | HookFailed
             try:
-                with TimeLimit(get_watch(loop), spec.timeout):
-                    self._results[key] = await self._run_chain(message, document, env)
+                judged = await self._run_chain(message, document, env)
             except HookFailed as failure:
-                self._results[key] = failure
-            except TimeoutError:
-                self._results.pop(key, None)
-                return ended(ended=Ended.TIMED_OUT)
+                judged = failure
+            if not _blocks(self._results.get(key)):  # a message may have several readings: all of them must pass
+                self._results[key] = judged
         result = self._results.pop(key, None) if is_last else self._results.get(key)
         if result is None:
             return ended(ended=Ended.FAILED, detail="was not asked about this message")
@@ -136,7 +136,10 @@ class _Servers:
             server = self._server(name)
             server.connection.document, server.connection.env = document, env
             try:
-                descriptors = await server.server.descriptors()
+                with TimeLimit(get_watch(asyncio.get_running_loop()), server.spec.timeout):
+                    descriptors = await server.server.descriptors()
+            except TimeoutError:
+                raise HookFailed(f"{name} did not say in time what it offers") from None
             except HookFailed as failure:
                 raise HookFailed(f"{name}: {failure}" if len(self._names) > 1 else str(failure)) from None
             self._note_unheard(server.spec, descriptors)
@@ -187,7 +190,7 @@ class _Servers:
     def _server(self, name: str) -> _Server:
         if name not in self._servers:
             spec = self._specs[name]
-            connection = ProcessConnection(spec, self._report)
+            connection = HttpConnection(spec) if spec.url else ProcessConnection(spec, self._report)
             server = InterceptorServer(connection)
             connection.on_end = server.forget
             self._servers[name] = _Server(spec, server, connection)
@@ -205,6 +208,10 @@ class _Servers:
         async with anyio.create_task_group() as tasks:
             for server in self._servers.values():
                 tasks.start_soon(server.server.aclose)
+
+
+def _blocks(judged: _Judged | HookFailed | None) -> bool:
+    return isinstance(judged, HookFailed) or (judged is not None and bool(judged.result.blocked))
 
 
 def _printed(output: Mapping[str, object]) -> bytes:

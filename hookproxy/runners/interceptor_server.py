@@ -44,8 +44,8 @@ class Connection(Protocol):
     async def request(self, method: str, params: Mapping[str, object]) -> Members:
         """The members of the response. Raises HookFailed. On cancel, the response is dropped."""
 
-    def notify(self, method: str) -> None:
-        """Send a notification, as far as the connection has them."""
+    async def notify(self, method: str) -> None:
+        """Send a notification. Raises HookFailed."""
 
     async def aclose(self) -> None:
         """End it."""
@@ -92,7 +92,7 @@ class InterceptorServer:
             keys = (PROTOCOL_VERSION_KEY, CLIENT_INFO_KEY, CAPABILITIES_KEY)
             self._meta = {"_meta": dict(zip(keys, (_STATELESS_VERSION, _CLIENT, _CAPABILITIES), strict=True))}
         else:
-            self._connection.notify("notifications/initialized")
+            await self._connection.notify("notifications/initialized")
 
     async def _list(self) -> tuple[Descriptor, ...]:
         descriptors: tuple[Descriptor, ...] = ()
@@ -160,7 +160,7 @@ class ProcessConnection:
         finally:
             del self._pending[own_id]
 
-    def notify(self, method: str) -> None:
+    async def notify(self, method: str) -> None:
         """As Connection."""
         if self._process is not None:
             self._process.write(raw_json.encode({"jsonrpc": "2.0", "method": method}) + b"\n")

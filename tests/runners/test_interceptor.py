@@ -137,6 +137,12 @@ async def test_a_server_that_does_not_answer_blocks(tmp_path: Path) -> None:
     assert result.ended in (Ended.TIMED_OUT, Ended.FAILED)
 
 
+async def test_an_interceptor_that_fails_open_may_take_too_long(tmp_path: Path) -> None:
+    hooks = specs(tmp_path, ([entry("v", failOpen=True)], "hang"), timeout=1.0)
+    [result] = await run(hooks, Event.PRE_TOOL_USE, call("a"))
+    assert result.ended is Ended.EXITED
+
+
 async def test_a_list_that_cannot_be_read_blocks(tmp_path: Path) -> None:
     hooks = specs(tmp_path, ([entry("v", mode="off")], ""))
     [result] = await run(hooks, Event.PRE_TOOL_USE, call("a"))

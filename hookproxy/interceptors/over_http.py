@@ -1,0 +1,106 @@
+"""Serves hosts on this machine over HTTP: each POST is one message, and its response is the answer.
+
+Only addresses of this machine are listened at, and only requests that name one are answered: a page in a browser, or
+another machine, can have nothing judged and read nothing (DNS rebinding). uvicorn reads the requests, as for `console`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from ..dialects.shared.handler_types import is_loopback
+from ..model.errors import UserError
+from .service import Service
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from starlette.requests import Request
+
+_LARGEST_PORT: Final = 65535
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to whoever runs it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Nothing: no signal comes here."""
+
+
+def listen(address: str) -> socket.socket:
+    """A socket that listens at HOST:PORT. Raises UserError; port 0 is any free one."""
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (port.isascii() and port.isdecimal() and int(port) <= _LARGEST_PORT and host):
+        raise UserError(f"--listen: {address!r} is not HOST:PORT", "write --listen 127.0.0.1:8650")
+    if not is_loopback(host):
+        hint = "write --listen 127.0.0.1:PORT; whoever reaches it can have everything judged and recorded"
+        raise UserError(f"--listen: {host} is not an address of this machine alone", hint)
+    try:
+        family = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0][0]
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else without TCP_NODELAY
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, int(port)))
+        listener.listen()
+    except OSError as error:
+        raise UserError(f"--listen {address}: {error.strerror or error}", "choose another port") from None
+    return listener
+
+
+async def serve(service: Service, listener: socket.socket, longest: int, started: Callable[[], None]) -> None:
+    """Answer requests until cancelled; then hooks are ended. `longest` in bytes, of a message."""
+    config = uvicorn.Config(
+        _application(service, longest),
+        http="h11",  # it bounds the size of a request's head
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,  # seconds: what a host does not read holds up nothing
+    )
+    server = _Server(config)
+    async with anyio.create_task_group() as tasks:
+
+        async def until_exit() -> None:
+            with anyio.CancelScope(shield=True):  # it ends by itself soon after `should_exit` is set
+                await server.serve([listener])
+
+        tasks.start_soon(until_exit)
+        try:
+            started()
+            await anyio.sleep_forever()
+        finally:
+            server.should_exit = True
+
+
+def _application(service: Service, longest: int) -> Starlette:
+    async def answer(request: Request) -> Response:
+        named = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
+        if not is_loopback(named.removeprefix("[").removesuffix("]")) or "origin" in request.headers:
+            return PlainTextResponse("This server is for programs of this machine.", 403)
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return PlainTextResponse("A message is application/json.", 415)
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > longest:
+                return PlainTextResponse("This message is too long.", 413)
+        given = await service.answer(bytes(body))
+        return Response(status_code=202) if given is None else Response(given, media_type="application/json")
+
+    return Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
