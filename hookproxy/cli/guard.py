@@ -8,18 +8,21 @@ from __future__ import annotations
 import os
 import signal
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..model.errors import UserError
+from ..trust.sources import FileContext
 from .common import tell, working_directory
 from .options import HOOK_OPTIONS, Parser
+from .own_file import CONFIG, user_config_folder
 
 if TYPE_CHECKING:
     import anyio
     from anyio.abc import TaskStatus
 
-    from ..config.load import Loaded
+    from ..guard.current_policy import Read
     from ..guard.server import Guard
 
 
@@ -73,7 +76,6 @@ def build_parser() -> Parser:
 
 
 async def _run(options: Namespace) -> None:
-    from ..config.load import failing_closed, load, make_data_folders
     from ..guard.server import Guard
 
     folder = _folder(options.socket)
@@ -82,17 +84,25 @@ async def _run(options: Namespace) -> None:
     except OSError as problem:
         raise UserError(f"{folder}: {problem.strerror}", "the guard needs a folder of your own") from None
     try:
-        try:
-            loaded = load(options.config, options.hooks, None, os.environ, working_directory(), options.project)
-        except UserError as error:
-            await guard.fail(str(error))
-            raise
-        if options.fail_closed:
-            loaded = failing_closed(loaded)
-        tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
-        await _judge(guard, loaded, float("inf") if options.foreground else loaded.settings.guard_idle_seconds)
+        await _judge(guard, partial(_read, options), foreground=options.foreground)
     finally:
         guard.close()
+
+
+def _read(options: Namespace) -> Read:
+    """Read the configuration. Raises UserError."""
+    from ..config.load import MANAGED_FOLDER, failing_closed, find_project, load_by, make_data_folders
+    from ..guard.current_policy import Read
+
+    cwd = working_directory()
+    context = FileContext(os.environ, cwd, project=find_project(options.project, cwd))
+    loaded = load_by(context, options.config, options.hooks)
+    if options.fail_closed:
+        loaded = failing_closed(loaded)
+    tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
+    own = os.path.join(user_config_folder(), CONFIG)
+    managed = (MANAGED_FOLDER, os.path.join(MANAGED_FOLDER, "managed.toml"))
+    return Read(loaded, tuple(dict.fromkeys((own, *managed, *context.files_read))))
 
 
 def _folder(path: str | None) -> str:
@@ -108,19 +118,23 @@ def _folder(path: str | None) -> str:
     return os.path.join(state, "guard")
 
 
-async def _judge(guard: Guard, loaded: Loaded, idle_seconds: float) -> None:
+async def _judge(guard: Guard, read: Callable[[], Read], *, foreground: bool) -> None:
     import anyio
 
-    from ..guard.judge import Judge
+    from ..guard.current_policy import CurrentPolicy
 
     async with anyio.create_task_group() as tasks:
-        judge = Judge(loaded, tasks, tell)
+        try:
+            policy = CurrentPolicy(read, tasks, tell)
+        except UserError as error:
+            await guard.fail(str(error))
+            raise
         await tasks.start(_end_on_signal, tasks.cancel_scope)
         try:
-            await guard.serve(judge.judge, idle_seconds)
+            await guard.serve(policy.judge, float("inf") if foreground else policy.loaded.settings.guard_idle_seconds)
         finally:
             with anyio.CancelScope(shield=True):  # it is bounded by itself
-                await judge.aclose()
+                await policy.aclose()
         tasks.cancel_scope.cancel()
 
 

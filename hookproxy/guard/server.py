@@ -22,6 +22,7 @@ from ..dialects.agent_side import HookOutput, agent_side, refuse_by_status
 from ..live import registry
 from ..model.errors import UserError
 from ..transports import unix_socket
+from .current_policy import CannotJudge
 from .exchange import LONGEST_HEAD, Head, NotARequest, Request, read_head, read_request, write_failure, write_response
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _FAILING_SECONDS: Final = 0.5  # for those who have started this guard: the next
 _RETRY_SECONDS: Final = 1.0  # until somebody may connect again, if there are too few descriptors
 
 Answer = Callable[[Request], Awaitable[HookOutput]]
-"""Judges a request: what its agent reads. It raises nothing."""
+"""Judges a request: what its agent reads. Raises CannotJudge."""
 
 
 class AnotherRuns(Exception):
@@ -148,10 +149,12 @@ class Guard:
                 await _drop(connection)
             return
         try:
-            output = await _until_gone(connection, answer, read_request(head, parts))
+            response = write_response(await _until_gone(connection, answer, read_request(head, parts)))
+        except* CannotJudge as group:
+            response = write_failure(str(group.exceptions[0]))
         finally:
             self._memory.give_back(size)
-        await _send(connection, write_response(output))
+        await _send(connection, response)
 
 
 def _refusal(agent: str, why: str) -> HookOutput:

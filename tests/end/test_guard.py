@@ -196,6 +196,21 @@ def answer(listener: socket.socket, response: bytes) -> None:
     connection.close()
 
 
+def test_a_changed_configuration_is_in_force_from_the_next_event_on(desk: Desk) -> None:
+    assert desk.tool("PreToolUse", "Bash", {"command": "ls"})[0] == ""
+    desk.configure('[permissions]\ndeny = ["Bash(ls *)", "Bash(ls)"]\n[audit]\ncalls = "all"\n')
+    assert desk.tool("PreToolUse", "Bash", {"command": "ls"})[0] == "deny"
+    assert desk.tool("PostToolUse", "Bash", {"command": "ls"}, tool_response={"stdout": ""})[0] == ""
+    assert [record["result"] for record in desk.records()] == ["begun", "refused", "ok"]
+    desk.configure("[permissions]\ndeny = 7\n")
+    done = desk.event("claude", LIST)
+    assert (done.returncode, b"permissions.deny" in done.stderr) == (1, True)
+    assert desk.event("claude", LIST, *REFUSAL).returncode == 2
+    desk.configure(RULES)
+    assert desk.tool("PreToolUse", "Bash", {"command": "rm x"})[0] == "deny"
+    assert len(desk.guards()) == 1
+
+
 def test_many_agents_that_start_at_once_get_one_guard(desk: Desk) -> None:
     words = [sys.executable, "-I", "-S", "-E", CLIENT, "claude", str(desk.socket), HOOKPROXY]
     clients = [

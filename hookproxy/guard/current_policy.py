@@ -1,0 +1,103 @@
+"""The policy that is in force now: the guard's configuration is read anew when one of its files has changed.
+
+How it works: before each event the files that were read are looked at, which takes microseconds. If one has changed,
+the configuration is read again, and a new `Judge` judges from then on; the former one ends with its last event, and
+calls that wait for their end go over. While the configuration cannot be read nothing is judged: the client fails, or
+refuses if it is to fail closed (law 3).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ..config.load import Loaded
+from ..dialects.agent_side import HookOutput
+from ..model.errors import UserError
+from .exchange import Request
+from .judge import Judge
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+Seen = tuple[tuple[str, tuple[int, int, int] | None], ...]
+"""Paths, each with inode, size and time of its file as they were; None: there was none."""
+
+
+class CannotJudge(Exception):
+    """The configuration cannot be read. The text says why."""
+
+
+class Read(Struct, frozen=True):
+    """A configuration, and the files whose change changes it."""
+
+    loaded: Loaded
+    paths: tuple[str, ...]
+
+
+class CurrentPolicy:
+    """Judges each event by the configuration as it is then."""
+
+    def __init__(self, read: Callable[[], Read], tasks: anyio.abc.TaskGroup, report: Callable[[str], None]) -> None:
+        """Read it. Raises UserError."""
+        self._read, self._tasks, self._report = read, tasks, report
+        found = read()
+        self.loaded = found.loaded
+        self._seen = _seen(found.paths)
+        self._problem = ""
+        self._judge = Judge(found.loaded, tasks, report)
+        self._running: dict[Judge, int] = {self._judge: 0}
+
+    async def judge(self, request: Request) -> HookOutput:
+        """As `Judge.judge`. Raises CannotJudge."""
+        if _seen(path for path, _ in self._seen) != self._seen:
+            self._reread()
+        if self._problem:
+            raise CannotJudge(self._problem)
+        judge = self._judge
+        self._running[judge] += 1
+        try:
+            return await judge.judge(request)
+        finally:
+            self._running[judge] -= 1
+            self._end_former(judge)
+
+    async def aclose(self) -> None:
+        """End all sessions, and write what waits to be recorded."""
+        for judge in self._running:
+            await judge.aclose()
+
+    def _reread(self) -> None:
+        self._seen = _seen(path for path, _ in self._seen)  # as it is before it is read: a later change is seen again
+        try:
+            found = self._read()
+        except UserError as error:
+            self._problem = str(error)
+            self._report(self._problem)
+            return
+        self._problem, self.loaded, self._seen = "", found.loaded, _seen(found.paths)
+        former, self._judge = self._judge, Judge(found.loaded, self._tasks, self._report)
+        self._judge.take_over(former)
+        self._running[self._judge] = 0
+        self._report("the configuration has changed, and is in force from now on")
+        self._end_former(former)
+
+    def _end_former(self, judge: Judge) -> None:
+        if judge is not self._judge and not self._running.get(judge, 1):
+            del self._running[judge]
+            self._tasks.start_soon(judge.aclose)
+
+
+def _seen(paths: Iterable[str]) -> Seen:
+    return tuple((path, _state(path)) for path in paths)
+
+
+def _state(path: str) -> tuple[int, int, int] | None:
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns
