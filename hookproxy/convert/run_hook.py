@@ -25,7 +25,7 @@ from ..model.aliases import FAMILIAR_NAMES, spelled_names
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, HookRun, HookSpec
 from ..model.settings import OnFailure, Settings, ToolNames
-from ..policy import matchers
+from ..policy import matchers, methods
 from . import hook_decision as decisions
 
 _BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
@@ -120,8 +120,15 @@ def _groups(hooks: Sequence[ForeignHook], context: EventContext, side: AgentSide
     return groups, notes
 
 
+def check_name(context: EventContext) -> None:
+    """Raise ValueError for a tool that hooks and rules would take for a method of MCP: `*` does not name these."""
+    if methods.is_method(context.tool):
+        raise ValueError("its tool's name is that of a method, which rules know by this name")
+
+
 def _normalised(context: EventContext) -> EventContext:
     """The context as hooks may read it. Raises ValueError."""
+    check_name(context)
     normal = normalize.normalize(context.arguments)
     if nesting.is_deeper(normal, _SETTINGS.max_depth):
         raise ValueError("the arguments are nested deeper than many hooks can read")

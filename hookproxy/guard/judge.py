@@ -22,7 +22,7 @@ from ..audit.call_record import Record
 from ..audit.log import Audit
 from ..config.load import Loaded
 from ..convert import hook_decision
-from ..convert.run_hook import expressible, failures, recognise_agent
+from ..convert.run_hook import check_name, expressible, failures, recognise_agent
 from ..dialects.agent_documents import Members, agents_of
 from ..dialects.agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput, agent_side, refuse_by_status
 from ..hooks.evaluate import Hooks
@@ -131,6 +131,7 @@ class Judge:
 
     def _prepared(self, session: NativeSession, context: EventContext) -> EventContext:
         """The context as hooks and rules may read it. Raises ValueError."""
+        check_name(context)
         arguments = normalize.normalize(context.arguments)
         if nesting.is_deeper(arguments, self._settings.max_depth):
             raise ValueError("the arguments are nested deeper than many hooks can read")

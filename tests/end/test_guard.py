@@ -146,6 +146,15 @@ def test_an_act_of_another_tool_with_the_same_id_and_arguments_is_judged_itself(
     assert desk.tool("PreToolUse", "Write", {"file_path": "/x"})[0] == "deny"
 
 
+@pytest.mark.parametrize("rules", ['default = "deny"', 'deny = ["*"]'])
+@pytest.mark.parametrize("tool", ["resources/read", "mcp__evil__prompts/get"])
+def test_a_tool_with_the_name_of_a_method_is_refused(desk: Desk, tool: str, rules: str) -> None:
+    desk.configure(f"[permissions]\n{rules}\n")
+    document = LIST.replace(b'"Bash"', json.dumps(tool).encode())
+    done = desk.event("claude", document)
+    assert (done.returncode, b"name is that of a method" in done.stderr) == (2, True), done
+
+
 def test_the_environment_of_an_agent_does_not_say_which_policy_holds(desk: Desk) -> None:
     other = desk.home / "project"
     (other / "hookproxy").mkdir(parents=True)
