@@ -168,3 +168,18 @@ def test_two_servers_have_two_names(tmp_path: Path) -> None:
     table = {"name": "a", "argv": ["x"]}
     with pytest.raises(ConfigError, match="name of another"):
         interceptor_group([table, table], "x", "x", str(tmp_path))
+
+
+async def test_what_one_reading_of_a_message_is_refused_for_no_other_reading_allows(tmp_path: Path) -> None:
+    hooks = specs(tmp_path, ([entry("s", "sink")], ""), ([entry("v")], ""))
+    runner = open_runner(hooks, lambda _spec, _text: None)
+    first, second = (spec for spec in hooks if spec.event is Event.PRE_TOOL_USE)
+    common = {"event": "tools/call", "phase": "request", "key": "k", "context": {}}
+    try:
+        for text in ("bad", "good"):  # the hook of the first server runs once for each
+            document = Document(json.dumps({**common, "payload": call(text)}).encode(), {})
+            await runner.run(first, document, {"PATH": ""})
+        result = await runner.run(second, document, {"PATH": ""})
+    finally:
+        await runner.aclose()
+    assert printed(result)["permissionDecision"] == "deny"
