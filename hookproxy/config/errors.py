@@ -53,7 +53,8 @@ def validation_error(
     key = ".".join(str(part) if isinstance(part, str) else f"[{part}]" for part in at).replace(".[", "[")
     if kind == "extra_forbidden":
         return _unknown_key(where, key, at, model)
-    if at[0] == "hooks" and len(at) == 3 and not isinstance(error["input"], dict):
+    in_list = len(at) == 3 and isinstance(at[2], int)  # not a key of `[hooks.composition]`
+    if at[0] == "hooks" and in_list and not isinstance(error["input"], dict):
         return ConfigError(where, f"{key}: a hook is a table", f"write [[hooks.{at[1]}]], and below it command = …")
     if kind == "list_type" and isinstance(error["input"], dict):
         return ConfigError(where, f"{key}: must be an array of tables", f"write [[{key}]]")

@@ -461,6 +461,13 @@ def test_without_a_home_folder_a_remark_says_that_no_audit_is_kept(cwd: Path, mo
         ('[[use]]\ndialect = "claude"', 1, "use[0].file is missing", ""),
         ('use = [{file = "a", x = 1}]', 1, "use[0].x: unknown key", "expected one of: file, dialect"),
         ('[use]\nfile = "a"', 1, "use: must be an array of tables", "write [[use]]"),
+        ('[hooks]\nPreToolUse = ["x"]', 2, "hooks.PreToolUse[0]: a hook is a table", "write [[hooks.PreToolUse]]"),
+        (
+            '[hooks.composition]\nprofile = "parallel/strict"',
+            2,
+            "hooks.composition.profile: should be",
+            "did you mean 'parallel/strictest'?",
+        ),
         (
             '[[hooks.PreTolUse]]\ncommand = "x"',
             1,

@@ -22,7 +22,7 @@ def test_every_key_is_described_in_a_sentence(table: type[Table]) -> None:
 
 
 def test_every_event_may_have_hooks() -> None:
-    assert set(OwnHooks.__struct_fields__) == {*OWN.events, "notifications"}
+    assert set(OwnHooks.__struct_fields__) == {*OWN.events, "notifications", "composition"}
 
 
 def test_the_keys_of_an_own_hook_are_those_that_are_read() -> None:
