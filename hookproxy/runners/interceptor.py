@@ -9,7 +9,8 @@ blocks, and the first one has what was changed. A server that cannot be asked bl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -156,7 +157,9 @@ class _Servers:
 
         def start_sink(place: int, payload: bytes) -> None:
             if len(self._sinks) < _MOST_SINKS:
-                sink = asyncio.get_running_loop().create_task(self._observe(places[place], invoke(place, payload)))
+                sink = asyncio.get_running_loop().create_task(
+                    self._observe(places[place], partial(invoke, place, payload))
+                )
                 self._sinks.add(sink)
                 sink.add_done_callback(self._sinks.discard)
 
@@ -171,9 +174,9 @@ class _Servers:
         )
         return _Judged(result, tuple(places))
 
-    async def _observe(self, place: tuple[str, Descriptor], invoked: Coroutine[None, None, wire.Outcome]) -> None:
+    async def _observe(self, place: tuple[str, Descriptor], invoke: Callable[[], Awaitable[wire.Outcome]]) -> None:
         try:
-            await invoked
+            await invoke()
         except (HookFailed, TimeoutError) as failure:
             why = str(failure) or "did not answer in time"
             self._report(self._specs[place[0]], f"the sink {place[1].name} {why}, which blocks nothing")
