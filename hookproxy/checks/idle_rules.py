@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from ..dialects.shared.hook_file import suggestion
 from ..hooks import idle
+from ..hooks.select import TOOL_EVENTS
+from ..model.aliases import FAMILIAR_NAMES
 from ..model.settings import Settings
 from ..policy import matchers, methods
 from ..policy.rule_repairs import glob_meant
@@ -90,6 +92,23 @@ def misspelt_rules(settings: Settings, server: CheckedServer | None) -> Iterator
         yield from (
             f"{place}: {kind} {text!r} may be misspelt ({near})" for place, kind, other in rules if other == text
         )
+
+
+def misspelt_matcher(hook: ConfiguredHook) -> Iterator[str]:
+    """A sentence for each name in a matcher of hookproxy.toml that is nobody's, and very like a familiar one.
+
+    Matchers heed case, as rules do not: a hook for `bash` sees no tool that is known as `Bash`.
+    """
+    if not hook.group.match_all_names or hook.spec.event not in TOOL_EVENTS:
+        return
+    from ..policy.presets import PRESETS
+
+    own = {name for alias in hook.settings.aliases for name in (alias.tool, *alias.names)}
+    for name in matchers.plain_names(hook.spec.matcher):
+        if name in own or "/" in name or name.startswith("mcp__") or any(True for _ in PRESETS.naming(name)):
+            continue
+        if name not in FAMILIAR_NAMES and (near := idle.near_name(name, "", ())):
+            yield f"matcher {name!r} may be misspelt ({near} case counts)"
 
 
 def _rules_and_limits(settings: Settings) -> Iterator[tuple[str, str, str]]:

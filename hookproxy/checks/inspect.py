@@ -28,6 +28,7 @@ from ..model.hooks import HookSpec
 from . import commands, effective_settings
 from .idle_rules import (
     matcher_of_no_method,
+    misspelt_matcher,
     misspelt_rules,
     rules_like_expressions,
     rules_of_no_method,
@@ -191,7 +192,8 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
         f"the tool is called only if its server {spec.server!r} is behind hookproxy, started with --name "
         f"{shlex.quote(spec.server)}"
     )
-    remarks = (place.text, about_server if spec.server else "", *about_aliases)
+    misspelt = misspelt_matcher(hook) if coverage is None else ()
+    remarks = (place.text, about_server if spec.server else "", *about_aliases, *misspelt)
     return HookEntry(
         place.file,
         place.line,

@@ -104,7 +104,7 @@ def _ask(options: Namespace, command: Sequence[str], cwd: str) -> tuple[Describe
 
     options_of_target = Namespace(**vars(options))  # it notes the name that follows from an address
     target = lock_targets.of_line(options_of_target, command, cwd).targets[0]
-    tell(f"asking {printable(target.what)} for its tools, until {DESCRIBE_SECONDS:g} seconds are over at the latest")
+    tell(f"asking {printable(target.what)} for its tools, for at most {DESCRIBE_SECONDS:g} seconds")
     described: Described = run_until_done(partial(target.ask, DESCRIBE_SECONDS))
     tell(*described.notes, *described.withheld)
     return described, target.name

@@ -219,7 +219,8 @@ def _verify(options: Namespace) -> int:
     try:
         pack = verify(files, keys)
     except Refused as problem:
-        raise UserError(f"{options.source}: {problem}", "nobody with these keys can install it") from None
+        hint = "hookproxy pack new writes the manifest anew, and hookproxy pack sign signs it: only if you made the pack"
+        raise UserError(f"{options.source}: {problem}; nobody can install it", hint) from None
     except ModuleNotFoundError:
         raise not_installed("a signed pack", "cryptography", EXTRA) from None
     show_line(f"{pack.name} {pack.version}: {counted(len(pack.manifest.files), 'file')}, as {pack.digest}")

@@ -45,7 +45,7 @@ from .offline import is_gateway_file, require_policy
 from .options import ENTRY_OPTIONS, HOOK_OPTIONS, Parser
 
 _EXAMPLE: Final = (
-    """[[case]] name = "no force" call = { tool = "rm", arguments = { } } expect = { decision = "deny" }"""
+    """case = [{ name = "no rm", call = { tool = "rm", arguments = { } }, expect = { decision = "deny" } }]"""
 )
 _MOMENT: Final = 0.2  # seconds: what is done sooner needs no progress
 _MOST_FAILURES: Final = 4  # shown whole, each in about four lines: a person repairs one after another
@@ -199,7 +199,7 @@ def _check_cases(files: Sequence[CasesOfFile], cwd: str) -> None:
         if not file.cases:
             skipped = file.skipped
             why = "has no cases"
-            hint = f"write some: {_EXAMPLE}"
+            hint = f"write one: {_EXAMPLE}"
             if skipped.digests:
                 why = "records only digests of the arguments of calls"
                 hint = 'record the arguments: [audit] arguments = "full"'

@@ -195,6 +195,12 @@ _EXAMPLES_OF_KEYS: Final = {
 }
 """An example of a value for each key that a table must have."""
 
+_NUMBER: Final = re.compile(r"\s*([0-9]{1,15})\s*([A-Za-z]*)\s*")
+"""A number that stands in quotes, with the name of a unit after it."""
+
+_SECONDS: Final = frozenset(["s", "sec", "secs", "second", "seconds"])
+"""Units that keys with a duration have anyway."""
+
 _BOUNDS: Final = {
     "greater_than_equal": ("ge", "or more"),
     "greater_than": ("gt", "and more"),
@@ -216,6 +222,9 @@ def _example(at: Sequence[str | int], error: ErrorDetails, model: type[BaseModel
         return f"write {key} = {_as_list(key, value)}"
     if kind == "string_type" and type(value) in (int, float):
         return f'write {key} = "{value}"'
+    if kind.startswith(("int_", "float_")) and isinstance(value, str) and (number := _NUMBER.fullmatch(value)):
+        if number[2].lower() in _SECONDS or not number[2]:
+            return f"write {key} = {number[1]}"
     if kind in _EXAMPLES:
         return f"write {key} = {_default(at, model) or _EXAMPLES[kind]}"
     if kind in _BOUNDS:

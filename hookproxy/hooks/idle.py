@@ -69,6 +69,8 @@ def near_name(name: str, server: str, tools: Collection[str]) -> str:
         return suggestion(bare, [*listed, *FAMILIAR_NAMES], _SIMILAR_GLOB) if len(bare) > len(stars) + 2 else ""
     if name.casefold() in map(str.casefold, FAMILIAR_NAMES):
         return "" if name in FAMILIAR_NAMES else suggestion(name, FAMILIAR_NAMES, _SIMILAR)
+    if swapped := next((known for known in sorted(FAMILIAR_NAMES) if sorted(known) == sorted(name)), ""):
+        return f"did you mean {swapped!r}?"  # in a short name two swapped letters leave little that is alike
     return suggestion(name, [*listed, *FAMILIAR_NAMES], _SIMILAR)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..model.aliases import FAMILIAR_NAMES
+
 _EXPRESSION: Final = re.compile(r"(?:^|[^A-Za-z0-9])\.[*+?]|\.\+|\\[.wdsbWDS]|\.\*\$|^\^|\$$|\[\^|\(\?|\{\d")
 """In a name: signs of a regular expression that no name and no glob has. `fs.*` may be meant for names with a dot."""
 _ANYTHING: Final = re.compile(r"(?:\.|\\[wdsWDS])(?:[*+]\??|\{[\d,]+\})")
@@ -32,6 +34,9 @@ def rule_repair(text: str) -> str:
         return f"write a rule for each: {_list([f'{found[1]}{name}{found[3]}' for name in found[2].split('|')])}"
     if found := _NAMES.fullmatch(text):
         return f"write a rule for each: {_list(found[1].split('|'))}"
+    tool, blank, argument = text.partition(" ")
+    if tool in FAMILIAR_NAMES and blank and "(" not in text:
+        return f"write what it is about in parentheses: {f'{tool}({argument.strip()})'!r}"
     name, parenthesis, rest = text.partition("(")
     if glob := glob_meant(name):
         return f"rules are globs: write {glob + parenthesis + rest!r}"

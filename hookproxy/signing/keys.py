@@ -117,7 +117,7 @@ def load_private(data: bytes) -> PrivateKey:
 
     if b"PRIVATE KEY" not in data:
         is_public = b"PUBLIC KEY" in data or data.startswith(b"ssh-")
-        what = "is a public key: name the private one"
+        what = "is a public key: name the private one, which has no .pub at its end"
         raise ValueError(what if is_public else "is not a private key in PEM or OpenSSH's form")
     load = serialization.load_ssh_private_key if b"BEGIN OPENSSH" in data else serialization.load_pem_private_key
     try:

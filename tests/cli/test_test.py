@@ -173,7 +173,7 @@ def test_the_environment_is_as_before(folder: Path, monkeypatch: pytest.MonkeyPa
         ({}, ["--config", "hookproxy.toml"], 2, "there is no tests.toml", "write tests.toml"),
         ({}, ["absent.toml"], 2, "absent.toml: cannot be read: No such file", "name a file that exists"),
         ({"a.txt": "x"}, ["a.txt"], 2, "is not a file with cases", ".toml"),
-        ({"tests.toml": ""}, ["tests.toml"], 2, "tests.toml: has no cases", "[[case]]"),
+        ({"tests.toml": ""}, ["tests.toml"], 2, "tests.toml: has no cases", "case = [{ name = "),
         ({"tests.toml": GOOD, "hookproxy.toml": ""}, ["tests.toml"], 4, "no policy is loaded", "--config FILE"),
         ({"x/y/z.toml": GOOD}, ["x/y/z.toml"], 4, "no hookproxy.toml or gateway.toml is beside it", "config ="),
         ({"tests.toml": GOOD}, ["tests.toml", "--junit", "no/x.xml"], 2, "cannot be written", "mkdir -p"),
