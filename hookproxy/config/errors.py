@@ -198,7 +198,7 @@ _EXAMPLES_OF_KEYS: Final = {
 _NUMBER: Final = re.compile(r"\s*([0-9]{1,15})\s*([A-Za-z]*)\s*")
 """A number that stands in quotes, with the name of a unit after it."""
 
-_SECONDS: Final = frozenset(["s", "sec", "secs", "second", "seconds"])
+_SECONDS: Final = frozenset(["", "s", "sec", "secs", "second", "seconds"])
 """Units that keys with a duration have anyway."""
 
 _BOUNDS: Final = {
@@ -222,11 +222,8 @@ def _example(at: Sequence[str | int], error: ErrorDetails, model: type[BaseModel
         return f"write {key} = {_as_list(key, value)}"
     if kind == "string_type" and type(value) in (int, float):
         return f'write {key} = "{value}"'
-    if kind.startswith(("int_", "float_")) and isinstance(value, str) and (number := _NUMBER.fullmatch(value)):
-        if number[2].lower() in _SECONDS or not number[2]:
-            return f"write {key} = {number[1]}"
     if kind in _EXAMPLES:
-        return f"write {key} = {_default(at, model) or _EXAMPLES[kind]}"
+        return f"write {key} = {_quoted_number(kind, value) or _default(at, model) or _EXAMPLES[kind]}"
     if kind in _BOUNDS:
         bound, more = _BOUNDS[kind]
         return f"write {key} = {error['ctx'][bound]:.15g} {more}"
@@ -236,6 +233,12 @@ def _example(at: Sequence[str | int], error: ErrorDetails, model: type[BaseModel
     if kind == "string_pattern_mismatch" and (example := _EXAMPLES_OF_PATTERNS.get(error["ctx"]["pattern"])):
         return f"write {key} = {example.format(key=key) if '{key}' in example else example}"
     return f"{_schema_verb(model)} shows what {key} may be"
+
+
+def _quoted_number(kind: str, value: object) -> str:
+    """The number that was meant where it stands in quotes; empty if there is none, or its unit is another one."""
+    number = _NUMBER.fullmatch(value) if isinstance(value, str) and kind.startswith(("int_", "float_")) else None
+    return number[1] if number and number[2].lower() in _SECONDS else ""
 
 
 _SAME_WORDS: Final = (

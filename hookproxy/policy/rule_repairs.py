@@ -34,12 +34,18 @@ def rule_repair(text: str) -> str:
         return f"write a rule for each: {_list([f'{found[1]}{name}{found[3]}' for name in found[2].split('|')])}"
     if found := _NAMES.fullmatch(text):
         return f"write a rule for each: {_list(found[1].split('|'))}"
+    name, parenthesis, rest = text.partition("(")
+    if glob := glob_meant(name):
+        return f"rules are globs: write {glob + parenthesis + rest!r}"
+    return _without_blanks(text)
+
+
+def _without_blanks(text: str) -> str:
+    """The repair of a rule with blanks in its name; empty: it has none, or something else is wrong, too."""
     tool, blank, argument = text.partition(" ")
     if tool in FAMILIAR_NAMES and blank and "(" not in text:
         return f"write what it is about in parentheses: {f'{tool}({argument.strip()})'!r}"
     name, parenthesis, rest = text.partition("(")
-    if glob := glob_meant(name):
-        return f"rules are globs: write {glob + parenthesis + rest!r}"
     if re.fullmatch(r"[\w.\-]+(?: [\w.\-]+)+", name.strip()):
         return f"a tool's name has no blanks: write {name.strip().replace(' ', '_') + parenthesis + rest!r}"
     return ""
