@@ -108,7 +108,7 @@ def misspelt_matcher(hook: ConfiguredHook) -> Iterator[str]:
         if name in own or "/" in name or name.startswith("mcp__") or any(True for _ in PRESETS.naming(name)):
             continue
         if name not in FAMILIAR_NAMES and (near := idle.near_name(name, "", ())):
-            yield f"matcher {name!r} may be misspelt ({near} case counts)"
+            yield f"matcher {name!r} may be misspelt ({near} matchers heed case)"
 
 
 def _rules_and_limits(settings: Settings) -> Iterator[tuple[str, str, str]]:

@@ -219,7 +219,7 @@ def _verify(options: Namespace) -> int:
     try:
         pack = verify(files, keys)
     except Refused as problem:
-        hint = "hookproxy pack new writes the manifest anew, and hookproxy pack sign signs it: only if you made the pack"
+        hint = "if you made the pack: hookproxy pack new writes its manifest anew, and pack sign signs it"
         raise UserError(f"{options.source}: {problem}; nobody can install it", hint) from None
     except ModuleNotFoundError:
         raise not_installed("a signed pack", "cryptography", EXTRA) from None
