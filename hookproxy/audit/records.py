@@ -203,6 +203,11 @@ class CallRecord(LineMembers, frozen=True):
         return self.call, self.session, self.pid
 
     @property
+    def full_name(self) -> str:
+        """The tool with its server; an agent's own tool has none."""
+        return f"{self.server}/{self.tool}" if self.server else self.tool
+
+    @property
     def is_partial(self) -> bool:
         """Parts of the arguments are masked or left out."""
         return bool(self.masked or self.left_out)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..model.errors import UserError
 from ..trust.sources import FileContext
-from .common import tell, working_directory
+from .common import has_terminal, tell, working_directory
 from .options import HOOK_OPTIONS, Parser
 from .own_file import CONFIG, user_config_folder
 
@@ -130,8 +130,12 @@ async def _judge(guard: Guard, read: Callable[[], Read], *, foreground: bool) ->
             await guard.fail(str(error))
             raise
         await tasks.start(_end_on_signal, tasks.cancel_scope)
+        idle = float("inf") if foreground else policy.loaded.settings.guard_idle_seconds
+        if has_terminal():  # a person has started it: agents' clients give it no terminal
+            until = "until it is interrupted" if foreground else f"until no event has come for {idle:g} seconds"
+            tell(f"the guard judges the events of agents, {until}; hookproxy guard install AGENT lets them ask it")
         try:
-            await guard.serve(policy.judge, float("inf") if foreground else policy.loaded.settings.guard_idle_seconds)
+            await guard.serve(policy.judge, idle)
         finally:
             with anyio.CancelScope(shield=True):  # it is bounded by itself
                 await policy.aclose()

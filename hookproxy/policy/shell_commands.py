@@ -24,6 +24,8 @@ from ..shell.words import GLOB, UNKNOWN, Word, literal
 from .globs import COMMAND_SEPARATORS, PREFIX_ENDINGS, BudgetExceeded, WorkBudget, command_pattern
 
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)(?!\w)\}?(?![\[:/#%^,@+=?-])")
+_PROGRAM: Final = re.compile(r"\A=?([^\s:*]+?)(?:\.exe)?(?=[\s:]|\Z)")
+"""A rule's program, as `_name` has that of a command."""
 _FOLDER: Final = re.compile(r"[^\s*]*/(?=[^\s*/])")
 _MOST_OPTIONS: Final = 64  # before a subcommand
 _SEPARATES: Final = re.compile(r"[\s(]")
@@ -106,6 +108,7 @@ class _RuleCommands:
     def __init__(self, specifier: str) -> None:
         specifier = specifier.strip()
         by_name = _FOLDER.sub("", specifier, count=1) if _FOLDER.match(specifier) else specifier
+        by_name = _PROGRAM.sub(r"\1", by_name, count=1)
         self._pattern = command_pattern(specifier)
         self._by_name = command_pattern(by_name)
         """The same pattern, for commands without the folders of their programs."""

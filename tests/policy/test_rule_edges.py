@@ -36,6 +36,12 @@ def test_a_program_is_known_with_what_shells_and_systems_put_around_its_name(lin
     assert runs("rm *", line) == DOES
 
 
+@pytest.mark.parametrize("rule", ["rm.exe *", "=rm *", "rm.exe:*", "C:/x/rm.exe *"])
+@pytest.mark.parametrize("line", ["rm.exe x", "ls; rm.exe x", "C:/x/rm.exe x", "rm x", "bash -c 'rm.exe x'"])
+def test_a_rule_may_spell_its_program_as_a_command_may(rule: str, line: str) -> None:
+    assert runs(rule, line) == DOES
+
+
 @pytest.mark.parametrize("line", ["rmx y", "=rmx y", "rm.exec y"])
 def test_another_name_is_another_program(line: str) -> None:
     assert runs("rm *", line) == DOES_NOT

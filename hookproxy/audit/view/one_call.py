@@ -50,7 +50,7 @@ def text_of(records: Sequence[CallRecord], screen: Screen) -> Iterator[str]:
 
 def _text(record: CallRecord, screen: Screen) -> Iterator[str]:
     visible = screen.visible
-    yield screen.paint(visible(f"{record.server}/{record.tool}"), "bold")
+    yield screen.paint(visible(record.full_name), "bold")
     rows = [
         ("call", record.call),
         ("time", f"{time_of(record)} ({record.ms:.0f} ms, hooks {record.hook_ms:.0f} ms)"),

@@ -75,7 +75,7 @@ class WatchedTotals(msgspec.Struct):
         self.calls += 1
         for word in watched.would:
             self.would[word] = self.would.get(word, 0) + 1
-        self.example = self.example or f"{call.call} {call.server}/{call.tool}".strip()
+        self.example = self.example or f"{call.call} {call.full_name}".strip()
 
 
 class Statistics(msgspec.Struct):
@@ -106,7 +106,7 @@ class Statistics(msgspec.Struct):
         self.first = self.first or call.time
         self.last = call.time
         self.all.add(call)
-        self.tools.setdefault(_name_or_others(f"{call.server}/{call.tool}", self.tools), ToolTotals()).add(call)
+        self.tools.setdefault(_name_or_others(call.full_name, self.tools), ToolTotals()).add(call)
         for run in call.hooks:
             name = _name_or_others(f"{run.command} ({run.event})", self.hooks)
             self.hooks.setdefault(name, HookTotals()).add(run)

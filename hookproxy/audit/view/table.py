@@ -105,7 +105,7 @@ def _call(entry: CallRecord, screen: Screen) -> str:
     result = screen.paint(screen.fitted(entry.result, _RESULT), _RESULTS.get(entry.result, ""))
     ms = f"{min(entry.ms, _MOST_MS):>{_MS}.0f}  " if _has_ms(screen) else ""
     call = screen.visible(entry.call).ljust(_ID)
-    tool = _cut(f"{entry.server}/{entry.tool}", screen, _BEFORE_TOOL + len(ms) + len(call) - _ID)
+    tool = _cut(entry.full_name, screen, _BEFORE_TOOL + len(ms) + len(call) - _ID)
     time = screen.fitted(time_of(entry), _TIME)
     return f"{time}  {decision}  {result}  {ms}{screen.paint(call, 'dim')}  {screen.paint(tool, 'bold')}"
 
