@@ -87,7 +87,11 @@ class _HostSession(Struct):
 
 
 class PolicyInterceptors:
-    """Judges messages under one configuration, until it is closed."""
+    """Judges messages under one configuration, until it is closed.
+
+    It is long because validation and mutation of both phases of one message share what was decided about it: hooks run
+    once, whichever of them a host asks first.
+    """
 
     def __init__(
         self,

@@ -57,7 +57,11 @@ class _Search(NamedTuple):
 
 
 class Masking:
-    """Masks the secrets in the texts of one record, and knows what it has masked."""
+    """Masks the secrets in the texts of one record, and knows what it has masked.
+
+    It is long because texts hold texts: JSON in a string, a command line in JSON, an address in a command line. Each of
+    its functions may meet each of the others, and all collect what was masked.
+    """
 
     def __init__(self, *, careful: bool = False) -> None:
         """With `careful`, a value stays visible if an interpreter could do something with it: a person decides."""

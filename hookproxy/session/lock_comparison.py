@@ -106,7 +106,11 @@ _MIDDLE: Final = _Chain(False, [], {})
 
 
 class LockComparison:
-    """The comparison in one session. `report` tells people one line, once; `record` writes a sentence to the audit."""
+    """The comparison in one session. `report` reports one line to people, once; `record` writes one to the audit.
+
+    It is long because lists, instructions and errors are withheld for one set of reasons, which refusals and people
+    need whole: what is withheld, and what was reported, changes with each of them.
+    """
 
     def __init__(
         self,

@@ -50,7 +50,11 @@ Report = Callable[[str], None]
 
 
 class Proxy:
-    """One agent, one server, and the calls between them. Without hooks everything passes."""
+    """One agent, one server, and the calls between them. Without hooks everything passes.
+
+    It is long because it is where the parts of a session meet: each of its functions hands one thing that has happened
+    from one part to another, and decides nothing itself.
+    """
 
     calls_type: ClassVar[type[RunningCalls]] = RunningCalls
     """What runs the calls."""

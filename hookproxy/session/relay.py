@@ -40,7 +40,11 @@ _WHOLE: Final = Mode.WHOLE
 
 
 class Relay:
-    """The two directions between an agent and a server. With `strict`, no line passes that cannot be read."""
+    """The two directions between an agent and a server. With `strict`, no line passes that cannot be read.
+
+    It is long because both directions share their fast paths and their backpressure: who may not read, and why, depends
+    on what the other direction has not written.
+    """
 
     def __init__(  # noqa: PLR0913  # its parts, and limits
         self,
