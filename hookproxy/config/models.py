@@ -663,7 +663,7 @@ class ConfigFile(Table, frozen=True):
     remote: Remote = field(default_factory=Remote)
     """Deadlines for a server at an address."""
     guard: GuardTable = field(default_factory=GuardTable)
-    """`hookproxy guard`, which judges the agents' own tools."""
+    """When the guard of the agents' own tools ends, and what happens without it."""
     limits: list[LimitTable] = []
     """Rate limits. The refusal of a call says when to try again."""
     monitor: Monitor | None = None

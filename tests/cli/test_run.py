@@ -179,7 +179,7 @@ def test_a_file_of_which_every_hook_is_dropped_stops_the_start(tmp_path: Path, t
     path.write_text(text)
     ended = run(tmp_path, "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith(f"error: {path}: claude can read none of its hooks: {message}")
+    assert ended.stderr.startswith(f"error: {path}:1: claude can read none of its hooks: {message}")
     assert "\nhint: " in ended.stderr
 
 

@@ -171,7 +171,7 @@ def test_hooks_of_the_project_guard_only_its_own_servers_and_only_if_a_person_sa
     assert everything_below(home, project) == before
     done = at_terminal(project, (USE_PROJECT, b"y\n"), FAIL_CLOSED, (WRAP_ALONE, b"y\n"), columns=200)
     assert done.returncode == 0
-    assert f"{cursor}: nothing would guard its servers: it is not changed\n" in done.stdout
+    assert "nothing would guard its servers: it is not changed" in " ".join(done.stdout.split())
     assert cursor.read_bytes() == before[str(cursor)]
     args = json.loads(file.read_text())["servers"]["git"]["args"]
     assert args[2:5] == ["--hooks", f"copilot@current={hooks}", "--fail-closed"]
