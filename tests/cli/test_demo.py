@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,14 @@ SEEN = """\
 hookproxy: `hookproxy lock --name files -- COMMAND` records what servers say of themselves, so that they cannot change \
 it unseen
 hookproxy: files: 4 hooks on 4 of 4 tools
-"""  # what `run` says on standard error
+"""  # what `run` says on standard error; the command is left out where the name of the folder looks like a secret
+
+
+def seen(text: str) -> str:
+    """What is on standard error, without the server's command."""
+    return re.sub(r"-- \S[^`]*`", "-- COMMAND`", text)
+
+
 COLOURED = "\x1b[1;31m3  blocked\x1b[0m"
 
 
@@ -44,7 +52,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
     }
     command = [str(Path(sys.executable).with_name("hookproxy")), "demo"]
     ended = subprocess.run(command, env=env, cwd=folder, capture_output=True, encoding="utf-8", timeout=60)
-    assert (ended.returncode, ended.stderr) == (0, SEEN)
+    assert (ended.returncode, seen(ended.stderr)) == (0, SEEN)
     assert sorted(folder.rglob("*")) == before
     assert running_with(folder) == []
     return ended.stdout
@@ -74,7 +82,7 @@ def test_it_ends_as_by_sigpipe_if_nobody_reads_the_output() -> None:
         assert process.stdout
         assert process.stderr
         process.stdout.close()
-        assert process.stderr.read() == SEEN.encode()
+        assert seen(process.stderr.read().decode()) == SEEN
         assert process.wait(60) == 141
 
 
