@@ -82,7 +82,7 @@ async def run_hooks(
     """
     try:
         event = side.read_document(document, environ)
-        contexts = [_normalised(context) for context in (event.context, *event.others)]
+        contexts = [normalised(context, _SETTINGS.max_depth) for context in (event.context, *event.others)]
     except ValueError as unreadable:
         raise UserError(f"the document on standard input cannot be read: {unreadable}", _hint(side)) from None
     groups, notes = _groups(hooks, contexts[0], side)
@@ -95,7 +95,12 @@ async def run_hooks(
         decision = decisions.combined([await _decide(all_hooks, context, runs) for context in contexts])
     decision, problems = expressible(decision, side, event.context)
     output = side.write_output(event, decision)
-    return replace(output, stderr="\n".join((*filter(None, [output.stderr]), *notes, *problems, *failures(runs))))
+    return with_lines(output, [*notes, *problems, *failures(runs)])
+
+
+def with_lines(output: HookOutput, lines: Sequence[str]) -> HookOutput:
+    """The output with further lines for people behind its own on standard error."""
+    return replace(output, stderr="\n".join((*filter(None, [output.stderr]), *lines)))
 
 
 def failures(runs: Sequence[HookRun]) -> list[str]:
@@ -120,17 +125,16 @@ def _groups(hooks: Sequence[ForeignHook], context: EventContext, side: AgentSide
     return groups, notes
 
 
-def check_name(context: EventContext) -> None:
-    """Raise ValueError for a tool that hooks and rules would take for a method of MCP: `*` does not name these."""
+def normalised(context: EventContext, max_depth: int) -> EventContext:
+    """The context of an agent's document as hooks and rules may read it.
+
+    Raises ValueError for arguments that are nested deeper than `max_depth`, and for a tool that hooks and rules would
+    take for a method of MCP: `*` does not name these.
+    """
     if methods.is_method(context.tool):
         raise ValueError("its tool's name is that of a method, which rules know by this name")
-
-
-def _normalised(context: EventContext) -> EventContext:
-    """The context as hooks may read it. Raises ValueError."""
-    check_name(context)
     normal = normalize.normalize(context.arguments)
-    if nesting.is_deeper(normal, _SETTINGS.max_depth):
+    if nesting.is_deeper(normal, max_depth):
         raise ValueError("the arguments are nested deeper than many hooks can read")
     return replace(context, arguments=normal, at=time())
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from time import monotonic, perf_counter, time
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -22,11 +22,10 @@ from ..audit.call_record import Record
 from ..audit.log import Audit
 from ..config.load import Loaded
 from ..convert import hook_decision
-from ..convert.run_hook import check_name, expressible, failures, recognise_agent
+from ..convert.run_hook import expressible, failures, normalised, recognise_agent, with_lines
 from ..dialects.agent_documents import Members, agents_of
 from ..dialects.agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput, agent_side, refuse_by_status
 from ..hooks.evaluate import Hooks
-from ..jsonrpc import nesting, normalize
 from ..model.call_end import Failed, Refused, Responded
 from ..model.decision import Decision, Proceed, Refuse
 from ..model.errors import UserError
@@ -73,19 +72,19 @@ class Judge:
 
         A defect of ours refuses the call and is reported.
         """
-        side: AgentSide | None = None
+        side = agent_side(request.agent)
+        refuse = side.refuse if side else refuse_by_status  # in its own form, whatever the document is
         try:
-            side = agent_side(request.agent)  # it reads its own form of a refusal, whatever the document is
             side = _agent_of(side, request.document)
+            refuse = side.refuse
             return await self._output(side, request)
         except UserError as error:
-            return (side.refuse if side else refuse_by_status)(str(error))
+            return refuse(str(error))
         except ValueError as unreadable:
-            refuse = side.refuse if side else refuse_by_status
             return refuse(f"error: the document of this event cannot be read: {unreadable}")
         except Exception as defect:  # the boundary of one event: fail closed, and report it
             self._report("".join(traceback.format_exception(defect)).rstrip())
-            return (side.refuse if side else refuse_by_status)("error: a defect of hookproxy; its guard reports more")
+            return refuse("error: a defect of hookproxy; its guard reports more")
 
     def take_over(self, former: Judge) -> None:
         """Complete the calls that another one has let begin."""
@@ -115,7 +114,7 @@ class Judge:
         runs: list[HookRun] = []
         decisions = [await self._decide(side, session, context, request, runs) for context in contexts]
         decision, problems = expressible(hook_decision.combined(decisions), side, event.context)
-        return _with_lines(side.write_output(event, decision), [*problems, *failures(runs)])
+        return with_lines(side.write_output(event, decision), [*problems, *failures(runs)])
 
     def _session(self, side: AgentSide, context: EventContext, environ: Mapping[str, str]) -> NativeSession:
         key = side.name, context.session.id
@@ -125,20 +124,15 @@ class Judge:
                 oldest = self._sessions.pop(next(iter(self._sessions)))
                 self._tasks.start_soon(oldest.aclose)
             session = NativeSession(self._loaded, environ, self._tasks)
-        session.used = monotonic()
         self._sessions[key] = session  # the one used last is the last one
         return session
 
     def _prepared(self, session: NativeSession, context: EventContext) -> EventContext:
         """The context as hooks and rules may read it. Raises ValueError."""
-        check_name(context)
-        arguments = normalize.normalize(context.arguments)
-        if nesting.is_deeper(arguments, self._settings.max_depth):
-            raise ValueError("the arguments are nested deeper than many hooks can read")
-        context = replace(context, arguments=arguments, at=time())
+        context = normalised(context, self._settings.max_depth)
         if context.tool and context.alias is None and context.session.server:
             groups = session.hooks_for(context.session.server).groups
-            return replace(context, alias=groups.alias(context.tool, arguments))
+            return replace(context, alias=groups.alias(context.tool, context.arguments))
         # no server's list can change what the agent's own tools are
         return replace(context, managed_alias=context.alias) if context.tool else context
 
@@ -276,8 +270,3 @@ def _call(context: EventContext, request: Request) -> Call:
 
 def _unrecorded(problem: str) -> HookDecision:
     return HookDecision(Permission.DENY, f"{feedback.NOT_RECORDED} ({problem})")
-
-
-def _with_lines(output: HookOutput, lines: list[str]) -> HookOutput:
-    """The output with further lines for people; the agent takes standard error for the reason of a refusal."""
-    return replace(output, stderr="\n".join(filter(None, [output.stderr, *lines])))

@@ -7,7 +7,6 @@ own, because names of tools belong to a server; the agent's own tools are those 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -41,8 +40,6 @@ class NativeSession:
         self._windows: dict[Limit, Window] = {}
         self._approved: list[Approved] = []
         self._hooks: dict[str, Hooks] = {}
-        self.used = monotonic()
-        """When its last event came, in seconds of a clock."""
 
     def hooks_for(self, server: str) -> Hooks:
         """The hooks and rules for the tools of this server; "": the agent's own tools."""
