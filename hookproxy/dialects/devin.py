@@ -24,10 +24,9 @@ from .agent_side import (
     session_of,
     text_outcome,
 )
-from .dialect import Dialect, HookFile, HookList, UserFiles, WrittenEntry
+from .dialect import Dialect, HookFile, UserFiles, WrittenEntry
 from .shared import claude_envelope as envelope
 from .shared import claude_matchers
-from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared.command_file import MATCHES_ALL, CommandFile, Entries, Matchers, Timeouts, json_file
 from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
@@ -44,13 +43,6 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
     "WebFetch": (ToolSpelling("webfetch"), ToolSpelling("WebFetch")),
 }
 """Devin's own tools; hooks for Claude Code's names of them "will work with Devin CLI automatically"."""
-
-
-def _read_hook_file(file: HookFile) -> HookList:
-    document = shared_hook_file.read_document(file.path, file.text, comments=True)
-    if "hooks" in document.members or document.members.keys().isdisjoint(FORMAT.events.keys() | FORMAT.unavailable):
-        return FORMAT.read_hooks(file, document)
-    return FORMAT.read_events(file, document)
 
 
 def _recognises(members: Mapping[str, object]) -> bool:
@@ -129,7 +121,7 @@ DIALECT: Final = Dialect(
     "its CLI 3000.6.14",
     output_fields=envelope.FIELDS,
     order=Order.PIPELINE,  # the pages do not say whether hooks run at once: none may judge what is replaced later
-    read_hook_file=_read_hook_file,
+    read_hook_file=FORMAT.read_hooks_or_events,
     write_input=write_input,
     read_output=read_output,
     closed_by_field=False,

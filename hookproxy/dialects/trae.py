@@ -13,10 +13,9 @@ from ..model.hooks import Document, Event, EventContext, HookSpec, Order
 from ..policy import matchers
 from .agent_documents import DocumentSigns
 from .agent_side import AgentSide, Can, DocumentForm, session_of
-from .dialect import Dialect, HookFile, HookList, UserFiles
+from .dialect import Dialect, HookFile, UserFiles
 from .shared import claude_agent_side, claude_matchers, command_file, handler_types
 from .shared import claude_envelope as envelope
-from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared.command_file import MATCHES_ALL, CommandFile, Entries, Matchers, Timeouts
 from .shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
@@ -31,13 +30,6 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
     },
 }
 """Trae's own tools. It imports Claude Code's hooks, and people keep the names in them."""
-
-
-def _read_hook_file(file: HookFile) -> HookList:
-    document = shared_hook_file.read_document(file.path, file.text, comments=True)
-    if "hooks" in document.members or document.members.keys().isdisjoint(FORMAT.events.keys() | FORMAT.unavailable):
-        return FORMAT.read_hooks(file, document)
-    return FORMAT.read_events(file, document)
 
 
 def _recognises(members: Mapping[str, object]) -> bool:
@@ -116,7 +108,7 @@ DIALECT: Final = Dialect(
     "September 2026, and its page for companies, docs.trae.cn/enterprise_automate-actions-with-hooks",
     output_fields=envelope.FIELDS,
     order=Order.PIPELINE,  # the reference does not say whether hooks run at once: none may judge what is replaced later
-    read_hook_file=_read_hook_file,
+    read_hook_file=FORMAT.read_hooks_or_events,
     write_input=write_input,
     read_output=partial(envelope.read_output, envelope.Rules()),
     closed_by_field=False,

@@ -243,6 +243,13 @@ class CommandFile(Struct, frozen=True):
             return HookList((), remarks=(f"{file.path}: contains no hooks",))
         return self.read_events(file, document.table("hooks"))
 
+    def read_hooks_or_events(self, file: HookFile) -> HookList:
+        """The hooks of a file that has its events in the member `hooks`, or at its top. Raises ConfigError."""
+        document = shared_hook_file.read_document(file.path, file.text, comments=True)
+        if "hooks" in document.members or document.members.keys().isdisjoint(self.events.keys() | self.unavailable):
+            return self.read_hooks(file, document)
+        return self.read_events(file, document)
+
     def read_events(self, file: HookFile, table: Table) -> HookList:
         """The hooks of a table with events."""
         strict = self.entries.strict
