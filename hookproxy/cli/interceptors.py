@@ -93,7 +93,7 @@ def _invoke_parser() -> Parser:
     )
     parser.add_argument("--event", metavar="METHOD", required=True, help="the method of the message, as tools/call")
     parser.add_argument("--phase", choices=("request", "response"), required=True, help="which message it is")
-    parser.add_argument("--session", metavar="ID", help="the session that the server is told")
+    parser.add_argument("--session", metavar="ID", help="the id of the session that the server gets")
     parser.add_common("--json")
     return parser
 

@@ -2,7 +2,7 @@
 
 How it works: each line is one message, read as strictly as the agent's (law 1). An invocation is handled by what is
 offered under its name, within the time that it allows. A message that cannot be judged gets an error, because hosts
-block on errors unless they were told otherwise (law 3).
+block on errors unless they are configured otherwise (law 3).
 """
 
 from __future__ import annotations

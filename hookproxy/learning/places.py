@@ -149,7 +149,7 @@ def hosts_text(hosts: Mapping[str, int], barred: Sequence[str]) -> dict[str, fro
 
 
 def registrable(host: str) -> str:
-    """The domain that somebody has registered, as far as that can be told; empty: the host stands for itself."""
+    """The domain that somebody has registered, as far as that is known; empty: the host stands for itself."""
     labels = host.split(".")
     if _ADDRESS.fullmatch(host) or len(labels) < 2 or len(labels) > _MOST_LABELS or "" in labels:
         return ""
