@@ -99,17 +99,10 @@ class Guard:
             tasks.cancel_scope.cancel()
 
     async def _accept(self, tasks: anyio.abc.TaskGroup, answer: Answer) -> None:
-        while True:
-            await anyio.wait_readable(self._listener)
-            try:
-                connection, _ = self._listener.accept()
-            except BlockingIOError:  # it has gone
-                continue
-            except OSError as problem:
-                self._report(f"an agent cannot connect: {problem.strerror}")
-                await anyio.sleep(_RETRY_SECONDS)
-                continue
-            connection.setblocking(False)
+        def report(why: str) -> None:
+            self._report(f"an agent cannot connect: {why}")
+
+        async for connection in unix_socket.accepted(self._listener, _RETRY_SECONDS, report):
             self._used()
             tasks.start_soon(self._serve, connection, answer)
 

@@ -575,18 +575,11 @@ class LiveFeed:
             return
         self._remove_dead()
         async with anyio.create_task_group() as tasks:
-            while True:
-                await anyio.wait_readable(self._listener)
-                try:
-                    connection, _ = self._listener.accept()
-                except BlockingIOError:  # it has gone
-                    continue
-                except OSError as problem:
-                    self._report(f"a console cannot connect: {problem.strerror}")
-                    await anyio.sleep(_RETRY_SECONDS)
-                    continue
-                connection.setblocking(False)
+            async for connection in unix_socket.accepted(self._listener, _RETRY_SECONDS, self._report_console):
                 tasks.start_soon(self._serve, connection)
+
+    def _report_console(self, why: str) -> None:
+        self._report(f"a console cannot connect: {why}")
 
     def _remove_dead(self) -> None:
         try:

@@ -13,9 +13,11 @@ import socket
 import stat
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Final
+
+import anyio
 
 from ..model.errors import UserError
 
@@ -74,6 +76,28 @@ def inherited_listeners(environ: Mapping[str, str], pid: int) -> list[socket.soc
         listening.set_inheritable(False)
         listening.setblocking(False)
     return sockets
+
+
+async def accepted(
+    listener: socket.socket, retry_seconds: float, on_failure: Callable[[str], None]
+) -> AsyncIterator[socket.socket]:
+    """Each connection that comes, which does not block, until it is cancelled.
+
+    `on_failure` gets the reason if one cannot be accepted, for want of descriptors for example; then it is tried again
+    after `retry_seconds`.
+    """
+    while True:
+        await anyio.wait_readable(listener)
+        try:
+            connection, _ = listener.accept()
+        except BlockingIOError:  # it has gone
+            continue
+        except OSError as problem:
+            on_failure(problem.strerror or str(problem))
+            await anyio.sleep(retry_seconds)
+            continue
+        connection.setblocking(False)
+        yield connection
 
 
 def uid_of_peer(connection: socket.socket) -> int:
