@@ -95,20 +95,25 @@ def misspelt_rules(settings: Settings, server: CheckedServer | None) -> Iterator
 
 
 def misspelt_matcher(hook: ConfiguredHook) -> Iterator[str]:
-    """A sentence for each name in a matcher of hookproxy.toml that is nobody's, and very like a familiar one.
+    """A sentence for each name in a matcher or an `if` of hookproxy.toml that is nobody's, and very like a familiar one.
 
-    Matchers heed case, as rules do not: a hook for `bash` sees no tool that is known as `Bash`.
+    Both heed case, as rules do not: a hook for `bash` sees no tool that is known as `Bash`.
     """
     if not hook.group.match_all_names or hook.spec.event not in TOOL_EVENTS:
         return
     from ..policy.presets import PRESETS
 
     own = {name for alias in hook.settings.aliases for name in (alias.tool, *alias.names)}
-    for name in matchers.plain_names(hook.spec.matcher):
+    spec = hook.spec
+    named = [("matcher", name) for name in matchers.plain_names(spec.matcher)]
+    if spec.only_if:
+        named.append(("if", idle.name_of(spec.only_if)))
+    for key, name in named:
         if name in own or "/" in name or name.startswith("mcp__") or any(True for _ in PRESETS.naming(name)):
             continue
         if name not in FAMILIAR_NAMES and (near := idle.near_name(name, "", ())):
-            yield f"matcher {name!r} may be misspelt ({near} matchers heed case)"
+            heeding = "matchers heed" if key == "matcher" else "an `if` heeds"
+            yield f"{key} {name!r} may be misspelt ({near} {heeding} case)"
 
 
 def _rules_and_limits(settings: Settings) -> Iterator[tuple[str, str, str]]:

@@ -91,7 +91,11 @@ def _subjects(options: Namespace, command: Sequence[str], cwd: str) -> Iterator[
 
         loaded = load_named(options, cwd)
         tell(unread_file(options.config, loaded.path, cwd))
-        if not (loaded.has_policy or loaded.settings.managed):
+        if loaded.watched is not None:
+            from ..hooks.watched import summary
+
+            tell(summary(loaded.watched))
+        elif not (loaded.has_policy or loaded.settings.managed):
             tell("no hook and no rule is configured: name files with --config FILE or --hooks FILE")
         name = options.name or (server_name(command) if command else "server")
         yield Subject(OfflinePolicy(loaded, os.environ), name)

@@ -20,6 +20,8 @@ from .options import Parser
 if TYPE_CHECKING:
     from ..audit.records import Entry
 
+_MOST_NAMED = 8  # servers in a hint: it is one line
+
 
 def main(arguments: Sequence[str]) -> int:
     """Print or write what is learned. Returns the exit status."""
@@ -34,6 +36,8 @@ def main(arguments: Sequence[str]) -> int:
     observations, reader = Observations(), _Reader(options)
     for path in paths:
         observations.add_all(reader.entries(path))
+    if not observations.records and reader.left_out:
+        raise UserError(f"{', '.join(paths)}: no call in it is one of those that were asked for", reader.hint(options))
     if not observations.records:
         why = "; ".join(f"{number} {reason}" for reason, number in observations.left_out.items())
         raise UserError(
@@ -51,12 +55,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class _Reader:
-    """Reads audit files with their rotated parts. It owns what was found wrong with them."""
+    """Reads audit files with their rotated parts. It owns what was found wrong with them, and what was left out."""
 
     def __init__(self, options: Namespace) -> None:
         from ..audit.view import files
 
         self.status = 0
+        self.left_out = 0
+        """Records that the options leave out."""
+        self._servers: set[str] = set()
         self._since = files.since(options.since, files.now()) if options.since is not None else None
         self._filter = files.Filter(
             since=self._since, tool=options.tool or "", server=options.server or "", user=options.user or ""
@@ -64,7 +71,7 @@ class _Reader:
 
     def entries(self, path: str) -> Iterator[Entry]:
         """The entries that count. Raises UserError."""
-        from ..audit.records import BadLine, entry
+        from ..audit.records import BadLine, CallRecord, entry
         from ..audit.view import files
 
         for _name, line in files.read_all(path):
@@ -75,6 +82,18 @@ class _Reader:
                 self.status = EXIT_FINDINGS
             if self._filter.matches(record):
                 yield record
+            elif isinstance(record, CallRecord):
+                self.left_out += 1
+                self._servers.add(record.server)
+
+    def hint(self, options: Namespace) -> str:
+        """What to ask for, where the options have left out every record."""
+        if options.server and options.server not in self._servers:
+            from ..dialects.shared.hook_file import suggestion
+
+            servers = sorted(filter(None, self._servers))
+            return suggestion(options.server, servers) or f"--server may be {', '.join(servers[:_MOST_NAMED])}"
+        return "leave out --since, --tool, --server or --user: they select calls"
 
 
 def _configured(options: Namespace) -> str:

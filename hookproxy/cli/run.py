@@ -264,7 +264,8 @@ async def _serve(
     if hooks.groups or hooks.has_rules:
         proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
-        report(f"{_cut(name)}: no hook and no permission rule is configured, so no call is guarded")
+        in_force = "configured" if loaded.watched is None else "in force"
+        report(f"{_cut(name)}: no hook and no permission rule is {in_force}, so no call is guarded")
     feed = _open_feed(proxy, loaded, report)
     gc.freeze()  # collections during calls skip what is loaded, which stays; to collect first would take 5 ms
     gc.enable()

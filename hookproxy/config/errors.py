@@ -28,6 +28,11 @@ _KEYS_OF_GATEWAYS: Final = (("gateway",), ("servers",), ("permissions", "for"))
 """Keys that gateway.toml has and hookproxy.toml has not: somebody took the one for the other."""
 
 
+_SPELLED: Final = {
+    ("use", "hooks"): 'write file = "…", and its system as dialect = "claude" if the file does not show it',
+    ("permissions", "for", "groups"): 'a group is named in `users`, with @ in front: users = ["@developers"]',
+}
+"""By table and key: how to write what has another form here than on the command line, or than people expect."""
 _EVENT_KEYS: Final = ("event", "events", "on", "hook_event_name")
 """In a hook, by which other systems say for which event it is."""
 
@@ -92,6 +97,8 @@ def _unknown_key(where: str, key: str, at: tuple[str | int, ...], model: type[Ba
         hint = "only a gateway's file has it, which `hookproxy serve --config FILE` reads"
     elif at[0] == "hooks" and at[-1] in _EVENT_KEYS:
         hint = "the name of the table says the event: [[hooks.PreToolUse]]"
+    elif spelled := _SPELLED.get(tuple(part for part in at if isinstance(part, str))):
+        hint = spelled
     elif hint := hint or _where_it_belongs(at, model):
         pass
     else:
@@ -299,8 +306,9 @@ def _model_around(at: Sequence[str | int], model: type[BaseModel]) -> type[BaseM
 
     table = model
     for part in at[:-1]:
-        if isinstance(part, str) and part in table.model_fields:  # otherwise the name of a tool
-            annotation = table.model_fields[part].annotation
+        fields = {field.alias or name: field for name, field in table.model_fields.items()}
+        if isinstance(part, str) and part in fields:  # otherwise the name of a tool
+            annotation = fields[part].annotation
             types = [inner for inner in (annotation, *get_args(annotation)) if isinstance(inner, type)]
             table = next((inner for inner in types if issubclass(inner, BaseModel)), table)
     return table

@@ -84,6 +84,9 @@ def dialect_named(name: str, place: str) -> Dialect:
 def read_use(use: Use, file_context: FileContext) -> Iterator[LoadedHookFile]:
     """Read each hook file that `use` names. Raises ConfigError."""
     path = file_context.find(use.file, use.folder)
+    name, equals, rest = use.file.partition("=")
+    if equals and name in DIALECTS and not os.path.lexists(path):
+        raise ConfigError(use.place, f"there is no file {path}", f'write dialect = "{name}" and file = "{rest}"')
     for dialect in (use.dialect,) if use.dialect else DIALECTS.values():
         content = dialect.read_folder(path, file_context) if os.path.isdir(path) else None
         if content:

@@ -218,8 +218,6 @@ def looks_like_command(words: Sequence[str], types: Mapping[str, str]) -> bool:
     if named_commands(types):
         return True
     plain = {_plain(own) for own, kind in types.items() if kind in TEXTS}
-    if "query" in plain and (words[-1:] == ["query"] or not _RUNS.isdisjoint(words)):
-        return True
     return not _EVALUATES.isdisjoint(words) and not plain.isdisjoint(_SOURCE)
 
 

@@ -122,6 +122,14 @@ def test_a_hookproxy_toml_is_explained_too(capsys: pytest.CaptureFixture[str], f
     assert 'on_ask = "elicit" asks' in text
 
 
+def test_it_says_what_is_only_watched(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "h.toml").write_text('[permissions]\nmode = "monitor"\ndeny = ["write_*"]\n')
+    assert main(["write_file", "--config", "h.toml"]) == 0
+    shown = capsys.readouterr()
+    assert "allowed" in shown.out
+    assert "1 rule: only watched" in shown.err
+
+
 def test_a_user_with_two_lists_of_groups_gets_an_answer_for_each(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:

@@ -354,6 +354,9 @@ def test_a_run_without_hooks_says_that_it_guards_nothing(tmp_path: Path) -> None
     ended = run(tmp_path, "--name", "files", "--", *LISTING, agent=LIST)
     unguarded = "hookproxy: files: no hook and no permission rule is configured, so no call is guarded\n"
     assert ended.stderr == unguarded + NO_LOCK
+    (tmp_path / "own.toml").write_text("[permissions]\nmode = 'monitor'\ndeny = ['write']\n")
+    ended = run(tmp_path, "--config", "own.toml", "--name", "files", "--", *LISTING, agent=LIST)
+    assert unguarded.replace("configured", "in force") in ended.stderr
     (tmp_path / "own.toml").write_text("[permissions]\ndeny = ['write']\nhide_denied = false\n")
     ended = run(tmp_path, "--config", "own.toml", "--name", "files", "--", *LISTING, agent=LIST)
     assert ended.stderr == NO_LOCK + "hookproxy: files: no hooks on 2 tools, permission rules on 1\n"

@@ -688,3 +688,16 @@ def test_a_sandbox_may_read_files_with_rules(folder: Path) -> None:
     use = '[[use]]\nfile = "hooks/team.json"\n'
     config = load(folder, f'{use}[servers.git]\ncommand = ["mcp-server-git"]\nsandbox = {{ read = ["hooks"] }}\n')
     assert config.servers["git"].sandbox is not None
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ('groups = "dev"', 'users = ["@developers"]'),
+        ('user = "dev"', "did you mean 'users'? expected one of: users, allow, ask, deny, default, mode"),
+    ],
+)
+def test_an_unknown_key_of_rules_for_some_people_is_answered_with_theirs(folder: Path, key: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=r"permissions\.for\[0\]\.\w+: unknown key") as caught:
+        load(folder, f'[servers.git]\ncommand = ["x"]\n[[permissions.for]]\n{key}\n')
+    assert hint in caught.value.hint
