@@ -95,7 +95,7 @@ def misspelt_rules(settings: Settings, server: CheckedServer | None) -> Iterator
 
 
 def misspelt_matcher(hook: ConfiguredHook) -> Iterator[str]:
-    """A sentence for each name in a matcher or an `if` of hookproxy.toml that is nobody's, and very like a familiar one.
+    """A sentence for each name in a matcher or `if` of hookproxy.toml that is nobody's, and very like a familiar one.
 
     Both heed case, as rules do not: a hook for `bash` sees no tool that is known as `Bash`.
     """

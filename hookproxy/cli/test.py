@@ -158,7 +158,7 @@ def _case_files(options: Namespace, cwd: str) -> list[str]:
         raise UserError("no file with cases is named, and ./hookproxy.toml is not read unless it is named", hint)
     if not folder:
         problem = "no file with cases and no policy is named, and you have no hookproxy.toml of your own"
-        raise UserError(problem, "hookproxy test --config hookproxy.toml", EXIT_NO_POLICY)
+        raise UserError(problem, "hookproxy init guard writes one, with its hook", EXIT_NO_POLICY)
     hint = f"write {short_path(os.path.join(folder, 'tests.toml'), cwd)}; hookproxy help test shows a case"
     raise UserError(f"there is no tests.toml and no {_DEFAULT_FOLDER}/*.toml in {folder}", hint)
 
