@@ -95,9 +95,10 @@ def member_or_empty(raw: bytes, name: str) -> bytes:
     return raw[slice(*spans[name])] if name in spans else b""
 
 
-def error_response(raw_id: bytes, code: int, text: str) -> bytes:
-    """Return the line of a JSON-RPC error."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b}}\n' % (raw_id, code, json_string(text))
+def error_response(raw_id: bytes, code: int, text: str, data: bytes = b"") -> bytes:
+    """Return the line of a JSON-RPC error, with `data` as JSON unless it is empty."""
+    more = b',"data":%b' % data if data else b""
+    return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b%b}}\n' % (raw_id, code, json_string(text), more)
 
 
 def failed_result(raw_id: bytes, text: str, stateless: bool) -> bytes:

@@ -1,4 +1,4 @@
-"""What a server says around what is pinned: the text of an error in place of a list, and members beside the list.
+"""What a server says around what is pinned: the text of an error in its place, and members beside a list.
 
 No lock has these, because they are another text each time or have no name. A pinned server's reach nobody: the agent
 gets an error in our words, and a result with the members of the protocol only.
@@ -16,6 +16,10 @@ from ..protocol.response_edits import INTERNAL_ERROR, error_response, member_or_
 
 _OF_LISTS: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope", "nextCursor"})
 
+_VERSIONS: Final = ("supported", "requested")
+"""The members of an error's data by which both sides agree on a version of the protocol."""
+_VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MOST_VERSIONS: Final = 32  # the protocol has had a handful
 _CODE: Final = re.compile(rb"-?\d{1,9}")
 
 _ERRORS: Final = {-32600: "Invalid Request", -32601: "Method not found", -32602: "Invalid params"}
@@ -30,7 +34,7 @@ def without_other_texts(kind: Kind, line: bytes) -> tuple[bytes, str]:
     """
     spans = raw_json.members(line)
     if "error" in spans:
-        return _own_error(line, spans)
+        return own_error(line, spans)
     result = line[slice(*spans.get("result", (0, 0)))]
     if not result:
         return line, ""
@@ -58,8 +62,27 @@ def _with_plain_meta(result: bytes) -> bytes:
     return raw_json.with_member(result, "_meta", b'{"%b":%b}' % (SERVER_INFO_KEY.encode(), info))
 
 
-def _own_error(line: bytes, spans: dict[str, raw_json.Span]) -> tuple[bytes, str]:
-    raw_code = member_or_empty(line[slice(*spans["error"])], "code")
+def own_error(line: bytes, spans: dict[str, raw_json.Span]) -> tuple[bytes, str]:
+    """Return an error in our words in the place of a server's, and what is withheld, for people; empty: nothing.
+
+    It keeps the code, and the versions of the protocol that its data names. `spans` are the members of the line.
+    """
+    error = line[slice(*spans["error"])]
+    raw_code = member_or_empty(error, "code")
     code = int(raw_code) if _CODE.fullmatch(raw_code) else INTERNAL_ERROR
-    own = error_response(line[slice(*spans["id"])], code, _ERRORS.get(code, _OTHER_ERROR))
+    versions = _versions(member_or_empty(error, "data"))
+    own = error_response(line[slice(*spans["id"])], code, _ERRORS.get(code, _OTHER_ERROR), versions)
     return (line, "") if own.rstrip() == line.rstrip() else (own, f"the text of an error ({code})")
+
+
+def _versions(data: bytes) -> bytes:
+    """The data of an error with nothing in it but versions of the protocol; empty: it names none."""
+    if not data.startswith(b"{"):
+        return b""
+    named: dict[str, object] = {}
+    for name in _VERSIONS:
+        value = raw_json.decoded(member_or_empty(data, name) or b"null")
+        texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        if texts and len(texts) <= _MOST_VERSIONS and all(isinstance(v, str) and _VERSION.fullmatch(v) for v in texts):
+            named[name] = value
+    return raw_json.encode(named) if named else b""

@@ -194,9 +194,10 @@ class LockComparison:
 
     def edited_identity(self, line: bytes) -> bytes:
         """The response to `initialize` or `server/discover` as the agent gets it. Raises Unreadable, DuplicateKeys."""
-        span = raw_json.members(line).get("result")
+        outer = raw_json.members(line)
+        span = outer.get("result")
         if span is None:
-            return line
+            return self._own_error(line, outer) if "error" in outer else line
         result = line[slice(*span)]
         spans = raw_json.members(result)
         list_edits.check_lookalikes(spans, "instructions", "serverInfo")
@@ -224,6 +225,15 @@ class LockComparison:
         if "details" in differs and not self.warns_only:
             new = _without_details(new)
         return line if new is result else raw_json.splice(line, [(span, new)])
+
+    def _own_error(self, line: bytes, spans: dict[str, raw_json.Span]) -> bytes:
+        """An error in place of what the server says of itself, in our words if it is pinned."""
+        if self.pinned is None:
+            return line
+        plain, what = beside_lists.own_error(line, spans)
+        if what:
+            self.note(f"{what} in place of what it is cannot be pinned{'' if self.warns_only else _WITHHELD}")
+        return line if self.warns_only else plain
 
     def _hidden_in_instructions(self, instructions: str) -> bool:
         """Tell what the instructions hide. True: they are withheld therefore."""

@@ -484,7 +484,7 @@ LISTS: Final[dict[str, Json]] = {
 }
 
 
-@pytest.mark.parametrize("method", LISTS)
+@pytest.mark.parametrize("method", [*LISTS, "initialize", "server/discover"])
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
@@ -506,6 +506,20 @@ async def test_an_error_in_place_of_a_list_is_told_in_our_words(
         assert text.casefold() in answer["message"].casefold()
         assert len([line for line in locked_session.reports if "the text of an error" in line]) == 1
         assert not any(EVIL in line for line in locked_session.reports)
+
+
+@pytest.mark.parametrize("method", ["initialize", "server/discover"])
+async def test_an_error_keeps_the_versions_by_which_both_sides_agree(method: str) -> None:
+    async with session() as locked_session:
+        for data, kept in (
+            ({"supported": ["2025-11-25"], "requested": "2026-07-28", "hint": EVIL}, True),
+            ({"supported": ["2025-11-25", EVIL], "requested": EVIL}, False),
+        ):
+            error = {"code": -32022, "message": EVIL, "data": data}
+            got = await locked_session.ask(method, compact({"jsonrpc": "2.0", "id": 1, "error": error}))
+            assert EVIL.encode() not in got
+            answer = json.loads(got)["error"]
+            assert answer.get("data") == ({"supported": ["2025-11-25"], "requested": "2026-07-28"} if kept else None)
 
 
 @pytest.mark.parametrize("method", LISTS)
