@@ -5,7 +5,7 @@ Without it each run keeps its own. Where it cannot be reached, limits and approv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
@@ -52,6 +52,22 @@ class SharedApprovals(Protocol):
         """Allow these calls for the rest of the session. With too many entries, nothing is added."""
 
 
+class SharedSecrets(Protocol):
+    """What `[secrets]` has hidden in a session that several runs serve: what one hides, another may restore.
+
+    All functions raise StoreUnavailable. Values never leave the account of the user.
+    """
+
+    async def key(self) -> bytes:
+        """Return the key of the placeholders: with it, all runs of the session give a value the same one."""
+
+    async def keep(self, values: Mapping[str, str]) -> None:
+        """Keep the value of each of these placeholders until the session ends."""
+
+    async def value_of(self, placeholder: str) -> str | None:
+        """Return the value for which a placeholder stands; None: no run of this session has made it."""
+
+
 class Shared(Struct, frozen=True):
     """What one session shares with others."""
 
@@ -61,6 +77,8 @@ class Shared(Struct, frozen=True):
     """Counts the rate limits of all processes; None: they are counted in this one."""
     approvals: SharedApprovals | None = None
     """Keeps what a person allows for the session; None: it is kept in this run."""
+    secrets: SharedSecrets | None = None
+    """Keeps what `[secrets]` has hidden in the session; None: it is kept in this run."""
 
 
 NOTHING_SHARED: Final = Shared()
