@@ -49,7 +49,7 @@ FLOORS: Final = {
     "signing": 3,
     "archives": 3,
     "processes": 3,
-    "secrets": 2,
+    "secrets": 3,
     "model": 2,
     "files": 1,
     "jsonrpc": 1,

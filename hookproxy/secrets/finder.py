@@ -1,0 +1,209 @@
+"""Finds secrets in texts: by the rules of gitleaks and the user's own detectors, and named values in all spellings.
+
+How it works. One pass over a text says which rules and values may be in it (`engine.PatternSet`); for nearly all texts
+that is none, and they cost nothing more. Otherwise the pattern of each of these is tried. A text in which something is
+escaped as JSON is also searched as it reads (`readings`): what is found there is masked with its escapes.
+
+What holds: the time is linear in the length of the text. What is found does not overlap and is in order. Where several
+rules find the same, the most specific names all of it: a named value, a detector of the user's, a rule for a form of
+token, a rule for what stands behind a name, `generic-api-key`. No value is in an error or a `repr`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from ..model.secret_settings import SecretSettings
+from . import spellings
+from .engine import Pattern, PatternSet, compiled
+from .readings import Reading, readings
+from .rules import Rule, gitleaks_rules, user_rule
+
+_LITERALS: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"|-?[0-9][0-9.eE+-]*')
+"""The strings and numbers of a JSON text."""
+
+
+class Found(NamedTuple):
+    """A secret in a text."""
+
+    start: int
+    end: int
+    rule: str
+    """The id of what has found it."""
+
+
+class Secret(Struct, frozen=True):
+    """A secret in a JSON text. A placeholder takes the place of its first part, and nothing the place of the others."""
+
+    rule: str
+    value: bytes
+    """The text that is replaced, as a reader of the text has it: without the escapes of JSON strings."""
+    parts: tuple[tuple[int, int], ...]
+    """Where it stands. A part is within the quotes of a string and cuts no escape, or is a whole number."""
+    is_number: bool = False
+    """The first part is a number: what replaces it needs quotes."""
+
+    def __repr__(self) -> str:
+        return f"Secret(rule={self.rule!r}, parts={self.parts!r})"
+
+
+class _Candidate(NamedTuple):
+    start: int
+    end: int
+    rank: int
+    """The smaller, the more specific."""
+    rule: str
+
+
+class Finder:
+    """What is looked for. It keeps no text, and may be used for any number of texts."""
+
+    def __init__(self, settings: SecretSettings, values: Mapping[str, bytes]) -> None:
+        """`values` are the named ones, at least `SHORTEST_VALUE` bytes each.
+
+        Compiling takes 20 ms. Raises PatternError for a detector that is not a regular expression, and UserError if
+        the package for them is not installed.
+        """
+        own = [user_rule(name, regex) for name, regex in settings.detectors.items()]
+        self._rules: Sequence[Rule] = [*own, *gitleaks_rules()]
+        self._ranks = [1] * len(own) + [_rank(rule) for rule in gitleaks_rules()]
+        self._names = list(values)
+        patterns = [spellings.pattern(value) for value in values.values()]
+        self._values: Sequence[Pattern] = [compiled(pattern) for pattern in patterns]
+        self._gates = PatternSet([*(rule.gate for rule in self._rules), *patterns])
+        self._allow = [compiled(regex.encode()) for regex in settings.allow]
+
+    def find(self, text: bytes) -> list[Found]:
+        """The secrets in a text, in order. What is escaped as JSON in it is found, too, with its escapes."""
+        candidates = [candidate for reading in readings(text) for candidate in self._candidates(reading)]
+        return _merged(candidates) if candidates else []
+
+    def find_in_pieces(self, pieces: Sequence[bytes]) -> list[list[Found]]:
+        """The secrets in each of several texts that a reader may put together; one that is split has a part in each.
+
+        The parts of one secret follow each other directly: the last byte of a piece and the first one of the next.
+        """
+        by_piece = [self.find(piece) for piece in pieces]
+        if len(pieces) > 1:
+            starts = [0]
+            for piece in pieces:
+                starts.append(starts[-1] + len(piece))
+            for found in self.find(b"".join(pieces)):
+                parts = [
+                    (number, max(found.start, start) - start, min(found.end, starts[number + 1]) - start)
+                    for number, start in enumerate(starts[:-1])
+                    if found.start < starts[number + 1] and found.end > start
+                ]
+                if len(parts) > 1:
+                    for number, begin, end in parts:
+                        by_piece[number].append(Found(begin, end, found.rule))
+        return [_without_overlaps(found) for found in by_piece]
+
+    def find_in_json(self, raw: bytes) -> list[Secret]:
+        """The secrets in a JSON text, in order: what its strings say, and what its names say of its values."""
+        found = self.find(raw)
+        return _in_literals(raw, found) if found else []
+
+    def _candidates(self, reading: Reading) -> Iterator[_Candidate]:
+        text = reading.text
+        for number in self._gates.matching(text):
+            if number < len(self._rules):
+                rule = self._rules[number]
+                for start, end in rule.find(text):
+                    if not self._is_allowed(text[start:end]):
+                        yield _Candidate(*reading.place(start, end), self._ranks[number], rule.id)
+            else:
+                number -= len(self._rules)
+                for match in self._values[number].finditer(text):
+                    yield _Candidate(*reading.place(*match.span()), 0, self._names[number])
+
+    def _is_allowed(self, secret: bytes) -> bool:
+        return any(pattern.fullmatch(secret) for pattern in self._allow)
+
+
+def _rank(rule: Rule) -> int:
+    return 4 if rule.is_generic else 2 if rule.has_own_form else 3
+
+
+def _merged(candidates: list[_Candidate]) -> list[Found]:
+    """What overlaps is one, under the name of the most specific; of equal ones, of the longest."""
+    merged: list[_Candidate] = []
+    for candidate in sorted(candidates):
+        if candidate.end <= candidate.start:
+            continue
+        if merged and candidate.start < merged[-1].end:
+            last = merged[-1]
+            better = min(last, candidate, key=lambda one: (one.rank, one.start - one.end))
+            merged[-1] = _Candidate(last.start, max(last.end, candidate.end), better.rank, better.rule)
+        else:
+            merged.append(candidate)
+    return [Found(start, end, rule) for start, end, _, rule in merged]
+
+
+def _without_overlaps(found: list[Found]) -> list[Found]:
+    return _merged([_Candidate(start, end, 0, rule) for start, end, rule in found]) if found else []
+
+
+class _Part(NamedTuple):
+    start: int
+    end: int
+    is_number: bool
+
+
+def _in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
+    """What was found, cut to the strings and numbers of the JSON text."""
+    parts: dict[Found, list[_Part]] = {}
+    first = 0  # of those that end behind what was read
+    for match in _LITERALS.finditer(raw):
+        while first < len(found) and found[first].end <= match.start():
+            first += 1
+        if first == len(found):
+            break
+        for number in range(first, len(found)):
+            if found[number].start >= match.end():
+                break
+            if (part := _part(raw, match, found[number])) is not None:
+                parts.setdefault(found[number], []).append(part)
+    return [_secret(raw, one.rule, places) for one, places in parts.items()]
+
+
+def _part(raw: bytes, match: re.Match[bytes], found: Found) -> _Part | None:
+    """What of the literal is a part of the secret: of a number all, of a string what lies in it, with whole escapes."""
+    if match.lastindex is None:
+        return _Part(*match.span(), True)
+    start, end = match.span(1)
+    begin, stop = max(found.start, start), min(found.end, end)
+    if begin >= stop:
+        return None
+    return _Part(_escape_at(raw, begin, start)[0], _escape_at(raw, stop, start)[1], False)
+
+
+def _secret(raw: bytes, rule: str, parts: Sequence[_Part]) -> Secret:
+    texts = [raw[part.start : part.end] if part.is_number else _read(raw[part.start : part.end]) for part in parts]
+    return Secret(rule, b"".join(texts), tuple((part.start, part.end) for part in parts), parts[0].is_number)
+
+
+def _escape_at(raw: bytes, at: int, start: int) -> tuple[int, int]:
+    """Where the escape begins and ends that is cut at `at` in the string that begins at `start`; none: there itself."""
+    backslash = raw.rfind(b"\\", max(at - 5, start), at)
+    run = backslash
+    while run >= start and raw[run] == 0x5C:
+        run -= 1
+    if (backslash - run) % 2:  # the last one begins an escape
+        end = backslash + (6 if raw[backslash + 1] == 0x75 else 2)
+        if end > at:
+            return backslash, end
+    return at, at
+
+
+def _read(content: bytes) -> bytes:
+    """What the content of a JSON string says."""
+    import json
+
+    if b"\\" not in content:
+        return content
+    return str(json.loads(b'"' + content + b'"', strict=False)).encode(errors="surrogatepass")

@@ -1,0 +1,94 @@
+"""A pattern for a value that finds it however it is written, where the text stands: no text is decoded.
+
+How it works. Each character of the value is a choice of its spellings: as it is, percent-encoded, as an escape of JSON
+and of programs, as an entity of HTML, and each of these inside of another one (`\\\\u0041`, `%2541`, `&amp;#65;`). In
+base64 a value begins at one of three places of a group of characters. At its ends, a character holds bits of the value
+and of its neighbour: there, all characters with the value's bits are a choice. So what is found is every character that
+has a bit of the value, and nothing else. The pattern is linear in the value's length, and so is the search.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from .engine import quoted
+
+_ALPHABET: Final = (string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/").encode()
+_URL_SAFE: Final = {ord("+"): b"-", ord("/"): b"_"}
+_NEW_LINE: Final = rb"(?:\\*[rn]|[\r\n])*"
+"""Tools that encode break their lines. In JSON, the break is an escape."""
+
+_CONTROLS: Final = {7: b"a", 8: b"b", 9: b"t", 10: b"n", 11: b"v", 12: b"f", 13: b"r"}
+
+
+def pattern(value: bytes) -> bytes:
+    """The pattern of a value of at least one byte."""
+    escaped = b"".join(map(_escaped, value.decode(errors="surrogateescape")))
+    ways = [escaped, _hexadecimal(value), *(_base64(value, before) for before in range(3))]
+    return b"|".join(b"(?:%s)" % way for way in ways)
+
+
+@cache
+def _escaped(char: str) -> bytes:
+    """A character in all spellings."""
+    raw, code = char.encode(errors="surrogateescape"), ord(char)
+    plain = b"".join(map(_byte, raw))
+    ways = [plain, b"".join(rb"%%(?:25)*(?i:%02x)" % byte for byte in raw)]
+    ways.append(b"".join(rb"\\+x(?i:%02x)" % byte for byte in raw))
+    if not 0xDC80 <= code <= 0xDCFF:  # not a byte that is not UTF-8
+        units = char.encode("utf-16-be")
+        ways.append(b"".join(rb"\\+u(?i:%s)" % units[at : at + 2].hex().encode() for at in range(0, len(units), 2)))
+        entities = [rb"#0*%d" % code, rb"#[xX]0*(?i:%x)" % code, *map(quoted, _entity_names(char))]
+        ways.append(rb"&(?:amp;)*(?:%s);?" % b"|".join(entities))
+    if code in _CONTROLS:
+        ways.append(rb"\\+" + _CONTROLS[code])
+    elif code < 0x80 and not char.isalnum():
+        ways.append(rb"\\+" + plain)
+    if char == " ":
+        ways.append(rb"\+")
+    return b"(?:%s)" % b"|".join(ways)
+
+
+def _byte(byte: int) -> bytes:
+    return quoted(bytes((byte,))) if byte < 0x80 else rb"\x%02x" % byte
+
+
+@cache
+def _entity_names(char: str) -> Sequence[bytes]:
+    from html.entities import html5
+
+    return sorted({name.rstrip(";").encode() for name, text in html5.items() if text == char})
+
+
+def _hexadecimal(value: bytes) -> bytes:
+    return b"(?i:%s)" % _NEW_LINE.join(b"%02x" % byte for byte in value)
+
+
+def _base64(value: bytes, before: int) -> bytes:
+    """The value as it stands in base64 behind `before` bytes of something else, or a multiple of three more."""
+    bits = "".join(f"{byte:08b}" for byte in value)
+    lead = (8 * before) % 6  # bits of the first character that are not the value's
+    padded = "?" * lead + bits
+    padded += "?" * (-len(padded) % 6)
+    return _NEW_LINE.join(_sextet(padded[at : at + 6]) for at in range(0, len(padded), 6))
+
+
+@cache
+def _sextet(bits: str) -> bytes:
+    """The characters of base64, also URL-safe, with these bits; `?` may be either."""
+    fitting = [
+        code
+        for code in range(64)
+        if all(want in ("?", is_bit) for want, is_bit in zip(bits, f"{code:06b}", strict=True))
+    ]
+    ways = [quoted(_ALPHABET[code : code + 1]) for code in fitting]
+    if 62 in fitting:
+        ways.append(b"-")
+    if 63 in fitting:
+        ways += [b"_", rb"\\+/", b"%2[Ff]"]
+    if 62 in fitting:
+        ways.append(b"%2[Bb]")
+    return ways[0] if len(ways) == 1 else b"(?:%s)" % b"|".join(ways)
