@@ -180,9 +180,11 @@ def _find_files(use: Use, file_context: FileContext) -> list[str]:
 
 
 def _dialect_of_program(path: str) -> Dialect | None:
-    """The dialect in whose folder for programs a file is; None: it is a file with text."""
-    of_programs = (dialect for dialect in DIALECTS.values() if dialect.executables)
-    return next((dialect for dialect in of_programs if _in_own_folder(path, dialect)), None)
+    """The dialect in whose folder for programs a file is, or whose modules have its suffix; None: it is a document."""
+    for dialect in DIALECTS.values():
+        if dialect.executables and _in_own_folder(path, dialect):
+            return dialect
+    return next((dialect for dialect in DIALECTS.values() if dialect.modules and path.endswith(dialect.suffixes)), None)
 
 
 def _recognise(path: str, text: str, naming: str) -> Dialect:

@@ -275,6 +275,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The suffixes of its files' names, for a folder of such files."""
     executables: bool = False
     """A hook file is itself the program of its hook, so its text is not read."""
+    modules: bool = False
+    """A hook file is a module in a programming language, known by its suffix: its text is not a document."""
     notifications: Mapping[str, str] = field(default_factory=lambda: TWO_NOTIFICATIONS)
     """The types of Notification that can occur behind MCP, each with this system's name for it."""
     longest_feedback: int = 0

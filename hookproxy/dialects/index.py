@@ -8,8 +8,8 @@ from typing import Final
 NAMES: Final = (
     "antigravity", "augment", "cascade", "claude", "claw", "claw@current", "cline", "code-assist", "codebuddy",
     "codex", "copilot", "copilot@current", "crush", "cursor", "devin", "docker-agent", "docker-agent@current",
-    "droid", "gemini", "goose", "grok", "hermes", "iflow", "kimi", "kiro", "lime", "openhands", "qoder", "qwen",
-    "trae", "vibe", "vscode"
+    "droid", "gemini", "goose", "grok", "hermes", "iflow", "kimi", "kiro", "lime", "opencode", "openhands", "qoder",
+    "qwen", "trae", "vibe", "vscode"
 )  # fmt: skip
 """All dialects."""
 

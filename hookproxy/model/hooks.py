@@ -148,6 +148,8 @@ class HookSpec(Struct, frozen=True):
     """Type `mcp_tool`: the tool's arguments. `${a.b}` in a text stands for a member of the document."""
     concurrent: bool = False
     """Type `worker`: it gets further documents before it has answered, and distinguishes them by `id`."""
+    process: str = ""
+    """Type `worker`: hooks that have the same text here share one process; empty: it has one of its own."""
     warm_max_age: float = 600.0
     """Type `warm`: seconds after which a process that was started in advance is ended unused."""
     warm_spares: int = 1

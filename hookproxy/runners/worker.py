@@ -36,10 +36,11 @@ _SHOWN_BYTES: Final = 100  # bytes of invalid output that a message quotes
 
 def open_runner(_hooks: list[HookSpec], report: Report) -> StatefulRunner:
     """As `runner.OpenRunner`. A worker starts with its first document, and again with the first one after its death."""
-    workers: dict[int, _Worker] = {}
+    workers: dict[int | str, _Worker] = {}
 
     async def run_worker_hook(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
-        worker = workers.get(id(spec)) or workers.setdefault(id(spec), _Worker(spec, report))
+        key = spec.process or id(spec)
+        worker = workers.get(key) or workers.setdefault(key, _Worker(spec, report))
         return await worker.run_hook(document, env)
 
     async def aclose() -> None:
@@ -48,7 +49,7 @@ def open_runner(_hooks: list[HookSpec], report: Report) -> StatefulRunner:
                 tasks.start_soon(worker.aclose)
 
     def invalidate(spec: HookSpec) -> None:
-        if worker := workers.get(id(spec)):
+        if worker := workers.get(spec.process or id(spec)):
             worker.invalidate()
 
     return StatefulRunner(run_worker_hook, aclose, invalidate)
