@@ -46,8 +46,8 @@ PAGE = """{
 OF_OTHER_TYPES = {
     part.name: part.default
     for part in fields(HookSpec)
-    if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "process": "", "warm_max_age", "warm_spares"}
-    or part.name in {"server", "tool", "input"}
+    if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
+    or part.name in {"server", "tool", "input", "process"}
     or part.name in {"expression", "policy", "policy_file", "policy_schema", "deny_reason", "only_narrows"}
 }
 """The members of hooks of other types, with their defaults."""
