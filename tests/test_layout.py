@@ -45,6 +45,7 @@ FLOORS: Final = {
     "lock": 4,
     "sandbox": 4,
     "dialects": 4,
+    "flow": 4,
     "policy": 3,
     "signing": 3,
     "archives": 3,

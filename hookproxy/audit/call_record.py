@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from ..model.call_end import CallEnd, Refused, Responded
 from ..model.decision import Proceed
+from ..model.flow import Chain
 from ..model.hooks import HookRun, HookSpec
 
 
@@ -94,6 +95,8 @@ class Record(Struct):
     """Where the rule or limit that refused it is configured: file, line and key."""
     reason: str = ""
     """Why it was refused, in the words of the person who said no if there are any; or another remark about it."""
+    chains: Sequence[Chain] = ()
+    """What the call has carried to sinks of data, or would have."""
     result: str = "ok"
     """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it continues in further requests; `sent` if nobody
     reads its response; `begun` in the line that is written before a call whose record is required is forwarded."""
@@ -125,6 +128,7 @@ class Record(Struct):
     def note_allowed(self, proceed: Proceed) -> None:
         """The call may be forwarded."""
         self.decision, self.final = "asked-allow" if proceed.asked else "allow", proceed.arguments or b""
+        self.chains = proceed.chains
 
     def note_end(self, end: CallEnd) -> None:
         """Derive from how the call has ended what is recorded of it. What a person has said about it stays."""

@@ -89,7 +89,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
         finding(text, key_lines) for text in (*rules_of_no_method(settings), *rules_like_expressions(settings))
     ]
     of_files += [finding(text, key_lines) for text in _idle_rules(server)]
-    rules = settings.has_rules or settings.limits
+    rules = settings.has_rules or settings.limits or settings.has_flow
     audit = settings.audit_file and not settings.audit_default
     watched = loaded.watched
     if (of_watched := loaded.of_watched) is not None:  # their hooks must be able to run, too

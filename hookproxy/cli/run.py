@@ -261,7 +261,7 @@ async def _serve(
         watch = WatchedPolicy(loaded.watched, name, os.environ, loaded.trust, command).watch
         report(summary(loaded.watched))
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, audit, report, watch=watch)
-    if hooks.groups or hooks.has_rules:
+    if hooks.groups or hooks.has_rules or hooks.flow is not None:
         proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
         in_force = "configured" if loaded.watched is None else "in force"

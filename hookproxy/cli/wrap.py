@@ -343,7 +343,7 @@ def wrap_options(
 def has_hooks(loaded: Loaded) -> bool:
     """True if the configuration can refuse anything, or would: a hook, or a permission rule."""
     settings = loaded.settings
-    return bool(loaded.groups or settings.has_rules or loaded.watched)
+    return bool(loaded.groups or settings.has_rules or settings.has_flow or loaded.watched)
 
 
 def _hook_file(item: str, cwd: str) -> str:

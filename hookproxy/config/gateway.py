@@ -56,7 +56,10 @@ if TYPE_CHECKING:
     from ..model.policy_source import PolicyBundle, PolicySource
     from .policy_in_force import InForce
 
-_ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "audit_redact", "audit_redact_keys")
+_ADDED: Final = (
+    *("allow", "ask", "deny", "agent_rules", "aliases", "limits", "flow_sources", "flow_sinks"),
+    *("audit_redact", "audit_redact_keys"),
+)
 """Settings of a server that are added to those for all servers. All others replace them."""
 
 _SHORTEST_KEY: Final = 32  # bytes: the output of SHA-256
@@ -116,7 +119,8 @@ class GatewayServer(Struct, frozen=True):
         """All that judges the calls of this user: what `serve` evaluates is what `check`, `try` and others show."""
         loaded, watched = self.loaded, self.loaded.watched
         if watched is None and any(rules.mode == "monitor" for rules, _places in self.rules_for_users):
-            without_rules = dict.fromkeys(("allow", "ask", "deny", "agent_rules", "limits"), ())
+            names = ("allow", "ask", "deny", "agent_rules", "limits", "flow_sources", "flow_sinks")
+            without_rules = dict.fromkeys(names, ())
             watched = Watched(replace(loaded.settings, **without_rules, managed=None))
         if watched is not None:
             watched = replace(watched, settings=self._for_user(principal, watched.settings, "monitor"))

@@ -81,6 +81,8 @@ KEYS_OF_SETTINGS: Final = {
     "check_types": "calls.check_types",
     "aliases": "tools",
     "shown_tools": "tools",
+    "flow_sources": "flow.sources",
+    "flow_sinks": "flow.sinks",
     "lock": "lock",
     "auto_aliases": "aliases",
     "limits": "limits",
@@ -139,8 +141,10 @@ class Loaded(Struct, frozen=True):
 
     @property
     def has_policy(self) -> bool:
-        """Some hook, rule or limit is configured; it may be only watched."""
-        return bool(self.groups or self.settings.has_rules or self.settings.limits or self.watched)
+        """Some hook, rule, limit, source or sink is configured; it may be only watched."""
+        return bool(
+            self.groups or self.settings.has_rules or self.settings.limits or self.settings.has_flow or self.watched
+        )
 
     @property
     def of_watched(self) -> Loaded | None:
@@ -635,7 +639,13 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         "shown_tools": validate.shown_tools(file, path, within) if file.tools else (),
         "limits": validate.limits(file, path, text, within),
         "lock": _lock(file, path, within, file_context),
+        "flow_sources": (),
+        "flow_sinks": (),
     }
+    if file.flow.sources or file.flow.sinks:
+        from .flow_table import flow_settings
+
+        converted["flow_sources"], converted["flow_sinks"] = flow_settings(file.flow, path, text, within)
     return replace(Settings(), **{**dict(_plain_values(file)), **converted})
 
 

@@ -18,7 +18,7 @@ from ..model.errors import ConfigError
 from ..model.settings import DEFAULTS, ConsoleUse, OnAsk, OnFailure, Results, RootsRule, Settings
 from ..trust.sources import Layer, ManagedSummary
 
-_RULES: Final = ("deny", "ask", "allow", "agent_rules", "limits")
+_RULES: Final = ("deny", "ask", "allow", "agent_rules", "limits", "flow_sources", "flow_sinks")
 _REDACTIONS: Final = ("audit_redact", "audit_redact_keys")
 _LISTS: Final = (*_RULES, *_REDACTIONS, "aliases", "shown_tools")
 """Settings that add up instead of replacing each other."""
@@ -56,7 +56,7 @@ _FALLBACK: Final = ("on_ask_fallback", "prompter", "console")
 _OF_MANAGED: Final = (
     "on_ask_fallback", "prompter", "on_cut_input", "allow", "ask", "deny", "rule_places", "agent_rules",
     "default_permission", "hide_denied", "unreadable", "check_types", "aliases", "auto_aliases", "limits",
-    "watched_rules",
+    "flow_sources", "flow_sinks", "watched_rules",
 )  # fmt: skip
 """The settings of managed hooks and rules that are the administrator's alone."""
 

@@ -374,6 +374,78 @@ class LimitTable(Table, frozen=True):
     """ "monitor" counts calls and records which ones would have been refused; none is."""
 
 
+# --- where data may go ---
+
+
+_Texts = _Text | Annotated[list[_Text], Meta(min_length=1)]
+_Labels = Annotated[list[Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z")]], Meta(min_length=1)]
+
+
+class FlowEntry(Table, frozen=True):
+    """What a source or a sink is. Of the keys that are set, each must match; a list matches if one of its values does.
+    At least one must be set.
+    """
+
+    tool: _Texts | None = None
+    """Globs over tool names, as in permission rules: "read_file", "mcp__github__*", "Read", "WebFetch"."""
+    method: _Texts | None = None
+    """Methods besides tool calls, such as "resources/read" or "prompts/*". An entry with `tool` and `method` is about
+    these tools and these methods; one with neither is about all of them.
+    """
+    server: _Texts | None = None
+    """Globs over names of servers."""
+    path: _Texts | None = None
+    """Paths in the arguments, as in the parentheses of a permission rule: "**/.env", "~/.ssh/**"."""
+    host: _Texts | None = None
+    """Domains in the arguments, with all below them, as behind `domain:` in a permission rule: "example.com"."""
+    resource: _Texts | None = None
+    """Globs over URIs of resources: "https://wiki.example.com/*"."""
+    annotation: _Texts | None = None
+    """What the server says of the tool, or of a result: "readOnlyHint", "!readOnlyHint", "openWorldHint",
+    "sensitiveHint=high", "returnMetadata.source=untrustedPublic". What it does not say is as MCP has it: open-world,
+    and not read-only.
+    """
+
+
+class FlowSource(FlowEntry, frozen=True, kw_only=True):
+    """`[[flow.sources]]`: what it returns gets labels, from the moment at which it reaches the agent."""
+
+    labels: _Labels
+    """The labels: `untrusted`, `private`, `secret`, or words of your own."""
+    secrets: bool = False
+    """true: only what looks like a secret in a result gets the labels."""
+
+
+class FlowSink(FlowEntry, frozen=True, kw_only=True):
+    """`[[flow.sinks]]`: what some labels may not reach."""
+
+    labels: _Labels
+    """The labels that may not reach it."""
+    action: Literal["ask", "deny", "comment"] = "ask"
+    """What happens to a call that would carry them: "ask" asks a person, and refuses it where nobody can be asked;
+    "deny" refuses it; "comment" lets it pass and tells the model.
+    """
+    by: Literal["session", "value"] = "session"
+    """"session": every call after the source's result carries its labels. "value": only a call that has something of
+    what was read in its arguments does, also in another encoding.
+    """
+    back_to_origin: bool = False
+    """true: what comes from a server may go back to it."""
+    mode: Mode = "enforce"
+    """ "monitor" records which calls would have been refused or asked about; none is."""
+
+
+class Flow(Table, frozen=True):
+    """Where data may go: what was read at one place must not leave by another one."""
+
+    seconds: Annotated[float, Meta(ge=0, le=31_536_000)] = 0.0
+    """How many seconds a label sticks to the session. 0: until the session ends."""
+    sources: list[FlowSource] = []
+    """What gives labels."""
+    sinks: list[FlowSink] = []
+    """What labels may not reach."""
+
+
 class Monitor(Table, frozen=True):
     """A policy that is only watched, as a whole: what it would decide is recorded, beside what this file decides."""
 
@@ -658,6 +730,8 @@ class ConfigFile(Table, frozen=True):
     """
     tools: dict[_Text, ToolTable] = {}
     """The names by which hooks know single tools, and how the agent sees them: one table for each tool."""
+    flow: Flow = field(default_factory=Flow)
+    """Where data may go."""
     lock: LockTable | None = None
     """What servers say of themselves, pinned."""
     remote: Remote = field(default_factory=Remote)

@@ -54,6 +54,7 @@ def _has_parts(settings: Settings | None) -> bool:
     if settings is None:
         return False
     marks = [limit.watched for limit in settings.limits] + [rule.watched for rule in settings.agent_rules]
+    marks += [sink.watched for sink in settings.flow_sinks]
     return settings.watched_rules is not None or any(marks)
 
 
@@ -78,7 +79,10 @@ def divided(
     managed_groups = [group for group in parts if group.managed]
     if any(layer.next is not None for layer in managed):
         of_managed, managed_groups = _as_managed([layer.next for layer in managed if layer.next is not None])
-    if not (managed_groups or (of_managed is not None and (of_managed.has_rules or of_managed.limits))):
+    if not (
+        managed_groups
+        or (of_managed is not None and (of_managed.has_rules or of_managed.limits or of_managed.flow_sinks))
+    ):
         of_managed = None
     watched = Watched(
         # what pins servers or hides tools and folders is no decision about a call, and is enforced or not at all
@@ -96,6 +100,7 @@ def _enforced(settings: Settings) -> Settings:
         settings,
         limits=tuple(limit for limit in settings.limits if not limit.watched),
         agent_rules=tuple(rule for rule in settings.agent_rules if not rule.watched),
+        flow_sinks=tuple(sink for sink in settings.flow_sinks if not sink.watched),
         watched_rules=None,
         managed=None if settings.managed is None else _enforced(settings.managed),
     )
@@ -109,6 +114,7 @@ def _watched(settings: Settings, names: Collection[str]) -> Settings:
         **{name: getattr(rules, name) for name in names},
         limits=tuple(limit for limit in settings.limits if limit.watched),
         agent_rules=tuple(rule for rule in settings.agent_rules if rule.watched),
+        flow_sinks=tuple(sink for sink in settings.flow_sinks if sink.watched),
         watched_rules=None,
         managed=None,
     )
@@ -156,4 +162,6 @@ def _added(first: Settings, second: Settings) -> Settings:
         **{name: getattr(rules, name) for name in names},
         agent_rules=first.agent_rules + second.agent_rules,
         limits=first.limits + second.limits,
+        flow_sources=tuple(dict.fromkeys(first.flow_sources + second.flow_sources)),
+        flow_sinks=first.flow_sinks + second.flow_sinks,
     )

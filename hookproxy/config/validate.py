@@ -95,7 +95,7 @@ def limits(file: ConfigFile, path: str, text: str, within: Sequence[str | int] =
         if not table.calls:  # a gateway's, of sessions or memory
             continue
         key = dotted((*within, "limits", number))
-        read.append(_limit(table, key, path, _place(path, line_of(text, (*within, "limits", number)), key)))
+        read.append(_limit(table, key, path, place_in_file(path, line_of(text, (*within, "limits", number)), key)))
     return tuple(read)
 
 
@@ -106,13 +106,13 @@ def rule_places(
     lines = text.splitlines()
     places: dict[str, str] = {}
     if rules.default not in (None, "allow"):
-        places["default"] = _place(path, line_of(text, (*within, "default")), dotted((*within, "default")))
+        places["default"] = place_in_file(path, line_of(text, (*within, "default")), dotted((*within, "default")))
     for kind, texts in (("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)):
         first = line_of(text, (*within, kind)) or 1
         for number, rule in enumerate(texts):
             quoted = (f'"{rule}"', f"'{rule}'")
             with_rule = (at for at, line in enumerate(lines[first - 1 :], first) if any(map(line.__contains__, quoted)))
-            places[f"{kind} {rule}"] = _place(path, next(with_rule, first), dotted((*within, kind, number)))
+            places[f"{kind} {rule}"] = place_in_file(path, next(with_rule, first), dotted((*within, kind, number)))
     return places
 
 
@@ -121,7 +121,8 @@ def dotted(names: Sequence[str | int]) -> str:
     return "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names).removeprefix(".")
 
 
-def _place(path: str, line: int | None, key: str) -> str:
+def place_in_file(path: str, line: int | None, key: str) -> str:
+    """A key of a file as people read it, with its line if that is known."""
     return f"{path}:{line}: {key}" if line else f"{path}: {key}"
 
 

@@ -26,11 +26,13 @@ from ..convert.run_hook import expressible, failures, normalised, recognise_agen
 from ..dialects.agent_documents import Members, agents_of
 from ..dialects.agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput, agent_side, refuse_by_status
 from ..hooks.evaluate import Hooks
+from ..jsonrpc.raw_json import encode
 from ..model.call_end import Failed, Refused, Responded
 from ..model.decision import Decision, Proceed, Refuse
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, HookRun, Permission
 from ..policy import decide
+from ..policy.shared_state import SharedLabels
 from ..protocol import feedback
 from ..protocol.calls import Call
 from .exchange import Request
@@ -64,6 +66,7 @@ class Judge:
         self._audit = Audit(replace(loaded.settings, audit_begun=True))  # a record must be there before the answer
         self._audit.report_to(report)
         self._sessions: dict[tuple[str, str], NativeSession] = {}
+        self._labels: dict[tuple[str, str], SharedLabels] = {}  # by agent and session, as `_sessions`
         self._acts = SameActs()
         self._open: dict[tuple[str, str, str], _OpenCall] = {}  # by agent, session and the call's id
 
@@ -87,8 +90,9 @@ class Judge:
             return refuse("error: a defect of hookproxy; its guard reports more")
 
     def take_over(self, former: Judge) -> None:
-        """Complete the calls that another one has let begin."""
+        """Complete the calls that another one has let begin, and keep what its sessions have read."""
         self._open, former._open = former._open, self._open
+        self._labels, former._labels = former._labels, self._labels
 
     async def aclose(self) -> None:
         """End the sessions, and write what waits to be recorded."""
@@ -123,9 +127,21 @@ class Judge:
             if len(self._sessions) >= _MOST_SESSIONS:
                 oldest = self._sessions.pop(next(iter(self._sessions)))
                 self._tasks.start_soon(oldest.aclose)
-            session = NativeSession(self._loaded, environ, self._tasks)
+            session = NativeSession(self._loaded, environ, self._tasks, self._labels_of(key))
         self._sessions[key] = session  # the one used last is the last one
         return session
+
+    def _labels_of(self, key: tuple[str, str]) -> SharedLabels | None:
+        """The labels of a session, which outlast the configuration; None: nothing says where data may go."""
+        if not self._settings.has_flow:
+            return None
+        from ..flow.session_labels import SessionLabels
+
+        labels = self._labels.pop(key, None) or SessionLabels()
+        if len(self._labels) >= _MOST_SESSIONS:
+            del self._labels[next(iter(self._labels))]
+        self._labels[key] = labels
+        return labels
 
     def _prepared(self, session: NativeSession, context: EventContext) -> EventContext:
         """The context as hooks and rules may read it. Raises ValueError."""
@@ -173,6 +189,7 @@ class Judge:
         finally:
             runs += own
         if isinstance(decision, Refuse):
+            record.chains = decision.chains
             record.note_end(Refused(b"", decision.reason, decision.cause.value, decision.by, decision.place))
             return self._ended(record, started, hook_decision.before_call(decision, own))
         record.note_allowed(decision)
@@ -210,6 +227,8 @@ class Judge:
         before = len(own)
         try:
             comments = await hooks.run_post_hooks(context, own)
+            if not (comments.withheld or comments.hidden_by):
+                await hooks.note_result(context, _output(context), "" if call is None else call.record.call)
         finally:
             runs += own[before:]
             if call is not None:
@@ -253,6 +272,13 @@ def _digest(event: AgentEvent, request: Request) -> bytes:
         for part in parts:
             digest.update(b"%d " % len(part) + part)
     return digest.digest()
+
+
+def _output(context: EventContext) -> bytes:
+    """All that the agent reads of a result, as a JSON value."""
+    if (end := context.outcome) is None:
+        return b"[]"
+    return b"[%b]" % b",".join(filter(None, (end.content, end.structured, end.more, end.whole, encode(end.error))))
 
 
 def _key(side: AgentSide, context: EventContext) -> tuple[str, str, str]:

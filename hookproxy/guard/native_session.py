@@ -17,7 +17,7 @@ from ..dialects.dialect import Group
 from ..hooks.evaluate import Hooks
 from ..model.settings import Limit, ToolNames
 from ..policy.rate_limits import Window, window_for
-from ..policy.shared_state import Approved, Shared
+from ..policy.shared_state import Approved, Shared, SharedLabels
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -29,16 +29,23 @@ _MOST_APPROVED: Final = 256  # as many as are kept for a session of `hookproxy r
 class NativeSession:
     """What is known of one session. `SharedApprovals` of its hooks, whatever their server."""
 
-    def __init__(self, loaded: Loaded, environ: Mapping[str, str], tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        environ: Mapping[str, str],
+        tasks: anyio.abc.TaskGroup,
+        labels: SharedLabels | None = None,
+    ) -> None:
         """`environ` is that of the agent, as of the session's first event: hooks get it.
 
-        `tasks` runs background hooks.
+        `tasks` runs background hooks, and `labels` keeps what the session has read; None: nobody needs it.
         """
         self._tasks = tasks
         self._loaded = loaded
         self._environ = environ
         self._windows: dict[Limit, Window] = {}
         self._approved: list[Approved] = []
+        self._labels = labels
         self._hooks: dict[str, Hooks] = {}
 
     def hooks_for(self, server: str) -> Hooks:
@@ -46,7 +53,7 @@ class NativeSession:
         if server not in self._hooks and len(self._hooks) >= _MOST_SERVERS:
             self._tasks.start_soon(self._hooks.pop(next(iter(self._hooks))).runners.aclose)
         if server not in self._hooks:
-            shared = Shared(window_of=self._window, approvals=self)
+            shared = Shared(window_of=self._window, approvals=self, labels=self._labels)
             loaded = self._loaded
             groups = loaded.groups if server else tuple(map(_about_own_tools, loaded.groups))
             hooks = Hooks(groups, loaded.settings, server, self._environ, loaded.trust, shared=shared)

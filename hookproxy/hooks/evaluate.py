@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import anyio.abc
 
     from ..trust.check_unchanged import Trust
+    from .data_flow import DataFlow
 
 
 class Evaluation(Struct, frozen=True):
@@ -74,6 +75,8 @@ class Hooks:
         """Some permission rule or limit is configured."""
         self.has_limits = any(layer.limits is not None for layer in self._layers)
         """Some limit on calls is configured."""
+        self.flow = self._data_flow(settings, server, shared)
+        """Where data may go; None: nothing says so."""
         check_mcp_tool_hooks(groups, settings)
         self.environ = environ
         self._settings = settings
@@ -90,10 +93,20 @@ class Hooks:
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         return HookExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
 
-    def keep_variables(self, former: Hooks) -> None:
-        """Go on with the variables that SessionStart hooks have set under the session's former policy."""
+    def _data_flow(self, settings: Settings, server: str, shared: Shared) -> DataFlow | None:
+        if not settings.has_flow:
+            return None
+        from .data_flow import DataFlow  # only for such configurations
+
+        of_layers = (settings,) if len(self._layers) == 1 else (settings, settings.managed or Settings())
+        return DataFlow(list(zip(self._layers, of_layers, strict=True)), server, shared.labels)
+
+    def go_on_from(self, former: Hooks) -> None:
+        """Go on with what holds for the session whatever its policy: the variables of its hooks, and its labels."""
         for key, variables in former._executor.variables.items():
             self._executor.set_variables(key, variables)
+        if self.flow is not None and former.flow is not None:
+            self.flow.labels = former.flow.labels
 
     def note_tools(self, tools: Iterable[Tool], server_name: str) -> bool:
         """Note the tools on a page of tools/list: hooks may know them by names that follow from their arguments.
@@ -107,7 +120,9 @@ class Hooks:
 
     def prepare_names(self) -> None:
         """Import what recognises tools by their names, if it will be needed."""
-        if (self.groups or self.has_rules) and any(layer.groups.recognises_names for layer in self._layers):
+        if (self.groups or self.has_rules or self.flow is not None) and any(
+            layer.groups.recognises_names for layer in self._layers
+        ):
             self._familiar.prepare()
 
     def keep_managed_alias(self, context: EventContext) -> EventContext:
@@ -116,7 +131,9 @@ class Hooks:
         return replace(context, managed_alias=managed.alias)
 
     def concerns_method(self, method: str) -> bool:
-        """True if some hook, rule or limit names this method, other than `tools/call`."""
+        """True if some hook, rule, limit, source or sink names this method, other than `tools/call`."""
+        if self.flow is not None and self.flow.concerns(method):
+            return True
         return any(layer.concerns_method(method) for layer in self._layers)
 
     # --- permission rules ---
@@ -148,22 +165,45 @@ class Hooks:
         return True
 
     def concerns(self, tool: str) -> bool:
-        """True if any hook, rule or limit is about calls of this tool."""
-        for layer in self._layers:  # noqa: SIM110 - runs for each call, and a generator would cost more than the result
+        """True if any hook, rule, limit, source or sink is about calls of this tool."""
+        for layer in self._layers:
             if layer.concerns(tool):
                 return True
-        return False
+        return self.flow is not None and self.flow.concerns(tool)
 
     def has_post_hooks_for(self, tool: str) -> bool:
-        """True if some layer's PostToolUse or PostToolUseFailure hook may match calls of this tool."""
-        return any(layer.groups.has_post_hooks_for(tool) for layer in self._layers)
+        """True if some layer's PostToolUse or PostToolUseFailure hook may match calls of this tool, or it is a source.
+
+        Then nothing of its output reaches the agent before that.
+        """
+        if any(layer.groups.has_post_hooks_for(tool) for layer in self._layers):
+            return True
+        return self.has_source(tool)
 
     def observes_outcome(self, tool: str) -> bool:
         """True if some layer's hook may need the outcome of calls of this tool."""
-        for layer in self._layers:  # noqa: SIM110 - as in `concerns`
+        for layer in self._layers:
             if layer.groups.observes_outcome(tool):
                 return True
-        return False
+        return self.has_source(tool)
+
+    # --- where data may go ---
+
+    def has_source(self, tool: str) -> bool:
+        """True if results of this tool, or of requests of this method, may get labels."""
+        return self.flow is not None and self.flow.has_source(tool)
+
+    async def note_result(self, context: EventContext, output: bytes, call: str) -> None:
+        """Note that a result of a call is about to reach the agent. Raises StoreUnavailable: then it must not.
+
+        `output` is a JSON value with all of its texts, and `call` the id of the call in the audit.
+        """
+        if self.flow is not None:
+            await self.flow.note_result(self._contexts(context), output, call)
+
+    def _contexts(self, context: EventContext) -> list[EventContext]:
+        """The context as each layer sees it."""
+        return [_context_for_layer(layer, context) for layer in self._layers]
 
     def hides(self, tool: str) -> bool:
         """True if the tool must not be listed, because a rule denies each of its calls."""
@@ -172,11 +212,13 @@ class Hooks:
     async def allow_tool(self, tool: str, request: ApprovalRequest | None) -> None:
         """Allow the tool for the session, as a person answered; in the managed layer only for its own request.
 
-        Raises StoreUnavailable.
+        What the call would carry to sinks is allowed, too. Raises StoreUnavailable.
         """
         for layer in self._layers:
             if not layer.managed or (request is not None and request.managed):
                 await layer.allow_tool(tool)
+        if self.flow is not None and request is not None:
+            await self.flow.clear(request.chains)
 
     def similar_calls(self, context: EventContext, request: ApprovalRequest) -> str:
         """The calls like this one that a person may allow for the session, as a permission rule; empty: none."""
@@ -226,7 +268,7 @@ class Hooks:
         `listed` is the tool's entry in `tools/list`: a rewrite that does not fit its schema is a failure. Each hook
         run is appended to `hook_runs` at once. On cancel the hooks that run are ended with their whole process groups.
         """
-        evaluation = Evaluation(Proceed(), context.arguments)
+        evaluation, first = Evaluation(Proceed(), context.arguments), context
         for layer in self._layers:
             decision = evaluation.decision
             if isinstance(decision, Refuse):
@@ -239,6 +281,9 @@ class Hooks:
                 evaluation = Evaluation(wrong, context.arguments)
             else:
                 evaluation = await evaluator.evaluate(decision, context)
+        if self.flow is not None and isinstance(evaluation.decision, Proceed):
+            contexts = self._contexts(evaluation.context_after(first))
+            evaluation = replace(evaluation, decision=await self.flow.judge(evaluation.decision, contexts))
         return evaluation
 
     async def run_meta_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> bytes | Refuse | None:

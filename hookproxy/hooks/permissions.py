@@ -64,7 +64,7 @@ class Permissions:
         self.groups = groups
         self.managed = managed
         self._checks_types = settings.check_types
-        self._where = "the managed configuration" if managed else settings.called
+        self.where = "the managed configuration" if managed else settings.called
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}  # rules that hooks have added
         self._approved: list[Approved] = []  # by a person, and not in `_shared_approvals`
         self._rules_about: dict[tuple[str, ...], ToolRules] = {}  # by the names of a tool
@@ -89,17 +89,17 @@ class Permissions:
                 ruling.reason,
                 cause=RefusalCause.RULE,
                 feedback=proceed.feedback,
-                where=ruling.place or self._where,
+                where=ruling.place or self.where,
                 place=ruling.at or ruling.place,
             )
         if self.limits is not None:
             reached = self.limits.reached(_names(self.groups, context), of_bytes=self.shared_limits is not None)
             if reached is not None:
-                return _refuse_over_limit(reached, proceed, self._where)
+                return _refuse_over_limit(reached, proceed, self.where)
         if ruling is None:
             return proceed
         if ruling.permission is Permission.ASK:
-            by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by(self._where)
+            by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by(self.where)
             reason = ruling.reason if ruling.unreadable or ruling.is_default else ""
             request = ApprovalRequest(by, reason, "" if ruling.is_default else ruling.rule)
             return replace(proceed, approval_request=proceed.approval_request or request)
@@ -130,7 +130,7 @@ class Permissions:
             return False
         return any(
             all(self._rules_for((name,)).allowed(arguments) is not None for arguments in readings)
-            for name, readings in _under_aliases(context)
+            for name, readings in under_aliases(context)
         )
 
     def _ruling(self, context: EventContext) -> RuleDecision | None:
@@ -147,7 +147,7 @@ class Permissions:
         # a rule must know of a familiar name whether it stands for a method
         of_method = (context.tool,) if methods.is_method(context.tool) else ()
         by_alias = [
-            self._judge_readings((*of_method, name), readings, budget) for name, readings in _under_aliases(context)
+            self._judge_readings((*of_method, name), readings, budget) for name, readings in under_aliases(context)
         ]
         if context.alias.automatic or context.alias.guessed:
             by_alias = [
@@ -203,7 +203,7 @@ class Permissions:
             reached = None
         if self.shared_limits is not None and count and reached is None:
             self.limits.note_bytes(names, size)  # each process counts them alone
-        return proceed if reached is None else _refuse_over_limit(reached, proceed, self._where)
+        return proceed if reached is None else _refuse_over_limit(reached, proceed, self.where)
 
     def allow(self, context: EventContext) -> bool:
         """True if a person, or a rule that a hook added, has allowed the call for this session.
@@ -355,7 +355,7 @@ def _names(groups: HookGroups, context: EventContext) -> tuple[str, ...]:
     return (*names, *context.alias.names) if context.alias is not None else names
 
 
-def _under_aliases(context: EventContext) -> list[tuple[str, list[bytes]]]:
+def under_aliases(context: EventContext) -> list[tuple[str, list[bytes]]]:
     """Each name that an alias gives to the tool, with the arguments under the names of this alias, in all readings."""
     if context.alias is None:
         return []
@@ -374,7 +374,7 @@ def _covers(
         return False
     return any(
         all(rule(name, arguments) for arguments in readings)
-        for known, readings in _under_aliases(context)
+        for known, readings in under_aliases(context)
         for name in matchers.allowed_as((known,))
     )
 

@@ -25,9 +25,10 @@ class Policy(Struct, frozen=True, eq=False):
 
     @property
     def judges_calls(self) -> bool:
-        """Some hook, some rule or the audit concerns messages, so lines must be read.
+        """Some hook, rule, source or sink, or the audit, concerns messages, so lines must be read.
 
         Where the server gets a fixed list of roots, nothing that the agent says of its own is looked at.
         """
         settings = self.settings
-        return bool(self.hooks.groups or self.hooks.has_rules or settings.audit_all_calls or settings.roots.allowed)
+        judges = self.hooks.groups or self.hooks.has_rules or self.hooks.flow is not None
+        return bool(judges or settings.audit_all_calls or settings.roots.allowed)

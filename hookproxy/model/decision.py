@@ -6,6 +6,7 @@ from enum import Enum
 
 from msgspec import Struct
 
+from .flow import Chain
 from .hooks import Event, HookRun
 
 
@@ -23,6 +24,7 @@ class RefusalCause(Enum):
     RULE = "rule"  # a permission rule denies it
     LIMIT = "limit"  # a rate limit is reached
     ARGUMENTS = "arguments"  # one that hooks read is missing, or not of the type that the server lists
+    FLOW = "flow"  # it would carry data to a sink that its labels may not reach
     CHANGED = "changed"  # the tool is not as it is recorded in hookproxy.lock
     STORE_AWAY = "store away"  # its limits or its approval are kept in a store that cannot be reached
 
@@ -38,6 +40,8 @@ class ApprovalRequest(Struct, frozen=True):
     """The permission rule that requires it; empty: a hook does."""
     managed: bool = False
     """A managed hook or rule requires it: no hook, rule or setting of the user may answer for the person."""
+    chains: tuple[Chain, ...] = ()
+    """What the call would carry to sinks: nothing but a person may allow it. Empty: it is not about that."""
 
 
 class Proceed(Struct, frozen=True):
@@ -53,6 +57,8 @@ class Proceed(Struct, frozen=True):
     """It needed approval, and a person, a hook, a rule or the configuration has given it."""
     meta: bytes | None = None
     """The `_meta` to send, an object or `null`, as hooks have chosen it; None: as the agent sent it."""
+    chains: tuple[Chain, ...] = ()
+    """What it carries to sinks nevertheless, because a person allows it or the sink only comments on it."""
 
 
 class Refuse(Struct, frozen=True):
@@ -78,9 +84,11 @@ class Refuse(Struct, frozen=True):
     approvers: str = ""
     """Who could have approved the call, in words, if it was not the user; empty: the user."""
     where: str = "hookproxy.toml"
-    """Causes RULE and LIMIT: the configuration with the rule or limit, for the model."""
+    """Causes RULE, LIMIT and FLOW: the configuration with the rule, limit or sink, for the model."""
     place: str = ""
-    """Causes RULE and LIMIT: file, line and key of the rule or limit, for people; empty if not known."""
+    """Causes RULE, LIMIT and FLOW: file, line and key of what refuses it, for people; empty if not known."""
+    chains: tuple[Chain, ...] = ()
+    """What the call would carry to sinks that its labels may not reach."""
 
 
 Decision = Proceed | Refuse

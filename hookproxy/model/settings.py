@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from .aliases import Alias
 from .counts import counted
+from .flow import Sink, Source
 from .lock_settings import LockSettings
 from .policy_source import PolicyBundle
 from .shown_tools import ShownTool
@@ -271,6 +272,10 @@ class Settings(Struct, frozen=True):
     auto_aliases: bool = True
     """All other tools get the names of Claude Code's tools that do the same, beside their own."""
     limits: tuple[Limit, ...] = ()
+    flow_sources: tuple[Source, ...] = ()
+    """What gives labels to a session."""
+    flow_sinks: tuple[Sink, ...] = ()
+    """What some labels may not reach."""
     lock: LockSettings | None = None
     """What pins what servers say of themselves; None: nothing does."""
     roots: RootsRule = ROOTS_OF_AGENT
@@ -308,6 +313,12 @@ class Settings(Struct, frozen=True):
     def rule_count(self) -> int:
         """The number of permission rules."""
         return len(self.allow) + len(self.ask) + len(self.deny) + len(self.agent_rules)
+
+    @property
+    def has_flow(self) -> bool:
+        """Some source or sink of data is configured, for the user or by the administrator."""
+        own = bool(self.flow_sources or self.flow_sinks)
+        return own or (self.managed is not None and self.managed.has_flow)
 
     @property
     def has_rules(self) -> bool:

@@ -142,7 +142,8 @@ def settings_for(settings: Settings, request: ApprovalRequest | None) -> Setting
 def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decision:
     """Decide a call whose approval request no hook and no rule has answered; unchanged if a person can be asked.
 
-    Where only some people approve calls, nothing but their answer does.
+    Where only some people approve calls, nothing but their answer does; and where a call would carry data to a sink,
+    nothing but a person's.
     """
     request, approvers = proceed.approval_request, settings.approvers
     settings = settings_for(settings, request)
@@ -153,7 +154,7 @@ def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decis
         allowed, cause = settings.on_ask_fallback is OnFailure.ALLOW, RefusalCause.ASK_UNAVAILABLE
     else:
         allowed, cause = settings.on_ask is OnAsk.ALLOW, RefusalCause.ASK_DENIED
-    if allowed and not approvers:
+    if allowed and not (approvers or request.chains):
         return replace(proceed, approval_request=None, asked=True)
     remedy = _remedy(settings, managed=request.managed) if asks and not approvers else ""
     return replace(declined(proceed, cause, approvers), remedy=remedy)
@@ -183,7 +184,15 @@ def declined(proceed: Proceed, cause: RefusalCause, approvers: Sequence[str] = (
     """
     request = proceed.approval_request or ApprovalRequest("", "")
     who = ", ".join(approvers)
-    return Refuse(request.by, request.reason, asked=True, cause=cause, feedback=proceed.feedback, approvers=who)
+    return Refuse(
+        request.by,
+        request.reason,
+        asked=True,
+        cause=cause,
+        feedback=proceed.feedback,
+        approvers=who,
+        chains=request.chains,
+    )
 
 
 def failure_rule(spec: HookSpec, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:

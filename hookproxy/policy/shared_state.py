@@ -5,12 +5,13 @@ Without it each run keeps its own. Where it cannot be reached, limits and approv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from ..model.flow import ClearedFlow, KnownLabels, Reading
     from ..model.settings import Limit
     from .rate_limits import LimitReached, WindowOf
     from .similar_calls import SimilarCalls
@@ -68,6 +69,31 @@ class SharedSecrets(Protocol):
         """Return the value for which a placeholder stands; None: no run of this session has made it."""
 
 
+class SharedLabels(Protocol):
+    """What sources have brought into a session that several runs serve. All functions raise StoreUnavailable.
+
+    A *print* is a keyed hash of a text that was read, as `flow.prints` makes it: no text itself is kept.
+    """
+
+    async def key(self) -> bytes:
+        """The key of prints, which is the same for the whole session: 16 bytes."""
+
+    async def known(self, prints: Collection[int]) -> KnownLabels:
+        """What sticks to the session now, and which of it these prints of a call's texts carry."""
+
+    async def add(self, reading: Reading, prints: Collection[int], whole: bool) -> None:
+        """Note a reading, before the agent gets it; its `number` is given here.
+
+        With `whole`, any text may carry it, as its prints are too many.
+        """
+
+    async def remove(self, labels: Collection[str]) -> None:
+        """Take these labels from the session."""
+
+    async def clear(self, cleared: ClearedFlow) -> None:
+        """Note what a person allows."""
+
+
 class Shared(Struct, frozen=True):
     """What one session shares with others."""
 
@@ -79,6 +105,8 @@ class Shared(Struct, frozen=True):
     """Keeps what a person allows for the session; None: it is kept in this run."""
     secrets: SharedSecrets | None = None
     """Keeps what `[secrets]` has hidden in the session; None: it is kept in this run."""
+    labels: SharedLabels | None = None
+    """Keeps the labels of the session; None: they are kept in this run."""
 
 
 NOTHING_SHARED: Final = Shared()

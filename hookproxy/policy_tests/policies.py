@@ -79,7 +79,7 @@ def _decides(loaded: Loaded) -> bool:
     if loaded.watched is not None:
         return True
     settings = loaded.settings
-    return bool(loaded.groups or settings.has_rules or settings.limits or settings.managed)
+    return bool(loaded.groups or settings.has_rules or settings.limits or settings.has_flow or settings.managed)
 
 
 def isolated_environment(environ: Mapping[str, str], state: str) -> dict[str, str]:

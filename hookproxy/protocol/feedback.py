@@ -212,6 +212,14 @@ def ambiguous(raw_id: bytes, why: str) -> bytes:
     return failed_call(raw_id, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}.")
 
 
+def unlabelled(raw_id: bytes, why: str) -> bytes:
+    """Return the response to a call if nobody would know afterwards that the agent has read its output."""
+    text = (
+        f"The tool was run, but its output is withheld: its labels are kept in a store that cannot be reached ({why})."
+    )
+    return failed_call(raw_id, f"{text} Try again in a minute, or tell the user.")
+
+
 def unclear_response(raw_id: bytes) -> bytes:
     """Return the response to a request if readers could take the server's response for the one to a judged call."""
     why = "readers may take it for the response to a call that hooks judge. Send the request again"
@@ -435,6 +443,8 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
         case RefusalCause.RULE:
             rule = f"the permission rule {refuse.by} of {refuse.where}"
             return f"Blocked by {rule}{_because(reason)} The tool was not run. {_RULE_ADVICE}"
+        case RefusalCause.FLOW:
+            return f"Blocked by {refuse.by} of {refuse.where}: {reason}. The tool was not run. {_RULE_ADVICE}"
         case RefusalCause.LIMIT:
             time = f"{refuse.retry_after} second{'s' * (refuse.retry_after != 1)}"
             wait = f"Try again in {time}." if refuse.retry_after else "Do not try again in this session."

@@ -154,7 +154,7 @@ async def request_approval(context: CallContext, proceed: Proceed) -> Decision |
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
     arguments = context.event_context.arguments
-    similar = policy.hooks.similar_calls(context.event_context, request)
+    similar = "" if request.chains else policy.hooks.similar_calls(context.event_context, request)
     places = decide.settings_for(settings, request).rule_places
     place = places.get(f"ask {request.rule}", "") if request.rule else ""
     approval = ApprovalDetails(services.session.server, call.tool, arguments, request, similar, place)
@@ -195,7 +195,8 @@ async def _apply_approval(context: CallContext, proceed: Proceed, approval: Appr
             await hooks.allow_tool(context.call.tool, proceed.approval_request)
     except StoreUnavailable as problem:
         context.services.report(f"an approval for the session holds for one call only: {problem}")
-    return replace(proceed, approval_request=None, asked=True)
+    chains = (*proceed.chains, *(proceed.approval_request.chains if proceed.approval_request else ()))
+    return replace(proceed, approval_request=None, asked=True, chains=chains)
 
 
 async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
@@ -227,6 +228,7 @@ async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
         if problem := context.policy.audit.write_begun(record):
             return _refuse_without_audit(call, context.policy, services, problem)
         return await _forward(context, decision)
+    record.chains = decision.chains
     services.start_hooks(replace(context.event_context, event=Event.PERMISSION_DENIED, message=decision.reason))
     if decision.stop:
         services.refuse_other_calls(call, decision)

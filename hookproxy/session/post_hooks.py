@@ -14,6 +14,7 @@ from ..model.decision import Comments, Proceed, Refuse
 from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
 from ..model.settings import Delivery
 from ..policy.methods import TOOLS_CALL
+from ..policy.shared_state import StoreUnavailable
 from ..protocol import elicitations, feedback, input_rounds, request_edits, tool_results
 from ..protocol.calls import Call, Progress
 from ..protocol.elicitation_messages import result_of
@@ -61,7 +62,23 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
     edited = _apply_comments(context, outcome, line, comments, decision.feedback)
     if edited is not line:
         record.result_before, record.result_after = line, edited
+    if away := await note_reading(context.event_context, policy, comments, edited, record.call):
+        return HandledResponse(Failed(feedback.unlabelled(call.id, away), away))
     return HandledResponse(_responded(call, edited, failed=parsed.failed), _max_repeats(record.hook_runs[runs_before:]))
+
+
+async def note_reading(event_context: EventContext, policy: Policy, comments: Comments, line: bytes, call: str) -> str:
+    """Note what the result of a call, as the agent gets it, brings into the session, unless it is withheld.
+
+    `call` is its id in the audit. Returns why that is not possible, so that the agent must not get it.
+    """
+    if comments.withheld or comments.hidden_by:
+        return ""
+    try:
+        await policy.hooks.note_result(event_context, line, call)
+    except StoreUnavailable as away:
+        return str(away)
+    return ""
 
 
 def _responded(call: Call, line: bytes, *, failed: bool) -> Responded:

@@ -203,7 +203,7 @@ class Proxy:
 
         What was allowed for this session, by a person or a hook, must be allowed anew.
         """
-        hooks.keep_variables(self.policy.hooks)
+        hooks.go_on_from(self.policy.hooks)
         self._use_roots(settings.roots)
         self._context.policy = Policy.of(hooks, settings, audit)
         self.calls.policies.add(self.policy)

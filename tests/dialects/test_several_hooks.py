@@ -179,7 +179,7 @@ async def test_variables_of_cursors_session_start_reach_its_later_hooks_and_no_o
     ]
     log.unlink()
     after_reload = running(group_of("cursor", hooks))
-    after_reload.keep_variables(all_hooks)
+    after_reload.go_on_from(all_hooks)
     await decide(after_reload)
     assert log.read_text() == "cursor blue /usr/bin:/bin:/mine\n"
 

@@ -1,0 +1,82 @@
+"""The sources and sinks of one configuration, and which chains a call would make: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from ..model.flow import BY_VALUE, Chain, KnownLabels, Reading, Sink, Source
+from .matching import Act, Matcher
+from .places import place_of
+
+_STRICTEST: Final = ("deny", "ask", "comment")
+
+
+class Violation(NamedTuple):
+    """What a call would do, and what follows from it."""
+
+    chain: Chain
+    sink: Sink
+
+    @property
+    def action(self) -> Literal["ask", "deny", "comment"]:
+        """What follows."""
+        return self.sink.action
+
+
+class FlowPolicy:
+    """The sources and sinks of one layer."""
+
+    def __init__(self, sources: Sequence[Source], sinks: Sequence[Sink], *, managed: bool = False) -> None:
+        """Raises ValueError for a pattern that is not one of a permission rule."""
+        self._sources = [(source, Matcher(source.match)) for source in sources]
+        self._sinks = [(sink, Matcher(sink.match)) for sink in sinks]
+        self._managed = managed
+
+    def may_have_source(self, server: str, names: Sequence[str]) -> bool:
+        """True if some source may be about a tool, or a method, with these names."""
+        return any(matcher.may_match(server, names) for _, matcher in self._sources)
+
+    def may_have_sink(self, server: str, names: Sequence[str]) -> bool:
+        """True if some sink may be about a tool, or a method, with these names."""
+        return any(matcher.may_match(server, names) for _, matcher in self._sinks)
+
+    def sources_of(self, act: Act) -> list[Source]:
+        """The sources that the call is."""
+        return [source for source, matcher in self._sources if matcher.matches(act)]
+
+    def sinks_of(self, act: Act) -> list[Sink]:
+        """The sinks that the call is."""
+        return [sink for sink, matcher in self._sinks if matcher.matches(act)]
+
+    def violations(self, act: Act, sinks: Sequence[Sink], known: KnownLabels) -> list[Violation]:
+        """What the call would carry to these sinks that they do not take; the strictest first."""
+        chains = ((self._chain(act, sink, known), sink) for sink in sinks)
+        violations = [Violation(chain, sink) for chain, sink in chains if chain is not None]
+        return sorted(violations, key=lambda violation: _STRICTEST.index(violation.action))
+
+    def _chain(self, act: Act, sink: Sink, known: KnownLabels) -> Chain | None:
+        place = place_of(act.views[-1].readings[0])  # under familiar names of arguments, if it has some
+        chain = Chain((), (), sink.key, act.tool, act.server, place, self._managed)
+        readings = tuple(reading for reading in _carried(act, sink, known) if not _is_cleared(reading, chain, known))
+        if not readings:
+            return None
+        carried = {label for reading in readings for label in reading.labels}
+        return replace(chain, readings=readings, labels=tuple(label for label in sink.labels if label in carried))
+
+
+def _carried(act: Act, sink: Sink, known: KnownLabels) -> Iterator[Reading]:
+    """The readings that the call may carry and the sink does not take."""
+    for reading in known.readings:
+        if not any(label in sink.labels for label in reading.labels):
+            continue
+        if sink.by == BY_VALUE and reading.number not in known.carried:
+            continue
+        if not (sink.back_to_origin and reading.server == act.server):
+            yield reading
+
+
+def _is_cleared(reading: Reading, chain: Chain, known: KnownLabels) -> bool:
+    return any(cleared.clears(reading, chain) for cleared in known.cleared)

@@ -1,0 +1,160 @@
+"""Applies `[flow]`: which calls of a session are sources and sinks, for each layer, and what follows from it.
+
+A call is compared with the sinks on its final arguments, after all hooks and rules. Its result is a reading when it is
+about to reach the agent, as hooks have left it: so nothing reaches the agent without its labels (law 1). Labels belong
+to the session, whichever layer has given them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import time
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..flow.matching import Act, View
+from ..flow.places import place_of
+from ..flow.policy import FlowPolicy, Violation
+from ..flow.sentences import reasons
+from ..flow.session_labels import SessionLabels
+from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
+from ..model.flow import Chain, ClearedFlow, Reading, Source
+from ..model.hooks import EventContext
+from ..model.settings import Settings
+from ..policy import methods
+from ..policy.shared_state import SharedLabels, StoreUnavailable
+from .permissions import Permissions, under_aliases
+
+_COMMENT = "Note: {}."
+
+
+class _Layer(Struct, frozen=True):
+    permissions: Permissions
+    policy: FlowPolicy
+    where: str
+    """What its configuration is called."""
+
+
+class DataFlow:
+    """The sources and sinks of all layers, for one server, and the labels of the session."""
+
+    def __init__(
+        self, layers: Sequence[tuple[Permissions, Settings]], server: str, labels: SharedLabels | None
+    ) -> None:
+        """`labels` is who keeps them for several runs together; None: they are kept here."""
+        self._layers = [
+            _Layer(
+                permissions,
+                FlowPolicy(settings.flow_sources, settings.flow_sinks, managed=permissions.managed),
+                permissions.where,
+            )
+            for permissions, settings in layers
+        ]
+        self._server = server
+        self.labels: SharedLabels = SessionLabels() if labels is None else labels
+
+    def concerns(self, tool: str) -> bool:
+        """True if calls of this tool, or requests of this method, may be a source or a sink."""
+        return self.has_source(tool) or any(
+            layer.policy.may_have_sink(self._server, layer.permissions.groups.possible_names(tool))
+            for layer in self._layers
+        )
+
+    def has_source(self, tool: str) -> bool:
+        """True if results of this tool, or of requests of this method, may get labels."""
+        return any(
+            layer.policy.may_have_source(self._server, layer.permissions.groups.possible_names(tool))
+            for layer in self._layers
+        )
+
+    async def judge(self, proceed: Proceed, contexts: Sequence[EventContext]) -> Decision:
+        """The decision about a call that nothing else refuses; `contexts` are those of the layers, in their order.
+
+        What is in flight does not count: a reading does from the moment at which it goes to the agent.
+        """
+        acts = [_act(layer, context) for layer, context in zip(self._layers, contexts, strict=True)]
+        sinks = [layer.policy.sinks_of(act) for layer, act in zip(self._layers, acts, strict=True)]
+        if not any(sinks):
+            return proceed
+        try:
+            known = await self.labels.known(())
+        except StoreUnavailable as problem:
+            return _refuse_without_store(problem, proceed)
+        if not known.readings:
+            return proceed
+        decision: Decision = proceed
+        for layer, act, of_layer in zip(self._layers, acts, sinks, strict=True):
+            violations = layer.policy.violations(act, of_layer, known)
+            if violations and isinstance(decision, Proceed):
+                decision = _decided(decision, violations, layer)
+        return decision
+
+    async def note_result(self, contexts: Sequence[EventContext], output: bytes, call: str) -> None:
+        """Note what a result of a call brings into the session: it is about to reach the agent.
+
+        `contexts` are as in `judge`, `output` is a JSON value with all texts of the result, and `call` the id of the
+        call in the audit. Raises StoreUnavailable.
+        """
+        acts = [_act(layer, context) for layer, context in zip(self._layers, contexts, strict=True)]
+        sources = [
+            source for layer, act in zip(self._layers, acts, strict=True) for source in layer.policy.sources_of(act)
+        ]
+        if not sources:
+            return
+        await self.labels.add(_reading(acts[0], sources, call), (), whole=True)
+
+    async def clear(self, chains: Sequence[Chain]) -> None:
+        """A person allows these chains for the rest of the session. Raises StoreUnavailable."""
+        for chain in chains:
+            numbers = tuple(reading.number for reading in chain.readings)
+            await self.labels.clear(ClearedFlow(numbers, chain.sink, chain.tool, chain.server, chain.managed))
+
+
+def _act(layer: _Layer, context: EventContext) -> Act:
+    own = View(layer.permissions.groups.own_names(context.tool), (context.arguments,))
+    of_method = (context.tool,) if methods.is_method(context.tool) else ()
+    familiar = [View((*of_method, name), tuple(readings)) for name, readings in under_aliases(context)]
+    return Act(context.session.server, context.tool, (own, *familiar), context.annotations)
+
+
+def _reading(act: Act, sources: Sequence[Source], call: str) -> Reading:
+    labels = tuple(dict.fromkeys(label for source in sources for label in source.labels))
+    lasting = any(not source.seconds for source in sources)
+    seconds = 0.0 if lasting else max(source.seconds for source in sources)
+    place = place_of(act.views[-1].readings[0])
+    return Reading(labels, act.tool, act.server, place, time(), seconds, call)
+
+
+def _decided(proceed: Proceed, violations: Sequence[Violation], layer: _Layer) -> Decision:
+    """What follows from what the sinks of one layer do not take; the strictest is the first."""
+    first = violations[0]
+    alike = [violation for violation in violations if violation.action == first.action]
+    chains = tuple(violation.chain for violation in alike)
+    why, request = reasons(chains), proceed.approval_request
+    if first.action == "comment":
+        comment = _COMMENT.format(why)
+        return replace(proceed, feedback=(*proceed.feedback, comment), chains=(*proceed.chains, *chains))
+    if first.action == "deny":
+        return Refuse(
+            first.sink.key,
+            why,
+            asked=proceed.asked,
+            cause=RefusalCause.FLOW,
+            feedback=proceed.feedback,
+            where=layer.where,
+            place=first.sink.place,
+            chains=chains,
+        )
+    by = f"{first.sink.key} of {layer.where}"
+    managed = layer.permissions.managed
+    if request is not None:
+        by, why = f"{request.by}, and {by}", "\n".join(filter(None, (why, request.reason)))
+        chains, managed = (*request.chains, *chains), managed or request.managed
+    asked = ApprovalRequest(by, why, "" if request is None else request.rule, managed, chains)
+    return replace(proceed, approval_request=asked)
+
+
+def _refuse_without_store(problem: StoreUnavailable, proceed: Proceed) -> Refuse:
+    what, cause = "what the session has read", RefusalCause.STORE_AWAY
+    return Refuse(what, str(problem), asked=proceed.asked, cause=cause, feedback=proceed.feedback)

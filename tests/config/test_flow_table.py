@@ -1,0 +1,69 @@
+"""The table `[flow]` is read; an entry that says nothing, or cannot be used, stops start-up with its key and a hint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hookproxy.config.load import load
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.flow import FlowMatch, Sink, Source
+from hookproxy.model.settings import Settings
+
+
+def settings(tmp_path: Path, text: str) -> Settings:
+    file = tmp_path / "hookproxy.toml"
+    file.write_text(text)
+    return load(str(file), [], None, {}, str(tmp_path)).settings
+
+
+def test_sources_and_sinks_are_read(tmp_path: Path) -> None:
+    read = settings(
+        tmp_path,
+        """
+[flow]
+seconds = 60
+[[flow.sources]]
+tool = "Read"
+path = ["~/.ssh/**", "**/.env"]
+labels = ["secret"]
+[[flow.sinks]]
+server = "web"
+annotation = "!readOnlyHint"
+labels = ["secret", "team-x"]
+action = "deny"
+by = "value"
+back_to_origin = true
+""",
+    )
+    at = f"{tmp_path}/hookproxy.toml"
+    source = FlowMatch(tools=("Read",), paths=("~/.ssh/**", "**/.env"))
+    sink = FlowMatch(servers=("web",), annotations=("!readOnlyHint",))
+    assert read.flow_sources == (
+        Source(source, ("secret",), "flow.sources[0]", seconds=60.0, place=f"{at}:4: flow.sources[0]"),
+    )
+    labels, place = ("secret", "team-x"), f"{at}:8: flow.sinks[0]"
+    assert read.flow_sinks == (Sink(sink, labels, "flow.sinks[0]", "deny", "value", back_to_origin=True, place=place),)
+
+
+@pytest.mark.parametrize(
+    ("entry", "where", "why"),
+    [
+        ('labels = ["x"]', "flow.sources[0]", "says nothing of what it is about"),
+        ('tool = "Read(x)"\nlabels = ["x"]', "flow.sources[0].tool", "has parentheses"),
+        ('method = "read"\nlabels = ["x"]', "flow.sources[0].method", "is not a method"),
+        ('tool = "a|b"\nlabels = ["x"]', "flow.sources[0]", "has no meaning in a tool's name"),
+        ('tool = "a"\nlabels = []', "flow.sources[0].labels", ""),
+        ('tool = "a"\nlabels = ["a b"]', "flow.sources[0].labels[0]", ""),
+        ('tool = "a"', "flow.sources[0].labels", ""),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_an_error_with_its_key(
+    tmp_path: Path, entry: str, where: str, why: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        settings(tmp_path, f"[[flow.sources]]\n{entry}\n")
+    assert where in raised.value.message
+    assert why in raised.value.message
+    assert raised.value.hint
