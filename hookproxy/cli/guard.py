@@ -19,7 +19,6 @@ from .options import HOOK_OPTIONS, Parser
 from .own_file import CONFIG, user_config_folder
 
 if TYPE_CHECKING:
-    import anyio
     from anyio.abc import TaskStatus
 
     from ..guard.current_policy import Read
@@ -34,8 +33,8 @@ def main(arguments: Sequence[str]) -> int:
     from ..processes import process
     from ..transports.event_loop import new_loop
 
-    if arguments and arguments[0] in ("install", "uninstall"):
-        return _installed(arguments[0], arguments[1:])
+    if arguments and arguments[0] in subverb_parsers():
+        return _subverb(arguments[0], arguments[1:])
     options = build_parser().parse_args(list(arguments))
     process.prepare_for_children()
     try:
@@ -45,20 +44,26 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _installed(word: str, arguments: Sequence[str]) -> int:
+def _subverb(word: str, arguments: Sequence[str]) -> int:
     from ..guard.server import socket_of
-    from . import guard_install
+    from . import guard_install, guard_status
 
     if word == "uninstall":
         return guard_install.uninstall(arguments)
-    return guard_install.install(arguments, socket_of(_folder(None)))
+    does = {"install": guard_install.install, "status": guard_status.show_status, "stop": guard_status.stop}[word]
+    return does(arguments, socket_of(_folder(None)))
 
 
 def subverb_parsers() -> dict[str, Parser]:
     """The parsers of the command lines after the subverbs."""
-    from . import guard_install
+    from . import guard_install, guard_status
 
-    return {"install": guard_install.install_parser(), "uninstall": guard_install.uninstall_parser()}
+    return {
+        "install": guard_install.install_parser(),
+        "uninstall": guard_install.uninstall_parser(),
+        "status": guard_status.status_parser(),
+        "stop": guard_status.stop_parser(),
+    }
 
 
 def build_parser() -> Parser:
@@ -129,23 +134,24 @@ async def _judge(guard: Guard, read: Callable[[], Read], *, foreground: bool) ->
         except UserError as error:
             await guard.fail(str(error))
             raise
-        await tasks.start(_end_on_signal, tasks.cancel_scope)
+        await tasks.start(_end_on_signal, guard)
         idle = float("inf") if foreground else policy.loaded.settings.guard_idle_seconds
         if has_terminal():  # a person has started it: agents' clients give it no terminal
             until = "until it is interrupted" if foreground else f"until no event has come for {idle:g} seconds"
             tell(f"the guard judges the events of agents, {until}; hookproxy guard install AGENT lets them ask it")
         try:
-            await guard.serve(policy.judge, idle)
+            await guard.serve(policy.judge, policy.status, idle)
         finally:
+            guard.close()  # whoever connects now starts another one
             with anyio.CancelScope(shield=True):  # it is bounded by itself
                 await policy.aclose()
         tasks.cancel_scope.cancel()
 
 
-async def _end_on_signal(scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
-    import anyio
+async def _end_on_signal(guard: Guard, *, task_status: TaskStatus[None]) -> None:
+    from anyio import open_signal_receiver
 
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP, signal.SIGINT) as signals:
+    with open_signal_receiver(signal.SIGTERM, signal.SIGHUP, signal.SIGINT) as signals:
         task_status.started()
         async for _ in signals:
-            scope.cancel()
+            guard.end(at_once=True)

@@ -154,7 +154,7 @@ def _texts(side: AgentSide, line: str) -> Mapping[str, str]:
     """The texts with the guard's entries by their absolute paths. Raises UserError."""
     found = {}
     moved = os.environ.get(side.user_variable, "") if side.user_variable else ""
-    for path, text in entries.files(side, line, 0.0).items():
+    for path, text in entries.files(side, line).items():
         try:
             own = user_path(side, path)
         except ValueError as error:

@@ -1,6 +1,6 @@
 """What an agent starts as its hook: it hands the event to the guard, and writes what the guard says. Law 3.
 
-It runs as a file, `python -I -S -E client.py AGENT SOCKET PROGRAM [NAME=VALUE …] [STATUS STDOUT]`, and imports
+It runs as a file, `python -I -S -E client.py AGENT SOCKET PROGRAM [NAME=VALUE …] [[open] STATUS STDOUT]`, and imports
 nothing but what Python has in itself: its start is most of what an event costs. Its words are written by `hookproxy
 guard install`:
 
@@ -8,21 +8,30 @@ guard install`:
 - PROGRAM is the path of hookproxy, which becomes the guard if nobody listens.
 - NAME=VALUE are HOME and what else says where the person's configuration is. The environment of an agent may come from
   the project in which it works, so it does not say which policy holds: of these names, the guard gets no others.
+  SECONDS=VALUE is how long it may take: less than the agent waits, which would let the call go on.
 - STATUS and STDOUT are how this agent reads a refusal. With them, whatever goes wrong refuses the call (fail closed).
-  Without them it ends with status 1 and a sentence: what follows is up to the agent, as for any hook that fails.
+  With `open` before them, only where the administrator has a policy. Otherwise it ends with status 1 and a sentence:
+  what follows is up to the agent, as for any hook that fails.
 
-If nobody listens, it starts the guard, once, and waits for it.
+If nobody listens, it starts the guard and waits for it. A guard that ends before it has said anything, because it was
+killed or another version of hookproxy is installed now, is followed by another one, which is asked again.
 """
 
 import _socket
 import posix
 import sys
+import time
 
 SO_PEERCRED = getattr(_socket, "SO_PEERCRED", 0)
+LONGEST_SECONDS = 3600.0  # if nothing says how long it may take: no agent waits longer
 START_SECONDS = 10.0  # a guard is ready within half a second, and on a busy machine within several
+PAUSES = (0.01, 0.2)  # seconds, after which another guard is asked: one that was killed may seem to listen for a moment
 PIECE = 1 << 18  # bytes of one read: documents are mostly shorter
+OPEN = "open"  # the word before a refusal that is only for an administrator's policy
+MANAGED = "/etc/hookproxy/managed.toml"  # that policy
 LONGEST_HEAD = 64  # bytes of the first line of a response: three numbers
 LONGEST_RESPONSE = 64 << 20  # bytes: as long as the longest document
+SECONDS = "SECONDS="
 PLACES = ("HOME=", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_STATE_HOME=")  # where the policy is, and what it needs
 
 
@@ -30,19 +39,31 @@ def main(words: list[str]) -> int:
     """Ask the guard. Returns the exit status that the agent reads."""
     agent, path, program = words[1:4]
     places = [word for word in words[4:] if word.startswith(PLACES)]
-    closed = words[4 + len(places) :]
+    limit = [word for word in words[4:] if word.startswith(SECONDS)]
+    refusal = words[4 + len(places) + len(limit) :]
     try:
+        until = time.monotonic() + float(limit[0][len(SECONDS) :] if limit else LONGEST_SECONDS)
         document = read_all(0)
-        status, output, text = ask(path, program, places, request(agent, document))
+        status, output, text = ask(path, program, places, request(agent, document), until)
     except Exception as error:  # whatever it is, the agent must hear of it
         write_all(2, f"hookproxy: the guard did not judge this: {error}\n".encode("utf-8", "replace"))
-        if not closed:
+        if not refusal or (refusal[0] == OPEN and not is_managed()):
             return 1
-        write_all(1, closed[1].encode("utf-8", "surrogateescape"))
-        return int(closed[0])
+        status, output, text = int(refusal[-2]), refusal[-1].encode("utf-8", "surrogateescape"), b""
     write_all(1, output)
     write_all(2, text)
     return status
+
+
+def is_managed() -> bool:
+    """Whether the administrator has a policy, or nobody can say."""
+    try:
+        posix.lstat(MANAGED)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def request(agent: str, document: bytes) -> bytes:
@@ -56,18 +77,44 @@ def request(agent: str, document: bytes) -> bytes:
     return b"".join((head.encode(), cwd, environ, document))
 
 
-def ask(path: str, program: str, places: list[str], message: bytes) -> tuple[int, bytes, bytes]:
-    """Send the request and read the response: its status, standard output and standard error. Raises an exception."""
-    guard = connect(path, program, places)
-    check_owner(guard)
-    guard.sendall(message)
+def ask(path: str, program: str, places: list[str], message: bytes, until: float) -> tuple[int, bytes, bytes]:
+    """Send the request and read the response: its status, standard output and standard error.
+
+    `until` is in the seconds of the monotonic clock. Raises an exception.
+    """
+    for pause in PAUSES:
+        try:
+            return exchange(connect(path, program, places), message, until)
+        except EOFError:
+            time.sleep(pause)  # noqa: TID251  # there is no event loop here
+    return exchange(connect(path, program, places), message, until)
+
+
+def exchange(guard: _socket.socket, message: bytes, until: float) -> tuple[int, bytes, bytes]:
+    """As `ask`, with whoever listens. Raises EOFError if it has ended without a word, and other exceptions."""
     response = bytearray()
-    while (parts := complete_parts(response)) is None:
-        piece = guard.recv(PIECE)
-        if not piece:
-            raise ValueError("its response was cut off" if response else "it has ended")
-        response += piece
-    return parts
+    parts = None
+    try:
+        check_owner(guard)
+        guard.settimeout(max(until - time.monotonic(), 0.001))
+        guard.sendall(message)
+        while (parts := complete_parts(response)) is None:
+            guard.settimeout(max(until - time.monotonic(), 0.001))
+            piece = guard.recv(PIECE)
+            if not piece:
+                break
+            response += piece
+    except ConnectionError:
+        pass
+    except TimeoutError:
+        raise TimeoutError("it has not answered in time") from None
+    finally:
+        guard.close()
+    if parts is not None:
+        return parts
+    if response:
+        raise ValueError("its response was cut off")
+    raise EOFError("it has ended")
 
 
 def complete_parts(response: bytearray) -> tuple[int, bytes, bytes] | None:
@@ -91,30 +138,31 @@ def complete_parts(response: bytearray) -> tuple[int, bytes, bytes] | None:
 
 def connect(path: str, program: str, places: list[str]) -> _socket.socket:
     """Connect to the guard, and start it if nobody listens. Raises OSError."""
+    if guard := connected(path):
+        return guard
+    started = start(path, program, places)
+    until = time.monotonic() + START_SECONDS
+    while not (guard := connected(path)):
+        if time.monotonic() > until:
+            raise TimeoutError(f"it does not listen after {START_SECONDS:g} s")
+        ended = posix.waitpid(started, posix.WNOHANG)
+        if ended[1]:
+            raise OSError("it cannot be started: hookproxy guard --foreground says why")
+        if ended != (0, 0):  # another one was faster, or is about to end
+            started = start(path, program, places)
+        time.sleep(0.02)  # noqa: TID251  # there is no event loop here
+    return guard
+
+
+def connected(path: str) -> _socket.socket | None:
+    """A connection to whoever listens; None: nobody does."""
     guard = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         guard.connect(path)
-        return guard
     except OSError:
         guard.close()
-    import time
-
-    started = start(path, program, places)
-    until = time.monotonic() + START_SECONDS
-    while True:
-        guard = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        try:
-            guard.connect(path)
-            return guard
-        except OSError:
-            guard.close()
-            if time.monotonic() > until:
-                raise
-        if started and (ended := posix.waitpid(started, posix.WNOHANG)) != (0, 0):
-            started = 0  # if its status is 0, another one was faster
-            if ended[1]:
-                raise OSError("it cannot be started: hookproxy guard --foreground says why")
-        time.sleep(0.02)  # noqa: TID251  # there is no event loop here
+        return None
+    return guard
 
 
 def start(path: str, program: str, places: list[str]) -> int:

@@ -3,22 +3,27 @@
 How it works: before each event the files that were read are looked at, which takes microseconds. If one has changed,
 the configuration is read again, and a new `Judge` judges from then on; the former one ends with its last event, and
 calls that wait for their end go over. While the configuration cannot be read nothing is judged: the client fails, or
-refuses if it is to fail closed (law 3).
+refuses if it is to fail closed (law 3). The client's own file is looked at, too: if another version of hookproxy has
+taken its place, this one judges nothing any more.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from time import time
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from .. import __version__
 from ..config.load import Loaded
 from ..dialects.agent_side import HookOutput
 from ..model.errors import UserError
+from . import client
 from .exchange import Request
 from .judge import Judge
+from .status import Status
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -29,6 +34,10 @@ Seen = tuple[tuple[str, tuple[int, int, int] | None], ...]
 
 class CannotJudge(Exception):
     """The configuration cannot be read. The text says why."""
+
+
+class Superseded(Exception):
+    """Another version of hookproxy is installed now."""
 
 
 class Read(Struct, frozen=True):
@@ -48,11 +57,15 @@ class CurrentPolicy:
         self.loaded = found.loaded
         self._seen = _seen(found.paths)
         self._problem = ""
+        self._program = _state(client.__file__)
+        self._since = time()
         self._judge = Judge(found.loaded, tasks, report)
         self._running: dict[Judge, int] = {self._judge: 0}
 
     async def judge(self, request: Request) -> HookOutput:
-        """As `Judge.judge`. Raises CannotJudge."""
+        """As `Judge.judge`. Raises CannotJudge and Superseded."""
+        if _state(client.__file__) != self._program:
+            raise Superseded
         if _seen(path for path, _ in self._seen) != self._seen:
             self._reread()
         if self._problem:
@@ -64,6 +77,20 @@ class CurrentPolicy:
         finally:
             self._running[judge] -= 1
             self._end_former(judge)
+
+    def status(self) -> Status:
+        """How it is now."""
+        settings = self.loaded.settings
+        return Status(
+            pid=os.getpid(),
+            since=self._since,
+            version=__version__,
+            config=self.loaded.path,
+            problem=self._problem,
+            fails_closed=settings.guard_fail_closed or self.loaded.managed is not None,
+            sessions=self._judge.sessions(),
+            open_calls=self._judge.open_calls(),
+        )
 
     async def aclose(self) -> None:
         """End all sessions, and write what waits to be recorded."""

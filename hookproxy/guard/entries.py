@@ -10,8 +10,9 @@ from typing import Final
 
 from ..dialects.agent_side import AgentSide, event_names
 from ..dialects.dialect import WrittenEntry
+from ..dialects.registry import DIALECTS
 from ..model.hooks import Event
-from .client import PLACES
+from .client import OPEN, PLACES, SECONDS
 
 CLIENT: Final = os.path.join(os.path.dirname(__file__), "client.py")
 """The file that agents start. Its path in a hook file shows that an entry is the guard's."""
@@ -25,6 +26,9 @@ EVENTS: Final = (
     Event.SESSION_END,
 )
 """The events that the guard judges or whose hooks it runs."""
+
+_SECONDS: Final = 600.0  # that the agent waits, where its entries say so: Claude Code's and Codex's own timeout
+_SHARE: Final = 0.9  # of that, after which the client gives up: it must say so while the agent still listens
 
 CLOSED: Final = "the guard could not judge this call, so it is refused (fail_closed)"
 """The reason of a refusal without the guard, for agents that read it with the refusal."""
@@ -40,18 +44,22 @@ def command(side: AgentSide, socket: str, program: str, where: Sequence[str] = (
     """The command line of the client for this agent; `program` is the path of hookproxy, `where` are its `places`."""
     # the interpreter itself: that of a virtual environment looks for its packages, which the client does not need
     words = [os.path.realpath(sys.executable), "-I", "-S", "-E", CLIENT, side.name, socket, program, *where]
-    if fails_closed:
-        refusal = side.refuse(CLOSED)
-        words += [str(refusal.status), refusal.stdout.decode()]
+    words.append(f"{SECONDS}{_patience(side) * _SHARE:g}")
+    refusal = side.refuse(CLOSED)
+    words += [*([] if fails_closed else [OPEN]), str(refusal.status), refusal.stdout.decode()]
     return shlex.join(words)
 
 
-def files(side: AgentSide, line: str, seconds: float) -> Mapping[str, str]:
-    """The texts of the agent's hook files with nothing but the guard's entries, by their paths in a project.
+def files(side: AgentSide, line: str) -> Mapping[str, str]:
+    """The texts of the agent's hook files with nothing but the guard's entries, by their paths in a project."""
+    return side.write_hook_file([WrittenEntry(name, line, timeout=_SECONDS) for name in names(side)])
 
-    `seconds` is the timeout of each entry; 0: the agent's default.
-    """
-    return side.write_hook_file([WrittenEntry(name, line, timeout=seconds) for name in names(side)])
+
+def _patience(side: AgentSide) -> float:
+    """Seconds that the agent waits for the client: what its entry says, or the system's own timeout."""
+    event = names(side)[:1]
+    texts = [side.write_hook_file([WrittenEntry(name, "x", timeout=t) for name in event]) for t in (0.0, _SECONDS)]
+    return _SECONDS if texts[0] != texts[1] else min(DIALECTS[side.name].default_timeout or _SECONDS, _SECONDS)
 
 
 def names(side: AgentSide) -> Sequence[str]:

@@ -1,24 +1,33 @@
 """What the client and the guard say to each other on the socket: one request and one response for each event. Pure.
 
     request    hookproxy-guard 1 AGENT CWD ENVIRONMENT DOCUMENT\\n   and then the three parts, of so many bytes
+    control    hookproxy-guard 1 status\\n  or  hookproxy-guard 1 stop\\n
     response   STATUS STDOUT STDERR\\n                                and then the two parts, of so many bytes
     failure    failed 0 TEXT\\n                                       and then why nothing can be judged
 
-`client.py` writes requests and reads responses by itself, because it imports nothing: a test holds that both agree.
+Whoever gets no word asks again: the guard was killed, or another version of hookproxy is installed or asks, and another
+guard listens then. `client.py` writes requests and reads responses by itself, because it imports nothing: a test holds
+that both agree.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from ..dialects.agent_side import HookOutput
 
-GREETING: Final = b"hookproxy-guard 1"
+GREETING: Final = b"hookproxy-guard"
+VERSION: Final = b"1"
 """The first two words of a request: who is meant, and the version of this form."""
+
+Control = Literal["status", "stop"]
+"""What a person asks of the guard: how it is, or that it ends when the events that it judges now are judged."""
+
+_CONTROLS: Final[Mapping[bytes, Control]] = {b"status": "status", b"stop": "stop"}
 
 LONGEST_HEAD: Final = 256  # bytes of a first line: four numbers of 20 digits, and a name
 LONGEST_DOCUMENT: Final = 16 * 1024 * 1024  # bytes: a call with its result; agents keep results far below that
@@ -32,6 +41,10 @@ class NotARequest(Exception):
     def __init__(self, why: str, agent: str = "") -> None:
         super().__init__(why)
         self.agent = agent
+
+
+class OtherVersion(Exception):
+    """The request is in the form of another version of hookproxy."""
 
 
 class Head(Struct, frozen=True):
@@ -52,11 +65,15 @@ class Request(Struct, frozen=True):
     document: bytes
 
 
-def read_head(line: bytes) -> Head:
-    """Read the first line of a request, without its line feed. Raises NotARequest."""
+def read_head(line: bytes) -> Head | Control:
+    """Read the first line of a request, without its line feed. Raises NotARequest and OtherVersion."""
     words = line.split(b" ")
-    if b" ".join(words[:2]) != GREETING:
-        raise NotARequest("it is of another version: run hookproxy guard stop")
+    if words[0] != GREETING:
+        raise NotARequest("its first line cannot be read")
+    if words[1:2] != [VERSION]:
+        raise OtherVersion
+    if len(words) == 3 and words[2] in _CONTROLS:  # greeting, version, word
+        return _CONTROLS[words[2]]
     if len(words) != 3 + _PARTS or not all(word.isascii() and word.isdigit() for word in words[3:]):
         raise NotARequest("its first line cannot be read")
     agent, (cwd, environ, document) = words[2].decode("ascii", "replace"), map(int, words[3:])
@@ -73,6 +90,11 @@ def read_request(head: Head, parts: bytes) -> Request:
     pairs = (entry.partition(b"=") for entry in parts[cwd : cwd + environ].split(b"\0"))
     variables = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs if name}
     return Request(head.agent, os.fsdecode(parts[:cwd]), variables, parts[cwd + environ :])
+
+
+def write_control(control: Control) -> bytes:
+    """The request that asks for it."""
+    return b"%b %b %b\n" % (GREETING, VERSION, control.encode())
 
 
 def write_response(output: HookOutput) -> bytes:

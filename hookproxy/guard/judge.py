@@ -38,6 +38,7 @@ from ..protocol.calls import Call
 from .exchange import Request
 from .native_session import NativeSession
 from .same_act import SameActs
+from .status import NativeSessionStatus
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -93,6 +94,14 @@ class Judge:
         """Complete the calls that another one has let begin, and keep what its sessions have read."""
         self._open, former._open = former._open, self._open
         self._labels, former._labels = former._labels, self._labels
+
+    def sessions(self) -> tuple[NativeSessionStatus, ...]:
+        """The sessions that it knows, the one used last at the end."""
+        return tuple(NativeSessionStatus(agent, name) for agent, name in self._sessions)
+
+    def open_calls(self) -> int:
+        """How many calls may run now."""
+        return len(self._open)
 
     async def aclose(self) -> None:
         """End the sessions, and write what waits to be recorded."""

@@ -3,13 +3,16 @@
 How it works: one guard listens for each account, at `guard.sock` in a folder that nobody else may enter; it holds that
 folder's lock for as long as it lives, so that a second one ends at once. Each connection is one request, in a task of
 its own: its head and parts are read, judged, and answered. A client that has gone, because its agent has ended it,
-ends the judging with all hooks. After `idle_seconds` without a connection the guard ends.
+ends the judging with all hooks. After `idle_seconds` without a connection the guard ends, and as soon as it is asked to
+or another version of hookproxy is installed: it stops listening first, so that the next client starts another one, and
+answers those who have asked already. Who has connected meanwhile gets no word, and asks that other one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,13 +20,27 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
+import msgspec
+from msgspec.structs import replace
 
 from ..dialects.agent_side import HookOutput, agent_side, refuse_by_status
 from ..live import registry
 from ..model.errors import UserError
 from ..transports import unix_socket
-from .current_policy import CannotJudge
-from .exchange import LONGEST_HEAD, Head, NotARequest, Request, read_head, read_request, write_failure, write_response
+from .current_policy import CannotJudge, Superseded
+from .exchange import (
+    LONGEST_HEAD,
+    Control,
+    Head,
+    NotARequest,
+    OtherVersion,
+    Request,
+    read_head,
+    read_request,
+    write_failure,
+    write_response,
+)
+from .status import Status
 
 if TYPE_CHECKING:
     import socket
@@ -39,7 +56,7 @@ _FAILING_SECONDS: Final = 0.5  # for those who have started this guard: the next
 _RETRY_SECONDS: Final = 1.0  # until somebody may connect again, if there are too few descriptors
 
 Answer = Callable[[Request], Awaitable[HookOutput]]
-"""Judges a request: what its agent reads. Raises CannotJudge."""
+"""Judges a request: what its agent reads. Raises CannotJudge and Superseded."""
 
 
 class AnotherRuns(Exception):
@@ -65,14 +82,23 @@ class Guard:
             os.close(self._lock)
             raise
         self._connections = 0
+        self._idle_seconds = math.inf
         self._idle = anyio.Event()  # replaced with each connection
+        self._ends, self._closed = anyio.Event(), anyio.Event()
+        self._at_once = False
         self._memory = _Memory(_MOST_HELD)
 
     def close(self) -> None:
-        """Stop listening. Whoever connects now starts another guard."""
-        registry.remove(self._folder, NAME)
-        self._listener.close()
-        os.close(self._lock)
+        """Stop listening, if it has not yet. Whoever connects now starts another guard."""
+        if self._listener.fileno() >= 0:
+            registry.remove(self._folder, NAME)
+            self._listener.close()
+            os.close(self._lock)
+
+    def end(self, *, at_once: bool) -> None:
+        """Let `serve` return: when the events that are judged now are judged, or at once."""
+        self._at_once = self._at_once or at_once
+        self._ends.set()
 
     async def fail(self, why: str) -> None:
         """Say to those who have connected already why nothing can be judged."""
@@ -85,50 +111,68 @@ class Guard:
                     await _send(connection, write_failure(why))
                     await _drop(connection)
 
-    async def serve(self, answer: Answer, idle_seconds: float) -> None:
-        """Serve requests until none has come for `idle_seconds`, or it is cancelled: then nothing is left half done."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._accept, tasks, answer)
-            while True:
-                idle = self._idle
-                with anyio.move_on_after(idle_seconds):
-                    await idle.wait()
-                    continue
-                if not self._connections:
-                    break
-            tasks.cancel_scope.cancel()
+    async def serve(self, answer: Answer, status: Callable[[], Status], idle_seconds: float) -> None:
+        """Serve requests until none has come for `idle_seconds`, or it is to end. It does not listen afterwards."""
+        self._idle_seconds = idle_seconds
+        async with anyio.create_task_group() as connections:
+            async with anyio.create_task_group() as listening:
+                listening.start_soon(self._accept, connections, answer, status)
+                listening.start_soon(self._end_when_idle)
+                await self._ends.wait()
+                listening.cancel_scope.cancel()
+            self.close()
+            self._closed.set()
+            if self._at_once:
+                connections.cancel_scope.cancel()
 
-    async def _accept(self, tasks: anyio.abc.TaskGroup, answer: Answer) -> None:
+    async def _end_when_idle(self) -> None:
+        while True:
+            idle = self._idle
+            with anyio.move_on_after(self._idle_seconds):
+                await idle.wait()
+                continue
+            if not self._connections:
+                self.end(at_once=False)
+                return
+
+    async def _accept(self, tasks: anyio.abc.TaskGroup, answer: Answer, status: Callable[[], Status]) -> None:
         def report(why: str) -> None:
             self._report(f"an agent cannot connect: {why}")
 
         async for connection in unix_socket.accepted(self._listener, _RETRY_SECONDS, report):
             self._used()
-            tasks.start_soon(self._serve, connection, answer)
+            tasks.start_soon(self._serve, connection, answer, status)
 
     def _used(self) -> None:
         idle, self._idle = self._idle, anyio.Event()
         idle.set()
 
-    async def _serve(self, connection: socket.socket, answer: Answer) -> None:
+    async def _serve(self, connection: socket.socket, answer: Answer, status: Callable[[], Status]) -> None:
         self._connections += 1
         try:
             if unix_socket.uid_of_peer(connection) != os.geteuid():  # not even root: its events are not this person's
                 self._report(f"user {unix_socket.uid_of_peer(connection)} was turned away")
                 return
-            await self._answer(connection, answer)
+            await self._answer(connection, answer, status)
         except (OSError, TimeoutError, EOFError):  # it has gone; its agent knows
             pass
+        except (OtherVersion, Superseded):
+            self._report("another version of hookproxy is installed: this guard ends")
+            self.end(at_once=False)
+            await self._closed.wait()  # only now it may hear that it must ask another one
         finally:
             connection.close()
             self._connections -= 1
             self._used()
 
-    async def _answer(self, connection: socket.socket, answer: Answer) -> None:
-        head: Head | None = None
+    async def _answer(self, connection: socket.socket, answer: Answer, status: Callable[[], Status]) -> None:
+        head: Head | Control | None = None
         try:
             with anyio.fail_after(_READ_SECONDS):
                 head, rest = await _read_head(connection)
+                if not isinstance(head, Head):
+                    await self._obey(connection, head, status)
+                    return
                 size = sum(head.lengths)
                 await self._memory.take(size)
                 try:
@@ -142,12 +186,20 @@ class Guard:
                 await _drop(connection)
             return
         try:
-            response = write_response(await _until_gone(connection, answer, read_request(head, parts)))
-        except* CannotJudge as group:
-            response = write_failure(str(group.exceptions[0]))
+            request = read_request(head, parts)
+            response = write_response(await unix_socket.while_connected(connection, lambda: answer(request)))
+        except CannotJudge as problem:
+            response = write_failure(str(problem))
         finally:
             self._memory.give_back(size)
         await _send(connection, response)
+
+    async def _obey(self, connection: socket.socket, control: Control, status: Callable[[], Status]) -> None:
+        if control == "stop":
+            self.end(at_once=False)
+        idle_seconds = self._idle_seconds if math.isfinite(self._idle_seconds) else 0.0
+        now = replace(status(), clients=self._connections - 1, idle_seconds=idle_seconds)
+        await _send(connection, write_response(HookOutput(msgspec.json.encode(now))))
 
 
 def _refusal(agent: str, why: str) -> HookOutput:
@@ -173,8 +225,8 @@ class _Memory:
         changed.set()
 
 
-async def _read_head(connection: socket.socket) -> tuple[Head, bytearray]:
-    """The first line, and what came after it. Raises NotARequest, EOFError, OSError."""
+async def _read_head(connection: socket.socket) -> tuple[Head | Control, bytearray]:
+    """The first line, and what came after it. Raises NotARequest, OtherVersion, EOFError, OSError."""
     received = bytearray()
     while b"\n" not in received[:LONGEST_HEAD]:
         if len(received) >= LONGEST_HEAD:
@@ -218,21 +270,6 @@ async def _drop(connection: socket.socket) -> None:
     with contextlib.suppress(EOFError):
         while dropped < _MOST_DROPPED:
             dropped += len(await _receive(connection))
-
-
-async def _until_gone(connection: socket.socket, answer: Answer, request: Request) -> HookOutput:
-    """The answer; if the client goes before, the judging is cancelled, and ConnectionResetError raised."""
-    async with anyio.create_task_group() as tasks:
-
-        async def watch() -> None:
-            await anyio.wait_readable(connection)  # there is nothing more to say: it has gone, or sends nonsense
-            tasks.cancel_scope.cancel()
-
-        tasks.start_soon(watch)
-        output = await answer(request)
-        tasks.cancel_scope.cancel()
-        return output
-    raise ConnectionResetError
 
 
 def socket_of(folder: str) -> str:

@@ -6,6 +6,7 @@ account counts.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import grp
 import os
@@ -13,13 +14,15 @@ import socket
 import stat
 import struct
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 
 from ..model.errors import UserError
+
+_Result = TypeVar("_Result")
 
 _PEER: Final = struct.Struct("iII")  # of SO_PEERCRED: process id, user id, group id
 _NO_UID: Final = 0xFFFF_FFFF  # of a connection that no account of this machine has made, such as one over TCP
@@ -98,6 +101,18 @@ async def accepted(
             continue
         connection.setblocking(False)
         yield connection
+
+
+async def while_connected(connection: socket.socket, work: Callable[[], Awaitable[_Result]]) -> _Result:
+    """The result of `work`. If the peer goes, or sends anything, it is cancelled, and ConnectionResetError raised."""
+    loop = asyncio.get_running_loop()
+    with anyio.CancelScope() as working:
+        loop.add_reader(connection, working.cancel)
+        try:
+            return await work()
+        finally:
+            loop.remove_reader(connection)
+    raise ConnectionResetError
 
 
 def uid_of_peer(connection: socket.socket) -> int:

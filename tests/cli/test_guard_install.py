@@ -50,7 +50,7 @@ def test_its_own_dialect_reads_an_entry_for_each_event(agent: str, tmp_path: Pat
     assert side is not None
     line = entries.command(side, "/home/x/guard.sock", "/usr/bin/hookproxy", fails_closed=True)
     found: set[Event] = set()
-    for path, text in entries.files(side, line, 0.0).items():
+    for path, text in entries.files(side, line).items():
         if not side.script_folder and not text.startswith("#!"):
             hooks = DIALECTS[agent].read_hook_file(HookFile(f"/p/{path}", text, "/p", cwd="/p"))
             assert hooks.notes == ()
@@ -59,16 +59,30 @@ def test_its_own_dialect_reads_an_entry_for_each_event(agent: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("fails_closed", [True, False])
-def test_a_client_that_is_to_fail_closed_knows_how_its_agent_reads_a_refusal(fails_closed: bool) -> None:
+def test_a_client_knows_how_its_agent_reads_a_refusal_and_whether_to_fail_closed(fails_closed: bool) -> None:
     for agent in USERS:
         side = agent_side(agent)
         assert side is not None
-        words = shlex.split(entries.command(side, "/s/guard.sock", "/bin/hookproxy", fails_closed=fails_closed))
-        assert words[1:8] == ["-I", "-S", "-E", entries.CLIENT, agent, "/s/guard.sock", "/bin/hookproxy"]
+        line = entries.command(side, "/s/guard.sock", "/bin/hookproxy", ["HOME=/x"], fails_closed=fails_closed)
+        words = shlex.split(line)
+        assert words[1:9] == ["-I", "-S", "-E", entries.CLIENT, agent, "/s/guard.sock", "/bin/hookproxy", "HOME=/x"]
         refusal = side.refuse(entries.CLOSED)
-        given = entries.command(side, "/s/guard.sock", "/bin/hookproxy", ["HOME=/x"], fails_closed=fails_closed)
-        assert shlex.split(given)[8] == "HOME=/x"
-        assert words[8:] == ([str(refusal.status), refusal.stdout.decode()] if fails_closed else [])
+        assert words[10:] == [*([] if fails_closed else ["open"]), str(refusal.status), refusal.stdout.decode()]
+
+
+def test_a_client_gives_up_before_its_agent_does() -> None:
+    """An agent that gives up first lets the call go on."""
+    for agent in USERS:
+        side = agent_side(agent)
+        assert side is not None
+        line = entries.command(side, "/s/guard.sock", "/bin/hookproxy", fails_closed=True)
+        seconds = float(shlex.split(line)[8].removeprefix("SECONDS="))
+        waits = DIALECTS[agent].default_timeout
+        for path, text in entries.files(side, line).items():
+            if not text.startswith("#!"):
+                hooks = DIALECTS[agent].read_hook_file(HookFile(f"/p/{path}", text, "/p", cwd="/p")).hooks
+                waits = min(spec.timeout for spec in hooks if spec.event is Event.PRE_TOOL_USE)
+        assert 0 < seconds < waits, agent
 
 
 def test_the_rest_of_a_file_stays_and_comes_back_byte_for_byte(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -194,11 +195,18 @@ def test_a_guard_that_answers_nonsense_is_a_failure(desk: Desk, response: bytes)
         answering = threading.Thread(target=answer, args=(listener, response))
         answering.start()
         done = desk.event("claude", LIST, *REFUSAL)
+        listener.shutdown(socket.SHUT_RDWR)
         answering.join()
     assert (done.returncode, done.stdout) == (2, b"")
 
 
 def answer(listener: socket.socket, response: bytes) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            answer_once(listener, response)
+
+
+def answer_once(listener: socket.socket, response: bytes) -> None:
     connection, _ = listener.accept()
     connection.recv(1_000_000)
     connection.sendall(response)
@@ -250,3 +258,107 @@ def test_a_client_that_is_ended_ends_the_hooks_of_its_event(desk: Desk, tmp_path
         one.wait(30)
         assert pipe.read() == ""  # it has ended: nobody else holds the pipe
     assert desk.tool("PreToolUse", "Edit", {"file_path": "/a"})[0] == ""
+
+
+def control(desk: Desk, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """`hookproxy guard WORDS`, about the guard in the usual place."""
+    return subprocess.run(
+        [HOOKPROXY, "guard", *words], capture_output=True, env=desk.environ, timeout=60, check=False, cwd=desk.home
+    )
+
+
+def in_its_usual_place(desk: Desk) -> None:
+    desk.socket = desk.home / ".local" / "state" / "hookproxy" / "guard" / "guard.sock"
+
+
+def test_a_person_sees_how_the_guard_is_and_ends_it(desk: Desk) -> None:
+    in_its_usual_place(desk)
+    done = control(desk, "status")
+    assert (done.returncode, b"no guard runs" in done.stderr) == (1, True)
+    assert json.loads(control(desk, "status", "--json").stdout)["running"] is False
+    desk.tool("PreToolUse", "Bash", {"command": "ls"})
+    [pid] = desk.guards()
+    status = json.loads(control(desk, "status", "--json").stdout)
+    assert status["pid"] == pid
+    assert status["sessions"] == [{"agent": "claude", "session": "s"}]
+    assert (status["open_calls"], status["clients"], status["idle_seconds"]) == (1, 0, 900)
+    assert status["version"] == status["installed_version"]
+    assert str(pid).encode() in control(desk, "status").stdout
+    descriptor = os.pidfd_open(pid)
+    assert control(desk, "stop").returncode == 0
+    select.select([descriptor], [], [], 30)
+    os.close(descriptor)
+    assert desk.guards() == []
+    assert [record["result"] for record in desk.records()] == ["begun", "lost"]
+    assert not desk.socket.exists()
+    assert b"no guard runs" in control(desk, "stop").stderr
+
+
+def test_a_guard_of_another_version_gives_way_to_the_one_that_is_installed(desk: Desk) -> None:
+    desk.tool("PreToolUse", "Bash", {"command": "ls"})
+    [old] = desk.guards()
+    with socket.socket(socket.AF_UNIX) as newer:
+        newer.connect(str(desk.socket))
+        newer.sendall(b"hookproxy-guard 2 claude 1 1 1 1 1\n")
+        assert newer.recv(1) == b""
+    assert desk.tool("PreToolUse", "Bash", {"command": "rm x"})[0] == "deny"
+    assert old not in desk.guards()
+
+
+def test_an_upgrade_replaces_the_guard_that_runs(desk: Desk) -> None:
+    """The package's folder, with a client of its own."""
+    installed = desk.home / "installed"
+    package = Path(CLIENT).parents[1]
+    (installed / "hookproxy" / "guard").mkdir(parents=True)
+    for folder, left_out in ((package, "guard"), (package / "guard", "client.py")):
+        for entry in folder.iterdir():
+            if entry.name not in (left_out, "__pycache__"):
+                (installed / "hookproxy" / entry.relative_to(package)).symlink_to(entry)
+    own_client = installed / "hookproxy" / "guard" / "client.py"
+    own_client.write_bytes(Path(CLIENT).read_bytes())
+    program = installed / "program"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(installed)!r})\n"
+        "from hookproxy.cli.main import main\nsys.exit(main())\n"
+    )
+    program.chmod(0o755)
+
+    def ask() -> bytes:
+        words = [sys.executable, "-I", "-S", "-E", str(own_client), "claude", str(desk.socket), str(program)]
+        document = LIST.replace(b'"ls"', b'"rm x"')
+        done = subprocess.run(words, input=document, capture_output=True, env=desk.environ, timeout=60, check=False)
+        return done.stdout or done.stderr
+
+    assert b'"deny"' in ask()
+    [old] = desk.guards()
+    assert b'"deny"' in ask()
+    assert desk.guards() == [old]
+    own_client.unlink()
+    own_client.write_bytes(Path(CLIENT).read_bytes())
+    assert b'"deny"' in ask()
+    descriptor = os.pidfd_open(old) if old in desk.guards() else -1
+    if descriptor >= 0:  # it is about to end
+        select.select([descriptor], [], [], 30)
+        os.close(descriptor)
+    assert len(desk.guards()) == 1
+    assert desk.guards() != [old]
+
+
+def test_an_event_that_comes_while_a_guard_is_killed_is_judged_by_the_next_one(desk: Desk, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    os.mkfifo(mark)
+    hook = tmp_path / "hook.sh"
+    hook.write_text(f"#!/bin/sh\ntest -e {mark}2 && exit 2\ntouch {mark}2\necho $$ >{mark}\nexec sleep 1000\n")
+    hook.chmod(0o755)
+    desk.configure(f"[[hooks.PreToolUse]]\nmatcher = 'Bash'\ncommand = '{hook}'\n")
+    words = [sys.executable, "-I", "-S", "-E", CLIENT, "claude", str(desk.socket), HOOKPROXY]
+    pipe = subprocess.PIPE
+    one = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=desk.environ)
+    assert one.stdin
+    one.stdin.write(LIST)
+    one.stdin.close()
+    one.stdin = None
+    assert mark.read_text().strip()  # the hook runs
+    desk.end(signal.SIGKILL)
+    output, text = one.communicate(timeout=60)
+    assert b'"deny"' in output, text

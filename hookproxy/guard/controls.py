@@ -1,0 +1,28 @@
+"""Asks the guard that listens at a socket how it is, or to end. It starts none."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import msgspec
+
+from ..model.errors import UserError
+from . import client
+from .exchange import Control, write_control
+from .status import Status
+
+
+def ask(path: str, control: Control) -> Status | None:
+    """How the guard is that listens there, and that has been asked this; None: nobody listens. Raises UserError."""
+    guard = client.connected(path)
+    if guard is None:
+        return None
+    try:
+        _, output, _ = client.exchange(guard, write_control(control), monotonic() + client.START_SECONDS)
+        return msgspec.json.decode(output, type=Status)
+    except EOFError:  # it is of another version, or is about to end: either way it listens no more
+        return None
+    except (OSError, ValueError) as problem:
+        raise UserError(
+            f"{path}: the guard cannot be asked: {problem}", "end its process, whose name has guard"
+        ) from None

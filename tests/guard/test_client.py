@@ -1,0 +1,73 @@
+"""What the client does by itself: it knows how to refuse, and whether the administrator has a policy."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from hookproxy.config import load
+from hookproxy.guard import client
+
+
+def test_it_looks_for_the_administrators_policy_where_that_is() -> None:
+    assert os.path.join(load.MANAGED_FOLDER, "managed.toml") == client.MANAGED
+
+
+def test_an_administrators_policy_that_may_be_there_counts_as_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = tmp_path / "managed.toml"
+    monkeypatch.setattr(client, "MANAGED", str(policy))
+    assert not client.is_managed()
+    policy.symlink_to(tmp_path / "nothing")
+    assert client.is_managed()
+    monkeypatch.setattr(client, "MANAGED", str(policy / "managed.toml"))
+    assert not client.is_managed()
+    monkeypatch.setattr(client, "MANAGED", f"/{'x' * 5000}")
+    assert client.is_managed(), "nobody can say"
+
+
+@pytest.mark.parametrize(
+    ("managed", "refusal", "status"),
+    [
+        (False, [], 1),
+        (True, [], 1),
+        (False, ["open", "0", "{}"], 1),
+        (True, ["open", "0", "{}"], 0),
+        (False, ["0", "{}"], 0),
+        (False, ["2", ""], 2),
+    ],
+)
+def test_under_an_administrators_policy_every_failure_refuses_the_call(
+    managed: bool,
+    refusal: list[str],
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    policy = tmp_path / "managed.toml"
+    if managed:
+        policy.touch()
+    monkeypatch.setattr(client, "MANAGED", str(policy))
+    monkeypatch.setattr(client, "read_all", lambda _descriptor: b"{}")
+    words = ["client.py", "claude", str(tmp_path / "guard.sock"), "/no/program", "HOME=/x", "SECONDS=5", *refusal]
+    assert client.main(words) == status
+    output, text = capfdbinary.readouterr()
+    assert output == (b"{}" if status == 0 else b"")
+    assert b"the guard did not judge this: " in text
+
+
+def test_a_guard_that_does_not_answer_is_not_waited_for_longer_than_the_entry_says(tmp_path: Path) -> None:
+    path = str(tmp_path / "guard.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        guard = client.connected(path)
+        assert guard
+        with pytest.raises(TimeoutError, match="in time"):
+            client.exchange(guard, b"request", monotonic() + 0.01)
