@@ -735,7 +735,10 @@ def _own_groups(file: ConfigFile, path: str, prefix: str, file_context: FileCont
                 spec = _evaluated_only(spec)
             key = (spec.dialect, table.mode == "monitor")
             hooks.setdefault(key, (own_dialect(table.type or ""), []))[1].append(spec)
-    composed = _composed(file, f"{path}: {prefix}hooks.composition")
+    composed = _composed(file, where := f"{path}: {prefix}hooks.composition")
+    if composed is not None and all(name != composed.name for name, _ in hooks):
+        hint = 'remove it, or write type = "agent-hooks" in a hook'
+        raise ConfigError(where, f'is about hooks of type "{composed.name}", and there are none', hint)
     for (name, watched), (dialect, specs) in hooks.items():
         dialect_of_group = dialect if composed is None or name != composed.name else composed
         yield Group(dialect_of_group, path, tuple(specs), OWN.tool_names, match_all_names=True, watched=watched)

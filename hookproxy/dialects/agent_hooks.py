@@ -36,7 +36,7 @@ from ..model.hooks import (
     Permission,
     Verdict,
 )
-from ..model.settings import ToolNames
+from ..model.settings import OnFailure, ToolNames
 from .dialect import Dialect, Effect, for_names
 from .shared import input as shared_input
 from .shared import output as shared_output
@@ -178,7 +178,8 @@ def _single_text(outcome: Outcome) -> str | None:
 
 def evaluated_only(spec: HookSpec) -> HookSpec:
     """The hook in the mode `evaluate_only` (section 8): what it decides or fails to decide has no consequence."""
-    return replace(spec, traits=spec.traits | {_EVALUATE_ONLY}, fails_closed=False, withholds=False)
+    traits = spec.traits | {_EVALUATE_ONLY}
+    return replace(spec, traits=traits, fails_closed=False, withholds=False, on_failure=OnFailure.ALLOW)
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:

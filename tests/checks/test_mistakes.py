@@ -45,6 +45,11 @@ TOML: Final = (
     (f'{HOOK}on_ask = "deny"\n', ":3: hooks.PreToolUse[0].on_ask", "move it above [[hooks.PreToolUse]]"),
     ('[[use]]\nhooks = "claude=x.json"\n', ":2: use[0].hooks", 'write file = "…"'),
     ('[[use]]\nfile = "claude=x.json"\n', ":1: use[0]", 'write dialect = "claude" and file = "x.json"'),
+    (
+        '[hooks.composition]\nprofile = "parallel/strictest"\n',
+        ":1: hooks.composition",
+        'type = "agent-hooks" in a hook',
+    ),
     ('deny = ["x"]\n', ":1: deny", "it is a key of [permissions]"),
     ('[permission]\ndeny = ["x"]\n', ":1: permission", "did you mean 'permissions'?"),
     ('[permissions]\ndney = ["x"]\n', ":2: permissions.dney", "did you mean 'deny'?"),

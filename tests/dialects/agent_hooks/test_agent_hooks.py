@@ -26,6 +26,7 @@ from hookproxy.model.hooks import (
     Verdict,
 )
 from hookproxy.model.principal import Principal
+from hookproxy.model.settings import OnFailure
 
 SESSION: Final = Session("s-1", "files", "/work", "/work")
 CALL: Final = EventContext(
@@ -277,6 +278,7 @@ def test_a_hook_that_is_only_evaluated_changes_nothing_and_says_what_it_would(ou
     )
     assert not only.fails_closed
     assert not only.withholds
+    assert only.on_failure is OnFailure.ALLOW
 
 
 @pytest.mark.parametrize("root", ["$.path", "target.path", "$tool_call.args.path", ""])
