@@ -20,11 +20,14 @@ from msgspec import Struct
 from ..model.secret_settings import SecretSettings
 from . import spellings
 from .engine import Pattern, PatternSet, compiled
-from .readings import Reading, readings
+from .readings import readings
 from .rules import Rule, gitleaks_rules, user_rule
 
 _LITERALS: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"|-?[0-9][0-9.eE+-]*')
 """The strings and numbers of a JSON text."""
+
+_HIDDEN: Final = rb"\\u00[2-7]"
+"""An escape that may hide what gates look for: then they are tried on what the text reads, too."""
 
 
 class Found(NamedTuple):
@@ -74,13 +77,13 @@ class Finder:
         self._names = list(values)
         patterns = [spellings.pattern(value) for value in values.values()]
         self._values: Sequence[Pattern] = [compiled(pattern) for pattern in patterns]
-        self._gates = PatternSet([*(rule.gate for rule in self._rules), *patterns])
+        self._gates = PatternSet([*(rule.gate for rule in self._rules), *patterns, _HIDDEN])
         self._allow = [compiled(regex.encode()) for regex in settings.allow]
 
     def find(self, text: bytes) -> list[Found]:
         """The secrets in a text, in order. What is escaped as JSON in it is found, too, with its escapes."""
-        candidates = [candidate for reading in readings(text) for candidate in self._candidates(reading)]
-        return _merged(candidates) if candidates else []
+        numbers = self._gates.matching(text)
+        return _merged(list(self._candidates(text, set(numbers)))) if numbers else []
 
     def find_in_pieces(self, pieces: Sequence[bytes]) -> list[list[Found]]:
         """The secrets in each of several texts that a reader may put together; one that is split has a part in each.
@@ -108,18 +111,24 @@ class Finder:
         found = self.find(raw)
         return _in_literals(raw, found) if found else []
 
-    def _candidates(self, reading: Reading) -> Iterator[_Candidate]:
-        text = reading.text
-        for number in self._gates.matching(text):
-            if number < len(self._rules):
+    def _candidates(self, text: bytes, numbers: set[int]) -> Iterator[_Candidate]:
+        """What these rules and values find in a text and, the rules, in what it reads."""
+        first_value, hidden = len(self._rules), len(self._rules) + len(self._values)
+        for number in numbers:
+            if first_value <= number < hidden:
+                for match in self._values[number - first_value].finditer(text):
+                    yield _Candidate(*match.span(), 0, self._names[number - first_value])
+        rules = {number for number in numbers if number < first_value}
+        if not rules and hidden not in numbers:
+            return
+        for reading in readings(text):
+            if hidden in numbers and reading.text is not text:
+                rules.update(number for number in self._gates.matching(reading.text) if number < first_value)
+            for number in rules:
                 rule = self._rules[number]
-                for start, end in rule.find(text):
-                    if not self._is_allowed(text[start:end]):
+                for start, end in rule.find(reading.text):
+                    if not self._is_allowed(reading.text[start:end]):
                         yield _Candidate(*reading.place(start, end), self._ranks[number], rule.id)
-            else:
-                number -= len(self._rules)
-                for match in self._values[number].finditer(text):
-                    yield _Candidate(*reading.place(*match.span()), 0, self._names[number])
 
     def _is_allowed(self, secret: bytes) -> bool:
         return any(pattern.fullmatch(secret) for pattern in self._allow)

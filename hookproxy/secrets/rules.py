@@ -25,16 +25,39 @@ from .engine import Match, Pattern, compiled, quoted
 _LINE: Final = 500
 """Bytes before and behind a match in which exceptions for its line are looked for: a line may be all of a text."""
 
-_RARE: Final = 5
-"""Letters of a keyword from which on it is rare in ordinary texts, so that it alone is the gate of its rules."""
-
-_COMMON: Final = frozenset({"access", "credential", "creds", "passwd", "password", "secret", "token"})
-"""Longer keywords that are in ordinary texts: the gates of their rules are their patterns."""
-
 _BEFORE_NAME: Final = r"(?i)[\w.-]{0,50}?"
-"""How patterns begin in which a name stands before the secret. A gate needs no more than the name."""
+"""How patterns begin in which a name stands before the secret."""
 
 _GENERIC: Final = "generic-api-key"
+
+_ASSIGNED: Final = r"""(?:[ \t\w.-]{0,20})[\s'"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}"""
+"""What stands between the name and the secret in these patterns."""
+
+_ASSIGNED_ESCAPED: Final = rb"""[\w\s.'"\\-]*[=>:,?|]+[\s\x60'"=\\]*(?:\\[nrt][\s\x60'"=\\]*)*"""
+"""The same with escapes of JSON in it."""
+
+_LEAST: Final = 10
+"""Characters of the shortest secret of `generic-api-key`."""
+
+_GENERIC_SECRET: Final = b"|".join(
+    rb"[a-z_.-]{%d}[0-9=+/\\][\w.=+/\\-]{%d}" % (letters, _LEAST - 1 - letters) for letters in range(_LEAST)
+)
+"""Its beginning: something in it is not a letter, which an allowlist asks for."""
+
+_GATES: Final = {
+    "authress-service-client-access-key": rb"\.acc[_-]",
+    "aws-access-token": rb"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}",
+    "facebook-page-access-token": rb"EAA[MC][A-Za-z0-9]{100}",
+    "jwt": rb"ey[a-zA-Z0-9]{17}",
+    "kubernetes-secret-yaml": rb"""(?i)kind:[\s"'\\]*secret""",
+    "octopus-deploy-api-key": rb"API-[A-Z0-9]{26}",
+    "square-access-token": rb"(?:EAAA|sq0atp-)[\w-]{22}",
+    "twilio-api-key": rb"SK[0-9a-fA-F]{32}",
+    "vault-service-token": rb"hvs\.|s\.[A-Za-z0-9]{24}",
+    _GENERIC: rb"(?i)(?:access|auth|api|credential|creds|key|passw(?:or)?d|secret|token)%s(?:%s|[a-z_.-]{%d,}[0-9=])"
+    % (_ASSIGNED_ESCAPED, _GENERIC_SECRET, _LEAST),
+}
+"""The gates of rules whose keywords are in ordinary texts (`key`, `s.`)."""
 
 
 class Allowlist(msgspec.Struct, frozen=True):
@@ -162,12 +185,16 @@ def _allowlist(table: _AllowlistTable) -> Allowlist:
 
 
 def _gate(table: _RuleTable) -> bytes:
-    """A pattern that matches wherever the rule's own does; if possible only its keywords, which take less time."""
-    keywords = [keyword.lower() for keyword in table.keywords]
-    if keywords and all(len(keyword) >= _RARE and keyword not in _COMMON for keyword in keywords):
-        return b"(?i)(?:" + b"|".join(quoted(keyword.encode()) for keyword in keywords) + b")"
-    regex = table.regex
-    return (f"(?i){regex.removeprefix(_BEFORE_NAME)}" if regex.startswith(_BEFORE_NAME) else regex).encode()
+    """A pattern that matches wherever the rule's own does, also in a text with escapes of JSON; the fewer the better."""
+    known = _GATES.get(table.id)
+    if known is not None:
+        return known
+    name, assigned, secret = table.regex.removeprefix(_BEFORE_NAME).partition(_ASSIGNED)
+    if assigned and r"|\b" not in secret:
+        return b"(?i)%s%s[\\w.=+/:%%\\\\-]{8}" % (name.encode(), _ASSIGNED_ESCAPED)
+    if table.keywords:
+        return b"(?i)(?:" + b"|".join(quoted(keyword.encode()) for keyword in table.keywords) + b")"
+    return table.regex.encode()
 
 
 def _taking_part(match: Match, groups: int) -> Iterator[tuple[int, int]]:
