@@ -20,7 +20,7 @@ from msgspec import Struct
 from ..model.secret_settings import SecretSettings
 from . import spellings
 from .engine import Pattern, PatternSet, compiled
-from .readings import readings
+from .readings import Reading, readings
 from .rules import Rule, gitleaks_rules, user_rule
 
 _LITERALS: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"|-?[0-9][0-9.eE+-]*')
@@ -83,7 +83,7 @@ class Finder:
     def find(self, text: bytes) -> list[Found]:
         """The secrets in a text, in order. What is escaped as JSON in it is found, too, with its escapes."""
         numbers = self._gates.matching(text)
-        return _merged(list(self._candidates(text, set(numbers)))) if numbers else []
+        return _merged([*self._by_values(text, numbers), *self._by_rules(text, numbers)]) if numbers else []
 
     def find_in_pieces(self, pieces: Sequence[bytes]) -> list[list[Found]]:
         """The secrets in each of several texts that a reader may put together; one that is split has a part in each.
@@ -111,27 +111,29 @@ class Finder:
         found = self.find(raw)
         return _in_literals(raw, found) if found else []
 
-    def _candidates(self, text: bytes, numbers: set[int]) -> Iterator[_Candidate]:
-        """What these rules and values find in a text and, the rules, in what it reads."""
-        first_value, hidden = len(self._rules), len(self._rules) + len(self._values)
+    def _by_values(self, text: bytes, numbers: Sequence[int]) -> Iterator[_Candidate]:
+        first = len(self._rules)
         for number in numbers:
-            if first_value <= number < hidden:
-                for match in self._values[number - first_value].finditer(text):
-                    yield _Candidate(*match.span(), 0, self._names[number - first_value])
-        rules = {number for number in numbers if number < first_value}
-        if not rules and hidden not in numbers:
-            return
-        for reading in readings(text):
-            if hidden in numbers and reading.text is not text:
-                rules.update(number for number in self._gates.matching(reading.text) if number < first_value)
-            for number in rules:
-                rule = self._rules[number]
-                for start, end in rule.find(reading.text):
-                    if not self._is_allowed(reading.text[start:end]):
-                        yield _Candidate(*reading.place(start, end), self._ranks[number], rule.id)
+            if first <= number < first + len(self._values):
+                for match in self._values[number - first].finditer(text):
+                    yield _Candidate(*match.span(), 0, self._names[number - first])
 
-    def _is_allowed(self, secret: bytes) -> bool:
-        return any(pattern.fullmatch(secret) for pattern in self._allow)
+    def _by_rules(self, text: bytes, numbers: Sequence[int]) -> Iterator[_Candidate]:
+        """What these rules find in a text and in what it reads."""
+        hides = len(self._rules) + len(self._values) in numbers
+        rules = {number for number in numbers if number < len(self._rules)}
+        for reading in readings(text) if rules or hides else ():
+            if hides and reading.text is not text:
+                rules.update(number for number in self._gates.matching(reading.text) if number < len(self._rules))
+            for number in rules:
+                yield from self._by_rule(number, reading)
+
+    def _by_rule(self, number: int, reading: Reading) -> Iterator[_Candidate]:
+        rule = self._rules[number]
+        for start, end in rule.find(reading.text):
+            secret = reading.text[start:end]
+            if not any(pattern.fullmatch(secret) for pattern in self._allow):
+                yield _Candidate(*reading.place(start, end), self._ranks[number], rule.id)
 
 
 def _rank(rule: Rule) -> int:

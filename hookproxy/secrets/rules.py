@@ -185,7 +185,7 @@ def _allowlist(table: _AllowlistTable) -> Allowlist:
 
 
 def _gate(table: _RuleTable) -> bytes:
-    """A pattern that matches wherever the rule's own does, also in a text with escapes of JSON; the fewer the better."""
+    """A pattern that matches wherever the rule's own does, also in a text with escapes of JSON; and rarely else."""
     known = _GATES.get(table.id)
     if known is not None:
         return known
