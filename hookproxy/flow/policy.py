@@ -43,6 +43,11 @@ class FlowPolicy:
         """True if some sink may be about a tool, or a method, with these names."""
         return any(matcher.may_match(server, names) for _, matcher in self._sinks)
 
+    @property
+    def by_value(self) -> frozenset[str]:
+        """The labels that some sink does not take by value."""
+        return frozenset(label for sink, _ in self._sinks if sink.by == BY_VALUE for label in sink.labels)
+
     def sources_of(self, act: Act) -> list[Source]:
         """The sources that the call is."""
         return [source for source, matcher in self._sources if matcher.matches(act)]

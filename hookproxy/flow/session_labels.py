@@ -48,11 +48,11 @@ class SessionLabels:
         """As in SharedLabels."""
         return self._key
 
-    async def known(self, prints: Collection[int]) -> KnownLabels:
+    async def known(self, prints: Collection[int] | None) -> KnownLabels:
         """As in SharedLabels."""
         self._forget_old()
-        carried = {number for number, kept in self._kept.items() if kept.whole}
-        for text in prints:
+        carried = {number for number, kept in self._kept.items() if kept.whole or prints is None}
+        for text in prints or ():
             carried.update(self._readings_of.get(text, ()))
         readings = tuple(kept.reading for kept in self._kept.values())
         return KnownLabels(readings, frozenset(carried & self._kept.keys()), tuple(self._cleared))

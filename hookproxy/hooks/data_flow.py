@@ -7,19 +7,20 @@ to the session, whichever layer has given them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from time import time
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..flow import prints
 from ..flow.matching import Act, View
 from ..flow.places import place_of
 from ..flow.policy import FlowPolicy, Violation
 from ..flow.sentences import reasons
 from ..flow.session_labels import SessionLabels
 from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
-from ..model.flow import Chain, ClearedFlow, Reading, Source
+from ..model.flow import BY_VALUE, Chain, ClearedFlow, Reading, Sink, Source
 from ..model.hooks import EventContext
 from ..model.settings import Settings
 from ..policy import methods
@@ -51,6 +52,7 @@ class DataFlow:
             )
             for permissions, settings in layers
         ]
+        self._by_value = frozenset[str]().union(*(layer.policy.by_value for layer in self._layers))
         self._server = server
         self.labels: SharedLabels = SessionLabels() if labels is None else labels
 
@@ -78,7 +80,7 @@ class DataFlow:
         if not any(sinks):
             return proceed
         try:
-            known = await self.labels.known(())
+            known = await self.labels.known(await self._prints(acts, sinks))
         except StoreUnavailable as problem:
             return _refuse_without_store(problem, proceed)
         if not known.readings:
@@ -100,9 +102,22 @@ class DataFlow:
         sources = [
             source for layer, act in zip(self._layers, acts, strict=True) for source in layer.policy.sources_of(act)
         ]
-        if not sources:
-            return
-        await self.labels.add(_reading(acts[0], sources, call), (), whole=True)
+        for secrets in (False, True):
+            alike = [source for source in sources if source.secrets is secrets]
+            if alike and (not secrets or prints.has_secret(output)):
+                reading = _reading(acts[0], alike, call)
+                found = None
+                if any(label in self._by_value for label in reading.labels):
+                    key = await self.labels.key()
+                    found = (prints.prints_of_secrets if secrets else prints.prints_of_output)(output, key)
+                await self.labels.add(reading, found or (), whole=found is None)
+
+    async def _prints(self, acts: Sequence[Act], sinks: Sequence[Sequence[Sink]]) -> Collection[int] | None:
+        """The prints of what a call carries, if some sink needs them. Raises StoreUnavailable."""
+        if not any(sink.by == BY_VALUE for of_layer in sinks for sink in of_layer):
+            return ()
+        arguments = {act.views[0].readings[0] for act in acts}
+        return prints.prints_of_arguments(arguments, await self.labels.key())
 
     async def clear(self, chains: Sequence[Chain]) -> None:
         """A person allows these chains for the rest of the session. Raises StoreUnavailable."""

@@ -78,8 +78,8 @@ class SharedLabels(Protocol):
     async def key(self) -> bytes:
         """The key of prints, which is the same for the whole session: 16 bytes."""
 
-    async def known(self, prints: Collection[int]) -> KnownLabels:
-        """What sticks to the session now, and which of it these prints of a call's texts carry."""
+    async def known(self, prints: Collection[int] | None) -> KnownLabels:
+        """What sticks to the session now, and which of it these prints of a call's texts carry; None: all of it."""
 
     async def add(self, reading: Reading, prints: Collection[int], whole: bool) -> None:
         """Note a reading, before the agent gets it; its `number` is given here.

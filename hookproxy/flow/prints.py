@@ -1,0 +1,139 @@
+"""Prints of what was read, by which it is found in the arguments of later calls: keyed hashes, so no text is kept.
+
+What is found again: a whole value, a line and a token of at least eight characters, whatever its case, form of Unicode
+and encoding (`spellings`); a shorter whole value only if it is all of an argument; and of a token as keys have them its
+beginning and its end, within other letters too. What is changed in other ways is not found: a label that must hold
+whatever the model does is `by = "session"`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Final
+
+from ..jsonrpc import normalize
+from ..jsonrpc.unicode_text import normalized
+from ..secrets.mask import Masking
+from .spellings import TooMuch, spellings
+from .texts import texts_of
+
+SHORTEST: Final = 8
+"""Characters: shorter pieces are in texts of any kind."""
+
+MOST_BYTES: Final = 200_000
+"""Of a result whose texts are taken apart, which takes 30 ms: a longer one is carried by any text."""
+
+_TOKENS: Final = (re.compile(r"[\w.@+-]{8,}"), re.compile(r"\w{8,}"), re.compile(r"[^\W_]{8,}"))
+_AROUND: Final = "\"'`()[]{}<>,;:.!?*_-=+|/\\#"
+_RUN: Final = _TOKENS[-1]
+_SHORTEST_KEY: Final = 16  # letters and digits in a row: random ones, as words and dates are shorter
+_KEY_END: Final = 8
+_UNSEEN: Final = re.compile(
+    "[\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f"
+    "\\ufe00-\\ufe0f\\ufeff\\ufff9-\\ufffb\\U000e0000-\\U000e0fff]"
+)
+"""Characters that are not seen, and could stand within a word."""
+_SHORT: Final = "\0"
+"""Before a short value, which is no piece of a text."""
+
+
+def prints_of_output(output: bytes, key: bytes) -> frozenset[int] | None:
+    """The prints of all that is read in a result, a JSON value; None: it is too long, or cannot be read."""
+    if len(output) > MOST_BYTES:
+        return None
+    try:
+        texts = texts_of(output).texts
+    except (ValueError, RecursionError):
+        return None
+    return _hashed({piece for text in set(texts) for piece in _pieces(_folded(text))}, key)
+
+
+def has_secret(output: bytes) -> bool:
+    """True if something in a result looks like a secret, or if it cannot be read."""
+    try:
+        normal = normalize.normalize(output)  # no word is hidden by escapes
+    except (ValueError, RecursionError):
+        return True
+    return Masking().json(normal) is not normal
+
+
+def prints_of_secrets(output: bytes, key: bytes) -> frozenset[int] | None:
+    """The prints of what looks like a secret in a result; None: as in `prints_of_output`."""
+    try:
+        normal = normalize.normalize(output)
+    except (ValueError, RecursionError):
+        return None
+    everything, others = prints_of_output(normal, key), prints_of_output(Masking().json(normal), key)
+    return None if everything is None or others is None else everything - others
+
+
+def prints_of_arguments(arguments: Iterable[bytes], key: bytes) -> frozenset[int] | None:
+    """The prints of all that the arguments of a call may stand for; None: they may stand for anything."""
+    pieces: set[str] = set()
+    try:
+        for raw in arguments:
+            for text in set(texts_of(raw).texts):
+                for spelling in spellings(text):
+                    folded = _folded(spelling)
+                    pieces.update(_pieces(folded))
+                    pieces.update(_parts_of_keys(folded))
+    except (ValueError, RecursionError, TooMuch):
+        return None
+    return _hashed(pieces, key)
+
+
+def _hashed(pieces: Iterable[str], key: bytes) -> frozenset[int]:
+    encoded = (piece.encode("utf-8", "surrogatepass") for piece in pieces)
+    return frozenset(int.from_bytes(blake2b(piece, digest_size=8, key=key).digest()) for piece in encoded)
+
+
+def _folded(text: str) -> str:
+    """The text without case, forms of Unicode and characters that are not seen."""
+    if text.isascii():
+        return text.lower()
+    return _UNSEEN.sub("", normalized("NFKC", text)).casefold()
+
+
+def _pieces(text: str) -> Iterator[str]:
+    whole = text.strip()
+    if len(whole) < SHORTEST:
+        if whole:
+            yield _SHORT + whole
+        return
+    yield whole
+    for line in text.splitlines():
+        if len(line := " ".join(line.split())) >= SHORTEST:
+            yield line
+    for word in set(text.split()):
+        if len(word) >= SHORTEST:
+            yield from _tokens(word)
+
+
+def _tokens(word: str) -> Iterator[str]:
+    yield word
+    token = word.strip(_AROUND)
+    if len(token) < SHORTEST or (token.isalpha() and token == word):  # true of most words
+        return
+    yield token
+    if token.isalpha():
+        return
+    for pattern in _TOKENS:
+        yield from pattern.findall(token)
+    for run in _RUN.findall(token):
+        if len(run) >= _SHORTEST_KEY and _is_mixed(run):
+            yield run[:_KEY_END]
+            yield run[-_KEY_END:]
+
+
+def _parts_of_keys(text: str) -> Iterator[str]:
+    """All parts of what may have a part of a key in it, as long as the beginnings and ends that are known of keys."""
+    for run in filter(_is_mixed, _RUN.findall(text)):
+        for start in range(len(run) - _KEY_END + 1):
+            yield run[start : start + _KEY_END]
+
+
+def _is_mixed(run: str) -> bool:
+    """Whether it has letters and digits, as keys have."""
+    return not (run.isalpha() or run.isdecimal())

@@ -1,0 +1,85 @@
+"""The texts in the result of a call, and what its server says of them: which strings an agent reads as content."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+_DEEPEST: Final = 4  # JSON in a text of JSON in a text …
+_WORDS_OF_MCP: Final = frozenset({
+    "_meta", "annotations", "contents", "description", "isError", "messages", "mimeType", "resource", "resource_link",
+    "structuredContent", "resultType",
+})  # fmt: skip
+"""Names of members, and values, that every server has: whoever repeats them has read nothing."""
+_KINDS: Final = frozenset({"type", "role", "mimeType", "jsonrpc", "resultType"})
+_KIND: Final = re.compile(r"text|image|audio|resource|resource_link|assistant|user|complete|2\.0|[\w.+-]+/[\w.+-]+")
+_BLOB: Final = "blob"
+_ANNOTATIONS: Final = "annotations"
+
+
+class ReadTexts(Struct):
+    """What is read in a result."""
+
+    texts: list[str]
+    annotations: list[Mapping[str, object]]
+    """What its server says of it, or of a part of it (SEP-1913)."""
+
+
+def texts_of(output: bytes) -> ReadTexts:
+    """All texts in a JSON value, those of JSON in a text among them. Raises ValueError, RecursionError."""
+    read = ReadTexts([], [])
+    _collect(msgspec.json.decode(output), read, 0)
+    return read
+
+
+def _collect(value: object, read: ReadTexts, depth: int) -> None:
+    if isinstance(value, str):
+        read.texts.append(value)
+        if depth < _DEEPEST and (inner := _json_in(value)) is not None:
+            _collect(inner, read, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            _collect(item, read, depth)
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            _collect_member(name, member, read, depth)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        read.texts.append(str(value))
+
+
+def _collect_member(name: str, member: object, read: ReadTexts, depth: int) -> None:
+    if name == _ANNOTATIONS and isinstance(member, dict):
+        read.annotations.append(member)
+    if name in _KINDS and isinstance(member, str) and _KIND.fullmatch(member):
+        return
+    if name not in _WORDS_OF_MCP:
+        read.texts.append(name)
+    if name == _BLOB and isinstance(member, str) and (text := _text_of_blob(member)) is not None:
+        _collect(text, read, depth)
+    _collect(member, read, depth)
+
+
+def _json_in(text: str) -> object | None:
+    """The value, if a text is a JSON object or array; else None."""
+    stripped = text.strip()
+    if stripped[:1] not in ("{", "[") or stripped[-1:] not in ("}", "]"):
+        return None
+    try:
+        value: object = msgspec.json.decode(stripped)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return value
+
+
+def _text_of_blob(blob: str) -> str | None:
+    """The text of a resource that is given as base64; None: it is no text."""
+    try:
+        return base64.b64decode(blob, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
