@@ -23,7 +23,7 @@ from ..audit.log import Audit
 from ..config.load import Loaded
 from ..convert import hook_decision
 from ..convert.run_hook import expressible, failures, normalised, recognise_agent, with_lines
-from ..dialects.agent_documents import Members, agents_of
+from ..dialects.agent_documents import Members, agents_of, is_of
 from ..dialects.agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput, agent_side, refuse_by_status
 from ..hooks.evaluate import Hooks
 from ..jsonrpc.raw_json import encode
@@ -258,10 +258,10 @@ def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
     """
     if side is None:
         return recognise_agent(document)
-    fitting = agents_of(Members(document))
-    if side.name in fitting:
+    members = Members(document)
+    if is_of(side.name, members):
         return side
-    readers = [other for name in fitting if (other := agent_side(name)) and side.name in other.also_reads]
+    readers = [other for name in agents_of(members) if (other := agent_side(name)) and side.name in other.also_reads]
     return readers[0] if len(readers) == 1 else side
 
 
