@@ -25,7 +25,7 @@ from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
 from .familiar_tools import FamiliarTools, has_command
 from .permissions import Permissions, layers
-from .run_hooks import HookExecutor
+from .run_hooks import HookExecutor, HookSecrets
 from .select import HookGroups, SelectedHooks
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ class Hooks:
         self.background = self._executor.background
         self.runners = self._executor.runners
         self.running = self._executor.running
+
+    def hide(self, secrets: HookSecrets) -> None:
+        """Let hooks see placeholders in the place of secrets, but those that may see the values."""
+        self._executor.secrets = secrets
 
     def keep_inputs(self) -> None:
         """Keep the document that each hook gets from now on, for people who look at the calls."""

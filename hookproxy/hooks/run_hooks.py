@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 import anyio.abc
@@ -59,6 +59,39 @@ _STOPPED_BY_DENIALS: Final = (Order.UNTIL_DENIED, Order.PIPELINE_UNTIL_DENIED, O
 _OWN_NAME: Final = "mcp_tool_name"
 """The member with the server's own name for a tool, as the hook's system composes it: the same in all dialects."""
 
+
+class HookSecrets(Protocol):
+    """Hides secrets from hooks, and from whoever reads what they print."""
+
+    def context_for(self, spec: HookSpec, context: EventContext, /) -> EventContext:
+        """The event as this hook may see it."""
+
+    def masked_result(self, result: HookResult, /) -> HookResult:
+        """What a hook printed, without secrets."""
+
+    def as_meant(self, verdict: Verdict, context: EventContext, /) -> Verdict:
+        """The verdict on such a result, with the secrets that the hook has put in itself; `context` is the event."""
+
+    def masked_document(self, document: bytes | bytearray) -> bytes | bytearray:
+        """What a hook got, without secrets, for the audit."""
+
+
+class _NothingHidden:
+    """As HookSecrets, where none are hidden."""
+
+    def context_for(self, _spec: HookSpec, context: EventContext) -> EventContext:
+        return context
+
+    def masked_result(self, result: HookResult) -> HookResult:
+        return result
+
+    def as_meant(self, verdict: Verdict, _context: EventContext) -> Verdict:
+        return verdict
+
+    def masked_document(self, document: bytes | bytearray) -> bytes | bytearray:
+        return document
+
+
 _Applicable = Callable[[EventContext], Sequence[MatchedHook]]
 
 _LONGEST_KEPT: Final = 1024  # bytes of output: a decision with its reason, and not a result
@@ -85,6 +118,7 @@ class HookExecutor:
             settings.audit_arguments is Arguments.FULL or settings.audit_results is Results.FULL
         )
         """Hook runs have the document that the hook got."""
+        self.secrets: HookSecrets = _NothingHidden()
         self._slow = SlowHooks(self._report_message)
         self.running = self._slow.running
         shared = {_environment_key(group): _environment(group, environ) for group in groups}
@@ -152,7 +186,7 @@ class HookExecutor:
         listed: Tool | None = None,
     ) -> HookRun:
         """Run one hook in a slot, as it sees the call. On cancel its whole process group is ended."""
-        spec, context = hook.spec, hook.context(call_context)
+        spec, context = hook.spec, self.secrets.context_for(hook.spec, hook.context(call_context))
         slots = self._background_slots if spec.background else self._slots
         document = _document(group, spec, context)
         environment = self._environments[id(group)]
@@ -178,12 +212,13 @@ class HookExecutor:
         finally:
             self._slow.end(begun)
             slots.release()
+        result = self.secrets.masked_result(result)
         verdict = read_verdict(group, spec, result, self.settings, input_cut=document.cut)
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict is not NO_VERDICT:
             verdict = await self._checked(group, hook, call_context, verdict, listed)
-        kept = document.stdin if self.keeps_input else b""
+        kept = self.secrets.masked_document(document.stdin) if self.keeps_input else b""
         unread = self._unread(group, spec, result, verdict) if b"{" in result.stdout else ()
         run = HookRun(spec, result, verdict, tool_name=context.tool_name, input=kept, unread=unread)
         return self._finish(group, run, hook_runs)
@@ -207,6 +242,7 @@ class HookExecutor:
     ) -> Verdict:
         """The verdict in the server's terms; what it cannot have is a failure."""
         context = hook.context(call_context)
+        verdict = self.secrets.as_meant(verdict, context)
         if verdict.arguments is not None:
             try:
                 arguments = group.dialect.real_arguments(hook.spec, context, verdict.arguments)
@@ -250,6 +286,7 @@ class HookExecutor:
                 result = await rest()
             finally:
                 self._background_slots.release()
+            result = self.secrets.masked_result(result)
             self._finish(group, HookRun(later, result, group.dialect.read_output(later, result)), [])
 
         if self.background.follow(wait):

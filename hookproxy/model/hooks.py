@@ -146,6 +146,8 @@ class HookSpec(Struct, frozen=True):
     """Type `mcp_tool`: the tool that is called."""
     input: bytes = b"{}"
     """Type `mcp_tool`: the tool's arguments. `${a.b}` in a text stands for a member of the document."""
+    sees_values: bool = False
+    """It sees the values of secrets that `[secrets]` hides, and not their placeholders."""
     concurrent: bool = False
     """Type `worker`: it gets further documents before it has answered, and distinguishes them by `id`."""
     process: str = ""

@@ -26,6 +26,13 @@ MALFORMED: Final = -32600  # JSON-RPC's code for JSON that is not a valid reques
 NO_METHOD: Final = -32601  # JSON-RPC's code for a method that the receiver does not have
 BAD_PARAMS: Final = -32602  # JSON-RPC's code for parameters that make no sense to the receiver
 
+SECRETS_WITHHELD: Final = (
+    "The tool was run, but its output is withheld: it has secrets, and the tool's outputSchema allows no placeholders "
+    "in their place. Calling the tool again would run it again. Tell the user that the configuration can leave the "
+    "tool out ([[secrets.off]])."
+)
+"""What stands for structured output that cannot be masked."""
+
 REASON_OF_PERSON: Final = "The user says: {}"
 """What a person who denied a call says to the model."""
 

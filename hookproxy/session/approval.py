@@ -12,6 +12,7 @@ from typing import Final
 
 import anyio
 from msgspec import Raw, Struct, field
+from msgspec.structs import replace
 
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext
@@ -112,6 +113,15 @@ class Approvals:
     @cached_property
     def _prompters(self) -> anyio.Semaphore:
         return anyio.Semaphore(_MAX_PROMPTERS)  # made when it is needed: few sessions ask a prompter
+
+    def shown(self, approval: ApprovalDetails) -> ApprovalDetails:
+        """The same without the secrets that the session hides: a person decides about where they go, not about them."""
+        masks = self._context.masks
+        if masks is None:
+            return approval
+        request = replace(approval.request, reason=masks.text(approval.request.reason))
+        arguments, similar = masks.json(approval.arguments), masks.text(approval.similar)
+        return replace(approval, arguments=arguments, request=request, similar=similar)
 
     def may_ask(self, call: Call, settings: Settings) -> bool:
         """The agent can ask the person about this call: the user, who may not approve it where others do."""

@@ -158,6 +158,7 @@ async def request_approval(context: CallContext, proceed: Proceed) -> Decision |
     places = decide.settings_for(settings, request).rule_places
     place = places.get(f"ask {request.rule}", "") if request.rule else ""
     approval = ApprovalDetails(services.session.server, call.tool, arguments, request, similar, place)
+    approval = approvals.shown(approval)
     prompt_context = replace(context.event_context, trigger="permission_prompt", message=approval.message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.start_hooks(replace(prompt_context, event=event))

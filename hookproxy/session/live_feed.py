@@ -119,7 +119,9 @@ class LiveSession:
                 audit_arguments=kept if whole else Arguments.DIGEST,
                 audit_results=Results.FULL if whole else Results.NONE,
             )
-            line = Lines(settings).of_call(record).rstrip(b"\n")
+            lines = Lines(settings)
+            lines.hidden = None if self.proxy.secrets is None else self.proxy.secrets.masks
+            line = lines.of_call(record).rstrip(b"\n")
             if len(line) <= _LONGEST_RECORD:
                 return Raw(line)
         return None
@@ -136,6 +138,8 @@ class LiveSession:
         shown = [
             Raw(raw) if 0 < len(raw) <= _LONGEST_ARGUMENTS else NOTHING for raw in (record.arguments, record.final)
         ]
+        if (secrets := self.proxy.secrets) is not None:
+            shown = [Raw(secrets.masks.json(bytes(raw))) if raw != NOTHING else NOTHING for raw in shown]
         if self._masks:
             from ..secrets.mask import Masking
 

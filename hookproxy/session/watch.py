@@ -456,6 +456,7 @@ class _WatchedSession(Proxy):
         """`of` is the session that is watched."""
         agent, server, session = watch.agent, watch.server, of.session
         super().__init__(agent, server, policy.hooks, settings, session, audit, watch.report, may_change=True)
+        self.secrets, self._context.masks = of.secrets, of._context.masks
         self._watch = watch
         assert isinstance(self.calls, _WatchedCalls)
         self.watched_calls = self.calls
@@ -471,6 +472,8 @@ class _WatchedSession(Proxy):
     def _open_hooks(self) -> None:
         hooks = self.policy.hooks
         hooks.open(self.tasks, self.session_events.report_hook_run, self.changes.notify, _call_no_tool)
+        if self.secrets is not None:
+            hooks.hide(self.secrets)
 
     def _perform(self, action: AgentAction | ServerAction, line: bytes) -> None:
         match action:
