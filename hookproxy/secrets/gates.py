@@ -2,7 +2,7 @@
 
 How it works. A rule has a gate, a pattern that matches wherever its own one does, and rarely else: its keywords, or
 more of the pattern where the keywords are in ordinary texts. The gates of all rules are one set (`engine.PatternSet`).
-Rules that know a secret by a name before it (`discord_token = "…"`) share one gate, which asks for any of the names with
+Rules that know a secret by a name before it (`discord_token = "…"`) share one gate, which asks for any name with
 a value behind it; only then it matters which names are there. (With a gate for each name, the search of a text of many
 names would have as many states as there are sets of names.)
 
