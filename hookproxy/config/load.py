@@ -540,7 +540,7 @@ def layer_of(
         warm_options = {key: value for key, value in set_keys.items() if key in WARM_OPTIONS}
         use = Use(
             table.file, folder, where, dialect, table.tool_names, table.names or SeenNames.BOTH, table.on_failure,
-            options, warm_options, table.project or "",
+            options, warm_options, table.project or "", sees_values=table.secrets == "values",
         )  # fmt: skip
         hook_files = read_use(use, file_context)
         added.extend(map(_watched, hook_files) if table.mode == "monitor" else hook_files)

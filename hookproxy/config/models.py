@@ -76,6 +76,10 @@ class Roots(Table, frozen=True):
 # --- hooks ---
 
 
+SeenSecrets = Literal["placeholders", "values"]
+"""What hooks see of secrets."""
+
+
 class Use(Table, frozen=True):
     """A hook file of another system, used unchanged."""
 
@@ -125,6 +129,8 @@ class Use(Table, frozen=True):
     """Like `warm_max_age` in `[[hooks.EVENT]]`, for the hooks of this file."""
     warm_spares: int | None = None
     """Like `warm_spares` in `[[hooks.EVENT]]`, for the hooks of this file."""
+    secrets: SeenSecrets | None = None
+    """What these hooks see of the secrets that `[secrets]` hides: "placeholders" (the default), or their "values"."""
     mode: Mode = "enforce"
     """ "monitor" runs the hooks of this file and records what they would have done; nothing is changed by them. The
     same holds for its rules, with `permissions`.
@@ -213,6 +219,8 @@ class OwnHook(Table, frozen=True):
     """true runs the hook in the background: nothing waits for it, and its output decides nothing."""
     on_failure: OnFailure | None = None
     """Like the top-level `on_failure`, but only for this hook."""
+    secrets: SeenSecrets | None = None
+    """What the hook sees of the secrets that `[secrets]` hides: "placeholders" (the default), or their "values"."""
     mode: Literal["enforce", "monitor", "evaluate_only"] = "enforce"
     """ "monitor" runs the hook and records what it would have done; nothing is changed by it. "evaluate_only" is for
     hooks of type "agent-hooks": calls wait for the hook, and what it would have decided is reported and recorded.

@@ -22,7 +22,7 @@ from .shared.handler_types import Handler, ReadPolicyFile
 from .shared.hook_file import Table
 from .shared.input import iso_8601
 
-KEYS: Final = ("matcher", *handler_types.KEYS, "timeout", "on_failure", "name", "env", "async", "if")
+KEYS: Final = ("matcher", *handler_types.KEYS, "timeout", "on_failure", "name", "env", "async", "if", "secrets")
 """Every key of a `[[hooks.EVENT]]` table."""
 
 _POLICY_TIMEOUT: Final = 5.0  # seconds: policies compute, and one that takes longer holds up those that wait for it
@@ -93,6 +93,7 @@ def own_hook(
         policy_file=handler.policy_file,
         policy_schema=handler.policy_schema,
         deny_reason=handler.deny_reason,
+        sees_values=entry.choice("secrets", ("placeholders", "values"), "placeholders") == "values",
         concurrent=handler.concurrent,
         warm_max_age=handler.warm_max_age,
         warm_spares=handler.warm_spares,
