@@ -23,8 +23,9 @@ from ..jsonrpc import raw_json
 from ..model.newest_entries import NewestEntries
 
 if TYPE_CHECKING:
-    from ..secrets.finder import Finder, Secret
+    from ..secrets.finder import Secret
     from ..secrets.placeholders import Placeholders
+    from ..secrets.session_finder import SessionFinder
 
 Span = raw_json.Span
 Edit = tuple[Span, bytes]
@@ -46,7 +47,7 @@ _MOST_HANDLE_BYTES: Final = 4 * 1024 * 1024  # of a session: a thousand cursors 
 class SecretMasks:
     """What masks the texts of one session."""
 
-    def __init__(self, finder: Finder, placeholders: Placeholders) -> None:
+    def __init__(self, finder: SessionFinder, placeholders: Placeholders) -> None:
         self.finder = finder
         self.placeholders = placeholders
         self.handles: NewestEntries[bytes] = NewestEntries(_MOST_HANDLE_BYTES)

@@ -106,12 +106,12 @@ class Finder:
                 if len(parts) > 1:
                     for number, begin, end in parts:
                         by_piece[number].append(Found(begin, end, found.rule))
-        return [_without_overlaps(found) for found in by_piece]
+        return [without_overlaps(found) for found in by_piece]
 
     def find_in_json(self, raw: bytes) -> list[Secret]:
         """The secrets in a JSON text, in order: what its strings say, and what its names say of its values."""
         found = self.find(raw)
-        return _in_literals(raw, found) if found else []
+        return in_literals(raw, found) if found else []
 
     def _by_values(self, text: bytes, gated: Gated) -> Iterator[_Candidate]:
         for number in gated.values:
@@ -156,7 +156,8 @@ def _merged(candidates: list[_Candidate]) -> list[Found]:
     return [Found(start, end, rule) for start, end, _, rule in merged]
 
 
-def _without_overlaps(found: list[Found]) -> list[Found]:
+def without_overlaps(found: list[Found]) -> list[Found]:
+    """The same in order; what overlaps is one, under the name of the longest."""
     return _merged([_Candidate(start, end, 0, rule) for start, end, rule in found]) if found else []
 
 
@@ -166,7 +167,7 @@ class _Part(NamedTuple):
     is_number: bool
 
 
-def _in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
+def in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
     """What was found, cut to the strings and numbers of the JSON text."""
     parts: dict[Found, list[_Part]] = {}
     first = 0  # of those that end behind what was read

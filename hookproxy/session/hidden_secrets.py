@@ -24,6 +24,7 @@ from ..policy.shared_state import SharedSecrets, StoreUnavailable
 from ..protocol.secret_masks import SecretMasks
 from ..protocol.secret_restores import ValueOf, placeholders_in, restored
 from ..secrets.placeholders import PLACEHOLDER, Placeholders
+from ..secrets.session_finder import SessionFinder
 
 if TYPE_CHECKING:
     from ..model.secret_settings import SecretSettings
@@ -54,7 +55,7 @@ class HiddenSecrets:
         self._published: set[str] = set()
         self._unpublished: dict[str, str] = {}
         self._rules_by_tool: dict[str, tuple[re.Pattern[str], ...]] = {}
-        self.masks = SecretMasks(finder, Placeholders(os.urandom(_KEY_BYTES)))
+        self.masks = SecretMasks(SessionFinder(finder), Placeholders(os.urandom(_KEY_BYTES)))
         self.is_ready = shared is None
         """Its placeholders are those of the session: nothing is masked before."""
         self.has_off = bool(settings.off)
@@ -93,7 +94,10 @@ class HiddenSecrets:
 
         def value_of(placeholder: str) -> Restored | None:
             secret = self.masks.placeholders.value_of(placeholder)
-            return secret if secret is not None and any(rule.fullmatch(secret.rule) for rule in rules) else None
+            if secret is None or not any(rule.fullmatch(secret.rule) for rule in rules):
+                return None
+            self.masks.finder.know(secret.rule, secret.value)  # the tool may repeat it
+            return secret
 
         return value_of
 

@@ -188,6 +188,20 @@ async def test_what_a_tool_echoes_is_masked_again() -> None:
         assert (await one.agent.message())["result"] == text(f"sent {known}")
 
 
+async def test_a_tool_that_encodes_what_it_got_shows_nothing_either() -> None:
+    word = "x9Qw72Lk0zVb31TyMnA4"  # which no rule finds alone
+    settings = SecretSettings(restore=(SecretsRestore("push"),))
+    async with rig(secrets=hidden(settings=settings)) as one:
+        line = await ask(one, call("read", {}, 77), response(text(f'api_key = "{word}"'), 77))
+        known = PLACEHOLDER.findall(line.decode())[0]
+        await one.agent.send(call("push", {"a": known}, 2))
+        assert word.encode() in await one.server.line()
+        encoded = [word, word.encode().hex(), base64.b64encode(b"x" + word.encode()).decode(), f"%63{word[1:]}"]
+        await one.server.send(response(text(*encoded), 2))
+        got = (await one.agent.line()).decode()
+    assert not any(item[3:-3] in got for item in encoded)
+
+
 async def test_results_of_a_tool_that_is_off_are_not_looked_at() -> None:
     async with rig(secrets=hidden()) as one:
         answer = response(text(TOKEN), 5)
