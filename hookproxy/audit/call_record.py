@@ -100,8 +100,14 @@ class Record(Struct):
     result: str = "ok"
     """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it continues in further requests; `sent` if nobody
     reads its response; `begun` in the line that is written before a call whose record is required is forwarded."""
-    answered: str = ""
-    """What a person has answered on a console, who, and from where."""
+    asked_by: str = ""
+    """Which hook or rule a person was asked for, in words; empty: nobody was asked."""
+    answer: str = ""
+    """What was answered: `allow`, `allow_session`, `allow_similar`, `deny`; empty: nothing."""
+    answered_by: str = ""
+    """Who has answered, and from where; empty: nobody has."""
+    edited: bool = False
+    """The person has changed the arguments: `final` has them."""
     result_before: bytes = b""
     """The server's response, if hooks changed it."""
     result_after: bytes = b""
@@ -119,6 +125,11 @@ class Record(Struct):
     """What a policy would have done that is only watched; None: there is none, or it is not about this call."""
     span: CallSpan | None = None
     """The call's telemetry span, until the record is written."""
+
+    @property
+    def answered(self) -> str:
+        """What was answered, and by whom."""
+        return f"{self.answer} by {self.answered_by}" if self.answer else self.answered_by
 
     @property
     def result_changed(self) -> bool:

@@ -80,7 +80,21 @@ _KEPT_ARGUMENTS: Final = frozenset({"arguments", "rewritten", "masked"})
 """Members of a line that are masked before all others."""
 
 _LEFT_OUT_IF_EMPTY: Final = (
-    *("call", "method", "alias", "skipped", "repeats", "cause", "by", "place", "answered", "monitor"),
+    *(
+        "call",
+        "method",
+        "alias",
+        "skipped",
+        "repeats",
+        "cause",
+        "by",
+        "place",
+        "asked_by",
+        "answered",
+        "answered_by",
+        "edited",
+        "monitor",
+    ),
 )
 """Members of a call's line that most calls do not have."""
 
@@ -203,7 +217,10 @@ class Lines:
             "by": record.by,
             "place": record.place,
             "reason": record.reason,
+            "asked_by": record.asked_by,
             "answered": record.answered,
+            "answered_by": record.answered_by,
+            "edited": record.edited,
             "result": record.result,
             "ms": round(record.ms, 3),
             "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3) if record.hook_runs else 0.0,

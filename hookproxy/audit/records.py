@@ -189,7 +189,14 @@ class CallRecord(LineMembers, frozen=True):
     by: str = ""
     place: str = ""
     reason: str = ""
+    asked_by: str = ""
+    """Which hook or rule a person was asked for."""
     answered: str = ""
+    """What was answered, and by whom."""
+    answered_by: str = ""
+    """Who has answered, and from where. Older records have only `answered`."""
+    edited: bool = False
+    """The person has changed the arguments before allowing the call."""
     result: str = ""
     ms: float = 0.0
     hook_ms: float = 0.0

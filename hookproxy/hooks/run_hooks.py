@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ..dialects.dialect import Group
 from ..dialects.shared.identity_variables import foreign_variables
 from ..dialects.shared.input import utf8
-from ..jsonrpc import normalize, raw_json, schema
+from ..jsonrpc import normalize, raw_json
 from ..model import aliases
 from ..model.decision import Refuse
 from ..model.hooks import (
@@ -39,10 +39,11 @@ from ..model.hooks import (
 )
 from ..model.principal import Principal
 from ..model.settings import Arguments, Results, Settings
-from ..policy import decide, methods
+from ..policy import decide
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
 from ..runners.slow_hooks import SlowHooks
+from . import rewrites
 from .background import BackgroundHooks, ReportHookRun, Rest
 from .read_verdict import read_verdict
 from .select import MatchedHook
@@ -536,24 +537,14 @@ async def _checked_arguments(
         if not normalize.normalize(arguments).startswith(b"{"):
             raise raw_json.Unreadable("they are not an object")
         sent = aliases.for_server(context.alias, arguments)
-        if call_context.alias is not None:
-            call_context.alias.check(sent)
-        if methods.JUDGED.get(call_context.tool) is methods.Direction.FROM_AGENT:
-            from ..policy import resource_aliases  # for rewrites of such requests only
-            from ..protocol import method_forms
-
-            method_forms.check_rewrite(call_context.tool, call_context.arguments, sent)
-            resource_aliases.check(call_context.tool, sent)
+        rewrites.check(call_context, sent)
     except ValueError as unreadable:
         failure = f"rewrote the arguments so that they cannot be read: {unreadable}"
         return replace(verdict, arguments=None, failure=failure)
-    if listed is None or not listed.input_schema:
-        return verdict if sent is verdict.arguments else replace(verdict, arguments=sent, merges=False)
-    # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
     names = {own: name for name, own in context.alias.arguments.items()} if context.alias else {}
-    problem = await anyio.to_thread.run_sync(schema.mismatch, listed.input_schema, sent, names)
+    problem = await rewrites.mismatch(listed, sent, names)
     if not problem:
-        return replace(verdict, arguments=sent, merges=False)
+        return verdict if sent is verdict.arguments else replace(verdict, arguments=sent, merges=False)
     failure = f"rewrote the arguments so that they do not fit the tool: {problem}"
     return replace(verdict, arguments=None, failure=failure)
 

@@ -36,6 +36,20 @@ SECRETS_WITHHELD: Final = (
 REASON_OF_PERSON: Final = "The user says: {}"
 """What a person who denied a call says to the model."""
 
+_LONGEST_EDIT: Final = 2000
+"""Characters of the arguments that a person has changed: so many the model is shown."""
+
+
+def edited_by_person(arguments: bytes) -> str:
+    """Tell the model with which arguments a person has allowed a call, in place of its own."""
+    from ..secrets.mask import Masking  # the person may have typed a secret
+
+    text = Masking().json(arguments).decode(errors="replace")
+    rest = len(text) - _LONGEST_EDIT
+    shown = text if rest <= 0 else f"{text[:_LONGEST_EDIT]} … [{rest} more characters]"
+    return f"The user has changed the arguments of this call before allowing it. They are now: {shown}"
+
+
 FixedError = tuple[int, str]
 """Code and message of an error that is always the same."""
 
