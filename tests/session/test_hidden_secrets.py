@@ -196,7 +196,7 @@ async def test_a_tool_that_encodes_what_it_got_shows_nothing_either() -> None:
         known = PLACEHOLDER.findall(line.decode())[0]
         await one.agent.send(call("push", {"a": known}, 2))
         assert word.encode() in await one.server.line()
-        encoded = [word, word.encode().hex(), base64.b64encode(b"x" + word.encode()).decode(), f"%63{word[1:]}"]
+        encoded = [word, word.encode().hex(), base64.b64encode(b"x" + word.encode()).decode(), f"%78{word[1:]}"]
         await one.server.send(response(text(*encoded), 2))
         got = (await one.agent.line()).decode()
     assert not any(item[3:-3] in got for item in encoded)
