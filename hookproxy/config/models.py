@@ -454,6 +454,53 @@ class Flow(Table, frozen=True):
     """What labels may not reach."""
 
 
+# --- secrets that tools can use and models cannot see ---
+
+
+class SecretsOff(Table, frozen=True):
+    """`[[secrets.off]]`: tools whose results are not looked at. At least one key must be set."""
+
+    tool: _Texts | None = None
+    """Globs over tool names. Default: all tools of these servers."""
+    server: _Texts | None = None
+    """Globs over names of servers. Default: all."""
+
+
+class SecretsRestore(Table, frozen=True):
+    """`[[secrets.restore]]`: where placeholders in arguments become the values again. Everywhere else they stay."""
+
+    tool: _Texts
+    """Globs over tool names: the tools that may have the values."""
+    server: _Texts | None = None
+    """Globs over names of servers. Default: all that have such a tool, also one that calls a tool so to get them."""
+    rules: _Texts = "*"
+    """Globs over the names of what has found the secrets: rules, detectors and values."""
+
+
+class Secrets(Table, frozen=True):
+    """Secrets in results become placeholders, which tell a model nothing. The table turns it on, even an empty one."""
+
+    detectors: dict[_Text, _Text] = {}
+    """What you call a secret besides what the rules of gitleaks do: `NAME = "REGULAR EXPRESSION"` in the syntax of RE2.
+    Its first group that takes part is the secret, or else the whole match.
+    """
+    values: dict[_Text, _Text] = {}
+    """Secrets that are found wherever they appear, in any encoding: `NAME = "env:VARIABLE"`, "file:PATH",
+    "keyring:SERVICE/USER", or "command:PROGRAM ARGUMENTS", whose output is the value. They are read at the start and at
+    a reload. A relative path starts from the folder of this file.
+    """
+    allow: list[_Text] = []
+    """False alarms, as regular expressions: what a rule or a detector has found is no secret if one of them matches all
+    of it.
+    """
+    skip: list[_Text] = []
+    """Globs over the names of gitleaks' rules that are not used, such as "generic-api-key"."""
+    off: list[SecretsOff] = []
+    """Tools that are not looked at."""
+    restore: list[SecretsRestore] = []
+    """Tools that may have the values."""
+
+
 class Monitor(Table, frozen=True):
     """A policy that is only watched, as a whole: what it would decide is recorded, beside what this file decides."""
 
@@ -742,6 +789,8 @@ class ConfigFile(Table, frozen=True):
     """Where data may go."""
     lock: LockTable | None = None
     """What servers say of themselves, pinned."""
+    secrets: Secrets | None = None
+    """Secrets that tools can use and models cannot see."""
     remote: Remote = field(default_factory=Remote)
     """Deadlines for a server at an address."""
     guard: GuardTable = field(default_factory=GuardTable)

@@ -13,6 +13,7 @@ from .counts import counted
 from .flow import Sink, Source
 from .lock_settings import LockSettings
 from .policy_source import PolicyBundle
+from .secret_settings import SecretSettings
 from .shown_tools import ShownTool
 from .sizes import shown_size
 
@@ -278,6 +279,8 @@ class Settings(Struct, frozen=True):
     """What some labels may not reach."""
     lock: LockSettings | None = None
     """What pins what servers say of themselves; None: nothing does."""
+    secrets: SecretSettings | None = None
+    """What the agent gets placeholders for; None: for nothing."""
     roots: RootsRule = ROOTS_OF_AGENT
     """What the server learns of the agent's folders."""
     remote_connect_seconds: float = 10.0

@@ -74,8 +74,9 @@ class Finder:
         the package for them is not installed.
         """
         own = [user_rule(name, regex) for name, regex in settings.detectors.items()]
-        self._rules: Sequence[Rule] = [*own, *gitleaks_rules()]
-        self._ranks = [_USERS] * len(own) + [_rank(rule) for rule in gitleaks_rules()]
+        known = [rule for rule in gitleaks_rules() if rule.id not in settings.skip]
+        self._rules: Sequence[Rule] = [*own, *known]
+        self._ranks = [_USERS] * len(own) + [_rank(rule) for rule in known]
         self._names = list(values)
         patterns = [spellings.pattern(value) for value in values.values()]
         self._values: Sequence[Pattern] = [compiled(pattern) for pattern in patterns]
