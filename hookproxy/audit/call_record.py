@@ -93,6 +93,8 @@ class Record(Struct):
     """Why it was refused, as a `RefusalCause`; `stopped` by a hook that stopped all calls, or `audit`."""
     place: str = ""
     """Where the rule or limit that refused it is configured: file, line and key."""
+    exceeds: tuple[str, ...] = ()
+    """The limits beyond which it runs, each with its place: a person was asked, or the model reads of it."""
     reason: str = ""
     """Why it was refused, in the words of the person who said no if there are any; or another remark about it."""
     chains: Sequence[Chain] = ()
@@ -140,6 +142,7 @@ class Record(Struct):
         """The call may be forwarded."""
         self.decision, self.final = "asked-allow" if proceed.asked else "allow", proceed.arguments or b""
         self.chains = proceed.chains
+        self.exceeds = proceed.exceeds
 
     def note_end(self, end: CallEnd) -> None:
         """Derive from how the call has ended what is recorded of it. What a person has said about it stays."""

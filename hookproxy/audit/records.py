@@ -188,6 +188,8 @@ class CallRecord(LineMembers, frozen=True):
     cause: str = ""
     by: str = ""
     place: str = ""
+    exceeds: tuple[str, ...] = ()
+    """The limits beyond which it ran: a person allowed it, or the model read of it."""
     reason: str = ""
     asked_by: str = ""
     """Which hook or rule a person was asked for."""

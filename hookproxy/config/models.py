@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
 
+from ..model.durations import DURATION
 from ..model.settings import (
     MAX_ASK_SECONDS,
     Arguments,
@@ -23,6 +24,7 @@ from ..model.settings import (
     Settings,
     ToolNames,
 )
+from ..model.sizes import SIZE
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 MIN_DEPTH: Final = 4  # less would refuse what ordinary tools need
@@ -31,6 +33,7 @@ MIN_AUDIT_FILE_BYTES: Final = 64 * 1024  # less would start a new file every few
 MAX_CHECKPOINT_LINES: Final = 10_000  # their hashes are computed in one go, which takes 50 ms
 MAX_CHECKPOINT_SECONDS: Final = 86_400.0  # a day; whoever wants fewer signatures wants none
 MAX_CALLS: Final = 100_000  # of a rate limit: the time of each call is kept, in 32 bytes
+MAX_SAME: Final = 1000  # times of the same call: the time of each is kept, for up to 1,024 different calls
 OR_ONE_STRING: Final = "or_one_string"
 """In the `extra` of a list of strings: a single string is read as a list of one."""
 
@@ -41,6 +44,8 @@ _DEFAULTS: Final = Settings()
 
 _NAME_OF_TOOL: Final = Meta(pattern=r"^(?:[^\s()]|[\x1c-\x1f])+\Z", extra={SAME_PATTERN: r"^[^\s()]+$"})
 _Text = Annotated[str, Meta(min_length=1)]
+Size = Annotated[str, Meta(pattern=SIZE)]
+Duration = Annotated[str, Meta(pattern=DURATION)]
 
 
 Mode = Literal["enforce", "monitor"]
@@ -370,14 +375,44 @@ class ToolTable(Table, frozen=True):
 
 
 class LimitTable(Table, frozen=True):
-    """`[[limits]]`: how many calls are allowed in a period. Each run of hookproxy counts its own calls."""
+    """`[[limits]]`: how much calls may be in a period: how many, how often the same one, how long, or how long their
+    results. Each run of hookproxy counts its own calls. A table may have several of these measures.
+    """
 
-    tool: _Text
-    """A glob over tool names. The calls of all matching tools are counted together."""
-    calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)]
+    tool: _Text | None = None
+    """A glob over tool names. The calls of all matching tools are counted together. Default: all tools."""
+    calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)] | None = None
     """How many calls may be forwarded. Calls that hooks or rules refuse do not count."""
-    per: Literal["second", "minute", "hour", "day", "session"]
-    """The length of the period, which may start at any time. "session" is one run of hookproxy."""
+    same: Annotated[int, Meta(ge=1, le=MAX_SAME)] | None = None
+    """How often the same call may be forwarded: that of one tool with the same arguments, in whatever order these are
+    written.
+    """
+    seconds: Annotated[float, Meta(gt=0)] | None = None
+    """How many seconds calls may take, all of them together. It is known after a call how long it took: the call that
+    passes the limit is the last one.
+    """
+    result_bytes: Size | None = None
+    """How many bytes the results of calls may have, all of them together, such as "5MiB". As for `seconds`, the call
+    that passes the limit is the last one.
+    """
+    per: Literal["second", "minute", "hour", "day", "session"] | None = None
+    """The length of the period, which may start at any time. "session", the default, is one run of hookproxy, or the
+    session of an agent whose own tools `hookproxy guard` judges.
+    """
+    window: Duration | None = None
+    """The length of the period, in place of `per`: a whole number of seconds, minutes, hours or days, such as "90s" or
+    "10m".
+    """
+    within: Literal["session", "agent", "subagent"] | None = None
+    """Whose calls count together. "session", the default: those of the session. "agent": those of the agent with all
+    its subagents, which is the same. "subagent": each subagent's alone, and the main agent's alone. A call of which it
+    is not known who makes it counts as the main agent's.
+    """
+    then: Literal["deny", "ask", "comment"] = "deny"
+    """What happens to a call that exceeds the limit. "deny": it is refused, and the model reads when to go on. "ask": a
+    person is asked, as `on_ask` says, and each call that they allow runs. "comment": it runs, and the model reads with
+    its result that the limit is exceeded.
+    """
     mode: Mode = "enforce"
     """ "monitor" counts calls and records which ones would have been refused; none is."""
 

@@ -30,7 +30,7 @@ from ..jsonrpc.raw_json import encode
 from ..model.call_end import Failed, Refused, Responded
 from ..model.decision import Decision, Proceed, Refuse
 from ..model.errors import UserError
-from ..model.hooks import Event, EventContext, HookRun, Permission
+from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
 from ..policy import decide
 from ..policy.shared_state import SharedLabels
 from ..protocol import feedback
@@ -232,6 +232,7 @@ class Judge:
         self, side: AgentSide, hooks: Hooks, context: EventContext, runs: list[HookRun]
     ) -> HookDecision:
         call = self._open.pop(_key(side, context), None)
+        _note_end(hooks, context, call)
         own: list[HookRun] = [] if call is None else call.record.hook_runs
         before = len(own)
         try:
@@ -249,6 +250,13 @@ class Judge:
     def _note(self, problem: str) -> None:
         if problem:
             self._report(f"the audit cannot be written: {problem}")
+
+
+def _note_end(hooks: Hooks, context: EventContext, call: _OpenCall | None) -> None:
+    """Count the result and the time of a call: the time that the agent says, else that since the call could begin."""
+    outcome, seconds = context.outcome or Outcome(), 0.0 if call is None else perf_counter() - call.started
+    size = len(outcome.whole or outcome.content) + len(outcome.error.encode("utf-8", "surrogatepass"))
+    hooks.note_end(context, size, outcome.duration_ms / 1000 or seconds)
 
 
 def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:

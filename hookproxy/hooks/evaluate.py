@@ -149,15 +149,17 @@ class Hooks:
                 decision = await layer.apply_limits(decision, _context_for_layer(layer, context))
         return decision
 
-    def counts_bytes(self, tool: str) -> bool:
-        """True if a limit counts the bytes of calls of this tool: their responses are needed."""
-        return self.has_limits and any(layer.counts_bytes(tool) for layer in self._layers)
+    def needs_outcome(self, tool: str) -> bool:
+        """True if a hook may need the outcome of calls of this tool, or a limit must know how they end."""
+        if self.observes_outcome(tool):
+            return True
+        return self.has_limits and any(layer.measures_results(tool) for layer in self._layers)
 
-    def note_response(self, context: EventContext, size: int) -> None:
-        """Count the bytes of the response to a call against limits of bytes."""
+    def note_end(self, context: EventContext, size: int, seconds: float) -> None:
+        """Count the bytes of the response to a call against limits, and how long it took."""
         if self.has_limits:
             for layer in self._layers:
-                layer.note_response(_context_for_layer(layer, context), size)
+                layer.note_end(_context_for_layer(layer, context), size, seconds)
 
     async def may_repeat(self, context: EventContext) -> bool:
         """Count a repeat of a call: only against managed limits, because a hook of the user wants the repeat."""
@@ -220,7 +222,7 @@ class Hooks:
         """
         for layer in self._layers:
             if not layer.managed or (request is not None and request.managed):
-                await layer.allow_tool(tool)
+                await layer.allow_tool(tool, () if request is None else request.limits)
         if self.flow is not None and request is not None:
             await self.flow.clear(request.chains)
 
@@ -394,7 +396,7 @@ class _LayerEvaluator(Struct):
                 context = _with_arguments(layer, context, rewritten)
             request = proceed.approval_request or decision.approval_request
             proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=request)
-        after_rules = layer.apply_rules(proceed, context, allowed=allowed)
+        after_rules = await self._apply_rules(proceed, context, allowed=allowed)
         if isinstance(after_rules, Refuse):
             return Evaluation(after_rules, context.arguments)
         if layer.managed:
@@ -405,13 +407,20 @@ class _LayerEvaluator(Struct):
             return await self._request_permission(after_rules, context, requests)
         return Evaluation(after_rules, context.arguments)
 
+    async def _apply_rules(self, proceed: Proceed, context: EventContext, *, allowed: bool) -> Decision:
+        """As `Permissions.apply_rules`, with the limits that are counted elsewhere, if they may do else than refuse."""
+        after_rules = self.layer.apply_rules(proceed, context, allowed=allowed)
+        if isinstance(after_rules, Proceed) and self.layer.must_ask_store:
+            return await self.layer.apply_limits(after_rules, context, count=False)
+        return after_rules
+
     async def _request_permission(
         self, proceed: Proceed, context: EventContext, requests: Sequence[SelectedHooks]
     ) -> Evaluation:
         """Run the PermissionRequest hooks: all of them if a person should be asked, else those that see every call."""
         layer, settings = self.layer, self.executor.settings
         wanted, allowed, allows_rewritten = proceed.approval_request, False, False
-        if wanted and layer.shared_limits is not None:  # `apply_rules` has not asked them
+        if wanted and layer.shared_limits is not None and not layer.must_ask_store:  # nobody has asked them
             within = await layer.apply_limits(proceed, context, count=False)
             if isinstance(within, Refuse):
                 return Evaluation(within, context.arguments)
@@ -429,12 +438,13 @@ class _LayerEvaluator(Struct):
             if rewritten is not None:
                 proceed, allows_rewritten = replace(proceed, arguments=rewritten), allowing
                 request = _with_arguments(layer, request, rewritten)
-        if wanted and (allowed or layer.allow(request) or await layer.allow_elsewhere(request)):
+        limits = wanted.limits if wanted else ()
+        if wanted and (allowed or layer.allow(request, limits) or await layer.allow_elsewhere(request, limits)):
             proceed = replace(proceed, approval_request=None, asked=True)
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)
         # no rule has seen these arguments
-        after_rules = layer.apply_rules(proceed, request, allowed=allows_rewritten)
+        after_rules = await self._apply_rules(proceed, request, allowed=allows_rewritten)
         return Evaluation(after_rules, request.arguments)
 
 
@@ -489,4 +499,5 @@ def _merge_requests(earlier_request: ApprovalRequest | None, request: ApprovalRe
     if request is None:
         return earlier_request
     reasons = [asked.reason for asked in (request, earlier_request) if asked is not None and asked.reason]
-    return replace(request, reason="\n".join(reasons), managed=True)
+    limits = (*request.limits, *(earlier_request.limits if earlier_request is not None else ()))
+    return replace(request, reason="\n".join(reasons), limits=limits, managed=True)

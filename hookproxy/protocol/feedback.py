@@ -12,6 +12,7 @@ from typing import Final, assert_never
 from ..jsonrpc import raw_json
 from ..model.decision import Comments, RefusalCause, Refuse
 from ..model.hooks import HookRun, Tool
+from ..model.limits import Limit, Measure
 from ..model.settings import Delivery
 from ..policy.methods import TOOLS_CALL
 from . import approval_messages, list_edits, response_edits
@@ -469,6 +470,8 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
         case RefusalCause.LIMIT:
             time = f"{refuse.retry_after} second{'s' * (refuse.retry_after != 1)}"
             wait = f"Try again in {time}." if refuse.retry_after else "Do not try again in this session."
+            if refuse.repeated:
+                wait = f"{_REPEATED} The same call is possible again in {time}." if refuse.retry_after else _REPEATED
             return f"Blocked by {refuse.by} of {refuse.where}: {reason}. The tool was not run. {wait}"
         case RefusalCause.ARGUMENTS:
             return (
@@ -483,6 +486,18 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
         case _:
             assert_never(refuse.cause)
     return f"Blocked: {refuse.by} requires the user's approval{_because(reason)} {rule}"
+
+
+_REPEATED: Final = (
+    "You have made this very call before, and its result will hardly change: change your approach, or tell the user "
+    "what keeps you from going on."
+)
+
+
+def beyond_limit(limit: Limit, where: str) -> str:
+    """Return what the model reads of a call that exceeds a limit and ran anyway; `where` has the limit."""
+    advice = _REPEATED if limit.measure is Measure.SAME else "Use fewer such calls, or tell the user why you need them."
+    return f"Note of {limit.by} of {where}: this was more than {limit}. {advice}"
 
 
 _BY_APPROVERS: Final = {

@@ -24,7 +24,7 @@ from ..policy import decide, methods
 from ..policy.shared_state import StoreUnavailable
 from ..protocol import approval_messages, elicitations, feedback, request_edits, response_edits
 from ..protocol.approval_messages import Approval
-from ..protocol.calls import Call, Phase
+from ..protocol.calls import Call, Phase, Progress
 from ..protocol.request_state import CallRound
 from .approval import by_agent
 from .approval_details import ApprovalDetails, ApprovalResult
@@ -285,7 +285,8 @@ async def _decided(context: CallContext, proceed: Proceed, result: ApprovalResul
 
 async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
     """Go on with a call that the agent sends again in a further round: its hooks' earlier decision holds."""
-    proceed = Proceed(earlier.rewritten, earlier.feedback, earlier.approval_request, earlier.asked)
+    exceeds = earlier.approval_request.limits if earlier.approval_request else ()
+    proceed = Proceed(earlier.rewritten, earlier.feedback, earlier.approval_request, earlier.asked, exceeds=exceeds)
     decision: Decision = proceed
     if earlier.rewritten is not None:
         context.event_context = replace(context.event_context, arguments=normalize.normalize(earlier.rewritten))
@@ -356,12 +357,9 @@ async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
         return Responded(result="sent")
     rounds = 0
     while True:
-        sent = perf_counter()
-        response = await services.forward(call, line)
+        response = await _exchange(context, line)
         if isinstance(response, bytes) and not must_read:
             return Responded(response, "sent")
-        timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
-        context.event_context = replace(context.event_context, outcome=timed)
         if isinstance(response, Ending):
             await handle_missing_response(context, response)
             return Cancelled()
@@ -375,6 +373,18 @@ async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
         if (next_line := await _prepare_to_send_again(context, line, handled)) is None:
             return Cancelled()
         line = next_line
+
+
+async def _exchange(context: CallContext, line: bytes) -> bytes | Ending:
+    """Send the call, and return its response. Limits count how long both take."""
+    sent = perf_counter()
+    response = await context.services.forward(context.call, line)
+    seconds = perf_counter() - sent
+    context.event_context = replace(context.event_context, outcome=Outcome(duration_ms=round(seconds * 1000)))
+    if context.call.progress is not Progress.NOT_SENT:
+        size = len(response) if isinstance(response, bytes) else 0
+        context.policy.hooks.note_end(context.event_context, size, seconds)
+    return response
 
 
 async def _judged_answers(context: CallContext) -> bytes | None:
@@ -398,6 +408,5 @@ def _must_read_response(context: CallContext, decision: Proceed) -> bool:
     policy, call = context.policy, context.call
     if call.listens:  # its response says nothing but that it has ended, perhaps after days
         return False
-    needed = policy.audit.needs_results or policy.hooks.observes_outcome(call.tool)
-    needed = needed or policy.hooks.counts_bytes(call.tool)
+    needed = policy.audit.needs_results or policy.hooks.needs_outcome(call.tool)
     return bool(decision.feedback or call.stateless or needed)

@@ -38,7 +38,6 @@ class HandledResponse(Struct, frozen=True):
 async def handle_response(context: CallContext, line: bytes, decision: Proceed, request: bytes) -> HandledResponse:
     """Run post hooks on the response to `request`, which is empty if hooks have answered enough elicitations."""
     call, policy, record = context.call, context.policy, context.record
-    policy.hooks.note_response(context.event_context, len(line))
     try:
         observed = policy.hooks.observes_outcome(call.tool)
         judged = observed and policy.hooks.has_post_hooks_for(call.tool)

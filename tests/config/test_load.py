@@ -456,7 +456,7 @@ def test_without_a_home_folder_a_remark_says_that_no_audit_is_kept(cwd: Path, mo
         ("[tools.x]\nas = 'Bash(rm)'", 2, "tools.x.as: ", ""),
         ("[tools.x.arguments]\ncommand = 1", 2, "tools.x.arguments.command: should be a string", ""),
         ("[tools.x.arguments]\ncommand = ''", 2, "tools.x.arguments.command: ", ""),
-        ("[[limits]]\ntool = 'x'\nper = 'minute'", 1, "limits[0].calls is missing", ""),
+        ("[[limits]]\ntool = 'x'\nper = 'minute'", 1, "limits[0]: limits nothing", ""),
         ("[[limits]]\ntool = 'x'\nper = 'week'\ncalls = 1", 3, "limits[0].per: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = 0", 4, "limits[0].calls: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = true", 4, "limits[0].calls: ", ""),
