@@ -16,7 +16,7 @@ from ..model.secret_settings import SecretSettings, SecretsOff, SecretsRestore, 
 from ..policy.globs import glob
 from ..secrets.engine import PatternError, compiled
 from ..secrets.placeholders import is_rule_id
-from ..secrets.rules import gitleaks_rules
+from ..secrets.rules import known_rules
 from ..trust.sources import FileContext
 from .errors import line_of
 from .models import Secrets
@@ -40,7 +40,7 @@ def secret_settings(
     Raises ConfigError, and UserError if the package for patterns is not installed.
     """
     place = _Place(path, text, (*within, "secrets"))
-    known = {rule.id for rule in gitleaks_rules()}
+    known = {rule.id for rule in known_rules()}
     for names, key in ((table.detectors, "detectors"), (table.values, "values")):
         for name in names:
             _check_name(name, place.of(key, name), known, table.detectors if key == "values" else ())
@@ -92,7 +92,7 @@ def _skipped(patterns: Sequence[str], place: _Place) -> Iterator[str]:
     """The ids of the rules that these globs name."""
     for number, pattern in enumerate(patterns):
         matches = re.compile(glob(pattern), re.DOTALL)
-        ids = [rule.id for rule in gitleaks_rules() if matches.fullmatch(rule.id)]
+        ids = [rule.id for rule in known_rules() if matches.fullmatch(rule.id)]
         if not ids:
             hint = "hookproxy secrets scan FILE names the rules that find something"
             raise ConfigError(place.of("skip", number), f"no rule of gitleaks is called {pattern!r}", hint)

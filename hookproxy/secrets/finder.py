@@ -22,7 +22,7 @@ from . import spellings
 from .engine import Pattern, compiled
 from .gates import Gated, Gates, is_named
 from .readings import Reading, readings
-from .rules import GENERIC, Rule, gitleaks_rules, user_rule
+from .rules import GENERIC, Rule, known_rules, user_rule
 
 _LITERALS: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"|-?[0-9][0-9.eE+-]*')
 """The strings and numbers of a JSON text."""
@@ -74,7 +74,7 @@ class Finder:
         the package for them is not installed.
         """
         own = [user_rule(name, regex) for name, regex in settings.detectors.items()]
-        known = [rule for rule in gitleaks_rules() if rule.id not in settings.skip]
+        known = [rule for rule in known_rules() if rule.id not in settings.skip]
         self._rules: Sequence[Rule] = [*own, *known]
         self._ranks = [_USERS] * len(own) + [_rank(rule) for rule in known]
         self._names = list(values)

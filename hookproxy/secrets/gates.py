@@ -47,7 +47,7 @@ _GATES: Final = {
     "aws-access-token": rb"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}",
     "facebook-page-access-token": rb"EAA[MC][A-Za-z0-9]{100}",
     "jwt": rb"ey[a-zA-Z0-9]{17}",
-    "kubernetes-secret-yaml": rb"""(?i)kind:[\s"'\\]*secret""",
+    "kubernetes-secret-yaml": rb"""(?i)kind:[\s"'\\t]*secret""",
     "octopus-deploy-api-key": rb"API-[A-Z0-9]{26}",
     "square-access-token": rb"(?:EAAA|sq0atp-)[\w-]{22}",
     "twilio-api-key": rb"SK[0-9a-fA-F]{32}",

@@ -1,11 +1,10 @@
-"""Compiles `gitleaks.toml` and the user's own detectors: what each finds in a text, as gitleaks means its rules.
+"""Compiles `gitleaks.toml`, `more_rules.toml` and the user's detectors: what each finds, as gitleaks means its rules.
 
 How it works. What a rule's pattern matches is a secret if it is random enough (Shannon's entropy) and if no allowlist
 knows it: neither the rule's own nor that of all rules. `gates` says which rules are worth trying on a text.
 
-Differences from gitleaks: which file or commit a text comes from is not known, so rules that it limits to files are
-tried on every text, and exceptions for files hold nowhere; `gitleaks:allow` in a text means nothing, because whoever
-wrote the text could hide a secret with it.
+Differences from gitleaks: which file or commit a text comes from is not known, so exceptions for files hold nowhere;
+and `gitleaks:allow` in a text means nothing, because whoever wrote the text could show a secret with it.
 """
 
 from __future__ import annotations
@@ -109,22 +108,22 @@ def entropy(secret: bytes) -> float:
 
 
 @cache
-def gitleaks_rules() -> Sequence[Rule]:
-    """All rules of the file, in its order. Reading it takes some milliseconds, once."""
-    return [Rule(table) for table in _file().rules]
+def known_rules() -> Sequence[Rule]:
+    """The rules of both files. Reading them takes some milliseconds, once."""
+    return [Rule(table) for name in ("gitleaks.toml", "more_rules.toml") for table in _file(name).rules]
 
 
 # --- the file ---
 
 
-class _AllowlistTable(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class _AllowlistTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     condition: Literal["OR", "AND"] = "OR"
     regex_target: Literal["secret", "match", "line"] = "secret"
     regexes: Sequence[str] = ()
     stopwords: Sequence[str] = ()
 
 
-class RuleTable(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A table of the file, as gitleaks spells it."""
 
     id: str
@@ -135,20 +134,21 @@ class RuleTable(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     allowlists: Sequence[_AllowlistTable] = ()
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    allowlist: _AllowlistTable
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: Sequence[RuleTable]
+    allowlist: _AllowlistTable = _AllowlistTable()
+    """For all rules of both files."""
 
 
 @cache
-def _file() -> _File:
-    with open(os.path.join(os.path.dirname(__file__), "gitleaks.toml"), "rb") as file:
+def _file(name: str) -> _File:
+    with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
         return msgspec.convert(tomllib.load(file), _File)
 
 
 @cache
 def _global_allowlist() -> Allowlist:
-    return _allowlist(_file().allowlist)
+    return _allowlist(_file("gitleaks.toml").allowlist)
 
 
 def _allowlist(table: _AllowlistTable) -> Allowlist:
