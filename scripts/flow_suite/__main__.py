@@ -1,9 +1,9 @@
-"""Replays AgentDojo's tasks and injections behind `hookproxy run` with the policies of configs/flow, without a model.
+"""Replays AgentDojo's tasks and injections behind `hookproxy run`, with the policies beside it and without a model.
 
-Each user task runs by its ground truth alone, and with each injection: the attack's own calls come at once after what it
-wrote was read, and, in another run, after the task. A scripted person says no to what is asked about the attack's calls,
-and yes to what is asked about the task's own. AgentDojo's own checks say what became of it. Exit status: 1 if a goal is
-missed.
+Each user task runs by its ground truth alone, and with each injection: the attack's own calls come at once after what
+it wrote was read, and, in another run, after the task. A scripted person says no to what is asked about the attack's
+calls, and yes to what is asked about the task's own. AgentDojo's own checks say what became of it. Exit status: 1 if a
+goal is missed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 
 import report
 import suites
-from agent import HOOKPROXY, ROOT
-from episodes import Outcome, play, play_bare
+from agent import HOOKPROXY
+from episodes import Outcome, Way, play, play_bare
 from suite_server import Preloaded
 
-POLICIES = ROOT / "configs/flow"
 HERE = Path(__file__).resolve().parent
+POLICIES = HERE / "policies"
 ORDERS = ("read", "end")
 AT_A_TIME = 2
 """Episodes: as many as this project's machines have cores."""
@@ -40,7 +40,9 @@ def main() -> int:
     parser.add_argument("--action", choices=("ask", "deny"), default="ask", help="of all sinks (default: ask)")
     parser.add_argument("--without-attacks", action="store_true", help="only the user tasks")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth pair of task and attack")
-    parser.add_argument("--policies", type=Path, default=POLICIES, metavar="FOLDER", help="default: configs/flow")
+    parser.add_argument(
+        "--policies", type=Path, default=POLICIES, metavar="FOLDER", help="default: policies beside this script"
+    )
     parser.add_argument("--hookproxy", type=Path, default=HOOKPROXY, metavar="PROGRAM", help="another installation")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what became of each episode")
     options = parser.parse_args()
@@ -79,15 +81,18 @@ def _jobs(options: argparse.Namespace, names: list[str]) -> Iterator[Job]:
 
 async def _play_all(jobs: list[Job], options: argparse.Namespace, folder: Path) -> list[Outcome]:
     """Play all, a few at a time; what an attack does without hookproxy is noted beside."""
-    configs = {name: _config(options.policies, name, options.action, folder) for name in suites.NAMES}
-    starter = [sys.executable, "-I", "-S", HERE / "suite_server.py", "--started-at", folder / "socket"]
+    server = [sys.executable, "-I", "-S", HERE / "suite_server.py", "--started-at", folder / "socket"]
+    ways = {
+        name: Way(options.hookproxy, _config(options.policies, name, options.action, folder), server)
+        for name in suites.NAMES
+    }
     waiting, outcomes = list(enumerate(jobs)), {}
     started = time.monotonic()
 
     async def work() -> None:
         while waiting:
             number, (name, user_task, injection_task, order) = waiting.pop(0)
-            outcome = await play(name, user_task, injection_task, order, options.hookproxy, configs[name], starter)
+            outcome = await play(ways[name], name, user_task, injection_task, order)
             if injection_task:
                 outcome.breaks_alone = play_bare(name, user_task, injection_task, order)
             outcomes[number] = outcome

@@ -1,4 +1,4 @@
-"""A scripted agent: it starts `hookproxy run` in front of a server, calls tools, and answers what is asked of a person."""
+"""A scripted agent: it starts `hookproxy run` in front of a server, calls tools, and answers what a person is asked."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import suites
 from agent import Agent
@@ -48,15 +48,16 @@ class Outcome:
     """What the person read."""
 
 
-async def play(
-    name: str,
-    user_task: str,
-    injection_task: str | None,
-    order: str,
-    hookproxy: Path,
-    config: Path,
-    starter: Sequence[str | Path],
-) -> Outcome:
+class Way(NamedTuple):
+    """How episodes of a suite run."""
+
+    hookproxy: Path
+    config: Path
+    server: Sequence[str | Path]
+    """The command line of the server, without the episode."""
+
+
+async def play(way: Way, name: str, user_task: str, injection_task: str | None, order: str) -> Outcome:
     """Play an episode. `order`: the attack's calls come when it was "read", or at the "end"."""
     texts = {} if injection_task is None else dict(suites.injections(name, user_task, injection_task))
     outcome = Outcome(name, user_task, injection_task, order)
@@ -64,7 +65,7 @@ async def play(
         folder = Path(temporary)
         episode = folder / "episode"
         episode.write_text(json.dumps({"suite": name, "user_task": user_task, "injections": texts}))
-        command = [hookproxy, "run", "--config", config, "--name", name, "--", *starter, episode]
+        command = [way.hookproxy, "run", "--config", way.config, "--name", name, "--", *way.server, episode]
         async with Agent(command, folder, folder / "stderr") as agent:
             before, _ = _state(episode)
             player = _Player(agent, episode, outcome)

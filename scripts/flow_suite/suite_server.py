@@ -1,11 +1,11 @@
 """An MCP server over stdio with the tools of one of AgentDojo's suites, over its environment.
 
-    python suite_server.py SUITE                       the suite's own environment: for `hookproxy init flow`, and to look
-    python suite_server.py --started-at SOCKET EPISODE an episode, by a process that has loaded AgentDojo already
+    python suite_server.py SUITE                        the suite's own environment: for `hookproxy init flow`
+    python suite_server.py --started-at SOCKET EPISODE  an episode, by a process that has loaded AgentDojo already
 
-To load AgentDojo takes two seconds, and there are thousands of episodes. So `Preloaded` is a process that has loaded it;
-the server that hookproxy starts hands its standard input and output over to a fork of that process, and ends with it.
-EPISODE is a file that says which environment; beside it lies what became of it, written after each call.
+To load AgentDojo takes two seconds, and there are thousands of episodes. So `Preloaded` is a process that has loaded
+it: the server that hookproxy starts hands its standard input and output over to a fork of that process, and ends with
+it. EPISODE is a file that says which environment; beside it lies what became of it, written after each call.
 """
 
 from __future__ import annotations
