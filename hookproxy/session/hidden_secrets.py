@@ -61,6 +61,12 @@ class HiddenSecrets:
         self.has_off = bool(settings.off)
         """Some tools' results are not looked at."""
 
+    def use(self, settings: SecretSettings, finder: Finder) -> None:
+        """Hide and restore by these settings from now on. Placeholders stand for what they stood for."""
+        self._settings, self.has_off = settings, bool(settings.off)
+        self._rules_by_tool.clear()
+        self.masks.finder = SessionFinder(finder)
+
     async def prepare(self) -> None:
         """Get the session's key. Where it cannot be had, this run has one of its own."""
         if self._shared is None:
@@ -223,6 +229,11 @@ class HiddenSecrets:
         as_given = {text for _, _, text in placeholders_in(given)}
         value_of = self.masks.placeholders.value_of
         return restored(raw, lambda text: None if text in as_given else value_of(text))
+
+
+def masks_without_session(finder: Finder) -> SecretMasks:
+    """What masks texts that belong to no session: nobody can restore what its placeholders stand for."""
+    return SecretMasks(SessionFinder(finder), Placeholders(os.urandom(_KEY_BYTES)))
 
 
 _OUTPUTS: Final = ("content", "structured", "more", "whole")
