@@ -15,9 +15,8 @@ from ..config.load import Loaded
 from ..convert.run_hook import knowing_own_tools
 from ..dialects.dialect import Group
 from ..hooks.evaluate import Hooks
-from ..model.limits import Limit
-from ..model.settings import ToolNames
-from ..policy.rate_limits import Window
+from ..model.settings import Limit, ToolNames
+from ..policy.rate_limits import Window, window_for
 from ..policy.shared_state import Approved, Shared, SharedLabels
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class NativeSession:
 
     def _window(self, limit: Limit) -> Window:
         if limit not in self._windows:
-            self._windows[limit] = Window(limit)
+            self._windows[limit] = window_for(limit)
         return self._windows[limit]
 
     async def approved(self) -> Sequence[Approved]:

@@ -12,11 +12,8 @@ from typing import Final, Protocol, cast
 
 from ..model.errors import not_installed
 
-_MEMORY: Final = 8 * 1024 * 1024
-"""Bytes of the states of one pattern, made while texts are read, and made anew once there are too many."""
-
-_MEMORY_OF_SET: Final = 64 * 1024 * 1024
-"""The same for a set, which reads every text: states that are made anew take time."""
+MAX_MEMORY: Final = 64 * 1024 * 1024
+"""Bytes of the states of one pattern. They are made while texts are read, and made anew once there are too many."""
 
 
 class Match(Protocol):
@@ -147,7 +144,7 @@ def _engine() -> _Package:
 def _options(*, capture: bool) -> object:
     options = _engine().Options()
     options.encoding = options.Encoding.LATIN1
-    options.max_mem = _MEMORY if capture else _MEMORY_OF_SET
+    options.max_mem = MAX_MEMORY
     options.log_errors = False  # it would print patterns, and so values
     options.never_capture = not capture
     return options

@@ -193,7 +193,6 @@ AGENTS: Final = (
             "$OPENCODE_CONFIG",
         ),
         ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
-        dialect="opencode",
         http=HttpForm(under="mcp", type="remote", token="{env:HOOKPROXY_TOKEN}"),
     ),
     Agent(
