@@ -93,6 +93,8 @@ class Record(Struct):
     """Why it was refused, as a `RefusalCause`; `stopped` by a hook that stopped all calls, or `audit`."""
     place: str = ""
     """Where the rule or limit that refused it is configured: file, line and key."""
+    exceeds: tuple[str, ...] = ()
+    """The limits beyond which it runs, each with its place: a person was asked, or the model reads of it."""
     reason: str = ""
     """Why it was refused, in the words of the person who said no if there are any; or another remark about it."""
     chains: Sequence[Chain] = ()
@@ -100,8 +102,14 @@ class Record(Struct):
     result: str = "ok"
     """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it continues in further requests; `sent` if nobody
     reads its response; `begun` in the line that is written before a call whose record is required is forwarded."""
-    answered: str = ""
-    """What a person has answered on a console, who, and from where."""
+    asked_by: str = ""
+    """Which hook or rule a person was asked for, in words; empty: nobody was asked."""
+    answer: str = ""
+    """What was answered: `allow`, `allow_session`, `allow_similar`, `deny`; empty: nothing."""
+    answered_by: str = ""
+    """Who has answered, and from where; empty: nobody has."""
+    edited: bool = False
+    """The person has changed the arguments: `final` has them."""
     result_before: bytes = b""
     """The server's response, if hooks changed it."""
     result_after: bytes = b""
@@ -121,6 +129,11 @@ class Record(Struct):
     """The call's telemetry span, until the record is written."""
 
     @property
+    def answered(self) -> str:
+        """What was answered, and by whom."""
+        return f"{self.answer} by {self.answered_by}" if self.answer else self.answered_by
+
+    @property
     def result_changed(self) -> bool:
         """Hooks changed the response."""
         return bool(self.result_after)
@@ -129,6 +142,7 @@ class Record(Struct):
         """The call may be forwarded."""
         self.decision, self.final = "asked-allow" if proceed.asked else "allow", proceed.arguments or b""
         self.chains = proceed.chains
+        self.exceeds = proceed.exceeds
 
     def note_end(self, end: CallEnd) -> None:
         """Derive from how the call has ended what is recorded of it. What a person has said about it stays."""

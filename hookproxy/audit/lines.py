@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..secrets.mask import Masking
 
 
-class _Removes(Protocol):
+class Removes(Protocol):
     """Removes secrets."""
 
     def known_values(self, text: str) -> str:
@@ -80,7 +80,22 @@ _KEPT_ARGUMENTS: Final = frozenset({"arguments", "rewritten", "masked"})
 """Members of a line that are masked before all others."""
 
 _LEFT_OUT_IF_EMPTY: Final = (
-    *("call", "method", "alias", "skipped", "repeats", "cause", "by", "place", "answered", "monitor"),
+    *(
+        "call",
+        "method",
+        "alias",
+        "skipped",
+        "repeats",
+        "cause",
+        "by",
+        "place",
+        "exceeds",
+        "asked_by",
+        "answered",
+        "answered_by",
+        "edited",
+        "monitor",
+    ),
 )
 """Members of a call's line that most calls do not have."""
 
@@ -98,6 +113,8 @@ class Lines:
         self._policy = policy
         self._arguments_kept = settings.audit_arguments
         self._full_after = settings.audit_results is Results.FULL
+        self.hidden: Removes | None = None
+        """Removes the secrets of the session; None: it hides none."""
         self._made: tuple[Redaction | None, dict[str, object]] | None = None
 
     def of_call(self, record: Record) -> bytes:
@@ -129,9 +146,12 @@ class Lines:
         named = {"note": f"refused a message of the agent: {refusal.why}", "id": msgspec.Raw(refusal.id)}
         decided = {"decision": "deny", "cause": MESSAGE, "reason": refusal.why, "result": "refused"}
         # in a text that nobody can read for certain, no member can be found that is to be redacted
-        shows = self._arguments_kept is Arguments.FULL or self._looks_harmless(refusal.line)
+        line = refusal.line
+        if self.hidden is not None:
+            line = self.hidden.text(line.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        shows = self._arguments_kept is Arguments.FULL or self._looks_harmless(line)
         full = shows and not self._settings.audit_redact_keys
-        shown = _texts_or_digests({"message": refusal.line.rstrip(b"\r\n")} if refusal.line else {}, full)
+        shown = _texts_or_digests({"message": line.rstrip(b"\r\n")} if line else {}, full)
         return self._encoded({**_head(session), **named, **decided, **shown, "agent": refusal.agent})
 
     def _looks_harmless(self, line: bytes) -> bool:
@@ -145,6 +165,8 @@ class Lines:
     def _encoded(
         self, members: dict[str, object], record: Record | None = None, masking: Masking | None = None
     ) -> bytes:
+        if self.hidden is not None:
+            members = _redacted(members, self.hidden)
         if masking is None:
             masking = self._masking()
         if masking is not None:
@@ -195,8 +217,12 @@ class Lines:
             "cause": record.cause,
             "by": record.by,
             "place": record.place,
+            "exceeds": record.exceeds,
             "reason": record.reason,
+            "asked_by": record.asked_by,
             "answered": record.answered,
+            "answered_by": record.answered_by,
+            "edited": record.edited,
             "result": record.result,
             "ms": round(record.ms, 3),
             "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3) if record.hook_runs else 0.0,
@@ -236,6 +262,8 @@ class Lines:
         given = {"arguments": record.arguments}
         if record.final:
             given["rewritten"] = normalize.normalize(record.final)
+        if self.hidden is not None:
+            given = {name: self.hidden.json(raw) for name, raw in given.items()}
         if masking is not None:
             return _masked(given, masking)
         if self._arguments_kept is Arguments.FULL and sum(map(len, given.values())) <= _LONGEST:
@@ -304,7 +332,7 @@ def _masked(given: dict[str, bytes], masking: Masking) -> dict[str, object]:
 
 
 def _redacted(
-    members: dict[str, object], secrets: _Removes, without: Collection[str] = frozenset()
+    members: dict[str, object], secrets: Removes, without: Collection[str] = frozenset()
 ) -> dict[str, object]:
     """The members of a line with secrets replaced, in the agent's values as well as in texts of hooks and hookproxy.
 
@@ -326,13 +354,13 @@ def _redacted(
     return line
 
 
-def _redacted_text(name: str, text: str, secrets: _Removes) -> str:
+def _redacted_text(name: str, text: str, secrets: Removes) -> str:
     if name in _CHOSEN_NAMES:
         return secrets.known_values(text)
     return text if name in _NOT_REDACTED else secrets.text(text)
 
 
-def _redacted_json(name: str, raw: msgspec.Raw, secrets: _Removes) -> msgspec.Raw:
+def _redacted_json(name: str, raw: msgspec.Raw, secrets: Removes) -> msgspec.Raw:
     if name != "id":
         return msgspec.Raw(secrets.json(bytes(raw)))
     text = bytes(raw).decode()

@@ -23,7 +23,7 @@ from ..model.settings import Results, Settings
 from ..protocol.calls import Call
 from . import os_user
 from .call_record import Record, RefusedMessage, WatchedCall
-from .lines import TEXT_LIMIT, Lines, verdict_word
+from .lines import TEXT_LIMIT, Lines, Removes, verdict_word
 
 if TYPE_CHECKING:
     from .append_file import AppendFile
@@ -91,6 +91,8 @@ class Audit:
         self._may_defer = settings.audit_default and not settings.audit_required
         self._deferred: list[Record] = []
         self._lines = Lines(settings, principal, policy)
+        self.hidden: Removes | None = None
+        """As `Lines.hidden`."""
         self._waiting = WaitingLines(self._lines.of_note, self._counter)
         self._collector = _collector(settings, instance) if settings.otel else None
         self._principal = principal
@@ -104,6 +106,10 @@ class Audit:
         self.find_watched: Callable[[Record, Call], WatchedCall | None] | None = None
         """Returns the same call as a policy judges it that is only watched; None: there is no such policy."""
         self._awaiting: dict[int, Record] = {}  # records that wait for what is watched, by their `id()`
+
+    def hide(self, secrets: Removes) -> None:
+        """Remove these from all lines, before anything else is removed."""
+        self._lines.hidden = self.hidden = secrets
 
     def report_to(self, report: Callable[[str], None]) -> None:
         """Report problems of telemetry and of signatures there, from any thread."""

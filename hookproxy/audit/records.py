@@ -188,8 +188,17 @@ class CallRecord(LineMembers, frozen=True):
     cause: str = ""
     by: str = ""
     place: str = ""
+    exceeds: tuple[str, ...] = ()
+    """The limits beyond which it ran: a person allowed it, or the model read of it."""
     reason: str = ""
+    asked_by: str = ""
+    """Which hook or rule a person was asked for."""
     answered: str = ""
+    """What was answered, and by whom."""
+    answered_by: str = ""
+    """Who has answered, and from where. Older records have only `answered`."""
+    edited: bool = False
+    """The person has changed the arguments before allowing the call."""
     result: str = ""
     ms: float = 0.0
     hook_ms: float = 0.0

@@ -28,6 +28,8 @@ class VerboseAudit(Audit):
     def _line(self, record: Record) -> str:
         """The decision, without the secrets that the audit would mask: hooks often quote arguments."""
         line = decision_line(record)
+        if self.hidden is not None:
+            line = self.hidden.text(line)
         if self._kept is Arguments.FULL:
             return line
         from ..secrets.mask import Masking

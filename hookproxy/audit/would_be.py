@@ -9,7 +9,7 @@ from ..model.hooks import Event, HookRun
 from .call_record import Record, WatchedCall
 
 NOBODY_ASKED: Final = "nobody: the policy is only watched"
-"""`Record.answered` of a call about which a person would be asked: it goes on as if the person had said yes."""
+"""`Record.answered_by` of a call about which a person would be asked: it goes on as if the person had said yes."""
 
 _WORDS: Final = {"deny": "refused", "ask": "asked about", "allow": "allowed"}
 _STRICTNESS: Final = ("", "allow", "ask", "deny")
@@ -18,7 +18,7 @@ _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 def decision_of(record: Record) -> str:
     """What was decided about a call: `allow`, `ask` (a person is asked), `deny`; empty: it ended before."""
-    if record.decision == "asked" or record.answered == NOBODY_ASKED:
+    if record.decision == "asked" or record.answered_by == NOBODY_ASKED:
         return "ask"
     return {"allow": "allow", "asked-allow": "allow", "deny": "deny", "asked-deny": "deny"}.get(record.decision, "")
 

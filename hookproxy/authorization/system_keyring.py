@@ -35,6 +35,13 @@ class SystemKeyring:
         except Exception as error:
             raise _unusable("read", error) from None
 
+    def password(self, service: str, user: str) -> str | None:
+        """What another program has stored; None if there is nothing. Raises UserError if the keyring cannot be read."""
+        try:
+            return self._backend.get_password(service, user)
+        except Exception as error:
+            raise _unusable("read", error) from None
+
     def set(self, name: str, text: str) -> None:
         """Store the text. Raises UserError."""
         try:

@@ -72,7 +72,7 @@ def propose(
     preset = PRESETS.get(preset_for(command, server_info) or "")
     found: dict[str, list[str]] = {"annotation": [], "preset": [], "ask": [], "unnamed": [], "known": []}
     for tool in listed:
-        rule = _rule(tool.name, server if with_server else "")
+        rule = rule_for(tool.name, server if with_server else "")
         if not rule:
             found["unnamed"].append(tool.name)
         elif rule in known or tool.name in known:
@@ -85,7 +85,7 @@ def propose(
     return AllowList(*map(tuple, found.values()))
 
 
-def _rule(tool: str, server: str) -> str:
+def rule_for(tool: str, server: str = "") -> str:
     """The rule that names this tool and no other; empty if there is none."""
     if not _NAME.fullmatch(tool) or methods.glob_names_method(tool):
         return ""

@@ -246,7 +246,9 @@ def _settings(settings: Settings) -> dict[str, object]:
     ]
     members["shown_tools"] = [asdict(shown) for shown in settings.shown_tools]
     members["limits"] = [
-        {name: value for name, value in asdict(limit).items() if name != "watched"} for limit in settings.limits
+        {limit.measure.value: limit.most, "then": limit.beyond}
+        | {name: value for name, value in asdict(limit).items() if name not in ("most", "measure", "beyond", "watched")}
+        for limit in settings.limits
     ]
     del members["watched_rules"]  # what is only watched is elsewhere
     lock = settings.lock

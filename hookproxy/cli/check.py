@@ -266,7 +266,7 @@ def _tools(settings: Settings) -> Rows:
         described = "" if shown.description is None else "the agent gets another description"
         yield "shown", f"{shown.tool}: {', '.join(filter(None, (how, described)))}"
     for limit in settings.limits:
-        yield "limit", f"{limit.tool}: {counted(limit.calls, 'call')} per {limit.per}"
+        yield "limit", limit.summary
 
 
 def _summary(report: Report) -> str:

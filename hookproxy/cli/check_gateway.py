@@ -181,7 +181,8 @@ class _Whole:
         if settings.roots.given != ():  # else as by default: none
             yield "roots", str(settings.roots)
         for limit in settings.limits:
-            yield "limit", f"{limit.tool}: {limit.amount} of one user per {limit.per}"
+            whose = "each session" if limit.of_session else "all users together" if limit.together else "one user"
+            yield "limit", f"{limit.summary} (of {whose})"
 
     def _not_for(self, server: GatewayServer) -> str:
         name = self._identity.principal.name if self._identity else ""

@@ -10,7 +10,8 @@ from msgspec import Struct
 from ..checks.startup_notes import KeyLines, finding
 from ..hooks.explain import ANY_OTHER, Answer, Explanation, HookAbout, RuleAbout
 from ..model.counts import counted
-from ..model.settings import Limit, OnAsk
+from ..model.limits import Beyond, Limit
+from ..model.settings import OnAsk
 from .layout import Page, label, short_path
 from .offline import OfflinePolicy
 
@@ -188,13 +189,18 @@ def _hook(hook: HookAbout, explanation: Explanation, cwd: str) -> str:
     return f"{spec.event}: {spec.target or spec.label} ({what}{only}{seen}{managed}), {_shown(spec.source, cwd)}"
 
 
-def _amount(limit: Limit) -> dict[str, int]:
-    return {"bytes": limit.size} if limit.size else {"calls": limit.calls}
+def _limit_members(limit: Limit) -> dict[str, object]:
+    members: dict[str, object] = {"tool": limit.tool, limit.measure.value: limit.most, "per": limit.per}
+    if limit.window:
+        members["window"] = limit.window
+    if limit.within is not None:
+        members["within"] = limit.within
+    return members if limit.beyond is Beyond.DENY else {**members, "then": limit.beyond}
 
 
 def _limit(limit: Limit, subject: Subject, cwd: str) -> str:
     whose = "" if subject.server is None else " of all users together" if limit.together else " of one user"
-    return f"{limit.amount} of {limit.tool}{whose} per {limit.per}, {_shown(limit.place, cwd)}"
+    return f"{limit.amount} of {limit.tool}{whose} {limit.span}, {_shown(limit.place, cwd)}"
 
 
 def _changes(subject: Subject, row: Row, cwd: str) -> Iterator[str]:
@@ -256,7 +262,7 @@ def _cells(row: Row, cwd: str) -> Iterator[str]:
         labels = ", ".join(dict.fromkeys(hook.spec.label for hook in hooks[:_MOST_SHOWN]))
         yield f"{counted(len(hooks), 'hook')} may refuse: {labels}{' …' if len(hooks) > _MOST_SHOWN else ''}"
     for limit in explanation.limits:
-        yield f"{limit.amount} per {limit.per}"
+        yield f"{limit.amount} {limit.span}"
 
 
 def _shown(place: str, cwd: str) -> str:
@@ -317,10 +323,7 @@ def _row_members(subject: Subject, row: Row) -> dict[str, object]:
             }
             for hook in explanation.hooks
         ],
-        "limits": [
-            {"tool": limit.tool, **_amount(limit), "per": limit.per, **_place_members(limit.place)}
-            for limit in explanation.limits
-        ],
+        "limits": [{**_limit_members(limit), **_place_members(limit.place)} for limit in explanation.limits],
         "known_as": explanation.known_as,
         "hidden": explanation.is_hidden,
         "change": list(_changes(subject, row, "/nowhere")),

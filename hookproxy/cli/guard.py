@@ -5,6 +5,7 @@ Exit status: 0 it has ended, or another one runs already; 2 it cannot be started
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from argparse import Namespace
@@ -135,6 +136,7 @@ async def _judge(guard: Guard, read: Callable[[], Read], *, foreground: bool) ->
             await guard.fail(str(error))
             raise
         await tasks.start(_end_on_signal, guard)
+        gc.freeze()  # as in `run`: what is loaded stays, and is not looked at again
         idle = float("inf") if foreground else policy.loaded.settings.guard_idle_seconds
         if has_terminal():  # a person has started it: agents' clients give it no terminal
             until = "until it is interrupted" if foreground else f"until no event has come for {idle:g} seconds"

@@ -63,6 +63,8 @@ EXAMPLES: Final = {
     "guard": ("hookproxy guard --foreground", "hookproxy guard --config ~/.config/hookproxy/hookproxy.toml"),
     "guard install": ("hookproxy guard install claude codex", "hookproxy guard install cursor --fail-closed --dry-run"),
     "guard uninstall": ("hookproxy guard uninstall claude", "hookproxy guard uninstall --all"),
+    "guard status": ("hookproxy guard status", "hookproxy guard status --json"),
+    "guard stop": ("hookproxy guard stop", "hookproxy guard stop > /dev/null"),
     "login": ("hookproxy login https://mcp.example.com/mcp", "hookproxy login --list"),
     "logout": ("hookproxy logout https://mcp.example.com/mcp", "hookproxy logout --all"),
     "serve": ("hookproxy serve --config /etc/hookproxy/gateway.toml", "hookproxy serve --config gateway.toml"),

@@ -80,7 +80,9 @@ STARTERS: Final = {
 """By their names on the command line; the first is the default. `policies` has the others."""
 
 _ALLOW_LIST: Final = "allow-list"
-"""Not a file to copy: `init_allow_list` makes it from a server's own tools."""
+_FLOW: Final = "flow"
+_PROPOSED: Final = {_ALLOW_LIST: "these tools of a server only", _FLOW: "where their data may go"}
+"""Not files to copy: `init_allow_list` and `init_flow` make them from a server's own tools."""
 
 _CASES: Final = "tests.toml"
 """The cases of a policy, beside its hookproxy.toml in configs/."""
@@ -88,10 +90,9 @@ _CASES: Final = "tests.toml"
 
 def main(arguments: Sequence[str]) -> int:
     """Write the files and show what to do next. Returns the exit status."""
-    if (words := _of_allow_list(arguments)) is not None:
-        from . import init_allow_list
-
-        return init_allow_list.main(words)
+    for name in _PROPOSED:
+        if (words := _words_for(name, arguments)) is not None:
+            return _propose(name, words)
     from .layout import fitted
 
     known = {**STARTERS, **policies()}
@@ -114,14 +115,24 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _of_allow_list(arguments: Sequence[str]) -> list[str] | None:
-    """The other words of a command line that wants an allow list; None: it wants something else."""
+def _words_for(name: str, arguments: Sequence[str]) -> list[str] | None:
+    """The other words of a command line that wants what is proposed under this name; None: it wants something else."""
     for at, word in enumerate(arguments):
         if word == "--":
             return None
-        if word == _ALLOW_LIST and (not at or arguments[at - 1] != "--folder"):
+        if word == name and (not at or arguments[at - 1] not in ("--folder", "--name")):
             return [*arguments[:at], *arguments[at + 1 :]]
     return None
+
+
+def _propose(name: str, words: Sequence[str]) -> int:
+    if name == _FLOW:
+        from . import init_flow
+
+        return init_flow.main(words)
+    from . import init_allow_list
+
+    return init_allow_list.main(words)
 
 
 def build_parser() -> Parser:
@@ -130,12 +141,13 @@ def build_parser() -> Parser:
         "init",
         "Write a small working configuration, with its hook, or one of the policies; --list shows all. "
         "A hookproxy.toml that is there keeps what it says, and gets what it lacks. No other file is changed. "
-        "`hookproxy init allow-list -- COMMAND` writes which tools of a server may be called, from its own list.",
+        "`hookproxy init allow-list -- COMMAND` writes which tools of a server may be called, from its own list, and "
+        "`hookproxy init flow -- COMMAND` which of them read and send data.",
     )
     parser.add_argument(
         "starter",
         nargs="?",
-        choices=(*STARTERS, *policies(), _ALLOW_LIST),
+        choices=(*STARTERS, *policies(), *_PROPOSED),
         metavar="NAME",
         help="what to write (default: guard)",
     )
@@ -275,7 +287,7 @@ def _list(known: Mapping[str, Starter]) -> str:
     """The output of `--list`."""
     width = max(map(len, known))
     lines = [f"{name:<{width}}  {starter.description}" for name, starter in known.items()]
-    lines.append(f"{_ALLOW_LIST:<{width}}  these tools of a server only: add -- COMMAND")
+    lines += [f"{name:<{width}}  {what}: add -- COMMAND" for name, what in _PROPOSED.items()]
     return "\n".join((*lines, "", "hookproxy init NAME writes one; its list is in its script or hookproxy.toml")) + "\n"
 
 

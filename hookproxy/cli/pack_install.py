@@ -118,7 +118,7 @@ def describe(page: Page, here: Machine, new: Candidate) -> None:
         if rules:
             page.row(label(decision), ", ".join(_first(rules, "rules")))
     for limit in layer.settings.limits:
-        page.row(label("limit"), f"{limit.tool}: {limit.calls} calls per {limit.per}")
+        page.row(label("limit"), limit.summary)
     _describe_needs(page, new)
 
 

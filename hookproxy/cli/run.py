@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from ..config.load import Loaded
     from ..model.hooks import Tool
+    from ..policy.shared_state import Shared
+    from ..session.hidden_secrets import HiddenSecrets
     from ..session.live_feed import LiveFeed
     from ..session.proxy import OnToolsListed, Proxy
     from ..session.server_end import ServerEnd
@@ -228,6 +230,7 @@ async def _serve(
     from ..hooks import failures
     from ..hooks.evaluate import Hooks
     from ..model.hooks import Session
+    from ..policy.shared_state import NOTHING_SHARED
     from ..session.lifecycle import Lifecycle
     from ..session.proxy import Proxy
     from ..transports.pipe import open_channel
@@ -241,6 +244,8 @@ async def _serve(
         command=tuple(command),
         url=options.url or "",
     ).in_project(loaded.project)
+    secrets = _hidden_secrets(loaded, name, NOTHING_SHARED, report)
+    report = report if secrets is None else secrets.masked_report(report)
     agent_channel = open_channel(*agent_pipes)
     server_channel, server = open_server(options, loaded, report)
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command)
@@ -260,7 +265,9 @@ async def _serve(
 
         watch = WatchedPolicy(loaded.watched, name, os.environ, loaded.trust, command).watch
         report(summary(loaded.watched))
-    proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, audit, report, watch=watch)
+    proxy = Proxy(
+        agent_channel, server_channel, hooks, loaded.settings, session, audit, report, watch=watch, secrets=secrets
+    )
     if hooks.groups or hooks.has_rules or hooks.flow is not None:
         proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
@@ -277,6 +284,19 @@ async def _serve(
         return status
     finally:
         feed.close()
+
+
+def _hidden_secrets(
+    loaded: "Loaded", name: str, shared: "Shared", report: "Callable[[str], None]"
+) -> "HiddenSecrets | None":
+    """What this run hides; None: nothing. Raises UserError for a value that cannot be had."""
+    if loaded.settings.secrets is None:
+        return None
+    from ..config.secret_values import finder
+    from ..session.hidden_secrets import HiddenSecrets
+
+    settings = loaded.settings.secrets
+    return HiddenSecrets(settings, finder(settings, os.environ), name, shared.secrets, report)
 
 
 def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]") -> "LiveFeed":

@@ -32,7 +32,7 @@ from ..sandbox.table import Sandbox
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer, Watched
 from .errors import line_of
-from .gateway_limits import bounds, check_limits, with_people
+from .gateway_limits import bounds, check_limits, check_store, with_people
 from .gateway_models import GatewayFile, GatewayTable, Roles, ServerTable, UserRules
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile, Mode
@@ -246,7 +246,7 @@ def load_gateway(  # noqa: PLR0913  # it is for several verbs
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
     hook_environ = service.environment(service.own_account(), {})
-    layer = with_people(layer_of(file, tables, path, text, file_context), file.limits, path, text)
+    layer = with_people(layer_of(file, tables, path, text, file_context), file.limits)
     for_all = check_programs(layer, hook_environ, _ownership())
     rules_for_all = tuple(rules_for_users(file.permissions, path, text, ()))
     source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
@@ -258,8 +258,6 @@ def load_gateway(  # noqa: PLR0913  # it is for several verbs
         layer = with_people(
             layer_of(table, _tables_of(tables, name), path, text, file_context, within),
             table.limits,
-            path,
-            text,
             within,
         )
         layer = check_programs(layer, hook_environ, _ownership())
@@ -285,6 +283,9 @@ def load_gateway(  # noqa: PLR0913  # it is for several verbs
             file.gateway.sandbox,
             signed.rules if signed is not None else (),
         )
+    if file.gateway.store is not None:
+        for server in servers.values():
+            check_store(server.loaded.settings)
     notes = dict.fromkeys(
         note for server in servers.values() for note in (*server.loaded.notes, *server.loaded.remarks)
     )  # those of the keys for all servers are the same for each

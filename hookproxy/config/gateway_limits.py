@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..model.errors import ConfigError
-from ..model.settings import Limit, Per
+from ..model.limits import Measure
 from ..model.sizes import size_in_bytes
 from ..policy.bounds import Bound
 from .errors import line_of
@@ -17,6 +17,7 @@ from .people import check_people
 from .validate import dotted
 
 if TYPE_CHECKING:
+    from ..model.settings import Settings
     from ..trust.sources import Layer
     from .gateway_models import GatewayFile, GatewayLimit, GatewayTable, ServerTable
 
@@ -44,39 +45,15 @@ def check_limits(file: GatewayFile, path: str, text: str) -> list[tuple[str, str
     return people
 
 
-def with_people(
-    layer: Layer, tables: Sequence[GatewayLimit], path: str, text: str, within: tuple[str, ...] = ()
-) -> Layer:
-    """The layer whose rate limits know for whom they count, with those of bytes. `within` are the names on the way.
-
-    Those of calls stand in the order of their tables. Raises ConfigError.
-    """
-    of_calls = iter(layer.settings.limits)
-    limits: list[Limit] = []
-    for number, table in enumerate(tables):
-        found = [next(of_calls)] if table.calls is not None else []
-        if table.bytes is not None:
-            found.append(_limit_of_bytes(table, path, text, (*within, "limits", number)))
-        limits += (
-            replace(limit, users=tuple(table.users), servers=tuple(table.servers), together=table.together)
-            for limit in found
-        )
+def with_people(layer: Layer, tables: Sequence[GatewayLimit], within: tuple[str, ...] = ()) -> Layer:
+    """The layer whose limits of calls know for whom they count. `within` are the names on the way to the tables."""
+    by_key = {dotted((*within, "limits", number)): table for number, table in enumerate(tables)}
+    limits = (
+        replace(limit, users=tuple(table.users), servers=tuple(table.servers), together=table.together)
+        for limit in layer.settings.limits
+        for table in (by_key[limit.by],)
+    )
     return replace(layer, settings=replace(layer.settings, limits=tuple(limits)))
-
-
-def _limit_of_bytes(table: GatewayLimit, path: str, text: str, within: tuple[str | int, ...]) -> Limit:
-    from ..policy.rate_limits import HINT, tool_rule
-
-    key, line = dotted(within), line_of(text, within)
-    try:
-        tool_rule(table.tool or "*")
-    except ValueError as problem:
-        raise ConfigError(f"{path}: {key}.tool", str(problem), HINT) from None
-    place = f"{path}:{line}: {key}" if line else f"{path}: {key}"
-    assert table.bytes is not None
-    assert table.per is not None  # as `check_limits` has found
-    watched = table.mode == "monitor"
-    return Limit(table.tool or "*", 0, Per(table.per), key, place, size=size_in_bytes(table.bytes), watched=watched)
 
 
 def bounds(file: GatewayFile, available_memory: Callable[[], int]) -> Iterator[Bound]:
@@ -117,21 +94,31 @@ def _all_limits(file: GatewayFile) -> Iterator[tuple[tuple[str | int, ...], Gate
 
 
 def _check_limit(table: GatewayLimit, where: str, key: str) -> None:
-    counts = table.calls is not None or table.bytes is not None
-    if not counts and table.sessions is None and table.memory is None:
+    measures = [measure for measure in Measure if getattr(table, measure) is not None]
+    if not measures and table.sessions is None and table.memory is None:
         raise ConfigError(
             where, f"{key} limits nothing", 'add calls = 100 and per = "minute", sessions = 4 or memory = "1GiB"'
         )
-    if not counts and (table.tool is not None or table.per is not None):
-        name = "tool" if table.tool is not None else "per"
-        raise ConfigError(where, f"{key}.{name} is for limits of calls and bytes", "add calls = 100, or remove it")
-    if counts and table.per is None:
-        name = "calls" if table.calls is not None else "bytes"
-        raise ConfigError(where, f"{key}.{name} needs a period", 'add per = "minute"')
-    if table.together and table.per == "session":
+    for name in ("tool", "per", "window", "within"):
+        if not measures and getattr(table, name) is not None:
+            raise ConfigError(where, f"{key}.{name} is for limits of calls and bytes", "add calls = 100, or remove it")
+    if measures and table.per is None and table.window is None and table.within is None:
+        raise ConfigError(where, f"{key}.{measures[0]} needs a period", 'add per = "minute"')
+    if table.together and (table.per == "session" or table.within is not None):
         raise ConfigError(
             where, f"{key}.together has no meaning for each session alone", "remove it, or choose another per"
         )
+
+
+def check_store(settings: Settings) -> None:
+    """Raise ConfigError for a limit that a gateway with a store does not count together with others."""
+    for limit in settings.limits:
+        if limit.measure in (Measure.SECONDS, Measure.RESULT_BYTES):
+            why = f"{limit.measure} are counted by each gateway alone, and gateway.store is for several"
+            raise ConfigError(limit.place or limit.by, why, "limit calls or bytes, or remove gateway.store")
+    for inner in (settings.managed, settings.watched_rules):
+        if inner is not None:
+            check_store(inner)
 
 
 def _check_servers(

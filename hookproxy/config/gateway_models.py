@@ -9,7 +9,18 @@ from msgspec import Meta, field
 
 from ..model.sizes import SIZE
 from ..sandbox.table import MEMORY, PROCESSES
-from .models import MAX_CALLS, MIN_MESSAGE_BYTES, ConfigFile, Mode, Permissions, Roots, Table
+from .models import (
+    MAX_CALLS,
+    MAX_SAME,
+    MIN_MESSAGE_BYTES,
+    ConfigFile,
+    Duration,
+    Mode,
+    Permissions,
+    Roots,
+    Size,
+    Table,
+)
 
 _Text = Annotated[str, Meta(min_length=1)]
 
@@ -154,9 +165,6 @@ class SandboxTable(Table, frozen=True):
     """How many processes and threads it may have."""
 
 
-_Size = Annotated[str, Meta(pattern=SIZE)]
-
-
 class GatewayLimit(Table, frozen=True):
     """`[[limits]]` of a gateway: how many calls are allowed in a period, or how many sessions and how much memory at a
     time. It holds for each user alone, and for calls at each server alone.
@@ -171,21 +179,41 @@ class GatewayLimit(Table, frozen=True):
     together: bool = False
     """true: all these users count together, and not each one alone."""
     tool: _Text | None = None
-    """For `calls` and `bytes`: a glob over tool names. All matching tools are counted together. Default: all tools."""
+    """For limits of calls: a glob over tool names. All matching tools are counted together. Default: all tools."""
     calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)] | None = None
-    """How many calls may be forwarded in the period `per`. Calls that hooks or rules refuse do not count."""
-    bytes: _Size | None = None
-    """How many bytes the arguments and results of calls may have in the period `per`, all of them together: the call
-    that passes it is the last one.
+    """How many calls may be forwarded in the period. Calls that hooks or rules refuse do not count."""
+    same: Annotated[int, Meta(ge=1, le=MAX_SAME)] | None = None
+    """How often the same call may be forwarded: that of one tool with the same arguments, in whatever order these are
+    written.
+    """
+    seconds: Annotated[float, Meta(gt=0)] | None = None
+    """How many seconds calls may take, all of them together: the call that passes it is the last one. Not with a
+    `[gateway.store]`.
+    """
+    result_bytes: Size | None = None
+    """How many bytes the results of calls may have, all of them together: the call that passes it is the last one. Not
+    with a `[gateway.store]`.
+    """
+    bytes: Size | None = None
+    """How many bytes the arguments and results of calls may have in the period, all of them together: the call that
+    passes it is the last one.
     """
     per: Literal["second", "minute", "hour", "day", "session"] | None = None
     """The length of the period, which may start at any time."""
+    window: Duration | None = None
+    """The length of the period, in place of `per`, such as "90s" or "10m"."""
+    within: Literal["session", "agent", "subagent"] | None = None
+    """With any of them, the calls of each session count alone, and not all those of the user: a gateway is not told
+    which subagent calls.
+    """
+    then: Literal["deny", "ask", "comment"] = "deny"
+    """What happens to a call that exceeds the limit, as in hookproxy.toml."""
     sessions: Annotated[int, Meta(ge=1)] | None = None
     """How many sessions may be open at a time, at all these servers together. It holds beside `[gateway.per_user]`."""
-    memory: _Size | None = None
+    memory: Size | None = None
     """How much memory the processes of all these servers may use, as in `[gateway.per_user]`."""
     mode: Mode = "enforce"
-    """For `calls` and `bytes`: "monitor" counts, and records which calls would have been refused; none is."""
+    """For limits of calls: "monitor" counts, and records which calls would have been refused; none is."""
 
 
 class PerUser(Table, frozen=True):
@@ -193,7 +221,7 @@ class PerUser(Table, frozen=True):
 
     sessions: Annotated[int, Meta(ge=1)] | None = None
     """How many sessions. Default: 32, which is more than an agent with many servers and subagents opens."""
-    memory: _Size = "2GiB"
+    memory: Size = "2GiB"
     """How much memory the processes of the user's servers may use, with all that they start. What they share is counted
     in proportion. Nothing is started beyond it, and where servers grow beyond it, the process that has grown most is
     ended. Servers with `share = "all"`, `url` or `from_caller` do not count.
@@ -205,7 +233,7 @@ class Total(Table, frozen=True):
 
     sessions: Annotated[int, Meta(ge=1)] = 1024
     """How many sessions."""
-    memory: _Size | None = None
+    memory: Size | None = None
     """How much memory the processes of all servers may use. Default: three quarters of what the gateway's service may
     use (`MemoryMax=`), or of the machine's.
     """

@@ -49,6 +49,8 @@ class Use(Struct, frozen=True):
     """The folder in which the hooks run, as written; empty: it follows from the file's place."""
     naming: str = "--hooks {dialect}={path}"
     """The option that names its dialect, for hints."""
+    sees_values: bool = False
+    """Its hooks see the values of hidden secrets."""
 
 
 class LoadedHookFile(Struct, frozen=True):
@@ -145,6 +147,8 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
     same_shape = () if use.dialect else _same_shape(path, dialect)
     tool_names = use.tool_names or dialect.tool_names
     hooks = make_warm(dialect, hook_list.hooks, use.place, use.warm_options)
+    if use.sees_values:
+        hooks = tuple(replace(hook, sees_values=True) for hook in hooks)
     named = project if use.project and not file_context.project else ""
     group = Group(dialect, path, hooks, tool_names, use.on_failure, plugin=plugin, names=use.names, project=named)
     remarks = (*hook_list.remarks, *no_hooks, *same_shape)

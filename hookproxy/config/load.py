@@ -84,6 +84,7 @@ KEYS_OF_SETTINGS: Final = {
     "flow_sources": "flow.sources",
     "flow_sinks": "flow.sinks",
     "lock": "lock",
+    "secrets": "secrets",
     "auto_aliases": "aliases",
     "limits": "limits",
     "roots": "roots",
@@ -141,10 +142,10 @@ class Loaded(Struct, frozen=True):
 
     @property
     def has_policy(self) -> bool:
-        """Some hook, rule, limit, source or sink is configured; it may be only watched."""
-        return bool(
-            self.groups or self.settings.has_rules or self.settings.limits or self.settings.has_flow or self.watched
-        )
+        """Some hook, rule, limit, source, sink or table of secrets is configured; it may be only watched."""
+        settings = self.settings
+        judges = self.groups or settings.has_rules or settings.limits or settings.has_flow or self.watched
+        return bool(judges or settings.secrets is not None)
 
     @property
     def of_watched(self) -> Loaded | None:
@@ -540,7 +541,7 @@ def layer_of(
         warm_options = {key: value for key, value in set_keys.items() if key in WARM_OPTIONS}
         use = Use(
             table.file, folder, where, dialect, table.tool_names, table.names or SeenNames.BOTH, table.on_failure,
-            options, warm_options, table.project or "",
+            options, warm_options, table.project or "", sees_values=table.secrets == "values",
         )  # fmt: skip
         hook_files = read_use(use, file_context)
         added.extend(map(_watched, hook_files) if table.mode == "monitor" else hook_files)
@@ -639,9 +640,14 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         "shown_tools": validate.shown_tools(file, path, within) if file.tools else (),
         "limits": validate.limits(file, path, text, within),
         "lock": _lock(file, path, within, file_context),
+        "secrets": None,
         "flow_sources": (),
         "flow_sinks": (),
     }
+    if file.secrets is not None:
+        from .secrets_table import secret_settings
+
+        converted["secrets"] = secret_settings(file.secrets, path, text, file_context, within)
     if file.flow.sources or file.flow.sinks:
         from .flow_table import flow_settings
 

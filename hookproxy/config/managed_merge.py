@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group
-from ..model import shown_tools
+from ..model import secret_settings, shown_tools
 from ..model.aliases import Alias
 from ..model.errors import ConfigError
 from ..model.settings import DEFAULTS, ConsoleUse, OnAsk, OnFailure, Results, RootsRule, Settings
@@ -20,7 +20,7 @@ from ..trust.sources import Layer, ManagedSummary
 
 _RULES: Final = ("deny", "ask", "allow", "agent_rules", "limits", "flow_sources", "flow_sinks")
 _REDACTIONS: Final = ("audit_redact", "audit_redact_keys")
-_LISTS: Final = (*_RULES, *_REDACTIONS, "aliases", "shown_tools")
+_LISTS: Final = (*_RULES, *_REDACTIONS, "aliases", "shown_tools", "secrets")
 """Settings that add up instead of replacing each other."""
 _OF_EACH_LAYER: Final = ("default_permission",)
 """Settings of which both layers have their own: a call must pass both. To apply the administrator's to the user's rules
@@ -99,6 +99,7 @@ def _merge_managed(managed: Sequence[Layer]) -> Layer:
         if layer.settings.watched_rules is not None:
             lists["watched_rules"] = merged_rules(merged.settings.watched_rules, layer.settings.watched_rules)
         lists["shown_tools"] = shown_tools.merged(merged.settings.shown_tools, layer.settings.shown_tools)
+        lists["secrets"] = secret_settings.merged(merged.settings.secrets, layer.settings.secrets)
         merged = replace(
             merged,
             settings=replace(merged.settings, **values, **lists),
@@ -159,8 +160,11 @@ def _merge_settings(user: Layer, admin: Layer) -> tuple[Settings, list[str]]:
     values: dict[str, object] = {
         "aliases": _merge_aliases(user.settings, admin.settings),
         "shown_tools": shown_tools.merged(user.settings.shown_tools, admin.settings.shown_tools),
+        "secrets": secret_settings.merged(user.settings.secrets, admin.settings.secrets),
     }
     notes: list[str] = []
+    if admin.settings.secrets is not None and user.settings.secrets is not None and user.settings.secrets.opens:
+        notes.append(_not_used(f"{user.set_by['secrets']}: what it opens", admin.set_by["secrets"]))
     for name in _REDACTIONS:
         wanted = getattr(user.settings, name)
         if wanted and "audit_file" in admin.set_by:  # a pattern that matches everything would empty the managed audit

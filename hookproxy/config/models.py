@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
 
-from ..model.flow import Label
+from ..model.durations import DURATION
 from ..model.settings import (
     MAX_ASK_SECONDS,
     Arguments,
@@ -24,6 +24,7 @@ from ..model.settings import (
     Settings,
     ToolNames,
 )
+from ..model.sizes import SIZE
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 MIN_DEPTH: Final = 4  # less would refuse what ordinary tools need
@@ -32,6 +33,7 @@ MIN_AUDIT_FILE_BYTES: Final = 64 * 1024  # less would start a new file every few
 MAX_CHECKPOINT_LINES: Final = 10_000  # their hashes are computed in one go, which takes 50 ms
 MAX_CHECKPOINT_SECONDS: Final = 86_400.0  # a day; whoever wants fewer signatures wants none
 MAX_CALLS: Final = 100_000  # of a rate limit: the time of each call is kept, in 32 bytes
+MAX_SAME: Final = 1000  # times of the same call: the time of each is kept, for up to 1,024 different calls
 OR_ONE_STRING: Final = "or_one_string"
 """In the `extra` of a list of strings: a single string is read as a list of one."""
 
@@ -42,6 +44,8 @@ _DEFAULTS: Final = Settings()
 
 _NAME_OF_TOOL: Final = Meta(pattern=r"^(?:[^\s()]|[\x1c-\x1f])+\Z", extra={SAME_PATTERN: r"^[^\s()]+$"})
 _Text = Annotated[str, Meta(min_length=1)]
+Size = Annotated[str, Meta(pattern=SIZE)]
+Duration = Annotated[str, Meta(pattern=DURATION)]
 
 
 Mode = Literal["enforce", "monitor"]
@@ -75,6 +79,10 @@ class Roots(Table, frozen=True):
 
 
 # --- hooks ---
+
+
+SeenSecrets = Literal["placeholders", "values"]
+"""What hooks see of secrets."""
 
 
 class Use(Table, frozen=True):
@@ -126,6 +134,8 @@ class Use(Table, frozen=True):
     """Like `warm_max_age` in `[[hooks.EVENT]]`, for the hooks of this file."""
     warm_spares: int | None = None
     """Like `warm_spares` in `[[hooks.EVENT]]`, for the hooks of this file."""
+    secrets: SeenSecrets | None = None
+    """What these hooks see of the secrets that `[secrets]` hides: "placeholders" (the default), or their "values"."""
     mode: Mode = "enforce"
     """ "monitor" runs the hooks of this file and records what they would have done; nothing is changed by them. The
     same holds for its rules, with `permissions`.
@@ -214,6 +224,8 @@ class OwnHook(Table, frozen=True):
     """true runs the hook in the background: nothing waits for it, and its output decides nothing."""
     on_failure: OnFailure | None = None
     """Like the top-level `on_failure`, but only for this hook."""
+    secrets: SeenSecrets | None = None
+    """What the hook sees of the secrets that `[secrets]` hides: "placeholders" (the default), or their "values"."""
     mode: Literal["enforce", "monitor", "evaluate_only"] = "enforce"
     """ "monitor" runs the hook and records what it would have done; nothing is changed by it. "evaluate_only" is for
     hooks of type "agent-hooks": calls wait for the hook, and what it would have decided is reported and recorded.
@@ -363,14 +375,44 @@ class ToolTable(Table, frozen=True):
 
 
 class LimitTable(Table, frozen=True):
-    """`[[limits]]`: how many calls are allowed in a period. Each run of hookproxy counts its own calls."""
+    """`[[limits]]`: how much calls may be in a period: how many, how often the same one, how long, or how long their
+    results. Each run of hookproxy counts its own calls. A table may have several of these measures.
+    """
 
-    tool: _Text
-    """A glob over tool names. The calls of all matching tools are counted together."""
-    calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)]
+    tool: _Text | None = None
+    """A glob over tool names. The calls of all matching tools are counted together. Default: all tools."""
+    calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)] | None = None
     """How many calls may be forwarded. Calls that hooks or rules refuse do not count."""
-    per: Literal["second", "minute", "hour", "day", "session"]
-    """The length of the period, which may start at any time. "session" is one run of hookproxy."""
+    same: Annotated[int, Meta(ge=1, le=MAX_SAME)] | None = None
+    """How often the same call may be forwarded: that of one tool with the same arguments, in whatever order these are
+    written.
+    """
+    seconds: Annotated[float, Meta(gt=0)] | None = None
+    """How many seconds calls may take, all of them together. It is known after a call how long it took: the call that
+    passes the limit is the last one.
+    """
+    result_bytes: Size | None = None
+    """How many bytes the results of calls may have, all of them together, such as "5MiB". As for `seconds`, the call
+    that passes the limit is the last one.
+    """
+    per: Literal["second", "minute", "hour", "day", "session"] | None = None
+    """The length of the period, which may start at any time. "session", the default, is one run of hookproxy, or the
+    session of an agent whose own tools `hookproxy guard` judges.
+    """
+    window: Duration | None = None
+    """The length of the period, in place of `per`: a whole number of seconds, minutes, hours or days, such as "90s" or
+    "10m".
+    """
+    within: Literal["session", "agent", "subagent"] | None = None
+    """Whose calls count together. "session", the default: those of the session. "agent": those of the agent with all
+    its subagents, which is the same. "subagent": each subagent's alone, and the main agent's alone. A call of which it
+    is not known who makes it counts as the main agent's.
+    """
+    then: Literal["deny", "ask", "comment"] = "deny"
+    """What happens to a call that exceeds the limit. "deny": it is refused, and the model reads when to go on. "ask": a
+    person is asked, as `on_ask` says, and each call that they allow runs. "comment": it runs, and the model reads with
+    its result that the limit is exceeded.
+    """
     mode: Mode = "enforce"
     """ "monitor" counts calls and records which ones would have been refused; none is."""
 
@@ -379,7 +421,7 @@ class LimitTable(Table, frozen=True):
 
 
 _Texts = _Text | Annotated[list[_Text], Meta(min_length=1)]
-_Labels = Annotated[list[Label], Meta(min_length=1)]
+_Labels = Annotated[list[Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z")]], Meta(min_length=1)]
 
 
 class FlowEntry(Table, frozen=True):
@@ -445,6 +487,53 @@ class Flow(Table, frozen=True):
     """What gives labels."""
     sinks: list[FlowSink] = []
     """What labels may not reach."""
+
+
+# --- secrets that tools can use and models cannot see ---
+
+
+class SecretsOff(Table, frozen=True):
+    """`[[secrets.off]]`: tools whose results are not looked at. At least one key must be set."""
+
+    tool: _Texts | None = None
+    """Globs over tool names. Default: all tools of these servers."""
+    server: _Texts | None = None
+    """Globs over names of servers. Default: all."""
+
+
+class SecretsRestore(Table, frozen=True):
+    """`[[secrets.restore]]`: where placeholders in arguments become the values again. Everywhere else they stay."""
+
+    tool: _Texts
+    """Globs over tool names: the tools that may have the values."""
+    server: _Texts | None = None
+    """Globs over names of servers. Default: all that have such a tool, also one that calls a tool so to get them."""
+    rules: _Texts = "*"
+    """Globs over the names of what has found the secrets: rules, detectors and values."""
+
+
+class Secrets(Table, frozen=True):
+    """Secrets in results become placeholders, which tell a model nothing. The table turns it on, even an empty one."""
+
+    detectors: dict[_Text, _Text] = {}
+    """What you call a secret besides what the rules of gitleaks do: `NAME = "REGULAR EXPRESSION"` in the syntax of RE2.
+    Its first group that takes part is the secret, or else the whole match.
+    """
+    values: dict[_Text, _Text] = {}
+    """Secrets that are found wherever they appear, in any encoding: `NAME = "env:VARIABLE"`, "file:PATH",
+    "keyring:SERVICE/USER", or "command:PROGRAM ARGUMENTS", whose output is the value. They are read at the start and at
+    a reload. A relative path starts from the folder of this file.
+    """
+    allow: list[_Text] = []
+    """False alarms, as regular expressions: what a rule or a detector has found is no secret if one of them matches all
+    of it.
+    """
+    skip: list[_Text] = []
+    """Globs over the names of gitleaks' rules that are not used, such as "generic-api-key"."""
+    off: list[SecretsOff] = []
+    """Tools that are not looked at."""
+    restore: list[SecretsRestore] = []
+    """Tools that may have the values."""
 
 
 class Monitor(Table, frozen=True):
@@ -735,6 +824,8 @@ class ConfigFile(Table, frozen=True):
     """Where data may go."""
     lock: LockTable | None = None
     """What servers say of themselves, pinned."""
+    secrets: Secrets | None = None
+    """Secrets that tools can use and models cannot see."""
     remote: Remote = field(default_factory=Remote)
     """Deadlines for a server at an address."""
     guard: GuardTable = field(default_factory=GuardTable)

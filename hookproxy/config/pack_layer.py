@@ -118,13 +118,21 @@ def _check_hooks(path: str, hooks: Mapping[str, object]) -> None:
     for event, entries in hooks.items():
         for number, entry in enumerate(entries if isinstance(entries, list) else ()):
             if isinstance(entry, dict):
-                _check_files(f"{path}: hooks.{event}[{number}]", entry, ("file", "schema"))
+                place = f"{path}: hooks.{event}[{number}]"
+                _check_secrets(place, entry)
+                _check_files(place, entry, ("file", "schema"))
 
 
 def _check_use(place: str, use: Mapping[str, object]) -> None:
     if "permissions" in use:
         raise ConfigError(f"{place}.permissions", "is not for a pack: such rules could allow", _LEAVE_OUT)
+    _check_secrets(place, use)
     _check_files(place, use, ("file", "project"))
+
+
+def _check_secrets(place: str, table: Mapping[str, object]) -> None:
+    if table.get("secrets") == "values":
+        raise ConfigError(f"{place}.secrets", '"values" is not for a pack: its hooks see placeholders', _LEAVE_OUT)
 
 
 def _check_files(place: str, table: Mapping[str, object], keys: Sequence[str]) -> None:

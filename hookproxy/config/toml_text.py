@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Final
 
+from ..model.secret_settings import SecretSettings
 from ..model.settings import ConsoleUse, OnAsk, OnFailure, RootsRule, Settings
 from .load import KEYS_OF_SETTINGS, SPELLINGS
 
 _UNSET: Final = (
     *("audit_file", "audit_chain_key_file", "audit_sign_key", "audit_max_file_bytes", "audit_keep_files"),
-    *("otel_endpoint", "lock"),
+    *("otel_endpoint", "lock", "secrets"),
 )
 """Settings that are empty or 0 if the file does not have their key."""
+
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+"""A key that needs no quotes."""
 
 
 def setting_line(settings: Settings, name: str) -> str:
@@ -31,6 +36,8 @@ def setting_line(settings: Settings, name: str) -> str:
     elif settings.lock is not None and name == "lock":
         lock = settings.lock
         value = {"file": lock.file, "on_change": lock.on_change, "create": lock.create, "hidden_text": lock.hidden_text}
+    elif settings.secrets is not None and name == "secrets":
+        value = _secrets(settings.secrets)
     elif name == "audit_chain" and settings.audit_chain_key_file:
         value = "keyed"
     return f"{key} = {_text(value)}"
@@ -40,6 +47,17 @@ def _roots(rule: RootsRule) -> dict[str, object]:
     if rule.given is not None:
         return {"give": [address for address, _name in rule.given]} if rule.given else {"pass": False}
     return {"allow": list(rule.allowed[-1])} if rule.allowed else {"pass": True}
+
+
+def _secrets(secrets: SecretSettings) -> dict[str, object]:
+    """What is set of the table, as its keys."""
+    values = {name: str(source) for name, source in secrets.values.items()}
+    off = [{"tool": entry.tool, "server": entry.server} for entry in secrets.off]
+    restore = [{"tool": entry.tool, "server": entry.server, "rules": entry.rules} for entry in secrets.restore]
+    table: dict[str, object] = {"detectors": dict(secrets.detectors), "values": values, "allow": secrets.allow}
+    return {
+        key: value for key, value in {**table, "skip": secrets.skip, "off": off, "restore": restore}.items() if value
+    }
 
 
 def ask_fallback(settings: Settings) -> str:
@@ -71,9 +89,15 @@ def ask_fallback(settings: Settings) -> str:
 def _text(value: object) -> str:
     """A value as TOML has it: its strings and numbers are spelled as in JSON."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_text(member)}" for key, member in value.items()) + " }"
+        members = ", ".join(f"{_key(key)} = {_text(member)}" for key, member in value.items())
+        return f"{{ {members} }}" if members else "{}"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[" + ", ".join(_text(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)
+
+
+def _key(key: str) -> str:
+    """A key as TOML has it: one of other signs is a string."""
+    return key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False)

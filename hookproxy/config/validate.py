@@ -12,14 +12,16 @@ from msgspec.structs import replace
 
 from ..dialects.shared.hook_file import suggestion
 from ..model.aliases import Alias
+from ..model.durations import seconds_of
 from ..model.errors import ConfigError, install_command
-from ..model.settings import Limit, Per
+from ..model.limits import Beyond, Limit, Measure, Per, Within
 from ..model.shown_tools import ShownTool
+from ..model.sizes import size_in_bytes
 from .errors import line_of
 from .models import ConfigFile, LimitTable, Permissions, ToolTable
 
 if TYPE_CHECKING:
-    from .gateway_models import UserRules
+    from .gateway_models import GatewayLimit, UserRules
 
 # --- aliases ---
 
@@ -86,16 +88,15 @@ def _alias(tool: str, table: ToolTable, where: str) -> Alias:
 
 
 def limits(file: ConfigFile, path: str, text: str, within: Sequence[str | int] = ()) -> tuple[Limit, ...]:
-    """The rate limits of a table of a file with this text; `within` are the names on the way to it.
+    """The limits of calls in a table of a file with this text; `within` are the names on the way to it.
 
     Raises ConfigError.
     """
-    read = []
+    read: list[Limit] = []
     for number, table in enumerate(file.limits):
-        if not table.calls:  # a gateway's, of sessions or memory
-            continue
         key = dotted((*within, "limits", number))
-        read.append(_limit(table, key, path, place_in_file(path, line_of(text, (*within, "limits", number)), key)))
+        place = place_in_file(path, line_of(text, (*within, "limits", number)), key)
+        read += _limits_of(table, key, path, place)
     return tuple(read)
 
 
@@ -126,18 +127,45 @@ def place_in_file(path: str, line: int | None, key: str) -> str:
     return f"{path}:{line}: {key}" if line else f"{path}: {key}"
 
 
-def _limit(table: LimitTable, key: str, path: str, place: str) -> Limit:
+def _limits_of(table: LimitTable | GatewayLimit, key: str, path: str, place: str) -> Iterator[Limit]:
+    """The limits of a table, one for each of its measures; a gateway's of sessions or memory alone has none."""
+    if isinstance(table, LimitTable) and not any(_amounts(table)):
+        raise ConfigError(place, "limits nothing", 'add calls = 100 and per = "hour", or same = 5 and window = "10m"')
+    if table.per is not None and table.window is not None:
+        raise ConfigError(place, "has a period twice, as per and as window", "remove one of them")
+    for measure, most in _amounts(table):
+        _check_tool(table.tool or "*", f"{path}: {key}.tool")
+        yield Limit(
+            table.tool or "*",
+            most,
+            Per(table.per or "session"),
+            key,
+            place,
+            watched=table.mode == "monitor",
+            measure=measure,
+            window=seconds_of(table.window) if table.window else 0.0,
+            within=Within(table.within) if table.within else None,
+            beyond=Beyond(table.then),
+        )
+
+
+def _amounts(table: LimitTable | GatewayLimit) -> Iterator[tuple[Measure, float]]:
+    """What a table limits, and how much of it there may be."""
+    for measure in Measure:
+        value: float | str | None = getattr(table, measure, None)
+        if value is not None:
+            yield measure, size_in_bytes(value) if isinstance(value, str) else value
+
+
+def _check_tool(tool: str, place: str) -> None:
     from ..policy.rate_limits import HINT, tool_rule
 
     try:
-        tool_rule(table.tool or "*")
+        tool_rule(tool)
     except ValueError as problem:
         from ..policy.rule_repairs import rule_repair  # only for errors
 
-        raise ConfigError(
-            f"{path}: {key}.tool", str(problem), ("(" not in table.tool and rule_repair(table.tool)) or HINT
-        ) from None
-    return Limit(table.tool or "*", table.calls, Per(table.per), key, place, watched=table.mode == "monitor")
+        raise ConfigError(place, str(problem), ("(" not in tool and rule_repair(tool)) or HINT) from None
 
 
 # --- rules and patterns ---

@@ -31,6 +31,7 @@ _LONGEST_LINE: Final = 96 * 1024 * 1024
 _ANSWER_SECONDS: Final = 5.0
 """How long a run may take to accept an answer: it does so within a tick."""
 
+_TOO_LONG: Final = f"Changed arguments may have {messages.LONGEST_EDIT} characters."
 _GONE: Final = "The run that has asked has ended."
 _SILENT: Final = "The run does not respond: look whether its call has ended."
 
@@ -88,12 +89,20 @@ class Follower:
             del self._connections[name]
             self.state.forget(name)
 
-    async def answer(self, run: str, approval: str, action: Action, reason: str, place: str) -> AnswerTaken:
-        """Answer an approval. The result says whether the run has accepted it, and else why not."""
+    async def answer(
+        self, run: str, approval: str, action: Action, reason: str, place: str, arguments: str = ""
+    ) -> AnswerTaken:
+        """Answer an approval. The result says whether the run has accepted it, and else why not.
+
+        `arguments` as in Answer.
+        """
         connection = self._connections.get(run)
         if connection is None:
             return AnswerTaken(approval, accepted=False, why=_GONE)
-        return await connection.answer(Answer(approval, action, reason[: messages.LONGEST_REASON], place))
+        if len(arguments) > messages.LONGEST_EDIT:
+            return AnswerTaken(approval, accepted=False, why=_TOO_LONG)
+        answer = Answer(approval, action, reason[: messages.LONGEST_REASON], place, arguments)
+        return await connection.answer(answer)
 
 
 class _PendingAnswer(Struct, eq=False):

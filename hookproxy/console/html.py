@@ -19,7 +19,7 @@ from markupsafe import Markup
 from ..model.counts import counted
 from . import words
 from .call_filter import DECISIONS
-from .visible import INVISIBLE, pretty, visible
+from .visible import INVISIBLE, editable, pretty, visible
 
 _LONGEST_CELL: Final = 300  # characters of a text in a table; the page of the call has the whole text
 _MOST_COMPARED: Final = 200_000  # characters of both texts: to compare more line by line takes seconds
@@ -112,6 +112,7 @@ _ENVIRONMENT.filters.update(
     duration=words.duration,
     moment=words.moment,
     pretty=pretty,
+    editable=editable,
     shown=shown,
     size=words.size,
     thousands="{:,}".format,

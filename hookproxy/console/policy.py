@@ -138,8 +138,7 @@ def rules_in_force(loaded: Loaded) -> Iterator[Rule]:
         for rule in settings.agent_rules:
             yield Rule(rule.decision, rule.text, rule.place, layer or "agent's settings")
         for limit in settings.limits:
-            text = f"{limit.tool}: {limit.amount if limit.size else limit.calls} per {limit.per}"
-            yield Rule("limit", text, limit.place or limit.by, layer or layer_of(loaded, loaded.path))
+            yield Rule("limit", limit.summary, limit.place or limit.by, layer or layer_of(loaded, loaded.path))
 
 
 def origin(alias: Alias) -> str:

@@ -120,7 +120,7 @@ class State:
     def agent_of(self, waiting: ShownApproval) -> str:
         """The name of the agent whose call waits; empty if it is not known."""
         run = self.runs.get(waiting.run)
-        return run.session(waiting.approval.session).agent if run else ""
+        return waiting.approval.agent or (run.session(waiting.approval.session).agent if run else "")
 
     def apply(self, run: str, message: Run | Changes) -> None:
         """Take what a run says. A line of a run that has not said who it is has no effect."""

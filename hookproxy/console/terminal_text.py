@@ -148,6 +148,7 @@ def approval(waiting: ShownApproval, agent: str) -> str:
         ("user", asked.user),
         ("agent", agent),
         ("alias", asked.alias),
+        ("calls like", asked.similar),
         ("denied at", f"{_clock(asked.until)}, if nobody answers"),
     ]
     parts = [f"May {asked.tool} of {asked.server} run?", _facts(facts), "", "all arguments, as they will run"]

@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.coordinate import Coordinate
 from textual.screen import Screen
-from textual.widgets import DataTable, Footer, Input, Log, Static
+from textual.widgets import DataTable, Footer, Input, Log, Static, TextArea
 
 from ..live.messages import LONGEST_REASON, Action
 from . import terminal_text, visible
@@ -33,6 +33,10 @@ _WIDTHS: Final = (8, 18, 9, 13, 7, None)
 """All of it but a part of the arguments is seen at 80 columns."""
 
 
+_EDIT_NOTE: Final = (
+    "All hooks and rules judge them again. What is masked stays what it is where you leave its mark.\n"
+    "Ctrl+S allows the call once with these arguments."
+)
 _OF_THE_LIST: Final = ("approval", "filter", "no_filter", "pause")
 """Actions of the list."""
 
@@ -268,6 +272,8 @@ class ApprovalScreen(_TextScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "answer('allow')", "Allow once"),
         Binding("s", "answer('allow_session')", "Allow for this session"),
+        Binding("c", "answer('allow_similar')", "Allow calls like this"),
+        Binding("e", "edit", "Change the arguments"),
         Binding("d", "deny", "Deny"),
     ]
 
@@ -295,10 +301,15 @@ class ApprovalScreen(_TextScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what is possible can be chosen."""
-        if action in ("answer", "deny"):
-            allowed = self._waiting.approval.may_allow_session or "allow_session" not in parameters
-            return allowed and self._key in self.top.state.approvals
-        return True
+        if action not in ("answer", "edit", "deny"):
+            return True
+        approval = self._waiting.approval
+        possible: dict[tuple[object, ...], bool] = {
+            ("answer", "allow_session"): approval.may_allow_session,
+            ("answer", "allow_similar"): bool(approval.similar),
+            ("edit",): approval.may_edit,
+        }
+        return possible.get((action, *parameters), True) and self._key in self.top.state.approvals
 
     @property
     def _key(self) -> tuple[str, str]:
@@ -322,6 +333,14 @@ class ApprovalScreen(_TextScreen):
         field = self.query_one("#reason", Input)
         field.display = True
         field.focus()
+
+    def action_edit(self) -> None:
+        """Open the arguments in a field in which they can be changed."""
+        self.app.push_screen(EditScreen(self._waiting), self._leave)
+
+    def _leave(self, answered: bool | None) -> None:
+        if answered:
+            self.dismiss()
 
     async def action_answer(self, action: Action) -> None:
         """Answer the approval."""
@@ -347,6 +366,44 @@ class ApprovalScreen(_TextScreen):
             self.query_one(Log).focus()
         else:
             self.dismiss()
+
+
+class EditScreen(Screen[bool]):
+    """The arguments of a call that waits, in a field. Dismissed with True if the call was allowed with them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "allow", "Allow once with these arguments", priority=True),
+        Binding("escape", "close", "Back", priority=True),
+    ]
+
+    def __init__(self, waiting: ShownApproval) -> None:
+        super().__init__()
+        self._waiting = waiting
+
+    def compose(self) -> ComposeResult:
+        """The field, and below it what became of the answer."""
+        yield TextArea(visible.editable(self._waiting.approval.arguments))
+        yield Static(_EDIT_NOTE, id="taken", markup=False)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin in the field."""
+        self.query_one(TextArea).focus()
+
+    async def action_allow(self) -> None:
+        """Allow the call with what stands in the field."""
+        shown, top = self._waiting, self.app
+        assert isinstance(top, Top)
+        text = self.query_one(TextArea).text
+        taken = await top.follower.answer(shown.run, shown.approval.id, "allow", "", top.place, text)
+        if taken.accepted:
+            self.dismiss(True)
+        else:
+            self.query_one("#taken", Static).update(visible.visible(taken.why))
+
+    def action_close(self) -> None:
+        """Go back, and change nothing."""
+        self.dismiss(False)
 
 
 def place() -> str:

@@ -46,3 +46,15 @@ def pretty(raw: bytes | str | msgspec.Raw) -> str:
     with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):  # other text is shown as it is
         text = msgspec.json.format(normalize.normalize(text, lenient=True), indent=2) if text else b""
     return text.decode(errors="backslashreplace")
+
+
+def editable(raw: bytes | msgspec.Raw) -> str:
+    """JSON over many lines for a field in which a person changes it: characters that fonts do not show are escaped."""
+    return "".join(map(_json_escape, pretty(raw)))
+
+
+def _json_escape(character: str) -> str:
+    if character == "\n" or (character.isprintable() and INVISIBLE.match(character) is None):
+        return character
+    units = character.encode("utf-16-be", errors="surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

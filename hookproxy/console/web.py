@@ -10,7 +10,7 @@ from functools import partial
 from http import HTTPStatus
 from importlib import resources
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 from urllib.parse import urlencode
 
 import anyio
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 _MOST_DIGITS: Final = 18  # of the length of a form
 _LONGEST_LINK: Final = 4000  # bytes of arguments in a link: browsers do not take longer addresses for certain
 _TOO_LONG: Final = "The form is too long."
-_ACTIONS: Final[dict[str, Action]] = {"allow": "allow", "allow_session": "allow_session", "deny": "deny"}
+_ACTIONS: Final[dict[str, Action]] = {action: action for action in get_args(Action)}
 _STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
-Answering = Callable[[str, str, Action, str, str], Awaitable[AnswerTaken]]
-"""Gives a run an answer: run, approval, action, reason, and the place of the person. What cannot be reached does not
-accept it."""
+Answering = Callable[[str, str, Action, str, str, str], Awaitable[AnswerTaken]]
+"""Gives a run an answer: run, approval, action, reason, the place of the person, and changed arguments. What cannot be
+reached does not accept it."""
 
 
 class Pages:
@@ -154,17 +154,20 @@ class Pages:
         if action is None:
             raise Refused(400, "There is no such answer.")
         place = f"web console, {request.headers['host']}"
-        over, text = await self._answer_once(key, action, form.get("reason", "").strip(), place)
+        texts = form.get("reason", "").strip(), place, form.get("arguments", "").strip()
+        over, text = await self._answer_once(key, action, *texts)
         if "application/json" in request.headers.get("accept", ""):
             return JSONResponse({"over": over, "text": text})
         return _html("message.html", "Answer", "./", text=text, back=True)
 
-    async def _answer_once(self, key: tuple[str, str], action: Action, reason: str, place: str) -> tuple[bool, str]:
+    async def _answer_once(
+        self, key: tuple[str, str], action: Action, reason: str, place: str, arguments: str
+    ) -> tuple[bool, str]:
         """True if the approval no longer waits, and a sentence about it. The first answer counts."""
         if (waiting := self._state.approvals.get(key)) is None:
             late = settled(self._state.settled.get(key), about_lock=key in self._state.about_lock)
             return True, f"Your answer came too late. {late}"
-        taken = await self._answer(*key, action, reason, place)
+        taken = await self._answer(*key, action, reason, place, arguments)
         if taken.accepted:
             return True, settled(Settled(key[1], action), about_lock=waiting.approval.is_about_lock)
         return key not in self._state.approvals, f"Your answer was not taken: {taken.why}"

@@ -78,6 +78,7 @@ RULES: Final = {
 SETTLED: Final = {
     "allow": "Allowed once",
     "allow_session": "Allowed for this session",
+    "allow_similar": "Allowed for this session, with calls like it",
     "deny": "Denied",
     "expired": "Nobody answered in time: it was denied",
     "withdrawn": "It no longer waits: the call or its run has ended",

@@ -69,6 +69,11 @@ def _is_one_of(text: str, patterns: tuple[str, ...]) -> bool:
     return any(text.startswith(sign[:-1]) if sign.endswith("*") else text == sign for sign in patterns)
 
 
+def is_of(agent: str, members: Members) -> bool:
+    """Whether this agent gives such a document to its hooks."""
+    return DocumentSigns(*DOCUMENTS[agent]).fit(members)
+
+
 def agents_of(members: Members) -> tuple[str, ...]:
     """The agents that give such a document to their hooks, by the names of their dialects."""
-    return tuple(name for name, signs in DOCUMENTS.items() if DocumentSigns(*signs).fit(members))
+    return tuple(name for name in DOCUMENTS if is_of(name, members))

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from ..model.settings import Limit, Per
-from ..policy.rate_limits import SharedWindows, Window, window_for
+from ..model.limits import Limit
+from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
 from ..session.running_calls import OpenCalls
@@ -65,8 +65,8 @@ class BetweenSessions:
 
     def window(self, server: str, user: str, limit: Limit) -> Window:
         """The calls that this limit has counted: of one session, or of all those of one or all users at this server."""
-        if limit.per is Per.SESSION:
-            return window_for(limit)
+        if limit.of_session:
+            return Window(limit)
         return self._windows.of((server, "" if limit.together else user), limit)
 
     def open_calls_of(self, user: Principal) -> OpenCalls:

@@ -38,9 +38,18 @@ def secrets_of_if_any(server: GatewayServer) -> KnownSecrets:
 
 
 def report_without_secrets(server: GatewayServer, report: Callable[[str], None]) -> Callable[[str], None]:
-    """A function that reports what concerns this server without its secrets. Raises UserError."""
+    """A function that reports what concerns this server without its secrets, and those that are hidden.
+
+    Raises UserError.
+    """
     secrets = secrets_of(server)
-    return lambda text: report(secrets.removed_from(text))
+    hidden = server.loaded.settings.secrets
+    if hidden is None:
+        return lambda text: report(secrets.removed_from(text))
+    from .finders import masks_for_log  # for such configurations only
+
+    masks = masks_for_log(hidden)
+    return lambda text: report(masks.text(secrets.removed_from(text)))
 
 
 def read_secrets(files: Mapping[str, str]) -> dict[str, str]:

@@ -118,7 +118,7 @@ async def _serve(
         gateway.servers.on_dropped = gateway.note_dropped
         gateway.servers.on_start = gateway.memory.add
         tasks.start_soon(gateway.memory.watch, gateway.capacity)
-        gateway.feed, feed.approvers = feed, GatewayApprovers(gateway)
+        gateway.feed, feed.approvals.approvers = feed, GatewayApprovers(gateway)
         gateway.spare = SpareDescriptors()
         tasks.start_soon(UserWatch(gateway, report).watch)
         if gateway.store is not None:

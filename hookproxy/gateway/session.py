@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..model.settings import Settings
     from ..policy.shared_state import Shared
     from ..protocol.request_state import RequestStates
+    from ..session.hidden_secrets import HiddenSecrets
     from ..session.live_feed import LiveFeed
     from ..session.long_agent_lines import Look
     from ..session.running_calls import OpenCalls
@@ -51,6 +52,8 @@ _MILLISECONDS: Final = 0.001
 _STOPPING: Final = "the session ends"
 ENDING: Final = "the gateway is ending"
 _NO_LONGER_THERE: Final = "the session ends, because the new policy has another server in its place, or none"
+_HIDES: Final = "the session ends, because the new policy hides secrets, and the agent may have seen some"
+_HIDES_NOTHING: Final = "the session ends, because the new policy hides no secrets, and the agent has placeholders"
 NO_LONGER_ALLOWED: Final = "the session ends, because the user may not use the server any more"
 
 
@@ -118,6 +121,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
             may_change=True,
             request_states=request_states,
             watch=None if watched is None else watched.watch,
+            secrets=hidden_secrets(server, settings, policy.shared, self.report),
         )
         self._agent = agent
         del hooks, settings, audit, watched  # they are kept by the proxy until another policy replaces them
@@ -187,6 +191,13 @@ class GatewaySession(Struct, eq=False, weakref=True):
         if self._proxy is None or self._lifecycle is None:  # it has just been admitted
             return
         hooks, settings, audit, watched = self._policy(server, policy)
+        if (self._proxy.secrets is None) is not (settings.secrets is None):
+            self.end(_HIDES if settings.secrets else _HIDES_NOTHING)
+            return
+        if self._proxy.secrets is not None and settings.secrets is not None:
+            from .finders import finder_of
+
+            self._proxy.secrets.use(settings.secrets, finder_of(settings.secrets))
         self._proxy.change_policy(hooks, settings, audit)
         if (watch := self._proxy.watch) is not None:  # else what is new is watched in sessions that begin later
             watch.stop() if watched is None else watched.take_over(watch)
@@ -268,6 +279,16 @@ def _connect(proxy: Proxy, agent: Channel, server: Channel, server_end: ServerEn
         proxy.relay.look_at_long_lines(look, proxy.spawn)
     if isinstance(agent, SaysWhyEnded):
         agent.why_ended = server_end.why_we_ended_it
+
+
+def hidden_secrets(server: GatewayServer, settings: Settings, shared: Shared, report: Report) -> HiddenSecrets | None:
+    """What these settings hide in a session of this server; None: nothing. Raises UserError."""
+    if settings.secrets is None:
+        return None
+    from ..session.hidden_secrets import HiddenSecrets
+    from .finders import finder_of
+
+    return HiddenSecrets(settings.secrets, finder_of(settings.secrets), server.name, shared.secrets, report)
 
 
 class MeteredAudit(Audit):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from ..live.messages import AnswerTaken, ConsoleAnswer, WaitingApproval
+from ..live.messages import AnswerTaken, GivenAnswer, WaitingApproval
 from ..policy.shared_state import StoreUnavailable
 from .sealed_values import SealedValues
 from .store import MOST_GATEWAYS
@@ -57,7 +57,7 @@ class SharedApprovals:
         self._report = report
         self._told = False
         self._too_long: frozenset[str] = frozenset()
-        feed.answer_elsewhere = self.answer
+        feed.approvals.answer_elsewhere = self.answer
 
     async def share(self) -> None:
         """Publish and show again and again. Runs until it is cancelled."""
@@ -69,7 +69,7 @@ class SharedApprovals:
         """Publish and show what is new. While the store is away, each gateway's consoles show its own approvals."""
         if not self._sealed.keys():
             return
-        own = self._feed.waiting_here()
+        own = self._feed.approvals.here()
         if not (own or self._told or self._feed.is_watched):
             return
         elsewhere: Sequence[WaitingApproval] = ()
@@ -80,9 +80,9 @@ class SharedApprovals:
                 elsewhere = await self._others()
         except StoreUnavailable:  # the store has reported it
             pass
-        self._feed.show_elsewhere(elsewhere)
+        self._feed.approvals.show_elsewhere(elsewhere)
 
-    async def answer(self, given: ConsoleAnswer) -> AnswerTaken:
+    async def answer(self, given: GivenAnswer) -> AnswerTaken:
         """Pass an answer on to the gateway that has asked, and wait until it confirms it. The first answer counts."""
         name = given.answer.approval
         sealed = self._sealed.seal(given, "answer", name)
@@ -132,9 +132,9 @@ class SharedApprovals:
         """Take the answers to our approvals that consoles of other gateways have given, and confirm them."""
         for name in names:
             sealed_answer = await self._store.ask("GET", self._key("answer", name))
-            given = self._sealed.open(sealed_answer, ConsoleAnswer, "answer", name)
+            given = self._sealed.open(sealed_answer, GivenAnswer, "answer", name)
             if given is not None and given.answer.approval == name:
-                taken = self._feed.take(given)
+                taken = await self._feed.approvals.take(given)
                 sealed = self._sealed.seal(taken, "taken", name)
                 await self._store.ask("SET", self._key("taken", name), sealed, "PX", _KEPT_MILLISECONDS)
 

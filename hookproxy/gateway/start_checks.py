@@ -58,10 +58,17 @@ def _check_audit_export(config: GatewayConfig) -> None:
         AuditExport(config, _report_nothing, Metrics())
 
 
+def _check_hidden_secrets(config: GatewayConfig) -> None:
+    if any(server.loaded.settings.secrets is not None for server in config.servers.values()):
+        from .finders import check_secrets  # for such configurations only
+
+        check_secrets(config)
+
+
 _Check = Callable[["GatewayConfig"], object]
 """Raises UserError."""
 
-_OF_POLICY: Final[tuple[_Check, ...]] = (hooks_account.use, check_servers)
+_OF_POLICY: Final[tuple[_Check, ...]] = (hooks_account.use, check_servers, _check_hidden_secrets)
 """What is looked at again with each reload."""
 
 _OF_LISTENING: Final[tuple[_Check, ...]] = (

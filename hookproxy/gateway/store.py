@@ -12,7 +12,7 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from time import monotonic
@@ -24,9 +24,9 @@ import msgspec
 from msgspec import Struct, field
 
 from ..model.errors import UserError, not_installed
-from ..model.settings import Limit, Per
+from ..model.limits import ANY_CALL, CountedCall, Limit, Measure
 from ..network.store_responses import Bounds, parser_class
-from ..policy.rate_limits import SECONDS, LimitReached, limit_reached
+from ..policy.rate_limits import LimitReached, count_key, limit_reached, refusing
 from ..policy.shared_state import Approved, Shared, StoreUnavailable
 from ..policy.similar_calls import SimilarCalls
 from ..protocol.request_state import USED_SECONDS
@@ -69,31 +69,31 @@ _T = TypeVar("_T")
 
 _COUNT: Final = """
 -- For each limit: KEYS has the times of its last calls, ARGV after the first has how many it allows, in how many
--- microseconds (0: in the session), and for how many milliseconds they are kept. ARGV[1] is 1 if the call counts.
--- Returns the index of the limit with the longest wait, and that wait in microseconds (-1: for ever); 0 if none waits.
+-- microseconds (0: in the session), for how many milliseconds they are kept, and 1 if it refuses a call beyond.
+-- ARGV[1] is 1 if the call counts. Returns how many microseconds each limit waits (0: not, -1: for ever).
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local found, longest = 0, 0
+local waits, refused = {}, false
 for i, key in ipairs(KEYS) do
-  local calls, period = tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
+  local calls, period = tonumber(ARGV[4 * i - 2]), tonumber(ARGV[4 * i - 1])
+  waits[i] = 0
   if redis.call('LLEN', key) >= calls then
-    local wait = math.huge
+    waits[i] = -1
     if period > 0 then
-      wait = math.min(redis.call('LINDEX', key, -calls) + period - now, period)
+      waits[i] = math.max(math.min(redis.call('LINDEX', key, -calls) + period - now, period), 0)
     end
-    if wait > longest then found, longest = i, wait end
+    refused = refused or (waits[i] ~= 0 and ARGV[4 * i + 1] == '1')
   end
-  if period == 0 and ARGV[1] == '1' then redis.call('PEXPIRE', key, ARGV[3 * i + 1]) end
+  if period == 0 and ARGV[1] == '1' then redis.call('PEXPIRE', key, ARGV[4 * i]) end
 end
-if found > 0 then return {found, longest == math.huge and -1 or longest} end
-if ARGV[1] == '1' then
+if ARGV[1] == '1' and not refused then
   for i, key in ipairs(KEYS) do
     redis.call('RPUSH', key, string.format('%.0f', now))
-    redis.call('LTRIM', key, -tonumber(ARGV[3 * i - 1]), -1)
-    redis.call('PEXPIRE', key, ARGV[3 * i + 1])
+    redis.call('LTRIM', key, -tonumber(ARGV[4 * i - 2]), -1)
+    redis.call('PEXPIRE', key, ARGV[4 * i])
   end
 end
-return {0, 0}
+return waits
 """
 
 _SINCE: Final = "since"
@@ -339,32 +339,43 @@ class StoreLimits(Struct, frozen=True):
     _session: str  # for limits of a session, which are forgotten so long after its last call:
     _session_seconds: float
 
-    async def reached(self, limits: Sequence[Limit]) -> LimitReached | None:
-        return await self._limit_reached(limits, count=False)
+    async def exceeded(self, limits: Sequence[Limit], call: CountedCall = ANY_CALL) -> Sequence[LimitReached]:
+        return await self._exceeded(limits, call, (), count=False)
 
-    async def count(self, limits: Sequence[Limit]) -> LimitReached | None:
-        return await self._limit_reached(limits, count=True)
+    async def count(
+        self, limits: Sequence[Limit], call: CountedCall = ANY_CALL, approved: Iterable[str] = ()
+    ) -> LimitReached | None:
+        approved = frozenset(approved)
+        return refusing(await self._exceeded(limits, call, approved, count=True), approved)
 
-    async def _limit_reached(self, limits: Sequence[Limit], *, count: bool) -> LimitReached | None:
-        by_key = {self._key(limit): limit for limit in limits}  # a limit that stands twice counts once
+    async def _exceeded(
+        self, limits: Sequence[Limit], call: CountedCall, approved: Collection[str], *, count: bool
+    ) -> list[LimitReached]:
+        by_key = {self._key(limit, call): limit for limit in limits}  # a limit that stands twice counts once
         arguments: list[Argument] = [int(count)]
         for limit in by_key.values():
-            period = SECONDS[limit.per]
-            if math.isinf(period):
-                arguments += (limit.calls, 0, round(self._session_seconds * _MILLISECONDS))
+            if math.isinf(limit.period):
+                period, kept = 0, round(self._session_seconds * _MILLISECONDS)
             else:
-                arguments += (limit.calls, round(period * _MICROSECONDS), round(period * _MILLISECONDS))
-        index, wait = await self._store.run_script(tuple[int, int], _COUNT, list(by_key), *arguments)
-        if not 0 <= index <= len(by_key):
+                period, kept = round(limit.period * _MICROSECONDS), round(limit.period * _MILLISECONDS)
+            refuses = refusing([limit_reached(limit, math.inf)], approved) is not None
+            arguments += (int(limit.most), period, kept, int(refuses))
+        waits = await self._store.run_script(list[int], _COUNT, list(by_key), *arguments)
+        if len(waits) != len(by_key):
             raise self._store.nonsense()
-        if not index:
-            return None
-        return limit_reached(list(by_key.values())[index - 1], math.inf if wait < 0 else wait / _MICROSECONDS)
+        return [
+            limit_reached(limit, math.inf if wait < 0 else wait / _MICROSECONDS)
+            for limit, wait in zip(by_key.values(), waits, strict=True)
+            if wait
+        ]
 
-    def _key(self, limit: Limit) -> str:
-        session = (self._session,) if limit.per is Per.SESSION else ()
+    def _key(self, limit: Limit, call: CountedCall) -> str:
+        session = (self._session,) if limit.of_session else ()
         user = (" ".join(sorted(limit.users)), "together") if limit.together else (self._user,)
-        return self._store.key("limit", self._server, *user, limit.tool, str(limit.calls), limit.per, *session)
+        period = f"{limit.window:.0f}" if limit.window else limit.per
+        most = str(int(limit.most))
+        alone = (limit.measure, count_key(limit, call).hex()) if limit.measure is not Measure.CALLS else ()
+        return self._store.key("limit", self._server, *user, limit.tool, most, period, *session, *alone)
 
 
 class StoreApprovals:

@@ -23,14 +23,14 @@ from ..audit.log import Audit
 from ..config.load import Loaded
 from ..convert import hook_decision
 from ..convert.run_hook import expressible, failures, normalised, recognise_agent, with_lines
-from ..dialects.agent_documents import Members, agents_of
+from ..dialects.agent_documents import Members, agents_of, is_of
 from ..dialects.agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput, agent_side, refuse_by_status
 from ..hooks.evaluate import Hooks
 from ..jsonrpc.raw_json import encode
 from ..model.call_end import Failed, Refused, Responded
 from ..model.decision import Decision, Proceed, Refuse
 from ..model.errors import UserError
-from ..model.hooks import Event, EventContext, HookRun, Permission
+from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
 from ..policy import decide
 from ..policy.shared_state import SharedLabels
 from ..protocol import feedback
@@ -232,13 +232,13 @@ class Judge:
         self, side: AgentSide, hooks: Hooks, context: EventContext, runs: list[HookRun]
     ) -> HookDecision:
         call = self._open.pop(_key(side, context), None)
+        _note_end(hooks, context, call)
         own: list[HookRun] = [] if call is None else call.record.hook_runs
         before = len(own)
         try:
             comments = await hooks.run_post_hooks(context, own)
             if not (comments.withheld or comments.hidden_by):
-                call_id = "" if call is None else call.record.call
-                await hooks.note_result(context, _output(context), call_id, comments)
+                await hooks.note_result(context, _output(context), "" if call is None else call.record.call)
         finally:
             runs += own[before:]
             if call is not None:
@@ -252,6 +252,13 @@ class Judge:
             self._report(f"the audit cannot be written: {problem}")
 
 
+def _note_end(hooks: Hooks, context: EventContext, call: _OpenCall | None) -> None:
+    """Count the result and the time of a call: the time that the agent says, else that since the call could begin."""
+    outcome, seconds = context.outcome or Outcome(), 0.0 if call is None else perf_counter() - call.started
+    size = len(outcome.whole or outcome.content) + len(outcome.error.encode("utf-8", "surrogatepass"))
+    hooks.note_end(context, size, outcome.duration_ms / 1000 or seconds)
+
+
 def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
     """Whose document it is: agents also start the entries of others' hook files that they read.
 
@@ -259,10 +266,10 @@ def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
     """
     if side is None:
         return recognise_agent(document)
-    fitting = agents_of(Members(document))
-    if side.name in fitting:
+    members = Members(document)
+    if is_of(side.name, members):
         return side
-    readers = [other for name in fitting if (other := agent_side(name)) and side.name in other.also_reads]
+    readers = [other for name in agents_of(members) if (other := agent_side(name)) and side.name in other.also_reads]
     return readers[0] if len(readers) == 1 else side
 
 

@@ -15,8 +15,9 @@ from ..config.load import Loaded
 from ..convert.run_hook import knowing_own_tools
 from ..dialects.dialect import Group
 from ..hooks.evaluate import Hooks
-from ..model.settings import Limit, ToolNames
-from ..policy.rate_limits import Window, window_for
+from ..model.limits import Limit
+from ..model.settings import ToolNames
+from ..policy.rate_limits import Window
 from ..policy.shared_state import Approved, Shared, SharedLabels
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class NativeSession:
 
     def _window(self, limit: Limit) -> Window:
         if limit not in self._windows:
-            self._windows[limit] = window_for(limit)
+            self._windows[limit] = Window(limit)
         return self._windows[limit]
 
     async def approved(self) -> Sequence[Approved]:

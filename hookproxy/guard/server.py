@@ -16,6 +16,7 @@ import math
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -83,7 +84,7 @@ class Guard:
             raise
         self._connections = 0
         self._idle_seconds = math.inf
-        self._idle = anyio.Event()  # replaced with each connection
+        self._used_at = monotonic()
         self._ends, self._closed = anyio.Event(), anyio.Event()
         self._at_once = False
         self._memory = _Memory(_MOST_HELD)
@@ -126,26 +127,17 @@ class Guard:
                 connections.cancel_scope.cancel()
 
     async def _end_when_idle(self) -> None:
-        while True:
-            idle = self._idle
-            with anyio.move_on_after(self._idle_seconds):
-                await idle.wait()
-                continue
-            if not self._connections:
-                self.end(at_once=False)
-                return
+        while (rest := self._used_at + self._idle_seconds - monotonic()) > 0 or self._connections:
+            seconds = self._idle_seconds if self._connections else rest
+            await anyio.sleep(seconds)  # an event would wake this task with each connection
+        self.end(at_once=False)
 
     async def _accept(self, tasks: anyio.abc.TaskGroup, answer: Answer, status: Callable[[], Status]) -> None:
         def report(why: str) -> None:
             self._report(f"an agent cannot connect: {why}")
 
         async for connection in unix_socket.accepted(self._listener, _RETRY_SECONDS, report):
-            self._used()
             tasks.start_soon(self._serve, connection, answer, status)
-
-    def _used(self) -> None:
-        idle, self._idle = self._idle, anyio.Event()
-        idle.set()
 
     async def _serve(self, connection: socket.socket, answer: Answer, status: Callable[[], Status]) -> None:
         self._connections += 1
@@ -163,7 +155,7 @@ class Guard:
         finally:
             connection.close()
             self._connections -= 1
-            self._used()
+            self._used_at = monotonic()
 
     async def _answer(self, connection: socket.socket, answer: Answer, status: Callable[[], Status]) -> None:
         head: Head | Control | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from ..dialects.dialect import Effect, Group
+from ..dialects.dialect import Group
 from ..dialects.shared.output import truncate
 from ..jsonrpc import normalize
 from ..model.aliases import Alias
@@ -25,7 +25,7 @@ from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
 from .familiar_tools import FamiliarTools, has_command
 from .permissions import Permissions, layers
-from .run_hooks import HookExecutor
+from .run_hooks import HookExecutor, HookSecrets
 from .select import HookGroups, SelectedHooks
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ class Hooks:
         """Some limit on calls is configured."""
         self.flow = self._data_flow(settings, server, shared)
         """Where data may go; None: nothing says so."""
-        self._shows_labels = any(group.dialect.has_effect(Effect.SETS_LABELS) for group in groups)
         check_mcp_tool_hooks(groups, settings)
         self.environ = environ
         self._settings = settings
@@ -86,6 +85,10 @@ class Hooks:
         self.background = self._executor.background
         self.runners = self._executor.runners
         self.running = self._executor.running
+
+    def hide(self, secrets: HookSecrets) -> None:
+        """Let hooks see placeholders in the place of secrets, but those that may see the values."""
+        self._executor.secrets = secrets
 
     def keep_inputs(self) -> None:
         """Keep the document that each hook gets from now on, for people who look at the calls."""
@@ -146,15 +149,17 @@ class Hooks:
                 decision = await layer.apply_limits(decision, _context_for_layer(layer, context))
         return decision
 
-    def counts_bytes(self, tool: str) -> bool:
-        """True if a limit counts the bytes of calls of this tool: their responses are needed."""
-        return self.has_limits and any(layer.counts_bytes(tool) for layer in self._layers)
+    def needs_outcome(self, tool: str) -> bool:
+        """True if a hook may need the outcome of calls of this tool, or a limit must know how they end."""
+        if self.observes_outcome(tool):
+            return True
+        return self.has_limits and any(layer.measures_results(tool) for layer in self._layers)
 
-    def note_response(self, context: EventContext, size: int) -> None:
-        """Count the bytes of the response to a call against limits of bytes."""
+    def note_end(self, context: EventContext, size: int, seconds: float) -> None:
+        """Count the bytes of the response to a call against limits, and how long it took."""
         if self.has_limits:
             for layer in self._layers:
-                layer.note_response(_context_for_layer(layer, context), size)
+                layer.note_end(_context_for_layer(layer, context), size, seconds)
 
     async def may_repeat(self, context: EventContext) -> bool:
         """Count a repeat of a call: only against managed limits, because a hook of the user wants the repeat."""
@@ -194,23 +199,13 @@ class Hooks:
         """True if results of this tool, or of requests of this method, may get labels."""
         return self.flow is not None and self.flow.has_source(tool)
 
-    async def judge_answer(self, proceed: Proceed, context: EventContext, answer: bytes) -> Decision:
-        """The decision about what the agent sends in answer to a request of the server, a JSON value.
-
-        `context` is that of the request, or of the call in whose further round it comes, and `proceed` what was decided
-        about it: what a person has approved then is not asked again.
-        """
-        if self.flow is None:
-            return proceed
-        return await self.flow.judge(proceed, self._contexts(context), answer)
-
-    async def note_result(self, context: EventContext, output: bytes, call: str, comments: Comments) -> None:
+    async def note_result(self, context: EventContext, output: bytes, call: str) -> None:
         """Note that a result of a call is about to reach the agent. Raises StoreUnavailable: then it must not.
 
         `output` is a JSON value with all of its texts, and `call` the id of the call in the audit.
         """
         if self.flow is not None:
-            await self.flow.note_result(self._contexts(context), output, call, comments)
+            await self.flow.note_result(self._contexts(context), output, call)
 
     def _contexts(self, context: EventContext) -> list[EventContext]:
         """The context as each layer sees it."""
@@ -227,7 +222,7 @@ class Hooks:
         """
         for layer in self._layers:
             if not layer.managed or (request is not None and request.managed):
-                await layer.allow_tool(tool)
+                await layer.allow_tool(tool, () if request is None else request.limits)
         if self.flow is not None and request is not None:
             await self.flow.clear(request.chains)
 
@@ -279,7 +274,6 @@ class Hooks:
         `listed` is the tool's entry in `tools/list`: a rewrite that does not fit its schema is a failure. Each hook
         run is appended to `hook_runs` at once. On cancel the hooks that run are ended with their whole process groups.
         """
-        context, before = await self._with_labels(context), len(hook_runs)
         evaluation, first = Evaluation(Proceed(), context.arguments), context
         for layer in self._layers:
             decision = evaluation.decision
@@ -293,10 +287,9 @@ class Hooks:
                 evaluation = Evaluation(wrong, context.arguments)
             else:
                 evaluation = await evaluator.evaluate(decision, context)
-        if self.flow is not None:
+        if self.flow is not None and isinstance(evaluation.decision, Proceed):
             contexts = self._contexts(evaluation.context_after(first))
-            decision = await self.flow.decide(evaluation.decision, contexts, hook_runs[before:])
-            evaluation = replace(evaluation, decision=decision)
+            evaluation = replace(evaluation, decision=await self.flow.judge(evaluation.decision, contexts))
         return evaluation
 
     async def run_meta_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> bytes | Refuse | None:
@@ -322,7 +315,6 @@ class Hooks:
     async def run_post_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> Comments:
         """Run the PostToolUse or PostToolUseFailure hooks of all groups; otherwise as `run_pre_hooks`."""
         comments = Comments()
-        context = await self._with_labels(context)
         for layer in self._layers:
             own_context = _context_for_layer(layer, context)
             for selected in layer.groups.select(context.event, context.tool, own_context.alias):
@@ -335,12 +327,6 @@ class Hooks:
                     own = replace(own, feedback=_joined(own.feedback, group.dialect.longest_feedback))
                 comments = decide.merge_comments(comments, own)
         return comments
-
-    async def _with_labels(self, context: EventContext) -> EventContext:
-        """The context with the labels of what the session has read, as far as that is known."""
-        if self.flow is None or not self._shows_labels:
-            return context
-        return replace(context, labels=await self.flow.names())
 
     async def run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
         """Run the hooks of an event that decides nothing: an event of the session, or one during a call.
@@ -410,7 +396,7 @@ class _LayerEvaluator(Struct):
                 context = _with_arguments(layer, context, rewritten)
             request = proceed.approval_request or decision.approval_request
             proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=request)
-        after_rules = layer.apply_rules(proceed, context, allowed=allowed)
+        after_rules = await self._apply_rules(proceed, context, allowed=allowed)
         if isinstance(after_rules, Refuse):
             return Evaluation(after_rules, context.arguments)
         if layer.managed:
@@ -421,13 +407,20 @@ class _LayerEvaluator(Struct):
             return await self._request_permission(after_rules, context, requests)
         return Evaluation(after_rules, context.arguments)
 
+    async def _apply_rules(self, proceed: Proceed, context: EventContext, *, allowed: bool) -> Decision:
+        """As `Permissions.apply_rules`, with the limits that are counted elsewhere, if they may do else than refuse."""
+        after_rules = self.layer.apply_rules(proceed, context, allowed=allowed)
+        if isinstance(after_rules, Proceed) and self.layer.must_ask_store:
+            return await self.layer.apply_limits(after_rules, context, count=False)
+        return after_rules
+
     async def _request_permission(
         self, proceed: Proceed, context: EventContext, requests: Sequence[SelectedHooks]
     ) -> Evaluation:
         """Run the PermissionRequest hooks: all of them if a person should be asked, else those that see every call."""
         layer, settings = self.layer, self.executor.settings
         wanted, allowed, allows_rewritten = proceed.approval_request, False, False
-        if wanted and layer.shared_limits is not None:  # `apply_rules` has not asked them
+        if wanted and layer.shared_limits is not None and not layer.must_ask_store:  # nobody has asked them
             within = await layer.apply_limits(proceed, context, count=False)
             if isinstance(within, Refuse):
                 return Evaluation(within, context.arguments)
@@ -445,12 +438,13 @@ class _LayerEvaluator(Struct):
             if rewritten is not None:
                 proceed, allows_rewritten = replace(proceed, arguments=rewritten), allowing
                 request = _with_arguments(layer, request, rewritten)
-        if wanted and (allowed or layer.allow(request) or await layer.allow_elsewhere(request)):
+        limits = wanted.limits if wanted else ()
+        if wanted and (allowed or layer.allow(request, limits) or await layer.allow_elsewhere(request, limits)):
             proceed = replace(proceed, approval_request=None, asked=True)
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)
         # no rule has seen these arguments
-        after_rules = layer.apply_rules(proceed, request, allowed=allows_rewritten)
+        after_rules = await self._apply_rules(proceed, request, allowed=allows_rewritten)
         return Evaluation(after_rules, request.arguments)
 
 
@@ -505,4 +499,5 @@ def _merge_requests(earlier_request: ApprovalRequest | None, request: ApprovalRe
     if request is None:
         return earlier_request
     reasons = [asked.reason for asked in (request, earlier_request) if asked is not None and asked.reason]
-    return replace(request, reason="\n".join(reasons), managed=True)
+    limits = (*request.limits, *(earlier_request.limits if earlier_request is not None else ()))
+    return replace(request, reason="\n".join(reasons), limits=limits, managed=True)

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from ..dialects.dialect import Group
 from ..model.decision import ApprovalRequest
 from ..model.hooks import EventContext, HookSpec, Permission, Session, Tool
-from ..model.settings import Limit, OnAsk, Settings
+from ..model.limits import Limit
+from ..model.settings import OnAsk, Settings
 from ..policy import decide, matchers
 from .coverage import HookCoverage, coverage
 from .familiar_tools import FamiliarTools

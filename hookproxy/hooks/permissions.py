@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -11,11 +12,13 @@ from msgspec.structs import replace
 from ..dialects.dialect import Effect
 from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
 from ..model.hooks import Event, EventContext, Permission, Tool, Verdict
+from ..model.limits import Beyond, CountedCall, Measure
 from ..model.settings import Settings
 from ..policy import matchers, methods
 from ..policy.decide import BEFORE_CALL
 from ..policy.globs import OF_RESOURCE, WorkBudget
 from ..policy.shared_state import NOTHING_SHARED, Approved, Shared, StoreUnavailable
+from ..protocol import feedback
 from . import argument_types, bounded_cache
 from .familiar_tools import FamiliarTools
 from .select import HookGroups
@@ -92,18 +95,19 @@ class Permissions:
                 where=ruling.place or self.where,
                 place=ruling.at or ruling.place,
             )
-        if self.limits is not None:
-            reached = self.limits.reached(_names(self.groups, context), of_bytes=self.shared_limits is not None)
-            if reached is not None:
-                return _refuse_over_limit(reached, proceed, self.where)
-        if ruling is None:
-            return proceed
-        if ruling.permission is Permission.ASK:
+        if ruling is not None and ruling.permission is Permission.ASK:
             by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by(self.where)
             reason = ruling.reason if ruling.unreadable or ruling.is_default else ""
             request = ApprovalRequest(by, reason, "" if ruling.is_default else ruling.rule)
-            return replace(proceed, approval_request=proceed.approval_request or request)
-        return replace(proceed, approval_request=None, asked=proceed.asked or proceed.approval_request is not None)
+            proceed = replace(proceed, approval_request=proceed.approval_request or request)
+        elif ruling is not None:
+            asked = proceed.asked or proceed.approval_request is not None
+            proceed = replace(proceed, approval_request=None, asked=asked)
+        if self.limits is None:
+            return proceed
+        shared = self.shared_limits is not None
+        exceeded = self.limits.exceeded(_names(self.groups, context), counted_call(context), known_after=shared)
+        return self._beyond_limits(exceeded, proceed) if exceeded else proceed
 
     def _ruling_or_default(self, proceed: Proceed, context: EventContext, allowed: bool) -> RuleDecision | None:
         """The ruling on a call; the default if no rule is about it, and no hook allows it or wants to ask."""
@@ -184,38 +188,85 @@ class Permissions:
         return about
 
     async def apply_limits(self, proceed: Proceed, context: EventContext, *, count: bool = True) -> Decision:
-        """Count a call that is about to be forwarded against its tool's rate limits; refuse it beyond one.
+        """Count a call that is about to be forwarded against its tool's limits; refuse it beyond one that refuses, and
+        beyond one that asks unless a person was asked.
 
-        Without `count` it is only looked whether the call would be refused. On cancel, the call may have been counted.
+        Without `count` it is only looked what would follow. On cancel, the call may have been counted.
         """
         if self.limits is None:
             return proceed
-        names = _names(self.groups, context)
-        size = len(context.arguments)
+        names, call, size = _names(self.groups, context), counted_call(context), len(context.arguments)
         if self.shared_limits is None:
-            reached = self.limits.count(names, size) if count else self.limits.reached(names)
-        elif limits := self.limits.applicable(names):
-            try:
-                reached = await (self.shared_limits.count if count else self.shared_limits.reached)(limits)
-            except StoreUnavailable as problem:
-                return _refuse_without_store("the count of calls for a rate limit", problem, proceed)
-        else:
-            reached = None
-        if self.shared_limits is not None and count and reached is None:
-            self.limits.note_bytes(names, size)  # each process counts them alone
-        return proceed if reached is None else _refuse_over_limit(reached, proceed, self.where)
+            if not count:
+                return self._beyond_limits(self.limits.exceeded(names, call), proceed)
+            reached = self.limits.count(names, size, call, proceed.exceeds)
+            return proceed if reached is None else self._refuse_over_limit(reached, proceed)
+        try:
+            limits = self.limits.applicable(names)
+            if not count:
+                return self._beyond_limits(await self.shared_limits.exceeded(limits, call) if limits else (), proceed)
+            reached = await self.shared_limits.count(limits, call, proceed.exceeds) if limits else None
+        except StoreUnavailable as problem:
+            return _refuse_without_store("the count of calls for a rate limit", problem, proceed)
+        if reached is None:
+            self.limits.note_size(names, size, call)  # each process counts them alone
+        return proceed if reached is None else self._refuse_over_limit(reached, proceed)
 
-    def allow(self, context: EventContext) -> bool:
+    @property
+    def must_ask_store(self) -> bool:
+        """Some limits ask or comment, and only `apply_limits` knows whether they are exceeded."""
+        return self.shared_limits is not None and self.limits is not None and not self.limits.only_denies
+
+    def _beyond_limits(self, exceeded: Sequence[LimitReached], proceed: Proceed) -> Decision:
+        """What follows from the limits that a call exceeds: a refusal, an approval, or feedback."""
+        denying = [reached for reached in exceeded if reached.limit.beyond is Beyond.DENY]
+        if denying:
+            longest = max(denying, key=lambda reached: reached.retry_after or inf)
+            return self._refuse_over_limit(longest, proceed)
+        limits = [reached.limit for reached in exceeded if reached.limit.key not in proceed.exceeds]
+        asking = [limit for limit in limits if limit.beyond is Beyond.ASK]
+        comments = [feedback.beyond_limit(limit, self.where) for limit in limits if limit.beyond is Beyond.COMMENT]
+        request = proceed.approval_request
+        if asking:
+            why = [f"more than {limit}" for limit in asking]
+            why += [] if request is None else [request.reason or request.by]
+            request = ApprovalRequest(
+                f"{asking[0].by} of {self.where}", "; ".join(why), limits=tuple(limit.key for limit in asking)
+            )
+        return replace(
+            proceed,
+            approval_request=request,
+            feedback=(*proceed.feedback, *comments),
+            exceeds=(*proceed.exceeds, *(limit.key for limit in limits)),
+        )
+
+    def _refuse_over_limit(self, reached: LimitReached, proceed: Proceed) -> Refuse:
+        limit = reached.limit
+        asks = limit.beyond is Beyond.ASK
+        return Refuse(
+            limit.by,
+            f"no more than {limit}" + asks * ", beyond which the user is asked, and other calls came first",
+            asked=proceed.asked,
+            cause=RefusalCause.LIMIT,
+            feedback=proceed.feedback,
+            retry_after=1 if asks else reached.retry_after,  # then it is seen before it is to be counted
+            repeated=limit.measure is Measure.SAME,
+            where=self.where,
+            place=limit.place,
+        )
+
+    def allow(self, context: EventContext, limits: Sequence[str] = ()) -> bool:
         """True if a person, or a rule that a hook added, has allowed the call for this session.
 
+        `limits`: the keys of those that the call exceeds. Then only a person has, who was asked because of these.
         Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
         """
-        if any(self._includes(approved, context) for approved in self._approved):
+        if any(self._includes(approved, context, limits) for approved in self._approved):
             return True
-        rules = self._allowed.values()
+        rules = () if limits else self._allowed.values()
         return any(_covers(rule, self.groups, context, recognised=False) for rule in rules)
 
-    async def allow_elsewhere(self, context: EventContext) -> bool:
+    async def allow_elsewhere(self, context: EventContext, limits: Sequence[str] = ()) -> bool:
         """True if a person has allowed the call for this session, wherever it was served then. Otherwise as `allow`.
 
         Nothing is allowed by a store that cannot be reached.
@@ -226,10 +277,12 @@ class Permissions:
             approved = await self._shared_approvals.approved()
         except StoreUnavailable:
             return False
-        return any(self._includes(calls, context) for calls in approved)
+        return any(self._includes(calls, context, limits) for calls in approved)
 
-    def _includes(self, approved: Approved, context: EventContext) -> bool:
+    def _includes(self, approved: Approved, context: EventContext, limits: Sequence[str]) -> bool:
         if approved.tool != context.tool or approved.managed is not self.managed:
+            return False
+        if bool(approved.limits) is not bool(limits) or not set(limits) <= set(approved.limits):
             return False
         if approved.similar is not None:
             return approved.similar.include(context.tool, context.arguments)
@@ -242,14 +295,14 @@ class Permissions:
         wrong = argument_types.refusal(context.alias, listed, context.arguments, check_all=self._checks_types)
         return wrong if wrong is not None and self.concerns(context.tool) else None
 
-    def counts_bytes(self, tool: str) -> bool:
-        """True if a limit counts the bytes of calls of this tool."""
-        return self.limits is not None and self.limits.counts_bytes(self.groups.possible_names(tool))
+    def measures_results(self, tool: str) -> bool:
+        """True if a limit must know how calls of this tool end."""
+        return self.limits is not None and self.limits.measures_results(self.groups.possible_names(tool))
 
-    def note_response(self, context: EventContext, size: int) -> None:
-        """Count the bytes of the response to a call."""
+    def note_end(self, context: EventContext, size: int, seconds: float) -> None:
+        """Count the bytes of the response to a call, and how long it took."""
         if self.limits is not None:
-            self.limits.note_bytes(_names(self.groups, context), size)
+            self.limits.note_end(_names(self.groups, context), size, seconds, counted_call(context))
 
     def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is about calls of this tool."""
@@ -299,9 +352,10 @@ class Permissions:
         names = [alias.names for alias in self.groups.aliases(tool)]
         return (*self.groups.own_names(tool), *(names[0] if len(names) == 1 else ()))
 
-    async def allow_tool(self, tool: str) -> None:
-        """Allow this tool for the rest of the session, whatever its arguments. Raises StoreUnavailable."""
-        await self._approve(Approved(tool, self.managed))
+    async def allow_tool(self, tool: str, limits: tuple[str, ...] = ()) -> None:
+        """Allow this tool for the rest of the session, whatever its arguments; `limits`: only beyond those with these
+        keys. Raises StoreUnavailable."""
+        await self._approve(Approved(tool, self.managed, limits=limits))
 
     async def _approve(self, calls: Approved) -> None:
         if self._shared_approvals is not None:
@@ -319,6 +373,8 @@ class Permissions:
         return "" if calls is None else calls.rule or (calls.similar.text if calls.similar else "")
 
     def _calls_like(self, context: EventContext, request: ApprovalRequest) -> Approved | None:
+        if request.limits:  # which calls these are has nothing to do with it
+            return None
         if request.rule and matchers.rule(request.rule).specifier:
             covered = _covers(_allow_rule(request.rule), self.groups, context)
             return Approved(context.tool, self.managed, request.rule) if covered else None
@@ -347,6 +403,12 @@ class Permissions:
 @lru_cache(maxsize=256)  # of what people have approved: a call is compared with all of it
 def _allow_rule(text: str) -> Callable[[str, bytes], bool]:
     return matchers.allow_rule(text)
+
+
+def counted_call(context: EventContext) -> CountedCall:
+    """The call as limits tell it from others."""
+    subagent = context.agent_state.agent_id if context.agent_state is not None else ""
+    return CountedCall(f"{context.session.server}/{context.tool}", context.arguments, subagent)
 
 
 def _names(groups: HookGroups, context: EventContext) -> tuple[str, ...]:
@@ -387,20 +449,6 @@ def _similar_calls(context: EventContext) -> SimilarCalls | None:
     known = [alias.arguments.get("command", "command") for alias in aliases if alias.name == "Bash"]
     similar = (similar_calls(context.tool, context.arguments, name) for name in (*known, *COMMAND_ARGUMENTS))
     return next((calls for calls in similar if calls is not None), None)
-
-
-def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> Refuse:
-    limit = reached.limit
-    return Refuse(
-        limit.by,
-        f"no more than {limit.amount} of {limit.tool} per {limit.per}",
-        asked=proceed.asked,
-        cause=RefusalCause.LIMIT,
-        feedback=proceed.feedback,
-        retry_after=reached.retry_after,
-        where=where,
-        place=limit.place,
-    )
 
 
 def _refuse_without_store(what: str, problem: StoreUnavailable, proceed: Proceed) -> Refuse:

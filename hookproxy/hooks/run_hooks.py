@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 import anyio.abc
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ..dialects.dialect import Group
 from ..dialects.shared.identity_variables import foreign_variables
 from ..dialects.shared.input import utf8
-from ..jsonrpc import normalize, raw_json, schema
+from ..jsonrpc import normalize, raw_json
 from ..model import aliases
 from ..model.decision import Refuse
 from ..model.hooks import (
@@ -39,10 +39,11 @@ from ..model.hooks import (
 )
 from ..model.principal import Principal
 from ..model.settings import Arguments, Results, Settings
-from ..policy import decide, methods
+from ..policy import decide
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
 from ..runners.slow_hooks import SlowHooks
+from . import rewrites
 from .background import BackgroundHooks, ReportHookRun, Rest
 from .read_verdict import read_verdict
 from .select import MatchedHook
@@ -58,6 +59,39 @@ _STOPPED_BY_DENIALS: Final = (Order.UNTIL_DENIED, Order.PIPELINE_UNTIL_DENIED, O
 
 _OWN_NAME: Final = "mcp_tool_name"
 """The member with the server's own name for a tool, as the hook's system composes it: the same in all dialects."""
+
+
+class HookSecrets(Protocol):
+    """Hides secrets from hooks, and from whoever reads what they print."""
+
+    def context_for(self, spec: HookSpec, context: EventContext, /) -> EventContext:
+        """The event as this hook may see it."""
+
+    def masked_result(self, result: HookResult, /) -> HookResult:
+        """What a hook printed, without secrets."""
+
+    def as_meant(self, verdict: Verdict, context: EventContext, /) -> Verdict:
+        """The verdict on such a result, with the secrets that the hook has put in itself; `context` is the event."""
+
+    def masked_document(self, document: bytes | bytearray) -> bytes | bytearray:
+        """What a hook got, without secrets, for the audit."""
+
+
+class _NothingHidden:
+    """As HookSecrets, where none are hidden."""
+
+    def context_for(self, _spec: HookSpec, context: EventContext) -> EventContext:
+        return context
+
+    def masked_result(self, result: HookResult) -> HookResult:
+        return result
+
+    def as_meant(self, verdict: Verdict, _context: EventContext) -> Verdict:
+        return verdict
+
+    def masked_document(self, document: bytes | bytearray) -> bytes | bytearray:
+        return document
+
 
 _Applicable = Callable[[EventContext], Sequence[MatchedHook]]
 
@@ -85,6 +119,7 @@ class HookExecutor:
             settings.audit_arguments is Arguments.FULL or settings.audit_results is Results.FULL
         )
         """Hook runs have the document that the hook got."""
+        self.secrets: HookSecrets = _NothingHidden()
         self._slow = SlowHooks(self._report_message)
         self.running = self._slow.running
         shared = {_environment_key(group): _environment(group, environ) for group in groups}
@@ -152,7 +187,7 @@ class HookExecutor:
         listed: Tool | None = None,
     ) -> HookRun:
         """Run one hook in a slot, as it sees the call. On cancel its whole process group is ended."""
-        spec, context = hook.spec, hook.context(call_context)
+        spec, context = hook.spec, self.secrets.context_for(hook.spec, hook.context(call_context))
         slots = self._background_slots if spec.background else self._slots
         document = _document(group, spec, context)
         environment = self._environments[id(group)]
@@ -178,12 +213,13 @@ class HookExecutor:
         finally:
             self._slow.end(begun)
             slots.release()
+        result = self.secrets.masked_result(result)
         verdict = read_verdict(group, spec, result, self.settings, input_cut=document.cut)
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict is not NO_VERDICT:
             verdict = await self._checked(group, hook, call_context, verdict, listed)
-        kept = document.stdin if self.keeps_input else b""
+        kept = self.secrets.masked_document(document.stdin) if self.keeps_input else b""
         unread = self._unread(group, spec, result, verdict) if b"{" in result.stdout else ()
         run = HookRun(spec, result, verdict, tool_name=context.tool_name, input=kept, unread=unread)
         return self._finish(group, run, hook_runs)
@@ -207,6 +243,7 @@ class HookExecutor:
     ) -> Verdict:
         """The verdict in the server's terms; what it cannot have is a failure."""
         context = hook.context(call_context)
+        verdict = self.secrets.as_meant(verdict, context)
         if verdict.arguments is not None:
             try:
                 arguments = group.dialect.real_arguments(hook.spec, context, verdict.arguments)
@@ -222,8 +259,6 @@ class HookExecutor:
             except ValueError as different:
                 failure = f"rewrote the result so that it cannot be delivered: {different}"
                 return replace(verdict, replacement=None, failure=failure)
-        if verdict.added_labels or verdict.removed_labels:
-            verdict = _with_labels_if_it_may(group, hook.spec, context, verdict)
         if verdict.allows and not hook.spec.background:
             verdict = self._add_allowed_rules(group, verdict)
         if verdict.variables:
@@ -252,6 +287,7 @@ class HookExecutor:
                 result = await rest()
             finally:
                 self._background_slots.release()
+            result = self.secrets.masked_result(result)
             self._finish(group, HookRun(later, result, group.dialect.read_output(later, result)), [])
 
         if self.background.follow(wait):
@@ -265,20 +301,6 @@ class HookExecutor:
         hook_runs.append(run)
         self._report(run)
         return run
-
-
-def _with_labels_if_it_may(group: Group, spec: HookSpec, context: EventContext, verdict: Verdict) -> Verdict:
-    """The verdict; without its labels, and with a sentence about them for people, if they have no effect."""
-    if not group.managed:
-        why = "only hooks of the administrator's files set labels"
-    elif spec.background:
-        why = "it runs in the background, where it decides nothing"
-    elif context.labels is None:
-        why = "the configuration has no [flow]"
-    else:
-        return verdict
-    message = f"addLabels and removeLabels of the hook {spec.label} have no effect: {why}"
-    return replace(verdict, added_labels=(), removed_labels=(), messages=(*verdict.messages, message))
 
 
 class _SeveralHooks:
@@ -515,24 +537,14 @@ async def _checked_arguments(
         if not normalize.normalize(arguments).startswith(b"{"):
             raise raw_json.Unreadable("they are not an object")
         sent = aliases.for_server(context.alias, arguments)
-        if call_context.alias is not None:
-            call_context.alias.check(sent)
-        if methods.JUDGED.get(call_context.tool) is methods.Direction.FROM_AGENT:
-            from ..policy import resource_aliases  # for rewrites of such requests only
-            from ..protocol import method_forms
-
-            method_forms.check_rewrite(call_context.tool, call_context.arguments, sent)
-            resource_aliases.check(call_context.tool, sent)
+        rewrites.check(call_context, sent)
     except ValueError as unreadable:
         failure = f"rewrote the arguments so that they cannot be read: {unreadable}"
         return replace(verdict, arguments=None, failure=failure)
-    if listed is None or not listed.input_schema:
-        return verdict if sent is verdict.arguments else replace(verdict, arguments=sent, merges=False)
-    # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
     names = {own: name for name, own in context.alias.arguments.items()} if context.alias else {}
-    problem = await anyio.to_thread.run_sync(schema.mismatch, listed.input_schema, sent, names)
+    problem = await rewrites.mismatch(listed, sent, names)
     if not problem:
-        return replace(verdict, arguments=sent, merges=False)
+        return verdict if sent is verdict.arguments else replace(verdict, arguments=sent, merges=False)
     failure = f"rewrote the arguments so that they do not fit the tool: {problem}"
     return replace(verdict, arguments=None, failure=failure)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from time import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec import Struct
@@ -24,6 +24,9 @@ from ..protocol.actions import ElicitationSeen
 from ..protocol.handshake import Handshake
 from . import bounded_cache
 from .policy import Policy
+
+if TYPE_CHECKING:
+    from ..protocol.secret_masks import SecretMasks
 
 _MAX_RUNNING: Final = 64  # events that nobody waits for: a server that sends them for ever must not fill memory
 _RECORDED: Final = frozenset(
@@ -53,6 +56,8 @@ class SessionContext(Struct, eq=False):
     """Called when something has changed that the end of the run may wait for."""
     secrets: KnownSecrets = NO_SECRETS
     """What must be in no text of ours: the server may say it, and so may an error."""
+    masks: SecretMasks | None = None
+    """What masks texts that are shown; None: nothing is masked."""
 
     def describe_error(self, defect: BaseException) -> str:
         """As `errors.describe_error`, for people and the agent."""

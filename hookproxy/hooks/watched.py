@@ -54,4 +54,4 @@ def _rules(settings: Settings, managed: str) -> Iterator[str]:
     for of_agent in settings.agent_rules:
         yield f"{of_agent.decision} {of_agent.text}{managed}, {of_agent.place}"
     for limit in settings.limits:
-        yield f"no more than {limit.amount} of {limit.tool} per {limit.per}{managed}, {limit.place or limit.by}"
+        yield f"no more than {limit}{managed}, {limit.place or limit.by}"

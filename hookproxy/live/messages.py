@@ -17,14 +17,17 @@ from ..model.principal import Principal
 VERSION: Final = 1
 """The format's number: `v` in the first line."""
 
-LONGEST_ANSWER: Final = 64 * 1024
-"""Bytes of the longest line that a run accepts: an answer with its reason."""
+LONGEST_EDIT: Final = 256 * 1024
+"""Characters of arguments that a person has changed: nobody reads more of them in a form."""
+
+LONGEST_ANSWER: Final = 2 * 1024 * 1024
+"""Bytes of the longest line that a run accepts: an answer with its reason and changed arguments, all of it escaped."""
 
 LONGEST_REASON: Final = 4000
 """Characters of a reason that a person gives to the model."""
 
-Action = Literal["allow", "allow_session", "deny"]
-"""What a person answers: this call, all calls of this tool in this session, or no."""
+Action = Literal["allow", "allow_session", "allow_similar", "deny"]
+"""What a person answers: this call, all calls of this tool in this session, those that are like this one, or no."""
 
 Stage = Literal["hooks", "approval", "sent", "after"]
 """What a call waits for: hooks before it, a person, the server, or hooks after it."""
@@ -135,6 +138,12 @@ class WaitingApproval(Struct, frozen=True):
     """Whose call it is, at a gateway."""
     user_id: str = ""
     """The id of that user."""
+    agent: str = ""
+    """Name and version of the agent whose call it is; empty: not known."""
+    similar: str = ""
+    """The calls like this one, as a permission rule; empty: `allow_similar` is not possible."""
+    may_edit: bool = False
+    """Whether a person may change the arguments before allowing the call."""
     recorded: Raw = NOTHING
     """Of a question that is not about a call: what is recorded of the tool in hookproxy.lock."""
     now: Raw = NOTHING
@@ -181,6 +190,8 @@ class Answer(Struct, frozen=True, tag="answer"):
     """For the model, with `deny`."""
     place: str = ""
     """Where the person is: the console's kind and address, such as `web console, 127.0.0.1`."""
+    arguments: str = ""
+    """With `allow`: all arguments as JSON, as the person has changed them; empty: they stay as they are."""
 
 
 class AnswerTaken(Struct, frozen=True, tag="answer_taken"):
@@ -192,14 +203,16 @@ class AnswerTaken(Struct, frozen=True, tag="answer_taken"):
     """A sentence for the person, if it was not accepted."""
 
 
-class ConsoleAnswer(Struct, frozen=True):
-    """An answer, as the run that has asked takes it."""
+class GivenAnswer(Struct, frozen=True):
+    """An answer, as the process that has asked takes it."""
 
     answer: Answer
     by: str
     """Who, and from where."""
     who: Principal | None = None
     """The person, at a gateway that looks at who may answer."""
+    arguments: bytes = b""
+    """The changed arguments as they were read when the answer was taken; empty: they stay as they are."""
 
 
 FromRun = Run | Changes | AnswerTaken
@@ -240,8 +253,10 @@ def from_run(line: bytes) -> FromRun:
 
 
 def from_console(line: bytes) -> Answer:
-    """What a console says. Raises Unreadable, also for a reason that is too long."""
+    """What a console says. Raises Unreadable, also for a reason or arguments that are too long."""
     answer = _read(_from_console(), line)
     if len(answer.reason) > LONGEST_REASON:
         raise Unreadable(f"a reason may have {LONGEST_REASON} characters")
+    if len(answer.arguments) > LONGEST_EDIT:
+        raise Unreadable(f"changed arguments may have {LONGEST_EDIT} characters")
     return answer

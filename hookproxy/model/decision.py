@@ -37,7 +37,10 @@ class ApprovalRequest(Struct, frozen=True):
     reason: str
     """Why, in the words of the hook; may be empty."""
     rule: str = ""
-    """The permission rule that requires it; empty: a hook does."""
+    """The permission rule that requires it; empty: a hook or a limit does."""
+    limits: tuple[str, ...] = ()
+    """The keys of the limits that the call exceeds, so that a person must be asked. What was allowed for the session
+    before does not answer for that, unless it was allowed because of these limits."""
     managed: bool = False
     """A managed hook or rule requires it: no hook, rule or setting of the user may answer for the person."""
     chains: tuple[Chain, ...] = ()
@@ -59,6 +62,8 @@ class Proceed(Struct, frozen=True):
     """The `_meta` to send, an object or `null`, as hooks have chosen it; None: as the agent sent it."""
     chains: tuple[Chain, ...] = ()
     """What it carries to sinks nevertheless, because a person allows it or the sink only comments on it."""
+    exceeds: tuple[str, ...] = ()
+    """The keys of the limits that it exceeds: a person must have been asked, or the model reads of it."""
 
 
 class Refuse(Struct, frozen=True):
@@ -79,6 +84,8 @@ class Refuse(Struct, frozen=True):
     """The event at which the hook refused."""
     retry_after: int = 0
     """Cause LIMIT: seconds after which it may be tried again; 0: not in this session."""
+    repeated: bool = False
+    """Cause LIMIT: the same call was made too often; other calls may pass."""
     remedy: str = ""
     """Cause ASK_UNAVAILABLE: what people can do so that they are asked, in sentences; empty if not known."""
     approvers: str = ""
@@ -106,10 +113,6 @@ class Comments(Struct, frozen=True):
     """Failed hooks that are reported to the model beside the unchanged output."""
     failed: bool = False
     """The result is marked as an error."""
-    added_labels: tuple[str, ...] = ()
-    """Labels that the output gets where it reaches the agent."""
-    removed_labels: tuple[str, ...] = ()
-    """Labels that the session loses then."""
     hidden_by: str = ""
     """The label of a hook that hides the output from the model: a sentence about it replaces the output."""
 

@@ -9,12 +9,12 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from .aliases import Alias
-from .counts import counted
 from .flow import Sink, Source
+from .limits import Limit
 from .lock_settings import LockSettings
 from .policy_source import PolicyBundle
+from .secret_settings import SecretSettings
 from .shown_tools import ShownTool
-from .sizes import shown_size
 
 FORMER_KEYS: Final = {"on_trouble": "on_failure"}
 """The present name of each key of hookproxy.toml that had another one before: both are read."""
@@ -93,44 +93,6 @@ class Results(StrEnum):
     NONE = "none"  # calls whose response no hook needs are recorded when they are forwarded
     OUTCOME = "outcome"  # whether the call succeeded, and how long it took
     FULL = "full"  # also what hooks after the call got and printed, and results that they changed
-
-
-class Per(StrEnum):
-    """The period for which a rate limit counts calls."""
-
-    SECOND = "second"
-    MINUTE = "minute"
-    HOUR = "hour"
-    DAY = "day"
-    SESSION = "session"  # one run of the proxy
-
-
-class Limit(Struct, frozen=True):
-    """A rate limit: the most calls of these tools together in one period. Each run of the proxy counts its own."""
-
-    tool: str
-    """A glob over the names of tools, like a permission rule without parentheses."""
-    calls: int
-    per: Per
-    by: str
-    """Its key in the configuration, for people: `limits[0]`."""
-    place: str = ""
-    """File, line and key of it, for people; empty if not known."""
-    users: tuple[str, ...] = ()
-    """At a gateway: whom it is about, as `Principal.is_among` has it; empty: everybody."""
-    servers: tuple[str, ...] = ()
-    """At a gateway: the servers that it is about; empty: all."""
-    together: bool = False
-    """At a gateway: all its users count together, and not each one alone."""
-    size: int = 0
-    """At a gateway: how many bytes arguments and results may have, in place of a number of calls, which is 0 then."""
-    watched: bool = False
-    """It is only watched: it refuses nothing, and counts for itself."""
-
-    @property
-    def amount(self) -> str:
-        """How much it allows, for people."""
-        return f"{shown_size(self.size)} of arguments and results" if self.size else counted(self.calls, "call")
 
 
 class AgentRule(Struct, frozen=True):
@@ -278,6 +240,8 @@ class Settings(Struct, frozen=True):
     """What some labels may not reach."""
     lock: LockSettings | None = None
     """What pins what servers say of themselves; None: nothing does."""
+    secrets: SecretSettings | None = None
+    """What the agent gets placeholders for; None: for nothing."""
     roots: RootsRule = ROOTS_OF_AGENT
     """What the server learns of the agent's folders."""
     remote_connect_seconds: float = 10.0

@@ -5,14 +5,14 @@ Without it each run keeps its own. Where it cannot be reached, limits and approv
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     from ..model.flow import ClearedFlow, KnownLabels, Reading
-    from ..model.settings import Limit
+    from ..model.limits import CountedCall, Limit
     from .rate_limits import LimitReached, WindowOf
     from .similar_calls import SimilarCalls
 
@@ -31,16 +31,20 @@ class Approved(Struct, frozen=True, omit_defaults=True):
     """Only the calls that this permission rule covers."""
     similar: SimilarCalls | None = None
     """Only these calls."""
+    limits: tuple[str, ...] = ()
+    """A person was asked because they exceed the limits with these keys: they may exceed those, and that is all."""
 
 
 class SharedLimits(Protocol):
-    """Rate limits that are counted for several runs together. Both functions raise StoreUnavailable."""
+    """Limits that are counted for several runs together. Both functions raise StoreUnavailable."""
 
-    async def reached(self, limits: Sequence[Limit]) -> LimitReached | None:
-        """Return the limit that one more call would exceed, with the longest wait; None: none."""
+    async def exceeded(self, limits: Sequence[Limit], call: CountedCall) -> Sequence[LimitReached]:
+        """Return the limits that one more call would exceed."""
 
-    async def count(self, limits: Sequence[Limit]) -> LimitReached | None:
-        """Count a call that is about to be forwarded. A call that exceeds a limit is not counted."""
+    async def count(
+        self, limits: Sequence[Limit], call: CountedCall, approved: Iterable[str] = ()
+    ) -> LimitReached | None:
+        """Count a call that is about to be forwarded, as `RateLimits.count`."""
 
 
 class SharedApprovals(Protocol):

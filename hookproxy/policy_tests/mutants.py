@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from ..config.load import Loaded
 from ..model.hooks import HookSpec, Permission, Verdict
-from ..model.settings import Limit, Settings
-from ..policy.rate_limits import SECONDS
+from ..model.limits import SECONDS, Limit
+from ..model.settings import Settings
 from .parts import Part, default_part, hook_part, limit_part
 
 _ELSEWHERE: Final = {"deny": ("ask", "allow"), "ask": ("allow", "deny"), "allow": ("ask", "deny")}
@@ -52,7 +52,7 @@ def mutants_of(part: Part) -> Iterator[Mutant]:
     elif part.kind == "limit":
         yield Mutant(part, "taken out", lambda loaded: _with_limits(loaded, part, lambda _limit: None))
         yield Mutant(part, "weakened: one call more", lambda loaded: _with_limits(loaded, part, _one_more))
-        if not part.text.endswith(f" per {_PERIODS[0]}"):
+        if f" per {_PERIODS[0]}" not in part.text:
             yield Mutant(part, "weakened: a shorter period", lambda loaded: _with_limits(loaded, part, _shorter))
     elif part.kind == "default":
         defaults: tuple[Literal["allow", "ask", "deny"], ...] = ("allow", "ask", "deny")
@@ -103,11 +103,13 @@ def _with_default(loaded: Loaded, part: Part, to: Literal["allow", "ask", "deny"
 
 
 def _one_more(limit: Limit) -> Limit:
-    return replace(limit, size=limit.size + 1) if limit.size else replace(limit, calls=limit.calls + 1)
+    return replace(limit, most=limit.most + 1)
 
 
 def _shorter(limit: Limit) -> Limit:
-    """With the next shorter period, so that more calls are allowed."""
+    """With the next shorter period, or half of the window, so that more calls are allowed."""
+    if limit.window:
+        return replace(limit, window=limit.window / 2)
     return replace(limit, per=_PERIODS[max(_PERIODS.index(limit.per) - 1, 0)])
 
 

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from ..config.load import Loaded
 from ..model.hooks import NO_VERDICT, HookSpec, Verdict
-from ..model.settings import AgentRule, Limit, Settings
+from ..model.limits import Limit
+from ..model.settings import AgentRule, Settings
 from ..trial.run import TrialResult
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def agent_rule_part(rule: AgentRule) -> Part:
 
 def limit_part(limit: Limit) -> Part:
     """The part that a limit is."""
-    return Part("limit", f"{limit.tool}: {limit.amount} per {limit.per}", limit.place or limit.by)
+    return Part("limit", limit.summary, limit.place or limit.by)
 
 
 def hook_part(spec: HookSpec) -> Part:

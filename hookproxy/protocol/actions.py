@@ -159,12 +159,6 @@ class NotificationHeld(Struct, frozen=True):
     """A notification that waits until a call's output is judged. The router keeps it."""
 
 
-class NotificationEdited(Struct, frozen=True):
-    """A notification passes as this line instead, without what may repeat a call's output before it is judged."""
-
-    line: bytes
-
-
 class NotJson(Struct, frozen=True):
     """Output of the server that is not JSON."""
 
@@ -203,7 +197,6 @@ ServerAction = (
     | ElicitationCompleted
     | HookToolCallAnswered
     | NotificationHeld
-    | NotificationEdited
     | NotJson
     | Dropped
 )

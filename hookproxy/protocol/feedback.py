@@ -12,6 +12,7 @@ from typing import Final, assert_never
 from ..jsonrpc import raw_json
 from ..model.decision import Comments, RefusalCause, Refuse
 from ..model.hooks import HookRun, Tool
+from ..model.limits import Limit, Measure
 from ..model.settings import Delivery
 from ..policy.methods import TOOLS_CALL
 from . import approval_messages, list_edits, response_edits
@@ -26,8 +27,29 @@ MALFORMED: Final = -32600  # JSON-RPC's code for JSON that is not a valid reques
 NO_METHOD: Final = -32601  # JSON-RPC's code for a method that the receiver does not have
 BAD_PARAMS: Final = -32602  # JSON-RPC's code for parameters that make no sense to the receiver
 
+SECRETS_WITHHELD: Final = (
+    "The tool was run, but its output is withheld: it has secrets, and the tool's outputSchema allows no placeholders "
+    "in their place. Calling the tool again would run it again. Tell the user that the configuration can leave the "
+    "tool out ([[secrets.off]])."
+)
+"""What stands for structured output that cannot be masked."""
+
 REASON_OF_PERSON: Final = "The user says: {}"
 """What a person who denied a call says to the model."""
+
+_LONGEST_EDIT: Final = 2000
+"""Characters of the arguments that a person has changed: so many the model is shown."""
+
+
+def edited_by_person(arguments: bytes) -> str:
+    """Tell the model with which arguments a person has allowed a call, in place of its own."""
+    from ..secrets.mask import Masking  # the person may have typed a secret
+
+    text = Masking().json(arguments).decode(errors="replace")
+    rest = len(text) - _LONGEST_EDIT
+    shown = text if rest <= 0 else f"{text[:_LONGEST_EDIT]} … [{rest} more characters]"
+    return f"The user has changed the arguments of this call before allowing it. They are now: {shown}"
+
 
 FixedError = tuple[int, str]
 """Code and message of an error that is always the same."""
@@ -448,6 +470,8 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
         case RefusalCause.LIMIT:
             time = f"{refuse.retry_after} second{'s' * (refuse.retry_after != 1)}"
             wait = f"Try again in {time}." if refuse.retry_after else "Do not try again in this session."
+            if refuse.repeated:
+                wait = f"{_REPEATED} The same call is possible again in {time}." if refuse.retry_after else _REPEATED
             return f"Blocked by {refuse.by} of {refuse.where}: {reason}. The tool was not run. {wait}"
         case RefusalCause.ARGUMENTS:
             return (
@@ -462,6 +486,18 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
         case _:
             assert_never(refuse.cause)
     return f"Blocked: {refuse.by} requires the user's approval{_because(reason)} {rule}"
+
+
+_REPEATED: Final = (
+    "You have made this very call before, and its result will hardly change: change your approach, or tell the user "
+    "what keeps you from going on."
+)
+
+
+def beyond_limit(limit: Limit, where: str) -> str:
+    """Return what the model reads of a call that exceeds a limit and ran anyway; `where` has the limit."""
+    advice = _REPEATED if limit.measure is Measure.SAME else "Use fewer such calls, or tell the user why you need them."
+    return f"Note of {limit.by} of {where}: this was more than {limit}. {advice}"
 
 
 _BY_APPROVERS: Final = {

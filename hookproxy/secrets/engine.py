@@ -12,8 +12,11 @@ from typing import Final, Protocol, cast
 
 from ..model.errors import not_installed
 
-MAX_MEMORY: Final = 64 * 1024 * 1024
-"""Bytes of the states of one pattern. They are made while texts are read, and made anew once there are too many."""
+_MEMORY: Final = 8 * 1024 * 1024
+"""Bytes of the states of one pattern, made while texts are read, and made anew once there are too many."""
+
+_MEMORY_OF_SET: Final = 64 * 1024 * 1024
+"""The same for a set, which reads every text: states that are made anew take time."""
 
 
 class Match(Protocol):
@@ -144,7 +147,7 @@ def _engine() -> _Package:
 def _options(*, capture: bool) -> object:
     options = _engine().Options()
     options.encoding = options.Encoding.LATIN1
-    options.max_mem = MAX_MEMORY
+    options.max_mem = _MEMORY if capture else _MEMORY_OF_SET
     options.log_errors = False  # it would print patterns, and so values
     options.never_capture = not capture
     return options

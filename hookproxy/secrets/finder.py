@@ -1,7 +1,7 @@
 """Finds secrets in texts: by the rules of gitleaks and the user's own detectors, and named values in all spellings.
 
-How it works. One pass over a text says which rules and values may be in it (`engine.PatternSet`); for nearly all texts
-that is none, and they cost nothing more. Otherwise the pattern of each of these is tried. A text in which something is
+How it works. One pass over a text says which rules and values may be in it (`gates`); for nearly all texts that is
+none, and they cost nothing more. Otherwise the pattern of each of these is tried. A text in which something is
 escaped as JSON is also searched as it reads (`readings`): what is found there is masked with its escapes.
 
 What holds: the time is linear in the length of the text. What is found does not overlap and is in order. Where several
@@ -19,15 +19,17 @@ from msgspec import Struct
 
 from ..model.secret_settings import SecretSettings
 from . import spellings
-from .engine import Pattern, PatternSet, compiled
+from .engine import Pattern, compiled
+from .gates import Gated, Gates, is_named
 from .readings import Reading, readings
-from .rules import Rule, gitleaks_rules, user_rule
+from .rules import GENERIC, Rule, known_rules, user_rule
 
 _LITERALS: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"|-?[0-9][0-9.eE+-]*')
 """The strings and numbers of a JSON text."""
 
-_HIDDEN: Final = rb"\\u00[2-7]"
-"""An escape that may hide what gates look for: then they are tried on what the text reads, too."""
+
+_NAMED, _USERS, _OWN_FORM, _BEHIND_NAME, _LEAST = range(5)
+"""How specific it is what finds a secret, from the most specific one on."""
 
 
 class Found(NamedTuple):
@@ -72,18 +74,19 @@ class Finder:
         the package for them is not installed.
         """
         own = [user_rule(name, regex) for name, regex in settings.detectors.items()]
-        self._rules: Sequence[Rule] = [*own, *gitleaks_rules()]
-        self._ranks = [1] * len(own) + [_rank(rule) for rule in gitleaks_rules()]
+        known = [rule for rule in known_rules() if rule.id not in settings.skip]
+        self._rules: Sequence[Rule] = [*own, *known]
+        self._ranks = [_USERS] * len(own) + [_rank(rule) for rule in known]
         self._names = list(values)
         patterns = [spellings.pattern(value) for value in values.values()]
         self._values: Sequence[Pattern] = [compiled(pattern) for pattern in patterns]
-        self._gates = PatternSet([*(rule.gate for rule in self._rules), *patterns, _HIDDEN])
+        self._gates = Gates(self._rules, len(own), patterns)
         self._allow = [compiled(regex.encode()) for regex in settings.allow]
 
     def find(self, text: bytes) -> list[Found]:
         """The secrets in a text, in order. What is escaped as JSON in it is found, too, with its escapes."""
-        numbers = self._gates.matching(text)
-        return _merged([*self._by_values(text, numbers), *self._by_rules(text, numbers)]) if numbers else []
+        gated = self._gates.matching(text)
+        return _merged([*self._by_values(text, gated), *self._by_rules(text, gated)]) if gated else []
 
     def find_in_pieces(self, pieces: Sequence[bytes]) -> list[list[Found]]:
         """The secrets in each of several texts that a reader may put together; one that is split has a part in each.
@@ -104,27 +107,24 @@ class Finder:
                 if len(parts) > 1:
                     for number, begin, end in parts:
                         by_piece[number].append(Found(begin, end, found.rule))
-        return [_without_overlaps(found) for found in by_piece]
+        return [without_overlaps(found) for found in by_piece]
 
     def find_in_json(self, raw: bytes) -> list[Secret]:
         """The secrets in a JSON text, in order: what its strings say, and what its names say of its values."""
         found = self.find(raw)
-        return _in_literals(raw, found) if found else []
+        return in_literals(raw, found) if found else []
 
-    def _by_values(self, text: bytes, numbers: Sequence[int]) -> Iterator[_Candidate]:
-        first = len(self._rules)
-        for number in numbers:
-            if first <= number < first + len(self._values):
-                for match in self._values[number - first].finditer(text):
-                    yield _Candidate(*match.span(), 0, self._names[number - first])
+    def _by_values(self, text: bytes, gated: Gated) -> Iterator[_Candidate]:
+        for number in gated.values:
+            for match in self._values[number].finditer(text):
+                yield _Candidate(*match.span(), _NAMED, self._names[number])
 
-    def _by_rules(self, text: bytes, numbers: Sequence[int]) -> Iterator[_Candidate]:
+    def _by_rules(self, text: bytes, gated: Gated) -> Iterator[_Candidate]:
         """What these rules find in a text and in what it reads."""
-        hides = len(self._rules) + len(self._values) in numbers
-        rules = {number for number in numbers if number < len(self._rules)}
-        for reading in readings(text) if rules or hides else ():
-            if hides and reading.text is not text:
-                rules.update(number for number in self._gates.matching(reading.text) if number < len(self._rules))
+        rules = gated.rules
+        for reading in readings(text) if rules or gated.reads else ():
+            if gated.reads and reading.text is not text and (more := self._gates.matching(reading.text)):
+                rules |= more.rules
             for number in rules:
                 yield from self._by_rule(number, reading)
 
@@ -137,7 +137,9 @@ class Finder:
 
 
 def _rank(rule: Rule) -> int:
-    return 4 if rule.is_generic else 2 if rule.has_own_form else 3
+    if rule.id == GENERIC:
+        return _LEAST
+    return _BEHIND_NAME if is_named(rule.table) else _OWN_FORM
 
 
 def _merged(candidates: list[_Candidate]) -> list[Found]:
@@ -155,7 +157,8 @@ def _merged(candidates: list[_Candidate]) -> list[Found]:
     return [Found(start, end, rule) for start, end, _, rule in merged]
 
 
-def _without_overlaps(found: list[Found]) -> list[Found]:
+def without_overlaps(found: list[Found]) -> list[Found]:
+    """The same in order; what overlaps is one, under the name of the longest."""
     return _merged([_Candidate(start, end, 0, rule) for start, end, rule in found]) if found else []
 
 
@@ -165,7 +168,7 @@ class _Part(NamedTuple):
     is_number: bool
 
 
-def _in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
+def in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
     """What was found, cut to the strings and numbers of the JSON text."""
     parts: dict[Found, list[_Part]] = {}
     first = 0  # of those that end behind what was read

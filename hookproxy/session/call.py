@@ -14,19 +14,22 @@ import anyio
 from msgspec.structs import replace
 
 from ..audit.call_record import Record, WatchedCall
+from ..hooks import rewrites
 from ..hooks.policy import Policy
 from ..jsonrpc import normalize, raw_json
 from ..model.call_end import CallEnd, Cancelled, Refused, Responded
-from ..model.decision import Decision, Proceed, RefusalCause, Refuse
+from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
 from ..model.hooks import Event, Outcome
-from ..policy import decide
+from ..policy import decide, methods
 from ..policy.shared_state import StoreUnavailable
 from ..protocol import approval_messages, elicitations, feedback, request_edits, response_edits
 from ..protocol.approval_messages import Approval
-from ..protocol.calls import Call, Phase
+from ..protocol.calls import Call, Phase, Progress
 from ..protocol.request_state import CallRound
-from .approval import ApprovalDetails
+from .approval import by_agent
+from .approval_details import ApprovalDetails, ApprovalResult
 from .call_context import CallContext, CallServices, Ending, ended_early, event_context_of, refusal
+from .outside_approval import Asked, CheckEdit
 from .post_hooks import HandledResponse, handle_missing_response, handle_response
 
 _REFUSALS: Final = {
@@ -36,6 +39,7 @@ _REFUSALS: Final = {
 }
 """The approvals that are none, each with why its call is refused."""
 
+_MAX_EDITS: Final = 10  # of the arguments of one call by people: hooks that change each edit would make them go on
 _MAX_ROUNDS: Final = 10  # rounds in which hooks answer the server's elicitations: agents give up after as many
 
 
@@ -146,48 +150,128 @@ async def request_approval(context: CallContext, proceed: Proceed) -> Decision |
     """Ask a person to approve the call, or decide as the configuration says.
 
     Returns the decision; or, for a stateless call, the response with which the agent asks, and then sends it again.
+    Arguments that the person changes are judged as if the agent had sent them; what hooks make of them, or managed
+    rules ask about, is asked about again (law 1).
     """
+    for _ in range(_MAX_EDITS):
+        result = await _ask(context, proceed)
+        if not isinstance(result, ApprovalResult):
+            return result
+        if not result.arguments:
+            return await _decided(context, proceed, result)
+        edited = await _judge_edit(context, proceed, result)
+        if not isinstance(edited, Proceed) or edited.approval_request is None:
+            return edited
+        proceed = edited
+    return decide.declined(proceed, RefusalCause.NOT_ANSWERED, context.policy.settings.approvers)
+
+
+async def _ask(context: CallContext, proceed: Proceed) -> ApprovalResult | Decision | Responded:
+    """What a person says; or what is decided without one, and as `request_approval`."""
     call, policy, services, request = context.call, context.policy, context.services, proceed.approval_request
     settings, approvals = policy.settings, services.approvals
     can_ask = approvals.may_ask(call, settings)
     decision = decide.without_person(proceed, settings, can_ask or approvals.has_fallback(request, settings))
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
-    arguments = context.event_context.arguments
-    similar = "" if request.chains else policy.hooks.similar_calls(context.event_context, request)
-    places = decide.settings_for(settings, request).rule_places
-    place = places.get(f"ask {request.rule}", "") if request.rule else ""
-    approval = ApprovalDetails(services.session.server, call.tool, arguments, request, similar, place)
-    prompt_context = replace(context.event_context, trigger="permission_prompt", message=approval.message)
+    context.record.asked_by = request.by
+    details = approvals.shown(_details(context, request))
+    prompt_context = replace(context.event_context, trigger="permission_prompt", message=details.message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.start_hooks(replace(prompt_context, event=event))
-    if call.stateless and can_ask and not approvals.uses_console(request, settings, agent_cannot=False):
-        if problem := services.request_states.failure:
-            return replace(_refuse_without_store(StoreUnavailable(problem)), feedback=proceed.feedback)
-        decided = (proceed.arguments, proceed.feedback, request)
-        next_round = CallRound(call.tool, call.arguments, *decided, chains=proceed.chains)
-        state = services.request_states.to_request_state(next_round)
-        line = feedback.input_required(call.id, approval.message, state, offers_similar=bool(similar))
-        return Responded(line, "pending", request.reason, asks=True)
-    services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
-    result = await approvals.ask(call, approval, policy)
-    if services.policy.settings.approvers and not settings.approvers:  # since the user was asked
-        return decide.declined(proceed, RefusalCause.ASK_UNAVAILABLE, services.policy.settings.approvers)
-    context.record.answered = result.by
-    context.record.reason = result.reason
-    decision = await _apply_approval(context, proceed, result.approval)
-    if result.reason and isinstance(decision, Refuse):
-        return replace(decision, feedback=(*decision.feedback, feedback.REASON_OF_PERSON.format(result.reason)))
-    return decision
+    asks_by_response = call.stateless and can_ask
+    if not asks_by_response or approvals.waits_outside(request, settings, agent_cannot=False):
+        services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
+        result = await approvals.ask(call, Asked(details, policy.hooks, settings, _check_edit(context)))
+        if services.policy.settings.approvers and not settings.approvers:  # since the user was asked
+            return decide.declined(proceed, RefusalCause.ASK_UNAVAILABLE, services.policy.settings.approvers)
+        if not asks_by_response or result.approval is not Approval.NOT_ASKED:
+            _note_answer(context, result)
+            return result
+    if problem := services.request_states.failure:
+        return replace(_refuse_without_store(StoreUnavailable(problem)), feedback=proceed.feedback)
+    next_round = CallRound(call.tool, call.arguments, proceed.arguments, proceed.feedback, request)
+    state = services.request_states.to_request_state(next_round)
+    line = feedback.input_required(call.id, details.message, state, offers_similar=bool(details.similar))
+    return Responded(line, "pending", request.reason, asks=True)
+
+
+def _details(context: CallContext, request: ApprovalRequest) -> ApprovalDetails:
+    event_context, hooks = context.event_context, context.policy.hooks
+    places = decide.settings_for(context.policy.settings, request).rule_places
+    return ApprovalDetails(
+        context.services.session.server,
+        context.call.tool,
+        event_context.arguments,
+        request,
+        "" if request.chains else hooks.similar_calls(event_context, request),
+        places.get(f"ask {request.rule}", "") if request.rule else "",
+        "" if event_context.alias is None else event_context.alias.name,
+    )
+
+
+def _note_answer(context: CallContext, result: ApprovalResult) -> None:
+    record = context.record
+    record.answer, record.answered_by, record.reason = result.action, result.by, result.reason
+
+
+def _check_edit(context: CallContext) -> CheckEdit | None:
+    """Checks arguments that a person has changed; None: they cannot be changed, because it is not a tool's call."""
+    call, services = context.call, context.services
+    if call.tool in methods.JUDGED:
+        return None
+
+    async def check(arguments: bytes) -> None:
+        rewrites.check(context.event_context, arguments)
+        if problem := await rewrites.mismatch(services.tool(call.tool), arguments):
+            raise ValueError(problem)
+
+    return check
+
+
+async def _judge_edit(context: CallContext, proceed: Proceed, result: ApprovalResult) -> Decision:
+    """The decision about a call whose arguments a person has changed and allowed: all hooks and rules judge them.
+
+    It needs another approval if somebody asks and hooks have changed them again, or if it is about something else.
+    """
+    call, policy, record, edited = context.call, context.policy, context.record, result.arguments
+    listed = context.services.tool(call.tool)
+    given = replace(context.event_context, event=Event.PRE_TOOL_USE, arguments=edited)
+    evaluation = await policy.hooks.run_pre_hooks(given, listed, record.hook_runs)
+    context.event_context = evaluation.context_after(given)
+    decision, record.edited = evaluation.decision, True
+    texts = (*proceed.feedback, feedback.edited_by_person(edited), *decision.feedback)
+    decision = replace(decision, feedback=tuple(dict.fromkeys(texts)))
+    if isinstance(decision, Refuse):
+        return replace(decision, asked=True)
+    decision = replace(decision, arguments=edited if decision.arguments is None else decision.arguments)
+    before, now = proceed.approval_request, decision.approval_request
+    if now is None:
+        return replace(decision, asked=True)
+    changed_again = evaluation.arguments != edited
+    by_others = before is None or (now.managed and not before.managed) or not set(now.chains) <= set(before.chains)
+    if changed_again or by_others:
+        return decision
+    return _approved(decision)
+
+
+def _approved(proceed: Proceed) -> Proceed:
+    request = proceed.approval_request
+    chains = (*proceed.chains, *(() if request is None else request.chains))
+    return replace(proceed, approval_request=None, asked=True, chains=chains)
 
 
 def _refuse_without_store(problem: StoreUnavailable) -> Refuse:
     return Refuse("which approvals were used before", str(problem), cause=RefusalCause.STORE_AWAY)
 
 
-async def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
+async def _decided(context: CallContext, proceed: Proceed, result: ApprovalResult) -> Decision:
+    """What follows from a person's answer about the call as it is."""
+    approval = result.approval
     if approval in _REFUSALS:
-        return decide.declined(proceed, _REFUSALS[approval], context.policy.settings.approvers)
+        refuse = decide.declined(proceed, _REFUSALS[approval], context.policy.settings.approvers)
+        words = (feedback.REASON_OF_PERSON.format(result.reason),) if result.reason else ()
+        return replace(refuse, feedback=(*refuse.feedback, *words))
     hooks = context.policy.hooks
     try:
         if approval is Approval.SIMILAR and proceed.approval_request is not None:
@@ -196,15 +280,13 @@ async def _apply_approval(context: CallContext, proceed: Proceed, approval: Appr
             await hooks.allow_tool(context.call.tool, proceed.approval_request)
     except StoreUnavailable as problem:
         context.services.report(f"an approval for the session holds for one call only: {problem}")
-    chains = (*proceed.chains, *(proceed.approval_request.chains if proceed.approval_request else ()))
-    return replace(proceed, approval_request=None, asked=True, chains=chains)
+    return _approved(proceed)
 
 
 async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
     """Go on with a call that the agent sends again in a further round: its hooks' earlier decision holds."""
-    proceed = Proceed(
-        earlier.rewritten, earlier.feedback, earlier.approval_request, earlier.asked, chains=earlier.chains
-    )
+    exceeds = earlier.approval_request.limits if earlier.approval_request else ()
+    proceed = Proceed(earlier.rewritten, earlier.feedback, earlier.approval_request, earlier.asked, exceeds=exceeds)
     decision: Decision = proceed
     if earlier.rewritten is not None:
         context.event_context = replace(context.event_context, arguments=normalize.normalize(earlier.rewritten))
@@ -216,24 +298,17 @@ async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
                 return asked
             return await _carry_out(context, asked)
         response = response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)
-        decision = await _apply_approval(context, proceed, approval_messages.read_approval(response))
+        result = by_agent(approval_messages.read_approval(response))
+        context.record.asked_by = earlier.approval_request.by
+        _note_answer(context, result)
+        decision = await _decided(context, proceed, result)
     return await _carry_out(context, decision)
-
-
-async def _judge_inputs(context: CallContext, proceed: Proceed) -> Decision:
-    """The decision about a further round, in which the agent answers the server: nobody is asked about that."""
-    decision = await context.policy.hooks.judge_answer(proceed, context.event_context, context.call.inputs)
-    if isinstance(decision, Proceed) and decision.approval_request is not None:
-        return decide.declined(decision, RefusalCause.ASK_UNAVAILABLE, context.policy.settings.approvers)
-    return decision
 
 
 async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
     call, services, record, hooks = context.call, context.services, context.record, context.policy.hooks
     if isinstance(decision, Proceed) and hooks.groups.has_hooks_for(Event.PRE_MCP_TOOL_CALL):
         decision = await _with_meta(context, decision)
-    if isinstance(decision, Proceed) and call.inputs and hooks.flow is not None:
-        decision = await _judge_inputs(context, decision)
     if isinstance(decision, Proceed) and hooks.has_limits and not context.was_forwarded:
         decision = await hooks.apply_limits(decision, context.event_context)
     if isinstance(decision, Proceed):
@@ -277,19 +352,14 @@ async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
     inputs = await _judged_answers(context)
     line = request_edits.line_for_server(call, decision.arguments, context.earlier_round, decision.meta, inputs)
     must_read = _must_read_response(context, decision)
-    is_source, holds = policy.hooks.has_source(call.tool), policy.settings.hold_notifications
-    call.holds_notifications = is_source or (holds and policy.hooks.has_post_hooks_for(call.tool))
-    call.progress_passes = not holds
+    call.holds_notifications = policy.settings.hold_notifications and policy.hooks.has_post_hooks_for(call.tool)
     if not (must_read or call.task) and services.forward_without_waiting(call, line):
         return Responded(result="sent")
     rounds = 0
     while True:
-        sent = perf_counter()
-        response = await services.forward(call, line)
+        response = await _exchange(context, line)
         if isinstance(response, bytes) and not must_read:
             return Responded(response, "sent")
-        timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
-        context.event_context = replace(context.event_context, outcome=timed)
         if isinstance(response, Ending):
             await handle_missing_response(context, response)
             return Cancelled()
@@ -303,6 +373,18 @@ async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
         if (next_line := await _prepare_to_send_again(context, line, handled)) is None:
             return Cancelled()
         line = next_line
+
+
+async def _exchange(context: CallContext, line: bytes) -> bytes | Ending:
+    """Send the call, and return its response. Limits count how long both take."""
+    sent = perf_counter()
+    response = await context.services.forward(context.call, line)
+    seconds = perf_counter() - sent
+    context.event_context = replace(context.event_context, outcome=Outcome(duration_ms=round(seconds * 1000)))
+    if context.call.progress is not Progress.NOT_SENT:
+        size = len(response) if isinstance(response, bytes) else 0
+        context.policy.hooks.note_end(context.event_context, size, seconds)
+    return response
 
 
 async def _judged_answers(context: CallContext) -> bytes | None:
@@ -326,6 +408,5 @@ def _must_read_response(context: CallContext, decision: Proceed) -> bool:
     policy, call = context.policy, context.call
     if call.listens:  # its response says nothing but that it has ended, perhaps after days
         return False
-    needed = policy.audit.needs_results or policy.hooks.observes_outcome(call.tool)
-    needed = needed or policy.hooks.counts_bytes(call.tool)
+    needed = policy.audit.needs_results or policy.hooks.needs_outcome(call.tool)
     return bool(decision.feedback or call.stateless or needed)

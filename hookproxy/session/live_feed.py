@@ -1,12 +1,12 @@
 """What consoles see of this process: its calls as they happen, and the approvals that a person may answer there.
 
-    LiveFeed     this process: its sessions, its approvals that wait, and the consoles that are connected
+    LiveFeed     this process: its sessions, and the consoles that are connected
     LiveSession  one session, and how its calls are written
     Console      one console that is connected: what it knows, and what it is sent at each tick
 
 While no console is connected, this only counts calls: nothing is written, and nothing wakes up. A console never holds
-up a call: if it does not read, changes are summed up, and calls that have ended are only counted (law 1: only an
-explicit answer approves a call).
+up a call: if it does not read, changes are summed up, and calls that have ended are only counted. The approvals that
+wait are kept by `waiting_approvals`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ import os
 import socket
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from time import monotonic, time
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import anyio
-from msgspec import Raw, Struct, field
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..audit.call_record import Record
@@ -30,13 +29,12 @@ from ..audit.lines import Lines
 from ..live import messages, registry
 from ..live.messages import (
     NOTHING,
-    Action,
     Answer,
     AnswerTaken,
     CallInFlight,
     Changes,
-    ConsoleAnswer,
     Counts,
+    GivenAnswer,
     Run,
     RunningHook,
     RunSession,
@@ -50,6 +48,7 @@ from ..model.settings import Arguments, Results
 from ..protocol.calls import Call, Phase
 from ..transports import unix_socket
 from ..trust.sources import state_folder
+from .waiting_approvals import UNKNOWN, Invite, ReadEdit, WaitingApprovals
 
 if TYPE_CHECKING:
     from .proxy import Proxy
@@ -82,9 +81,6 @@ _RETRY_SECONDS: Final = 10.0
 
 _MOST_CONSOLES: Final = 8
 """Of one account that follow a run: a person has one or two open; each costs a look at all calls per tick."""
-
-_UNKNOWN: Final = "Who has answered is not known, and only some people may."
-_TOO_LATE: Final = "This call no longer waits for approval: somebody has answered, its time is over, or it has ended."
 
 
 def _show_all(proxy: Proxy) -> None:
@@ -119,7 +115,9 @@ class LiveSession:
                 audit_arguments=kept if whole else Arguments.DIGEST,
                 audit_results=Results.FULL if whole else Results.NONE,
             )
-            line = Lines(settings).of_call(record).rstrip(b"\n")
+            lines = Lines(settings)
+            lines.hidden = None if self.proxy.secrets is None else self.proxy.secrets.masks
+            line = lines.of_call(record).rstrip(b"\n")
             if len(line) <= _LONGEST_RECORD:
                 return Raw(line)
         return None
@@ -136,6 +134,8 @@ class LiveSession:
         shown = [
             Raw(raw) if 0 < len(raw) <= _LONGEST_ARGUMENTS else NOTHING for raw in (record.arguments, record.final)
         ]
+        if (secrets := self.proxy.secrets) is not None:
+            shown = [Raw(secrets.masks.json(bytes(raw))) if raw != NOTHING else NOTHING for raw in shown]
         if self._masks:
             from ..secrets.mask import Masking
 
@@ -182,16 +182,6 @@ def _stage(call: Call, *, asked: bool) -> Stage:
     if call.phase is Phase.HELD:
         return "hooks"
     return "sent" if call.phase is Phase.FORWARDED else "after"
-
-
-class Approvers(Protocol):
-    """Who may answer the approvals of a gateway."""
-
-    async def who(self, uid: int) -> Principal:
-        """Who an account is now. Raises UserError if nobody can say."""
-
-    def why_not(self, person: Principal, approval: WaitingApproval, action: Action) -> str:
-        """Why this person may not answer so, in a sentence; empty: it is allowed."""
 
 
 class Viewer(Struct, frozen=True):
@@ -327,7 +317,7 @@ class Console:
     def _new_calls(self) -> Iterator[CallInFlight]:
         length = 0
         for session in self._feed.sessions():
-            for call in session.calls(self._feed.is_waiting):
+            for call in session.calls(self._feed.approvals.is_about):
                 known = self._known_calls.get(call.call)
                 if known == call or length >= _LINE_BYTES:
                     continue
@@ -337,7 +327,7 @@ class Console:
 
     def _new_approvals(self) -> list[WaitingApproval]:
         approvals: list[WaitingApproval] = []
-        waiting = list(self._feed.approvals())
+        waiting = list(self._feed.approvals.everywhere())
         self._known_approvals.intersection_update(approval.id for approval in waiting)
         length = 0
         for approval in waiting:
@@ -370,16 +360,8 @@ class Console:
 
     async def _answer(self, answer: Answer) -> None:
         place = answer.place[:200] or "a console"
-        taken = await self._feed.answer(answer, f"{self.viewer.name}, at {place}", self.viewer.uid)
+        taken = await self._feed.approvals.answer(answer, f"{self.viewer.name}, at {place}", self.viewer.uid)
         self._responses.append(taken)  # looked up only now: a tick may have taken the list meanwhile
-
-
-class _Waiting(Struct):
-    approval: WaitingApproval
-    only_while_open: bool
-    """It waits only as long as a console is open."""
-    answered: anyio.Event = field(default_factory=anyio.Event)
-    answer: ConsoleAnswer | None = None
 
 
 class LiveFeed:
@@ -392,14 +374,10 @@ class LiveFeed:
         self._folder = ""
         self._sessions: dict[str, LiveSession] = {}
         self._consoles: set[Console] = set()
-        self._approvals: dict[str, _Waiting] = {}
-        self._elsewhere: dict[str, WaitingApproval] = {}
-        self.answer_elsewhere: Callable[[ConsoleAnswer], Awaitable[AnswerTaken]] | None = None
-        """Passes on an answer to an approval that waits in another process."""
-        self.approvers: Approvers | None = None
-        """Who may answer; None: whoever has a console."""
-        self._numbers = 0
-        self._calls = self._refused = self._rewritten = self._failed = self._asked = 0
+        self.approvals = approvals = WaitingApprovals(run.run)
+        approvals.viewers = lambda: (console.viewer.person for console in self._consoles)
+        approvals.on_settled = self._note_settled
+        self._calls = self._refused = self._rewritten = self._failed = 0
 
     def listen(self, folder: str, *, needed: bool = False) -> None:
         """Be found in this folder from now on (empty: there is no place for one), or go on without consoles.
@@ -435,9 +413,7 @@ class LiveFeed:
     def add_session(self, proxy: Proxy, user: str = "") -> None:
         """A session begins."""
         self._sessions[proxy.session.id] = LiveSession(proxy, user)
-        if self.can_ask:
-            proxy.calls.approvals.console = partial(self._ask, proxy)
-            proxy.calls.approvals.console_is_open = partial(self._is_watched_for, proxy)
+        proxy.calls.approvals.outside.approvals = _ForSession(self, proxy, user)
         self.follow(proxy)
 
     def follow(self, proxy: Proxy) -> None:
@@ -451,6 +427,10 @@ class LiveFeed:
         """A session has ended."""
         self._sessions.pop(proxy.session.id, None)
 
+    def _note_settled(self, settled: Settled) -> None:
+        for console in self._consoles:
+            console.note_settled(settled)
+
     def _ended(self, session: LiveSession, record: Record) -> None:
         self._calls += 1
         self._refused += record.result == "refused"
@@ -462,93 +442,7 @@ class LiveFeed:
     @property
     def counts(self) -> Counts:
         """The sums until now."""
-        return Counts(self._calls, self._refused, self._rewritten, self._failed, self._asked)
-
-    # --- approvals ---
-
-    async def _ask(
-        self, proxy: Proxy, call: Call | None, approval: WaitingApproval, only_while_open: bool
-    ) -> ConsoleAnswer | None:
-        """Ask whoever has a console open until `approval.until`; None: nobody has answered. On cancel, withdraw it.
-
-        With `only_while_open`, it ends when the last console is closed, as if its time were over.
-        """
-        self._numbers += 1
-        self._asked += 1
-        name = f"{self.run.run}-{self._numbers}"
-        in_flight = proxy.policy.audit.in_flight.items()
-        call_id = next((key for key, (_, other, _) in in_flight if other is call), "")
-        session_id = proxy.session.id
-        user = self._sessions[session_id].user if session_id in self._sessions else ""
-        named = replace(approval, id=name, call=call_id, session=session_id, user=user, user_id=_user_id(proxy))
-        waiting = _Waiting(named, only_while_open)
-        self._approvals[name] = waiting
-        settled = Settled(name, "withdrawn")
-        try:
-            with anyio.move_on_after(max(approval.until - time(), 0)):
-                await waiting.answered.wait()
-            settled = Settled(name, "expired")
-            if waiting.answer is not None:
-                settled = Settled(name, waiting.answer.answer.action, waiting.answer.by)
-            return waiting.answer
-        finally:
-            del self._approvals[name]
-            for console in self._consoles:
-                console.note_settled(settled)
-
-    def is_waiting(self, call: str) -> bool:
-        """Whether a person is asked about this call."""
-        return any(waiting.approval.call == call for waiting in self._approvals.values())
-
-    def take(self, given: ConsoleAnswer) -> AnswerTaken:
-        """Take an answer: the first one of somebody who may give it counts."""
-        answer = given.answer
-        waiting = self._approvals.get(answer.approval)
-        if waiting is None or waiting.answered.is_set():
-            return AnswerTaken(answer.approval, accepted=False, why=_TOO_LATE)
-        if why := self._why_not(given.who, waiting.approval, answer.action):
-            return AnswerTaken(answer.approval, accepted=False, why=why)
-        if answer.action == "allow_session" and not waiting.approval.may_allow_session:
-            why = "This call cannot be allowed for the session: allow it once, or deny it."
-            return AnswerTaken(answer.approval, accepted=False, why=why)
-        waiting.answer = given
-        waiting.answered.set()
-        return AnswerTaken(answer.approval, accepted=True)
-
-    def _why_not(self, person: Principal | None, approval: WaitingApproval, action: Action) -> str:
-        """Why this person may not answer so; empty: it is allowed."""
-        if self.approvers is None:
-            return ""
-        return _UNKNOWN if person is None else self.approvers.why_not(person, approval, action)
-
-    def waiting_here(self) -> list[WaitingApproval]:
-        """The approvals that wait in this process."""
-        return [waiting.approval for waiting in self._approvals.values() if not waiting.answered.is_set()]
-
-    def show_elsewhere(self, approvals: Iterable[WaitingApproval]) -> None:
-        """Show these approvals, which wait in other processes, and no others of that kind."""
-        before, self._elsewhere = self._elsewhere, {approval.id: approval for approval in approvals}
-        for name in before.keys() - self._elsewhere.keys():
-            for console in self._consoles:
-                console.note_settled(Settled(name, "withdrawn"))
-
-    async def answer(self, answer: Answer, by: str, uid: int) -> AnswerTaken:
-        """Take an answer, or pass it on to the process in which its approval waits. The first one counts.
-
-        Who the account is, and what it may, is looked up now: a console may be open for days.
-        """
-        person = None
-        if self.approvers is not None:
-            try:
-                person = await self.approvers.who(uid)
-            except UserError as problem:
-                return AnswerTaken(answer.approval, accepted=False, why=f"{problem.message}.")
-        given = ConsoleAnswer(answer, by, person)
-        if (elsewhere := self._elsewhere.get(answer.approval)) is None or self.answer_elsewhere is None:
-            return self.take(given)
-        if why := self._why_not(person, elsewhere, answer.action):
-            return AnswerTaken(answer.approval, accepted=False, why=why)
-        return await self.answer_elsewhere(given)
+        return Counts(self._calls, self._refused, self._rewritten, self._failed, self.approvals.asked)
 
     # --- consoles ---
 
@@ -556,18 +450,6 @@ class LiveFeed:
     def is_watched(self) -> bool:
         """Whether a console is connected."""
         return bool(self._consoles)
-
-    def _is_watched_for(self, proxy: Proxy) -> bool:
-        """Whether somebody has a console open who may answer approvals of this session."""
-        principal = proxy.session.principal
-        asker = WaitingApproval("", "", "", "", "", NOTHING, "", "", 0, 0)
-        if principal is not None:
-            asker = replace(asker, user=principal.name, user_id=principal.id)
-        return self._may_be_answered(asker)
-
-    def _may_be_answered(self, approval: WaitingApproval) -> bool:
-        viewers = (console.viewer for console in self._consoles)
-        return any(not self._why_not(viewer.person, approval, "allow") for viewer in viewers)
 
     async def serve(self) -> None:
         """Serve the consoles that connect, until it is cancelled."""
@@ -596,7 +478,8 @@ class LiveFeed:
                 if uid not in (0, os.geteuid()):
                     self._report(f"a console of user {uid} was turned away")
                     return
-                person = None if self.approvers is None else await self.approvers.who(uid)
+                approvers = self.approvals.approvers
+                person = None if approvers is None else await approvers.who(uid)
                 await self.serve_console(connection, Viewer(uid, "", person=person))
         except UserError as problem:
             self._report(f"a console was turned away: {problem.message}")
@@ -625,9 +508,7 @@ class LiveFeed:
             pass
         finally:
             self._consoles.discard(console)
-            for waiting in self._approvals.values():
-                if waiting.only_while_open and not self._may_be_answered(waiting.approval):
-                    waiting.answered.set()
+            self.approvals.viewer_left()
 
     async def end_forbidden(self, may_stay: Callable[[Viewer], Awaitable[bool]]) -> None:
         """Disconnect the consoles of people who may not look any more."""
@@ -640,16 +521,48 @@ class LiveFeed:
         """All sessions."""
         yield from self._sessions.values()
 
-    def approvals(self) -> Iterator[WaitingApproval]:
-        """All approvals that wait, here and elsewhere."""
-        for waiting in self._approvals.values():
-            yield waiting.approval
-        yield from self._elsewhere.values()
 
+class _ForSession(Struct, frozen=True):
+    """As OutsideApprovals, for one session."""
 
-def _user_id(proxy: Proxy) -> str:
-    principal = proxy.session.principal
-    return "" if principal is None else principal.id
+    feed: LiveFeed
+    proxy: Proxy
+    user: str
+
+    @property
+    def consoles_find_it(self) -> bool:
+        return self.feed.can_ask
+
+    def is_watched(self) -> bool:
+        """A console is open of somebody who may answer the approvals of this session."""
+        return self.feed.approvals.may_be_answered(self._named(UNKNOWN, None))
+
+    def _named(self, approval: WaitingApproval, call: Call | None) -> WaitingApproval:
+        """The approval with its session, its call and its agent."""
+        session, principal = self.proxy.session, self.proxy.session.principal
+        in_flight = self.proxy.policy.audit.in_flight.items() if call is not None else ()
+        return replace(
+            approval,
+            call=next((key for key, (_, other, _) in in_flight if other is call), ""),
+            session=session.id,
+            user=self.user,
+            user_id="" if principal is None else principal.id,
+            agent=self.proxy.calls.agent(),
+        )
+
+    async def ask(
+        self,
+        approval: WaitingApproval,
+        call: Call | None = None,
+        *,
+        only_while_watched: bool = False,
+        read_edit: ReadEdit | None = None,
+        invite: Sequence[Invite] = (),
+    ) -> GivenAnswer | None:
+        named = self._named(approval, call)
+        return await self.feed.approvals.ask(
+            named, only_while_watched=only_while_watched, read_edit=read_edit, invite=invite
+        )
 
 
 def open_feed(run: Run, report: Callable[[str], None], *, needed: bool) -> LiveFeed:

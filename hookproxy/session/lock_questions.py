@@ -17,6 +17,7 @@ from ..protocol.response_edits import json_string
 from . import lock_updates
 from .approval import Approvals
 from .lock_comparison import LockComparison, entry_or_none
+from .outside_approval import OutsideApprovals
 
 _MOST_ASKED: Final = 50  # at a time in one session: a person answers a few, and the rest is asked with the next list
 _MOST_REFUSED: Final = 20  # of one server: one that says something else again and again must not tire a person out
@@ -66,7 +67,7 @@ class LockQuestions:
 
     def ask(self) -> None:
         """Ask about all that is withheld and not asked about yet, if consoles can find this run."""
-        if self._approvals.console is None:
+        if (outside := self._approvals.outside.approvals) is None or not outside.consoles_find_it:
             return
         comparison = self._comparison
         asked, refused = comparison.shared.asked, comparison.shared.refused.get(comparison.server, ())
@@ -78,9 +79,9 @@ class LockQuestions:
             if key not in asked and question.text not in refused and self._waiting < _MOST_ASKED:
                 asked.add(key)
                 self._waiting += 1
-                self._spawn(self._ask, question)
+                self._spawn(self._ask, question, outside)
 
-    async def _ask(self, question: Question) -> None:
+    async def _ask(self, question: Question, outside: OutsideApprovals) -> None:
         comparison, now = self._comparison, time()
         waiting = WaitingApproval(
             id="",
@@ -98,8 +99,7 @@ class LockQuestions:
             now=Raw(question.shown),
         )
         try:
-            console = self._approvals.console
-            answer = None if console is None else await console(None, waiting, False)
+            answer = await outside.ask(waiting)
         finally:
             self._waiting -= 1
             comparison.shared.asked.discard((comparison.server, question.kind, question.name))

@@ -62,7 +62,7 @@ class McpTasks:
     ) -> bytes:
         """Follow the tasks that a response to a call starts; return the response as the agent may get it."""
         policy = self._services.policy
-        if not (texts or policy.audit.needs_results or policy.hooks.observes_outcome(call.tool)):
+        if not (texts or policy.audit.needs_results or policy.hooks.needs_outcome(call.tool)):
             self.close(call)  # neither hooks nor the audit need its outcome
             return line
         started_tasks = self._tasks.take_new(call)
@@ -191,23 +191,21 @@ class McpTasks:
         end: CallEnd = Cancelled()
         event_context = task.event_context
         assert event_context is not None, "an open task has an event context"
-        ms = (event_context.outcome or NO_OUTCOME).duration_ms + (perf_counter() - started) * 1000
+        seconds = perf_counter() - started
+        self._services.policy.hooks.note_end(event_context, len(line), seconds)  # what came before is counted
         task.stage, task.withheld_because = TaskStage.JUDGING, "its hooks did not finish"
         try:
             task.outcome_digest = tasks.outcome_digest(parsed)
+            ms = (event_context.outcome or NO_OUTCOME).duration_ms + seconds * 1000
             outcome = replace(parsed.outcome, duration_ms=round(ms))
             task.comments = await post_hooks.run_post_hooks(
                 task.call, self._services.policy, self._services, event_context, outcome, record.hook_runs
             )
             responded = Responded(result="error" if parsed.failed else "ok")
             end = responded if update.response is not None else _ENDS[update.status][0]
-            edited = self._add_feedback(task, update, line)
-            if edited is not line:
+            if (edited := self._add_feedback(task, update, line)) is not line:
                 record.result_before, record.result_after = line, edited
-            policy, comments = self._services.policy, task.comments
-            task.withheld_because = await post_hooks.note_reading(
-                event_context, policy.hooks, comments, edited, call_record.call
-            )
+            task.withheld_because = ""
         except Exception as defect:
             end = Failed(None, self._services.describe_error(defect))
             raise

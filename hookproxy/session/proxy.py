@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import anyio
 import anyio.abc
@@ -38,6 +38,9 @@ from .running_calls import RunningCalls
 from .server_lists import ServerLists
 from .server_requests import ServerRequests
 from .tap import Watching
+
+if TYPE_CHECKING:
+    from .hidden_secrets import HiddenSecrets
 
 _MAX_NOISE_SHOWN: Final = 2000  # characters of a line that is not JSON: enough to recognise it
 _PASSAGES: Final = "responses that no hook sees are on their way under a former policy"
@@ -72,29 +75,36 @@ class Proxy:
         may_change: bool = False,
         request_states: RequestStates | None = None,
         watch: Callable[[Proxy], Watching] | None = None,
+        secrets: HiddenSecrets | None = None,
     ) -> None:
         """With `may_change`, `change_policy` may be called: then each line is read, even if nothing is judged yet.
 
         `request_states` are for calls of several rounds; None: only this proxy continues them. `watch` makes
-        what watches the session for a policy that is not in force.
+        what watches the session for a policy that is not in force. `secrets` are hidden from agent, hooks and records.
         """
         policy, groups = Policy.of(hooks, settings, audit), hooks.groups
         self.session = session
+        if secrets is not None:
+            report = secrets.masked_report(report)
         self.report = report
+        self.secrets = secrets
+        """What `[secrets]` hides; None: nothing."""
         self._passages = 0  # responses that are sent on in pieces
         judges = may_change or policy.judges_calls
         # lines must be read; where the list of roots is fixed, calls pass by the fast path nevertheless
-        strict = judges or bool(settings.shown_tools or settings.lock or not settings.roots.passes_all)
+        strict = judges or bool(settings.shown_tools or settings.lock or not settings.roots.passes_all or secrets)
         elicitations = _elicitations(hooks, settings)
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         if not settings.roots.passes_all:
             self._use_roots(settings.roots)
         request_states = request_states or StateSealer()
         self.router.is_own_state = request_states.is_own
-        self.router.judged_tools.are_listed = judges
+        self.router.judged_tools.are_listed = judges or secrets is not None  # for their outputSchema
         for channel in (agent, server):
             if isinstance(channel, Refuses):
                 channel.on_refused = self.note_refusal
+        if secrets is not None:
+            server = self._hiding(server, secrets, settings.max_message_bytes)
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self.router.as_line = self.relay.as_line_to_server
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -106,6 +116,7 @@ class Proxy:
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         to_agent, notify = self.relay.to_agent, self.changes.notify
         self._context = SessionContext(policy, session, report, to_agent, self.spawn, notify)
+        self._context.masks = None if secrets is None else secrets.masks
         if strict:
             self.router.judge_methods(self._concerns_method)
         self.session_events = SessionEvents(self._context)
@@ -138,6 +149,16 @@ class Proxy:
         """What judges the calls that begin now."""
         return self._context.policy
 
+    def _hiding(self, server: Channel, secrets: HiddenSecrets, limit: int) -> Channel:
+        """The server's channel, from which only messages without these secrets come; `limit` is theirs, in bytes."""
+        from .secrets_channel import SecretsChannel  # for such configurations only
+
+        def output_schema(tool: str) -> bytes:
+            listed = self.router.tools.get(tool)
+            return b"" if listed is None else listed.output_schema
+
+        return SecretsChannel(server, secrets, limit, output_schema, self.spawn)
+
     def use_secrets(self, secrets: KnownSecrets) -> None:
         """Keep these out of all texts of ours."""
         self._context.secrets = secrets
@@ -161,12 +182,16 @@ class Proxy:
     def _open_hooks(self) -> None:
         report, notify = self.session_events.report_hook_run, self.changes.notify
         self.policy.hooks.open(self.tasks, report, notify, self.hook_tool_calls.call)
+        if self.secrets is not None:
+            self.policy.hooks.hide(self.secrets)
 
     def _open_policy(self) -> None:
         self._open_hooks()
         audit = self.policy.audit
         audit.schedule = partial(self.spawn, self._flush_audit, audit)
         audit.report_to(self.report)
+        if self.secrets is not None:
+            audit.hide(self.secrets.masks)
 
     async def _flush_audit(self, audit: Audit) -> None:
         await anyio.sleep(DEFERRED_SECONDS)
@@ -174,9 +199,10 @@ class Proxy:
 
     @property
     def judges_nothing(self) -> bool:
-        """No hook, no rule and no audit concerns any call, and none is left from an earlier policy."""
+        """No hook, no rule and no audit concerns any call, none is left from an earlier policy; nothing is hidden."""
         calls = self.calls
-        return not (self.policy.judges_calls or calls.are_running or calls.policies.has_former or self.watch)
+        others = self.watch or self.secrets
+        return not (self.policy.judges_calls or calls.are_running or calls.policies.has_former or others)
 
     def open_passage(self, agent: TakesPassages, raw_id: bytes) -> Passage | None:
         """Send the response to a request on in pieces while it comes; None: it must come whole, as hooks may judge it.
@@ -319,8 +345,6 @@ class Proxy:
                 self.on_tools_listed(edited, tools, server_name)
             case actions.NotificationHeld():
                 pass
-            case actions.NotificationEdited(edited):
-                self.relay.to_agent(edited)
             case actions.NotJson():
                 beginning = line[: 4 * _MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 shown = self._context.secrets.shortened(beginning, _MAX_NOISE_SHOWN)

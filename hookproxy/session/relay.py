@@ -346,7 +346,7 @@ class Relay:
         return self._replacing or self.server.is_substitute
 
     def _replace_lost(self) -> None:
-        lines = [_replacement(lost, self._limit) for lost in self._server_lines.lost]
+        lines = [replacement(lost, self._limit) for lost in self._server_lines.lost]
         self._server_lines.lost.clear()
         self._replacing = True
         self._server_block(lines)
@@ -354,7 +354,7 @@ class Relay:
         self.on_passed()
 
 
-def _replacement(lost: TooLong, limit: int) -> bytes:
+def replacement(lost: TooLong, limit: int) -> bytes:
     """An error in place of a response that is too long for hooks; text that is not JSON in place of others."""
     if lost.id is not None:
         return feedback.response_too_long(lost.id, lost.size, limit)

@@ -31,7 +31,6 @@ from ..audit.call_record import Record, RefusedMessage, WatchedCall
 from ..audit.log import Audit
 from ..audit.would_be import NOBODY_ASKED
 from ..hooks.evaluate import Hooks
-from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc import raw_json
 from ..jsonrpc.known_secrets import KnownSecrets
@@ -49,10 +48,12 @@ from ..protocol.request_state import RequestStates
 from ..protocol.router import Router
 from ..protocol.tasks import TaskRequest
 from ..runners.runner import HookFailed
-from .approval import ApprovalDetails, ApprovalResult, Approvals
+from .approval import Approvals
+from .approval_details import ApprovalResult
 from .call_context import Ending
 from .change_event import ChangeEvent
 from .elicitation_hooks import ElicitationHooks
+from .outside_approval import Asked
 from .proxy import Proxy
 from .relay import Relay
 from .running_calls import Backpressure, RunningCalls
@@ -456,6 +457,7 @@ class _WatchedSession(Proxy):
         """`of` is the session that is watched."""
         agent, server, session = watch.agent, watch.server, of.session
         super().__init__(agent, server, policy.hooks, settings, session, audit, watch.report, may_change=True)
+        self.secrets, self._context.masks = of.secrets, of._context.masks
         self._watch = watch
         assert isinstance(self.calls, _WatchedCalls)
         self.watched_calls = self.calls
@@ -471,6 +473,8 @@ class _WatchedSession(Proxy):
     def _open_hooks(self) -> None:
         hooks = self.policy.hooks
         hooks.open(self.tasks, self.session_events.report_hook_run, self.changes.notify, _call_no_tool)
+        if self.secrets is not None:
+            hooks.hide(self.secrets)
 
     def _perform(self, action: AgentAction | ServerAction, line: bytes) -> None:
         match action:
@@ -495,11 +499,15 @@ class _Nobody(Approvals):
     enforced: Approvals | None = None
     """Those of the session: they know whether a console could be asked."""
 
-    def uses_console(self, request: ApprovalRequest | None, settings: Settings, *, agent_cannot: bool) -> bool:
+    def has_fallback(self, request: ApprovalRequest | None, settings: Settings) -> bool:
         """As the session's own approvals."""
-        return self.enforced is not None and self.enforced.uses_console(request, settings, agent_cannot=agent_cannot)
+        return self.enforced is not None and self.enforced.has_fallback(request, settings)
 
-    async def ask(self, call: Call, approval: ApprovalDetails, policy: Policy) -> ApprovalResult:
+    def waits_outside(self, request: ApprovalRequest | None, settings: Settings, *, agent_cannot: bool) -> bool:
+        """As the session's own approvals."""
+        return self.enforced is not None and self.enforced.waits_outside(request, settings, agent_cannot=agent_cannot)
+
+    async def ask(self, call: Call, asked: Asked) -> ApprovalResult:
         """As Approvals."""
         return ApprovalResult(Approval.ONCE, NOBODY_ASKED)
 

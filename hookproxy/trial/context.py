@@ -26,8 +26,10 @@ from ..protocol.elicitation_messages import ElicitationResponse
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.responses import Members
 from ..protocol.router import Router
-from ..session.approval import ApprovalDetails, ApprovalResult, Approvals
+from ..session.approval import Approvals
+from ..session.approval_details import ApprovalResult
 from ..session.call_context import Ending, JudgesInputs
+from ..session.outside_approval import Asked
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -55,7 +57,7 @@ class TrialApprovals(Approvals):
     def may_ask(self, call: Call, settings: Settings) -> bool:
         return not settings.approvers
 
-    async def ask(self, call: Call, approval: ApprovalDetails, policy: Policy) -> ApprovalResult:
+    async def ask(self, call: Call, asked: Asked) -> ApprovalResult:
         """Raises WouldAsk."""
         raise WouldAsk
 
@@ -71,10 +73,10 @@ class AnsweringApprovals(Approvals):
     def has_fallback(self, request: ApprovalRequest | None, settings: Settings) -> bool:
         return True
 
-    def uses_console(self, request: ApprovalRequest | None, settings: Settings, *, agent_cannot: bool) -> bool:
+    def waits_outside(self, request: ApprovalRequest | None, settings: Settings, *, agent_cannot: bool) -> bool:
         return True  # otherwise the agent would get the question, and send the call again
 
-    async def ask(self, call: Call, approval: ApprovalDetails, policy: Policy) -> ApprovalResult:
+    async def ask(self, call: Call, asked: Asked) -> ApprovalResult:
         return ApprovalResult(self.answer)
 
 

@@ -193,6 +193,7 @@ AGENTS: Final = (
             "$OPENCODE_CONFIG",
         ),
         ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
+        dialect="opencode",
         http=HttpForm(under="mcp", type="remote", token="{env:HOOKPROXY_TOKEN}"),
     ),
     Agent(

@@ -23,6 +23,7 @@ from attacks import report_attacks
 from console import measure_console
 from contestants import DIRECT, OWN_ENVIRONMENT, PRE_HOOK, SPAWN, all_contestants, echo_server, try_out
 from gateway import measure_gateway
+from guard import measure_guard
 from measures import Bench, Samples, hooked, remote, unhooked
 from portable import measure_portable
 from report import (
@@ -104,6 +105,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="default: 5, or 2 with --quick")
     parser.add_argument("--gateway", action="store_true", help="only the gateway, beside nginx and other bridges")
     parser.add_argument("--console", action="store_true", help="only what a console costs the calls that it shows")
+    parser.add_argument("--guard", action="store_true", help="only the guard of agents' own tools, and its client")
     parser.add_argument("--portable", action="store_true", help="only the portable way, beside Linux's own")
     parser.add_argument("--only", action="append", choices=names, default=[], help="only this; may be repeated")
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
@@ -188,6 +190,8 @@ def main() -> int:
             return max(worst, report_attacks(everywhere[-1], folder, options.markdown))
         if options.console:
             return max(measure_console(one, folder / one.name, options.markdown) for one in everywhere)
+        if options.guard:
+            return measure_guard(folder / "guard", options.markdown)
         if options.portable:
             return max(measure_portable(one, folder / one.name, rounds, options.markdown) for one in everywhere)
         contestants = all_contestants(folder)

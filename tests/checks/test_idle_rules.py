@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.checks.idle_rules import rules_of_no_method, shadowed_rules
-from hookproxy.model.settings import Limit, Per, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import Settings
 
 
 @pytest.mark.parametrize(

@@ -522,8 +522,9 @@ def test_aliases_and_limits_are_shown_with_both_names(tmp_path: Path) -> None:
     ]
     (limit,) = settings["limits"]
     assert limit.pop("place").endswith("hookproxy.toml:6: limits[0]")
-    everybody: dict[str, object] = {"users": [], "servers": [], "together": False, "size": 0}
-    assert limit == {"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"} | everybody
+    everybody: dict[str, object] = {"users": [], "servers": [], "together": False}
+    usual: dict[str, object] = {"window": 0.0, "within": None, "then": "deny"}
+    assert limit == {"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"} | everybody | usual
 
 
 def test_it_says_which_hooks_let_a_call_pass_if_they_fail_and_how_to_change_that(tmp_path: Path) -> None:

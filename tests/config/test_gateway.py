@@ -280,7 +280,7 @@ command = ["cat"]
     assert (x.deny, y.deny) == (("a", "b"), ("a",))
     assert (x.on_failure, y.on_failure) == ("allow", "deny")
     assert x.on_ask == y.on_ask == "deny"
-    assert [one.calls for one in x.limits] == [9, 1]
+    assert [one.most for one in x.limits] == [9, 1]
     assert (x.audit_redact, y.audit_redact) == (("one", "two"), ("one",))
 
 

@@ -71,8 +71,7 @@ sessions = 1
     ]
     limits = {
         (name, user.name): [
-            (limit.tool, limit.size or limit.calls, limit.by)
-            for limit in config.servers[name].settings_for(user).limits
+            (limit.tool, limit.most, limit.by) for limit in config.servers[name].settings_for(user).limits
         ]
         for name in ("a", "b")
         for user in (ALICE, BOB)
@@ -102,6 +101,8 @@ sessions = 1
             "limits[0].together has no meaning",
             "another per",
         ),
+        ('[[limits]]\ncalls = 5\nwithin = "agent"\ntogether = true\n', "limits[0].together has no meaning", "remove"),
+        ('[[limits]]\nsessions = 5\nwindow = "5m"\n', "limits[0].window is for limits of calls", "calls = 100"),
         ('[[limits]]\nsessions = 5\nservers = ["bb"]\n', "there is no server bb", "did you mean b"),
         ('[[limits]]\nsessions = 5\nusers = ["@"]\n', "not the name of a user", "without the list"),
         ('[[limits]]\nmemory = "5"\nsession = 5\n', "session", "sessions"),
@@ -121,3 +122,22 @@ def test_a_limit_that_cannot_be_meant_is_an_error_with_its_place(
         load(tmp_path, text + SERVERS)
     assert problem in caught.value.message
     assert hint in (caught.value.hint or "")
+
+
+def test_a_limit_within_a_session_needs_no_period_and_counts_each_session_alone(tmp_path: Path) -> None:
+    text = '[[limits]]\nsame = 3\nwindow = "10m"\n[[limits]]\nseconds = 60\nwithin = "session"\nthen = "comment"\n'
+    same, seconds = load(tmp_path, text + SERVERS).servers["a"].settings_for(ALICE).limits
+    assert (same.measure, same.period, same.of_session) == ("same", 600, False)
+    assert (seconds.measure, seconds.beyond, seconds.of_session) == ("seconds", "comment", True)
+
+
+@pytest.mark.parametrize("text", ["seconds = 60", 'result_bytes = "1MiB"'])
+@pytest.mark.parametrize("table", ["limits", "servers.a.limits"])
+def test_what_several_gateways_cannot_count_together_is_an_error_with_a_store(
+    tmp_path: Path, text: str, table: str
+) -> None:
+    store = '[gateway.store]\nurl = "unix:///run/store.sock"\n'
+    with pytest.raises(ConfigError, match="counted by each gateway alone") as raised:
+        load(tmp_path, f'{store}{SERVERS}[[{table}]]\n{text}\nper = "hour"\n')
+    assert f"{table}[0]" in raised.value.message
+    load(tmp_path, f'{store}{SERVERS}[[{table}]]\ncalls = 3\nsame = 2\nper = "hour"\n')

@@ -177,6 +177,16 @@ def test_a_use_table_sets_tool_names_and_on_failure(cwd: Path) -> None:
     assert (group.tool_names, group.on_failure) == (ToolNames.BARE, OnFailure.DENY)
 
 
+def test_hooks_see_values_of_secrets_only_where_their_table_says_so(cwd: Path) -> None:
+    write(cwd / "settings.json", settings_json("guard"))
+    text = '[[use]]\nfile = "settings.json"\n{}\n[[hooks.PreToolUse]]\ncommand = "own"\n{}\n'
+    for line, sees in (('secrets = "values"', True), ('secrets = "placeholders"', False), ("", False)):
+        write(cwd / "hookproxy.toml", text.format(line, line))
+        groups = loaded(cwd, config="hookproxy.toml").groups
+        assert [spec.sees_values for group in groups for spec in group.hooks] == [sees, sees]
+    assert "secrets" in refusal(cwd, text.format("", 'secrets = "some"')).message
+
+
 def test_without_a_use_table_a_group_has_the_defaults_of_its_dialect(cwd: Path) -> None:
     write(cwd / "a.json", settings_json("guard"))
     (group,) = loaded(cwd, hooks=["a.json"]).groups
@@ -446,7 +456,7 @@ def test_without_a_home_folder_a_remark_says_that_no_audit_is_kept(cwd: Path, mo
         ("[tools.x]\nas = 'Bash(rm)'", 2, "tools.x.as: ", ""),
         ("[tools.x.arguments]\ncommand = 1", 2, "tools.x.arguments.command: should be a string", ""),
         ("[tools.x.arguments]\ncommand = ''", 2, "tools.x.arguments.command: ", ""),
-        ("[[limits]]\ntool = 'x'\nper = 'minute'", 1, "limits[0].calls is missing", ""),
+        ("[[limits]]\ntool = 'x'\nper = 'minute'", 1, "limits[0]: limits nothing", ""),
         ("[[limits]]\ntool = 'x'\nper = 'week'\ncalls = 1", 3, "limits[0].per: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = 0", 4, "limits[0].calls: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = true", 4, "limits[0].calls: ", ""),

@@ -15,7 +15,8 @@ from hookproxy.config.monitor import divided, with_watched_rules
 from hookproxy.config.policy_digest import parts_of
 from hookproxy.hooks.watched import amounts, parts
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.settings import Limit, Per, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import Settings
 from hookproxy.trust.check_unchanged import dependencies
 from hookproxy.trust.sources import FileContext, Layer, Watched
 from tests.support.proxy_rig import group, hook

@@ -215,7 +215,10 @@ def test_hooks_of_the_session_alone_start(tmp_path: Path) -> None:
     assert read(tmp_path, f"claude={path}")[0].group.hooks
 
 
-@pytest.mark.parametrize("dialect", [name for name in DIALECTS if not DIALECTS[name].executables])
+OF_DOCUMENTS = [name for name, dialect in DIALECTS.items() if not (dialect.executables or dialect.modules)]
+
+
+@pytest.mark.parametrize("dialect", OF_DOCUMENTS)
 def test_an_empty_settings_file_starts_with_a_line_in_every_dialect(dialect: str, tmp_path: Path) -> None:
     content = {"version": 1} if dialect.startswith("copilot") else {}
     path = write(tmp_path / "settings.json", content)

@@ -10,8 +10,9 @@ from hookproxy.config.load import load
 from hookproxy.config.parse import parse
 from hookproxy.config.validate import aliases, limits
 from hookproxy.model.aliases import Alias
+from hookproxy.model.durations import seconds_of, shown_duration
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.settings import Limit, Per
+from hookproxy.model.limits import Beyond, Limit, Per, Within
 
 
 @pytest.mark.parametrize(
@@ -116,3 +117,60 @@ def test_a_limit_with_an_invalid_tool_pattern_is_an_error_with_its_key(tool: str
         limits(parse(PATH, f'[[limits]]\ntool = "{tool}"\ncalls = 1\nper = "day"'), PATH, "")
     assert raised.value.message.startswith(f"{PATH}: limits[0].tool: '{tool}'")
     assert raised.value.hint
+
+
+def test_a_table_has_a_limit_for_each_of_its_measures() -> None:
+    text = (
+        '[[limits]]\nsame = 5\ncalls = 50\nseconds = 300\nresult_bytes = "5MiB"\nwindow = "10m"\n'
+        'within = "subagent"\nthen = "ask"\nmode = "monitor"\n[[limits]]\ncalls = 9\n'
+    )
+    *several, bare = limits(parse(PATH, text), PATH, text)
+    assert [(limit.measure, limit.most) for limit in several] == [
+        ("calls", 50),
+        ("same", 5),
+        ("seconds", 300),
+        ("result_bytes", 5 << 20),
+    ]
+    for limit in several:
+        assert (limit.tool, limit.period, limit.within, limit.beyond, limit.watched) == (
+            "*", 600.0, Within.SUBAGENT, Beyond.ASK, True,
+        )  # fmt: skip
+    assert len({limit.key for limit in several}) == 4
+    assert bare == Limit("*", 9, Per.SESSION, "limits[1]", f"{PATH}:10: limits[1]")
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("", "limits nothing", "calls = 100"),
+        ('tool = "x"\nper = "hour"', "limits nothing", "same = 5"),
+        ('calls = 1\nper = "hour"\nwindow = "10m"', "has a period twice", "remove one"),
+    ],
+)
+def test_a_limit_that_says_too_little_or_too_much_is_an_error(text: str, message: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=message) as raised:
+        limits(parse(PATH, f"[[limits]]\n{text}"), PATH, f"[[limits]]\n{text}")
+    assert raised.value.message.startswith(f"{PATH}:1: limits[0]: ")
+    assert hint in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "same = 0", "same = 1001", "seconds = 0", "seconds = -1", 'result_bytes = "0MiB"', 'result_bytes = "much"',
+        'calls = 1\nwindow = "10"', 'calls = 1\nwindow = "0m"', 'calls = 1\nwindow = "ten minutes"',
+        'calls = 1\nwithin = "user"', 'calls = 1\nthen = "allow"',
+    ],
+)  # fmt: skip
+def test_a_value_that_no_limit_can_have_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"limits\[0\]\."):
+        parse(PATH, f"[[limits]]\n{text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "shown"),
+    [("90s", 90, "90 seconds"), ("10m", 600, "10 minutes"), ("1 h", 3600, "1 hour"), ("2d", 172_800, "2 days")],
+)
+def test_a_duration_is_a_number_with_its_unit(text: str, seconds: float, shown: str) -> None:
+    assert seconds_of(text) == seconds
+    assert shown_duration(seconds) == shown

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 
 from msgspec import Raw
 
@@ -116,7 +118,18 @@ def test_what_others_wrote_is_text_in_every_part_of_a_change() -> None:
     evil = Raw(json.dumps({EVIL: EVIL}, ensure_ascii=False).encode())
     call = CallInFlight(EVIL, "s", 0.0, EVIL, "hooks", 0.0, evil, 2, hooks=(RunningHook(EVIL, EVIL, 0.0),))
     asked = approval(
-        EVIL, tool=EVIL, server=EVIL, reason=EVIL, asked_by=EVIL, place=EVIL, alias=EVIL, arguments=evil, user=EVIL
+        EVIL,
+        may_edit=True,
+        similar=EVIL,
+        agent=EVIL,
+        tool=EVIL,
+        server=EVIL,
+        reason=EVIL,
+        asked_by=EVIL,
+        place=EVIL,
+        alias=EVIL,
+        arguments=evil,
+        user=EVIL,
     )
     rows = (
         ended(
@@ -137,6 +150,17 @@ def test_what_others_wrote_is_text_in_every_part_of_a_change() -> None:
         assert "<img" not in markup
         assert "\x1b" not in markup
         assert "\u202e" not in markup
+
+
+def test_arguments_are_changed_in_a_field_without_hidden_characters() -> None:
+    all_runs = state()
+    hidden = Raw(json.dumps({"to": "a\u202eb\U000e0101", "n": 1}, ensure_ascii=False).encode())
+    all_runs.apply("r", Changes(asked=(approval(may_edit=True, arguments=hidden), approval("p"))))
+    may, may_not = LiveView(all_runs, CallFilter(), "token").change().asked
+    (field,) = re.findall(r"<textarea[^>]*>(.*?)</textarea>", may[1], re.DOTALL)
+    assert field.isascii()
+    assert json.loads(html.unescape(field)) == json.loads(bytes(hidden))
+    assert "<textarea" not in may_not[1]
 
 
 def test_a_time_that_no_calendar_has_spoils_nothing() -> None:

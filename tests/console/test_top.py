@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,11 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import DataTable, Input, Log, Static
+from textual.widgets import DataTable, Input, Log, Static, TextArea
 
 from hookproxy.console import terminal_text
 from hookproxy.console.call_filter import CallFilter
-from hookproxy.console.top import ApprovalScreen, Top
+from hookproxy.console.top import ApprovalScreen, EditScreen, Top
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.settings import Settings
 from tests.session.test_live_feed import ASKS, FALLBACK, PRE, Watched, answer, call, handshake, watched
@@ -136,6 +137,27 @@ async def test_an_approval_is_allowed_by_a_key(tmp_path: Path, key: str, asked: 
         if asked == 1:
             await one.server.line()
         assert one.feed.counts.asked == 1 or asked == 2
+
+
+async def test_the_arguments_are_changed_before_the_call_is_allowed(tmp_path: Path) -> None:
+    async with shown(tmp_path, stub_group(ASKS), settings=FALLBACK) as (one, pilot):
+        await handshake(one)
+        await one.agent.send(call(1, path="a"))
+        await until(pilot, lambda: "1 approval waiting: press w" in text(pilot, "#counts"))
+        await pilot.press("w", "e")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditScreen))
+        field = pilot.app.screen.query_one(TextArea)
+        assert json.loads(field.text) == {"path": "a"}
+        field.text = "[1]"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "they are not a JSON object" in text(pilot, "#taken"))
+        field.text = '{"path": "b"}'
+        await pilot.press("a", "ctrl+s")  # a key of the approval is a letter here
+        await until(pilot, lambda: "These arguments cannot be used" in text(pilot, "#taken"))
+        field.text = '{"path": "b"}'
+        await pilot.press("ctrl+s")
+        assert json.loads(await one.server.line())["params"]["arguments"] == {"path": "b"}
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
 
 
 async def test_an_approval_is_denied_with_a_reason(tmp_path: Path) -> None:

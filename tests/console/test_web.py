@@ -62,8 +62,10 @@ class Site:
     def loaded(self, name: str = "hookproxy.toml") -> Loaded:
         return load(str(self.folder / name), [], None, {"HOME": str(self.folder)}, str(self.folder))
 
-    async def answer(self, run: str, approval: str, action: Action, reason: str, place: str) -> AnswerTaken:
-        self.answers.append((run, Answer(approval, action, reason, place)))
+    async def answer(
+        self, run: str, approval: str, action: Action, reason: str, place: str, arguments: str
+    ) -> AnswerTaken:
+        self.answers.append((run, Answer(approval, action, reason, place, arguments)))
         return self.taken
 
     def pages(self) -> Pages:
@@ -286,6 +288,15 @@ async def test_an_answer_is_given_with_its_place_and_the_reason(site: Site) -> N
     assert "Denied" in text
     place = f"web console, {site.host}"
     assert site.answers == [("r", Answer("q", "deny", "not now", place))]
+
+
+async def test_changed_arguments_are_given_as_they_were_typed(site: Site) -> None:
+    site.state.apply("r", Run(1, "r", 1, 0.0))
+    site.state.apply("r", Changes(asked=(approval(may_edit=True),)))
+    typed = '{\r\n  "to": "ann"\r\n}'
+    await site.post("answer", run="r", approval="q", action="allow", arguments=typed)
+    ((_, given),) = site.answers
+    assert (given.action, given.arguments) == ("allow", '{\n  "to": "ann"\n}')
 
 
 async def test_a_second_answer_is_told_who_was_first(site: Site) -> None:

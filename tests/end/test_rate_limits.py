@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.end.agent import STATELESS, Agent, Json, Scene, call, request, text_of
+from tests.end.agent import INITIALIZED, STATELESS, Agent, Json, Scene, call, request, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -118,3 +118,146 @@ async def test_a_call_without_a_limit_passes_as_it_came(scene: Scene) -> None:
     await agent.send(odd + b"\n")
     await agent.answer(1)
     assert odd in scene.received()
+
+
+# --- loops and budgets ---
+
+LOOP = '[[limits]]\nsame = 2\nwindow = "10m"\n[audit]\nfile = "audit.jsonl"\n'
+
+
+async def test_an_agent_in_a_loop_is_stopped_and_reads_what_to_do(scene: Scene) -> None:
+    agent = await begun(scene, LOOP)
+    for number in (1, 2):
+        assert not (await agent.ask(call(number, "echo", a=1, b=2)))["result"].get("isError")
+    answer = text_of(await agent.ask(call(3, "echo", b=2, a=1)))
+    assert answer.startswith(
+        "Blocked by limits[0] of hookproxy.toml: no more than 2 times the same call of * within 10 m"
+    )
+    assert "change your approach" in answer
+    assert not (await agent.ask(call(4, "echo", a=1, b=3)))["result"].get("isError")
+    assert not (await agent.ask(call(5, "free", a=1, b=2)))["result"].get("isError")
+    assert [line["decision"] for line in audited(scene)] == ["allow", "allow", "deny", "allow", "allow"]
+
+
+async def test_concurrent_same_calls_do_not_get_around_the_limit(scene: Scene) -> None:
+    agent = await begun(scene, LOOP)
+    await agent.send(*(call(number, "echo", n=1) for number in range(20)))
+    answers = [await agent.answer(number) for number in range(20)]
+    assert sum(not one["result"].get("isError") for one in answers) == 2
+
+
+async def test_the_bytes_of_results_and_the_seconds_of_calls_count_after_the_call(scene: Scene) -> None:
+    config = (
+        '[[limits]]\ntool = "echo"\nresult_bytes = "300B"\nper = "hour"\n[[limits]]\ntool = "free"\nseconds = 1e-9\n'
+    )
+    agent = await begun(scene, config)
+    assert not (await agent.ask(call(1, "echo", text="x" * 400)))["result"].get("isError")
+    refused = text_of(await agent.ask(call(2, "echo")))
+    assert "no more than 300 B of results of echo per hour" in refused
+    assert not (await agent.ask(call(3, "free")))["result"].get("isError")
+    refused = text_of(await agent.ask(call(4, "free")))
+    assert "seconds of calls of free per session. The tool was not run. Do not try again in this session." in refused
+
+
+def asking(then: str = "ask") -> str:
+    return f'[[limits]]\ntool = "echo"\ncalls = 1\nthen = "{then}"\n[audit]\nfile = "audit.jsonl"\n'
+
+
+async def with_forms(scene: Scene, config: str) -> Agent:
+    agent = scene.run("--name=lean", scene.config(config))
+    who = {"name": "lean-agent", "version": "1"}
+    elicits: Json = {"elicitation": {}}
+    hello = request("init", "initialize", protocolVersion="2025-11-25", capabilities=elicits, clientInfo=who)
+    await agent.ask(hello)
+    await agent.send(INITIALIZED)
+    return agent
+
+
+def answer_to(question: Json, decision: str) -> Json:
+    result = {"action": "accept", "content": {"decision": decision}}
+    return {"jsonrpc": "2.0", "id": question["id"], "result": result}
+
+
+async def test_a_person_is_asked_about_each_call_beyond_a_limit(scene: Scene) -> None:
+    agent = await with_forms(scene, asking())
+    assert not (await agent.ask(call(1, "echo")))["result"].get("isError")
+    for number, decision in ((2, "allow once"), (3, "deny")):
+        await agent.send(call(number, "echo"))
+        question = await agent.notified("elicitation/create")
+        assert "limits[0] of hookproxy.toml" in question["params"]["message"]
+        assert "more than 1 call of echo per session" in question["params"]["message"]
+        await agent.send(answer_to(question, decision))
+        assert bool((await agent.answer(number))["result"].get("isError")) is (decision == "deny")
+    lines = audited(scene)
+    assert [line["decision"] for line in lines] == ["allow", "asked-allow", "asked-deny"]
+    (exceeds,) = lines[1]["exceeds"]
+    assert exceeds.endswith(":1: limits[0]: calls")
+    assert lines[2]["by"] == "limits[0] of hookproxy.toml"
+
+
+async def test_a_person_may_lift_a_limit_for_the_session(scene: Scene) -> None:
+    agent = await with_forms(scene, asking())
+    await agent.ask(call(1, "echo"))
+    await agent.send(call(2, "echo"))
+    question = await agent.notified("elicitation/create")
+    await agent.send(answer_to(question, "allow this tool for this session"))
+    await agent.answer(2)
+    assert not (await agent.ask(call(3, "echo")))["result"].get("isError")
+
+
+async def test_what_is_allowed_for_a_session_because_of_a_rule_lifts_no_limit(scene: Scene) -> None:
+    agent = await with_forms(scene, f'[permissions]\nask = ["echo"]\n{asking()}')
+    for number in (1, 2):
+        await agent.send(call(number, "echo"))
+        question = await agent.notified("elicitation/create")
+        assert ("limits[0]" in question["params"]["message"]) is (number == 2)
+        await agent.send(answer_to(question, "allow this tool for this session"))
+        await agent.answer(number)
+    assert len(scene.calls_received()) == 2
+
+
+async def test_an_agent_that_cannot_ask_is_refused_beyond_a_limit_that_asks(scene: Scene) -> None:
+    agent = await begun(scene, asking())
+    await agent.ask(call(1, "echo"))
+    answer = text_of(await agent.ask(call(2, "echo")))
+    assert answer.startswith(
+        "Blocked: limits[0] of hookproxy.toml requires the user's approval: more than 1 call of echo"
+    )
+
+
+async def test_a_stateless_agent_asks_in_its_next_round_about_two_limits_at_once(scene: Scene) -> None:
+    two = asking() + '[[limits]]\ntool = "*"\nsame = 1\nwindow = "1h"\nthen = "ask"\n'
+    agent = scene.run("--name=lean", scene.config(two))
+    meta = {**STATELESS, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+    params = {"name": "echo", "arguments": {"n": 1}, "_meta": meta}
+    assert json.loads(text_of(await agent.ask(request(1, "tools/call", **params)))) == {"n": 1}
+    asked = (await agent.ask(request(2, "tools/call", **params)))["result"]
+    (name,) = asked["inputRequests"]
+    message = asked["inputRequests"][name]["params"]["message"]
+    assert "more than 1 call of echo per session; more than once the same call of * within 1 hour" in message
+    yes = {name: {"action": "accept", "content": {"decision": "allow once"}}}
+    state = asked["requestState"]
+    answer = await agent.ask(request(3, "tools/call", **params, inputResponses=yes, requestState=state))
+    assert json.loads(text_of(answer)) == {"n": 1}
+
+
+async def test_the_model_reads_with_the_result_that_a_limit_is_exceeded(scene: Scene) -> None:
+    agent = await begun(scene, asking("comment"))
+    assert "limits[0]" not in json.dumps(await agent.ask(call(1, "echo")))
+    second = await agent.ask(call(2, "echo"))
+    assert not second["result"].get("isError")
+    assert "Note of limits[0] of hookproxy.toml: this was more than 1 call of echo per session." in json.dumps(second)
+    first, last = audited(scene)
+    assert "exceeds" not in first
+    assert (last["decision"], len(last["exceeds"])) == ("allow", 1)
+
+
+async def test_a_limit_that_is_only_watched_says_what_it_would_have_asked(scene: Scene) -> None:
+    agent = await begun(scene, asking().replace("[audit]", 'mode = "monitor"\n[audit]'))
+    for number in (1, 2):
+        assert not (await agent.ask(call(number, "echo")))["result"].get("isError")
+    agent.go()
+    await agent.ended()
+    line = audited(scene)[1]
+    assert line["decision"] == "allow"
+    assert "limits[0]" in json.dumps(line["monitor"])

@@ -21,8 +21,8 @@ from hookproxy.gateway.servers import Servers
 from hookproxy.gateway.service_manager import ServiceManager
 from hookproxy.gateway.unix_connections import Reloaded
 from hookproxy.model.errors import UserError
+from hookproxy.model.limits import Limit, Per
 from hookproxy.model.principal import Principal
-from hookproxy.model.settings import Limit, Per
 from hookproxy.protocol.request_state import CallRound
 from hookproxy.transports.channel import Channel
 

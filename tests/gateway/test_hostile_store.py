@@ -19,7 +19,7 @@ from hookproxy.config.gateway_models import StoreTable
 from hookproxy.gateway.metrics import Metrics
 from hookproxy.gateway.revocations import Revocations
 from hookproxy.gateway.store import Store, StoreApprovals, StoreLimits
-from hookproxy.model.settings import Limit, Per
+from hookproxy.model.limits import Limit, Per
 from hookproxy.network.store_responses import MOST_BYTES
 from hookproxy.policy.shared_state import Approved, StoreUnavailable
 

@@ -21,7 +21,7 @@ from hookproxy.gateway.metrics import Metrics
 from hookproxy.gateway.shared_approvals import SharedApprovals
 from hookproxy.gateway.store import Store
 from hookproxy.live import messages
-from hookproxy.live.messages import Answer, AnswerTaken, ConsoleAnswer, WaitingApproval
+from hookproxy.live.messages import Answer, AnswerTaken, GivenAnswer, WaitingApproval
 from hookproxy.model.hooks import Event
 from hookproxy.model.principal import Principal
 from hookproxy.model.settings import ConsoleUse, Settings
@@ -156,7 +156,7 @@ async def test_the_first_answer_of_all_consoles_counts(server: StoreProcess, tmp
     async with two(server, tmp_path) as both:
         await both.ask()
         approval = await both.approval()
-        assert both.here.take(ConsoleAnswer(Answer(approval.id, "deny"), "somebody here")).accepted
+        assert (await both.here.approvals.take(GivenAnswer(Answer(approval.id, "deny"), "somebody here"))).accepted
         late = await both.say(approval, "allow")
         assert not late.accepted
         assert late.why
@@ -167,8 +167,8 @@ async def test_two_answers_from_elsewhere_do_not_both_count(server: StoreProcess
     async with two(server, tmp_path) as both:
         await both.ask()
         approval = await both.approval()
-        first = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "deny"), "one"))
-        second = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "allow"), "two"))
+        first = await both.shared[1].answer(GivenAnswer(Answer(approval.id, "deny"), "one"))
+        second = await both.shared[1].answer(GivenAnswer(Answer(approval.id, "allow"), "two"))
         assert (first.accepted, second.accepted) == (True, False)
         assert "did not allow it" in await both.refusal()
 
@@ -190,21 +190,21 @@ class Leads:
 
 async def test_both_gateways_look_at_who_answers_elsewhere(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path) as both:
-        both.here.approvers = Leads("leads")
+        both.here.approvals.approvers = Leads("leads")
         await both.ask()
         approval = await both.approval()
-        unknown = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "allow"), "one"))
+        unknown = await both.shared[1].answer(GivenAnswer(Answer(approval.id, "allow"), "one"))
         assert not unknown.accepted
         assert "not known" in unknown.why
-        assert both.here.waiting_here()
-        both.there.approvers = Leads()
+        assert both.here.approvals.here()
+        both.there.approvals.approvers = Leads()
         refused = await both.say(approval, "allow")
         assert (refused.accepted, refused.why) == (False, "You are no lead.")
 
 
 async def test_an_approver_at_one_gateway_answers_what_waits_at_another(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path) as both:
-        both.here.approvers = both.there.approvers = Leads("leads")
+        both.here.approvals.approvers = both.there.approvals.approvers = Leads("leads")
         await both.ask()
         approval = await both.approval()
         assert (await both.say(approval, "allow")).accepted
@@ -216,7 +216,7 @@ async def test_an_approval_that_is_answered_disappears_elsewhere(server: StorePr
     async with two(server, tmp_path) as both:
         await both.ask()
         approval = await both.approval()
-        both.here.take(ConsoleAnswer(Answer(approval.id, "deny"), "somebody here"))
+        await both.here.approvals.take(GivenAnswer(Answer(approval.id, "deny"), "somebody here"))
         await until(lambda: not both.console.state.approvals)
 
 
@@ -227,12 +227,12 @@ async def test_nothing_in_the_store_can_be_read_or_answered_without_the_key(
         await both.ask(secret="hunter2-of-a-call")
         await until(lambda: b"approvals" in server.ask("KEYS", "*approvals*"))
         await both.shared[1].look()
-        assert list(both.there.approvals()) == []
-        [approval] = both.here.waiting_here()
-        forged = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "allow"), "a forger"))
+        assert list(both.there.approvals.everywhere()) == []
+        [approval] = both.here.approvals.here()
+        forged = await both.shared[1].answer(GivenAnswer(Answer(approval.id, "allow"), "a forger"))
         assert not forged.accepted
         assert "has not confirmed" in forged.why
-        assert [one.id for one in both.here.waiting_here()] == [approval.id]
+        assert [one.id for one in both.here.approvals.here()] == [approval.id]
         assert b"hunter2" not in server.ask("GET", both.shared[0]._key("approvals", "here"))
 
 
@@ -241,7 +241,7 @@ async def test_a_long_approval_stays_at_its_gateway_which_says_so(server: StoreP
         await both.ask(text="x" * 300_000)
         await until(lambda: any("only this gateway's consoles show it" in text for text in both.reports))
         await both.shared[1].look()
-        assert list(both.there.approvals()) == []
+        assert list(both.there.approvals.everywhere()) == []
 
 
 async def test_without_the_store_each_gateway_shows_its_own_approvals(server: StoreProcess, tmp_path: Path) -> None:
@@ -250,10 +250,10 @@ async def test_without_the_store_each_gateway_shows_its_own_approvals(server: St
         approval = await both.approval()
         server.kill()
         await until(lambda: not both.console.state.approvals)
-        answer = await both.shared[1].answer(ConsoleAnswer(Answer(approval.id, "allow"), "one"))
+        answer = await both.shared[1].answer(GivenAnswer(Answer(approval.id, "allow"), "one"))
         assert not answer.accepted
         assert "could not be passed on" in answer.why
-        assert both.here.take(ConsoleAnswer(Answer(approval.id, "deny"), "somebody here")).accepted
+        assert (await both.here.approvals.take(GivenAnswer(Answer(approval.id, "deny"), "somebody here"))).accepted
 
 
 async def test_a_gateway_that_was_killed_is_forgotten(server: StoreProcess, tmp_path: Path) -> None:
@@ -265,9 +265,10 @@ async def test_a_gateway_that_was_killed_is_forgotten(server: StoreProcess, tmp_
 async def test_a_gateway_without_seal_keys_publishes_nothing(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path, None) as both:
         await both.ask()
-        await until(both.here.waiting_here)
+        await until(both.here.approvals.here)
         for shared in both.shared:
             await shared.look()
         assert b"approvals" not in server.ask("KEYS", "*approvals*")
-        assert list(both.there.approvals()) == []
-        assert both.here.take(ConsoleAnswer(Answer(both.here.waiting_here()[0].id, "deny"), "somebody here")).accepted
+        assert list(both.there.approvals.everywhere()) == []
+        [approval] = both.here.approvals.here()
+        assert (await both.here.approvals.take(GivenAnswer(Answer(approval.id, "deny"), "somebody here"))).accepted

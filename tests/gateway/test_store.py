@@ -22,9 +22,9 @@ from hookproxy.gateway.revocations import Revocations
 from hookproxy.gateway.session import SessionIdentity
 from hookproxy.gateway.store import Store, StoreApprovals, StoreLimits, shared_of
 from hookproxy.model.errors import UserError
+from hookproxy.model.limits import Beyond, CountedCall, Limit, Measure, Per, Within
 from hookproxy.model.principal import Principal
-from hookproxy.model.settings import Limit, Per
-from hookproxy.policy.rate_limits import LimitReached
+from hookproxy.policy.rate_limits import LimitReached, refusing
 from hookproxy.policy.shared_state import Approved, StoreUnavailable
 from hookproxy.policy.similar_calls import similar_calls
 from tests.support.cluster import free_port
@@ -105,9 +105,9 @@ async def test_a_call_over_one_of_its_limits_counts_for_none(server: StoreProces
         assert await limits.count([MINUTE, SECOND]) is None
         assert await limits.count([MINUTE, SECOND]) == LimitReached(SECOND, 1)
         assert await limits.count([MINUTE]) is None
-        assert await limits.reached([MINUTE]) is None, "to look counts nothing"
+        assert await limits.exceeded([MINUTE]) == [], "to look counts nothing"
         assert await limits.count([MINUTE]) is None
-        for found in (await limits.reached([SECOND, MINUTE]), await limits.count([SECOND, MINUTE])):
+        for found in (refusing(await limits.exceeded([SECOND, MINUTE])), await limits.count([SECOND, MINUTE])):
             assert found is not None
             assert found.limit == MINUTE, "the one with the longest wait"
 
@@ -507,7 +507,7 @@ async def test_the_documented_user_may_do_all_that_the_gateway_asks_and_nothing_
         async with open_store(server, reports, table=table) as store, open_store(server, reports, table=table) as other:
             assert not store.failure, store.failure
             assert await limits_of(store).count([MINUTE, SECOND, SESSION]) is None
-            assert await limits_of(store).reached([SESSION]) is None
+            assert await limits_of(store).exceeded([SESSION]) == []
             assert await store.use_once("nonce", time())
             approvals = StoreApprovals(store, "files", "alice", "policy", 60)
             await approvals.allow(Approved("write"))
@@ -652,3 +652,43 @@ async def test_a_revocation_is_published_again_when_the_store_has_lost_it_and_st
 def test_an_address_that_cannot_be_used_is_an_error(url: str) -> None:
     with pytest.raises(UserError, match=r"gateway\.store\.url cannot be used"):
         Store(StoreTable(url), "/", print, Metrics())
+
+
+SAME = Limit("*", 2, Per.SESSION, "limits[3]", measure=Measure.SAME, window=60.0)
+
+
+async def test_the_same_call_is_counted_at_all_gateways_together(server: StoreProcess) -> None:
+    async with open_store(server) as store, open_store(server) as other:
+        repeated, another = CountedCall("s/read", b'{"a":1}'), CountedCall("s/read", b'{"a":2}')
+        for one in (store, other):
+            assert await limits_of(one).count([SAME], repeated) is None
+        for one in (store, other):
+            reached = await limits_of(one).count([SAME], repeated)
+            assert reached is not None
+            assert 58 <= reached.retry_after <= 60
+            assert await limits_of(one).count([SAME], another) is None
+
+
+async def test_a_limit_that_asks_or_comments_counts_on_beyond_itself(server: StoreProcess) -> None:
+    asks = Limit("*", 1, Per.DAY, "limits[4]", beyond=Beyond.ASK)
+    comments = Limit("x*", 1, Per.DAY, "limits[5]", beyond=Beyond.COMMENT)
+    async with open_store(server) as store:
+        limits = limits_of(store)
+        assert await limits.count([asks, comments]) is None
+        assert [reached.limit for reached in await limits.exceeded([asks, comments])] == [asks, comments]
+        refused = await limits.count([asks, comments])
+        assert refused is not None
+        assert refused.limit == asks, "nobody was asked"
+        assert await limits.count([asks, comments], approved=[asks.key]) is None
+        assert await limits.count([comments]) is None
+        refused = await limits.count([asks, MINUTE])
+        assert refused is not None
+        assert await limits.exceeded([MINUTE]) == [], "a call that is not approved counts nowhere"
+
+
+async def test_a_limit_within_a_session_counts_that_session_alone(server: StoreProcess) -> None:
+    limit = Limit("*", 1, Per.HOUR, "limits[6]", within=Within.SESSION)
+    async with open_store(server) as store:
+        for session in ("a", "b"):
+            assert await limits_of(store, session=session).count([limit]) is None
+            assert await limits_of(store, session=session).count([limit]) is not None

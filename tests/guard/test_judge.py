@@ -181,3 +181,58 @@ async def test_a_hook_refuses_one_subagent_alone(
     async with judging(configured(tmp_path, f'[[hooks.{event}]]\ncommand = "{hook}"')) as judge:
         output = await judge.judge(Request("claude", "/", {"PATH": "/usr/bin:/bin"}, json.dumps(document).encode()))
     assert (reason in output.stdout.decode() + output.stderr) if reason else output == HookOutput()
+
+
+# --- budgets ---
+
+
+def claude(event: str = "PreToolUse", number: int = 0, **members: object) -> Request:
+    """An event of Claude Code's shell; each call has an id of its own."""
+    document = {**AGENTS["claude"].before, "hook_event_name": event, "tool_use_id": f"t{number}", **members}
+    return Request("claude", "/", {"PATH": "/usr/bin:/bin"}, json.dumps(document).encode())
+
+
+async def permissions_of(judge: Judge, *requests: Request) -> list[Permission | None]:
+    return [permission("claude", await judge.judge(request)) for request in requests]
+
+
+async def test_a_loop_of_an_agents_own_tool_is_stopped(tmp_path: Path) -> None:
+    async with judging(configured(tmp_path, '[[limits]]\nsame = 2\nwindow = "10m"')) as judge:
+        decided = await permissions_of(
+            judge, *(claude(number=n) for n in range(3)), claude(number=3, tool_input={"command": "ls"})
+        )
+    assert decided == [None, None, Permission.DENY, None]
+
+
+async def test_each_subagent_has_its_own_budget_and_the_session_one_for_all(tmp_path: Path) -> None:
+    text = '[[limits]]\ncalls = 1\nwithin = "subagent"\n[[limits]]\ncalls = 3\nthen = "ask"'
+    async with judging(configured(tmp_path, text)) as judge:
+        decided = await permissions_of(
+            judge,
+            claude(number=1),
+            claude(number=2, agent_id="a"),
+            claude(number=3, agent_id="a"),
+            claude(number=4, agent_id="b"),
+            claude(number=5),
+            claude(number=6, agent_id="c"),
+        )
+    assert decided == [None, None, Permission.DENY, None, Permission.DENY, Permission.ASK]
+
+
+@pytest.mark.parametrize("limit", ['result_bytes = "1kB"', "seconds = 2"])
+async def test_results_and_time_of_an_agents_own_tools_count_after_the_call(limit: str, tmp_path: Path) -> None:
+    async with judging(configured(tmp_path, f"[[limits]]\n{limit}")) as judge:
+        for number, (output, duration) in enumerate((("x", 1000), ("y" * 990, 1001))):
+            assert await permissions_of(judge, claude(number=number)) == [None]
+            after = claude("PostToolUse", number, tool_response={"stdout": output}, duration_ms=duration)
+            await judge.judge(after)
+        assert await permissions_of(judge, claude(number=9)) == [Permission.DENY]
+
+
+async def test_an_agent_reads_what_a_limit_comments(tmp_path: Path) -> None:
+    async with judging(configured(tmp_path, '[[limits]]\ncalls = 1\nthen = "comment"')) as judge:
+        first, second = [await judge.judge(claude(number=number)) for number in range(2)]
+    assert b"limits[0]" not in first.stdout
+    assert b"more than 1 call of * per session" in second.stdout
+    assert permission("claude", second) is None
+    assert [("exceeds" in record) for record in records(tmp_path) if record["result"] == "begun"] == [False, True]

@@ -16,7 +16,8 @@ from hookproxy.hooks.select import HookGroups
 from hookproxy.model.aliases import Alias, with_command_line
 from hookproxy.model.errors import printable
 from hookproxy.model.hooks import Event, HookSpec, Tool
-from hookproxy.model.settings import Limit, Per, SeenNames, Settings, ToolNames
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import SeenNames, Settings, ToolNames
 from hookproxy.policy import matchers
 
 GIT: Final = ("git_commit", "git_log")

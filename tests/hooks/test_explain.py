@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from hookproxy.hooks.explain import ANY_OTHER, Answer, Explanation, explain, hooks_of_call
 from hookproxy.model.hooks import Event, Session, Tool
-from hookproxy.model.settings import DEFAULTS, Limit, OnAsk, Per, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import DEFAULTS, OnAsk, Settings
 from hookproxy.trial.run import TrialCall, TrialRunner, plan
 from tests.support.examples import examples
 from tests.support.proxy_rig import DIRECT_LOOP, group, hook

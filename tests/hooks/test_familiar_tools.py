@@ -19,7 +19,8 @@ from hookproxy.hooks.select import HookGroups
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event, Order, Tool
-from hookproxy.model.settings import Limit, OnFailure, Per, Settings, ToolNames
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import OnFailure, Settings, ToolNames
 from tests.support.proxy_rig import DIRECT_LOOP, Peer, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +35,8 @@ SCHEMA: Final = {"type": "object", "properties": {"cmd": {"type": "string"}, "n"
 def test_what_recognises_names_is_read_only_where_tools_get_them(recognised: bool) -> None:
     script = (
         "import sys; from hookproxy.hooks.evaluate import Hooks\n"
-        "from hookproxy.model.settings import Limit, Per, Settings\n"
+        "from hookproxy.model.limits import Limit, Per\n"
+        "from hookproxy.model.settings import Settings\n"
         f"settings = Settings(auto_aliases={recognised}, limits=(Limit('*', 1, Per.MINUTE, 'limits[0]'),))\n"
         "Hooks([], settings, 'server', {}).prepare_names()\n"
         "print(*(f'hookproxy.policy.{name}' in sys.modules for name in ('tool_names', 'presets')))"

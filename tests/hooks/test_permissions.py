@@ -11,8 +11,10 @@ from hookproxy.hooks.permissions import Permissions
 from hookproxy.hooks.select import HookGroups
 from hookproxy.model.aliases import Alias
 from hookproxy.model.decision import ApprovalRequest, Proceed, RefusalCause, Refuse
-from hookproxy.model.hooks import Event, EventContext, Permission, Verdict
-from hookproxy.model.settings import AgentRule, Limit, Per, Settings
+from hookproxy.model.hooks import AgentState, Event, EventContext, Permission, Verdict
+from hookproxy.model.limits import Beyond, Limit, Measure, Per, Within
+from hookproxy.model.settings import AgentRule, Settings
+from hookproxy.protocol.feedback import refusal_sentence
 from tests.support.proxy_rig import SESSION
 
 EVERY_CALL = "it is about every call of this tool"
@@ -207,3 +209,104 @@ async def test_a_person_who_allows_calls_like_one_allows_those_of_its_tool_only(
     await one.allow_similar(ls("run_it", "a"), ApprovalRequest("rule", "", rule="Bash(ls:*)"))
     assert one.allow(ls("run_it", "b"))
     assert not one.allow(ls("run_elsewhere", "b"))
+
+
+def beyond(limit: Limit, server: str = "my files") -> Permissions:
+    return Permissions(HookGroups((), server), Settings(limits=(limit,), ask=("rm",)))
+
+
+ASKS = Limit("*", 1, Per.SESSION, "limits[0]", "f:1: limits[0]", beyond=Beyond.ASK)
+
+
+async def test_a_person_is_asked_about_a_call_beyond_a_limit_that_asks() -> None:
+    one = beyond(ASKS)
+    assert await one.apply_limits(Proceed(), call()) == Proceed()
+    asked = one.apply_rules(Proceed(), call())
+    assert isinstance(asked, Proceed)
+    why = "more than 1 call of * per session"
+    assert asked.approval_request == ApprovalRequest("limits[0] of hookproxy.toml", why, limits=(ASKS.key,))
+    approved = replace(asked, approval_request=None, asked=True)
+    assert await one.apply_limits(approved, call()) == approved
+    assert one.apply_rules(Proceed(), call()) == asked, "each further call is asked about"
+
+
+async def test_a_call_that_came_first_takes_the_last_place_and_the_other_is_sent_again() -> None:
+    one = beyond(ASKS)
+    assert [one.apply_rules(Proceed(), call()) for _ in range(2)] == [Proceed(), Proceed()], "none is counted yet"
+    assert await one.apply_limits(Proceed(), call()) == Proceed()
+    refused = await one.apply_limits(Proceed(), call())
+    assert isinstance(refused, Refuse)
+    assert (refused.cause, refused.retry_after) == (RefusalCause.LIMIT, 1)
+
+
+async def test_one_approval_is_asked_for_a_rule_and_a_limit_and_names_both() -> None:
+    one = beyond(ASKS)
+    await one.apply_limits(Proceed(), call(tool="rm"))
+    asked = one.apply_rules(Proceed(), call(tool="rm"))
+    assert isinstance(asked, Proceed)
+    assert asked.approval_request is not None
+    assert "more than 1 call" in asked.approval_request.reason
+    assert "the permission rule rm" in asked.approval_request.reason
+
+
+async def test_what_is_allowed_for_the_session_says_nothing_of_a_limit_nor_the_other_way_round() -> None:
+    one = beyond(ASKS)
+    await one.allow_tool("write")
+    assert one.allow(call())
+    assert not one.allow(call(), [ASKS.key])
+    other = beyond(ASKS)
+    await other.allow_tool("write", (ASKS.key,))
+    assert not other.allow(call())
+    assert other.allow(call(), [ASKS.key])
+    assert not other.allow(call(), [ASKS.key, "f:9: limits[1]: calls"]), "nobody was asked about that limit"
+
+
+async def test_calls_like_one_beyond_a_limit_are_not_offered() -> None:
+    request = ApprovalRequest("limits[0]", "", limits=(ASKS.key,))
+    context = call(b'{"command":"ls -l"}', tool="Bash")
+    assert permissions().similar_calls(context, replace(request, limits=())) != ""
+    assert permissions().similar_calls(context, request) == ""
+
+
+async def test_the_model_reads_of_a_call_beyond_a_limit_that_comments() -> None:
+    limit = Limit("*", 2, Per.SESSION, "limits[0]", measure=Measure.SAME, window=600.0, beyond=Beyond.COMMENT)
+    one = beyond(limit)
+    for _ in range(2):
+        assert one.apply_rules(Proceed(), call()) == Proceed()
+        await one.apply_limits(Proceed(), call())
+    commented = one.apply_rules(Proceed(feedback=("a",)), call())
+    assert isinstance(commented, Proceed)
+    assert commented.approval_request is None
+    first, note = commented.feedback
+    assert first == "a"
+    assert "more than 2 times the same call of * within 10 minutes" in note
+    assert "change your approach" in note
+    assert one.apply_rules(commented, call()) == commented, "it is said once, though rules are applied again"
+
+
+async def test_a_repeated_call_is_refused_with_what_to_do_instead() -> None:
+    one = beyond(Limit("*", 1, Per.SESSION, "limits[0]", measure=Measure.SAME, window=600.0))
+    await one.apply_limits(Proceed(), call())
+    refused = one.apply_rules(Proceed(), call())
+    assert isinstance(refused, Refuse)
+    sentence = refusal_sentence(refused)
+    assert sentence.startswith(
+        "Blocked by limits[0] of hookproxy.toml: no more than once the same call of * within 10 "
+    )
+    assert "change your approach" in sentence
+    assert "The same call is possible again in 600 seconds." in sentence
+    assert one.apply_rules(Proceed(), call(b'{"path":"b"}')) == Proceed()
+
+
+async def test_a_subagent_has_a_budget_of_its_own() -> None:
+    one = beyond(Limit("*", 1, Per.SESSION, "limits[0]", within=Within.SUBAGENT))
+
+    def by(subagent: str) -> EventContext:
+        return replace(call(), agent_state=AgentState(agent_id=subagent))
+
+    for context in (by("a"), by("b"), call()):
+        assert await one.apply_limits(Proceed(), context) == Proceed()
+    assert isinstance(await one.apply_limits(Proceed(), by("")), Refuse), "without a subagent it is the main agent's"
+    refused = one.apply_rules(Proceed(), by("b"))
+    assert isinstance(refused, Refuse)
+    assert refused.reason == "no more than 1 call of * per session by each subagent"

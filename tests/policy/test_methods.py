@@ -7,7 +7,8 @@ import re
 import pytest
 
 from hookproxy.model.hooks import Permission
-from hookproxy.model.settings import Limit, Per, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import Settings
 from hookproxy.policy import methods
 from hookproxy.policy.matchers import claude_matcher, permission_rule
 from hookproxy.policy.rate_limits import RateLimits

@@ -13,7 +13,7 @@ from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.policy import decide
 from hookproxy.protocol import feedback
 from hookproxy.protocol.approval_messages import Approval
-from hookproxy.session.approval import ApprovalResult
+from hookproxy.session.approval_details import ApprovalResult
 from tests.session.test_approval import (
     ALLOW,
     ASKS,
@@ -106,7 +106,7 @@ def test_a_managed_rule_does_not_go_around_the_approvers(managed: Settings) -> N
 async def test_no_refusal_claims_that_the_user_was_asked(approval: Approval, monkeypatch: pytest.MonkeyPatch) -> None:
     async with rig(stub_group(ASKS), settings=replace(APPROVERS, on_ask=OnAsk.CONSOLE)) as one:
         approvals = one.proxy.calls.approvals
-        approvals.console = lambda *_arguments: no_answer()  # as while a console can find the run
+        monkeypatch.setattr(approvals, "has_fallback", lambda *_arguments: True)  # as while a console is open
 
         async def answered(*_arguments: object) -> ApprovalResult:
             return ApprovalResult(approval, "deny by lena")
@@ -118,10 +118,6 @@ async def test_no_refusal_claims_that_the_user_was_asked(approval: Approval, mon
     assert "@leads" in text
     assert "user was asked" not in text
     assert "user's approval" not in text
-
-
-async def no_answer() -> None:
-    return None
 
 
 def test_without_approvers_the_sentences_are_about_the_user() -> None:

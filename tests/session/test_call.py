@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Arguments, Delivery, Limit, OnAsk, OnFailure, Per, Results, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import Arguments, Delivery, OnAsk, OnFailure, Results, Settings
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio

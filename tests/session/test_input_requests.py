@@ -11,7 +11,8 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.model.hooks import Event, HookSpec
-from hookproxy.model.settings import Limit, OnFailure, Per, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import OnFailure, Settings
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig
 
 pytestmark = pytest.mark.anyio

@@ -299,7 +299,7 @@ async def test_without_a_key_a_call_waits_only_as_long_as_a_console_is_open(tmp_
                 while one.feed.is_watched:
                     await anyio.lowlevel.checkpoint()
             if waits:
-                assert [approval.tool for approval in one.feed.waiting_here()] == ["write"]
+                assert [approval.tool for approval in one.feed.approvals.here()] == ["write"]
             else:
                 assert "no answer came" in await one.refusal()
 
@@ -344,21 +344,29 @@ async def test_a_console_that_does_not_read_holds_up_nobody(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "line", [b"nonsense\n", b"x" * 100_000, b'{"type":"answer","approval":"q","action":"maybe"}\n']
+    "line",
+    [
+        b"nonsense\n",
+        b"x" * (messages.LONGEST_ANSWER + 65_536),
+        b'{"type":"answer","approval":"q","action":"maybe"}\n',
+        messages.encode(messages.Answer("q", "allow", arguments="x" * (messages.LONGEST_EDIT + 1))),
+    ],
+    ids=["nonsense", "a long line", "an unknown action", "long arguments"],
 )
 async def test_a_console_that_says_something_else_is_disconnected(tmp_path: Path, line: bytes) -> None:
     async with watched(tmp_path, follows=False) as one:
         connection = registry.connect(one.folder, "run")
         assert connection is not None
         with connection, anyio.fail_after(TIMEOUT):
-            connection.send(line)
-            while True:
+            try:
+                while line:
+                    await anyio.wait_writable(connection)
+                    line = line[connection.send(line) :]
                 await anyio.wait_readable(connection)
-                try:
-                    if not connection.recv(65_536):
-                        break
-                except ConnectionResetError:
-                    break
+                while connection.recv(65_536):
+                    await anyio.wait_readable(connection)
+            except (ConnectionResetError, BrokenPipeError):
+                pass
 
 
 async def test_more_consoles_than_allowed_and_other_accounts_get_nothing(

@@ -14,7 +14,8 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.aliases import spelled
 from hookproxy.model.hooks import Event, HookSpec, Order
-from hookproxy.model.settings import Limit, OnAsk, Per, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import OnAsk, Settings
 from hookproxy.policy.methods import JUDGED, Direction
 from hookproxy.policy.resource_aliases import of_method
 from hookproxy.protocol.method_forms import BY_NAME

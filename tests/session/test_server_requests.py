@@ -11,7 +11,8 @@ import pytest
 
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.hooks import Event, HookSpec
-from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, RootsRule, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import OnAsk, OnFailure, RootsRule, Settings
 from tests.session.test_approval import handshake
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig
 

@@ -18,7 +18,8 @@ from hookproxy.audit.log import Audit
 from hookproxy.dialects.dialect import Group
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.session.proxy import Proxy
 from hookproxy.session.watch import WatchedPolicy
 from hookproxy.transports.pipe import open_channel

@@ -36,6 +36,7 @@ from hookproxy.model.hooks import (
 )
 from hookproxy.model.settings import Settings, ToolNames
 from hookproxy.policy import matchers
+from hookproxy.session.hidden_secrets import HiddenSecrets
 from hookproxy.session.proxy import Proxy
 from hookproxy.transports.event_loop import new_loop
 from hookproxy.transports.pipe import open_channel
@@ -205,7 +206,7 @@ class Peer:
 class Rig:
     """A proxy at work between `agent` and `server`, the test's ends; `reports` is what was reported to people."""
 
-    def __init__(self, groups: Sequence[Group], settings: Settings) -> None:
+    def __init__(self, groups: Sequence[Group], settings: Settings, secrets: HiddenSecrets | None = None) -> None:
         self.agent = Peer()
         self.server = Peer()
         self.reports: list[str] = []
@@ -219,6 +220,7 @@ class Rig:
             SESSION,
             Audit(settings),
             self.reports.append,
+            secrets=secrets,
         )
 
     async def finish(self) -> tuple[bytes, bytes]:
@@ -237,9 +239,11 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig(*groups: Group, settings: Settings | None = None, kind: type[Rig] = Rig) -> AsyncIterator[Rig]:
+async def rig(
+    *groups: Group, settings: Settings | None = None, kind: type[Rig] = Rig, secrets: HiddenSecrets | None = None
+) -> AsyncIterator[Rig]:
     """A Rig, of this class, that is closed completely afterwards."""
-    one = kind(groups, settings or Settings())
+    one = kind(groups, settings or Settings(), *(() if secrets is None else (secrets,)))
     failure: BaseException | None = None
     try:
         async with anyio.create_task_group() as tasks:

@@ -15,7 +15,8 @@ from hookproxy.audit import records
 from hookproxy.config.load import Loaded
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.trial.replay import (
     Difference,
     Outcome,

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
+from hookproxy.model.limits import Limit, Per
+from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.trial.run import SIDE_EVENTS, TrialCall, TrialResult, TrialRunner, plan
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, group, hook, stub, stub_group
 

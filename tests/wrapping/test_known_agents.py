@@ -84,6 +84,8 @@ def test_the_most_general_shape_comes_last() -> None:
 
 def test_an_agent_with_a_dialect_of_ours_names_it() -> None:
     named = {agent.dialect for agent in AGENTS} - {""}
-    assert named == {"cascade", "claude", "cline", "codex", "copilot", "cursor", "gemini", "goose", "vscode"}
+    assert named == {
+        "cascade", "claude", "cline", "codex", "copilot", "cursor", "gemini", "goose", "opencode", "vscode"
+    }  # fmt: skip
     assert named <= DIALECTS.keys()
     assert {agent.name for agent in AGENTS if agent.name in DIALECTS} <= named

@@ -62,7 +62,9 @@ def _text(record: CallRecord, screen: Screen) -> Iterator[str]:
         ("decision", record.decision or "none: the call ended before"),
         ("refused", refusal_text(record) if record.result == "refused" else ""),
         ("reason", record.reason if record.result != "refused" else ""),
-        ("answered", record.answered),
+        ("exceeds", ", ".join(record.exceeds)),
+        ("asked by", record.asked_by),
+        ("answered", f"{record.answered}, with other arguments" if record.edited else record.answered),
         ("result", _RESULTS.get(record.result, record.result)),
         ("repeats", str(record.repeats) if record.repeats else ""),
     ]

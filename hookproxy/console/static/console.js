@@ -174,7 +174,7 @@ class Live {
     if (article.classList.contains("settled")) return;
     const hadFocus = article.contains(document.activeElement);
     article.classList.add("settled");
-    article.querySelectorAll("form").forEach((form) => (form.hidden = true));
+    article.querySelectorAll("form, details").forEach((part) => (part.hidden = true));
     article.querySelector("output").textContent = `${outcome}.`;
     this.changedAt = performance.now();
     setTimeout(() => {

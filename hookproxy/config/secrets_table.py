@@ -1,0 +1,150 @@
+"""Reads the table `[secrets]`. A name, a pattern or a source that cannot be used stops the start (law 3).
+
+It reads no secret: `secret_values` does, when a run begins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal
+
+from ..model.errors import ConfigError
+from ..model.secret_settings import SecretSettings, SecretsOff, SecretsRestore, Source
+from ..policy.globs import glob
+from ..secrets.engine import PatternError, compiled
+from ..secrets.placeholders import is_rule_id
+from ..secrets.rules import known_rules
+from ..trust.sources import FileContext
+from .errors import line_of
+from .models import Secrets
+from .validate import dotted
+
+_SOURCES: Final = 'write "env:VARIABLE", "file:PATH", "keyring:SERVICE/USER" or "command:PROGRAM ARGUMENTS"'
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KINDS: Final[Mapping[str, Literal["env", "file", "keyring", "command"]]] = {
+    "env": "env",
+    "file": "file",
+    "keyring": "keyring",
+    "command": "command",
+}
+
+
+def secret_settings(
+    table: Secrets, path: str, text: str, file_context: FileContext, within: Sequence[str] = ()
+) -> SecretSettings:
+    """The settings of a file with this text; `within` are the names on the way to the table.
+
+    Raises ConfigError, and UserError if the package for patterns is not installed.
+    """
+    place = _Place(path, text, (*within, "secrets"))
+    known = {rule.id for rule in known_rules()}
+    for names, key in ((table.detectors, "detectors"), (table.values, "values")):
+        for name in names:
+            _check_name(name, place.of(key, name), known, table.detectors if key == "values" else ())
+    for name, regex in table.detectors.items():
+        _check_pattern(regex, place.of("detectors", name))
+    for number, regex in enumerate(table.allow):
+        _check_pattern(regex, place.of("allow", number))
+    folder = os.path.dirname(path)
+    return SecretSettings(
+        table.detectors,
+        {name: _source(value, place.of("values", name), folder, file_context) for name, value in table.values.items()},
+        tuple(table.allow),
+        tuple(_skipped(table.skip, place)),
+        tuple(_off(table, place)),
+        tuple(
+            SecretsRestore(tool, server, tuple(_texts(entry.rules)))
+            for entry in table.restore
+            for tool in _texts(entry.tool)
+            for server in _texts(entry.server)
+        ),
+    )
+
+
+class _Place:
+    """Where in the file something stands, for people."""
+
+    def __init__(self, path: str, text: str, key: tuple[str, ...]) -> None:
+        self._path, self._text, self._key = path, text, key
+
+    def of(self, *names: str | int) -> str:
+        """File, line and key."""
+        key = (*self._key, *names)
+        line = line_of(self._text, key)
+        return f"{self._path}{f':{line}' if line else ''}: {dotted(key)}"
+
+
+def _off(table: Secrets, place: _Place) -> Iterator[SecretsOff]:
+    for number, entry in enumerate(table.off):
+        if entry.tool is None and entry.server is None:
+            raise ConfigError(
+                place.of("off", number),
+                "says nothing of what it is about",
+                "set tool or server; whoever wants no masking at all removes the table [secrets]",
+            )
+        yield from (SecretsOff(tool, server) for tool in _texts(entry.tool) for server in _texts(entry.server))
+
+
+def _skipped(patterns: Sequence[str], place: _Place) -> Iterator[str]:
+    """The ids of the rules that these globs name."""
+    for number, pattern in enumerate(patterns):
+        matches = re.compile(glob(pattern), re.DOTALL)
+        ids = [rule.id for rule in known_rules() if matches.fullmatch(rule.id)]
+        if not ids:
+            hint = "hookproxy secrets scan FILE names the rules that find something"
+            raise ConfigError(place.of("skip", number), f"no rule of gitleaks is called {pattern!r}", hint)
+        yield from ids
+
+
+def _texts(value: str | list[str] | None) -> Sequence[str]:
+    return ("*",) if value is None else (value,) if isinstance(value, str) else value
+
+
+def _check_name(name: str, where: str, known: set[str], others: Mapping[str, str] | Sequence[str]) -> None:
+    if not is_rule_id(name):
+        raise ConfigError(
+            where, f"{name!r} cannot be a name", "write letters, digits, `-`, `_` and dots, 64 at most, as in my-token"
+        )
+    if name in known:
+        raise ConfigError(where, f"{name!r} is a rule of gitleaks", f"choose another name, such as my-{name}")
+    if name in others:
+        raise ConfigError(where, f"{name!r} is a detector, too", "give one of them another name: placeholders show it")
+
+
+def _check_pattern(regex: str, where: str) -> None:
+    try:
+        pattern = compiled(regex.encode())
+    except PatternError as problem:
+        hint = "write it in the syntax of RE2, which has no look-around and no back references"
+        raise ConfigError(where, f"is not a regular expression: {problem}", hint) from None
+    if pattern.fullmatch(b""):
+        raise ConfigError(where, "matches the empty text, and so everywhere", "ask for at least one character")
+
+
+def _source(text: str, where: str, folder: str, file_context: FileContext) -> Source:
+    word, colon, what = text.partition(":")
+    kind, what = _KINDS.get(word), what.strip()
+    if not colon or kind is None or not what:  # it may be the secret itself: the error does not quote it
+        raise ConfigError(where, "does not say where the value is", _SOURCES)
+    if kind == "env" and not _VARIABLE.fullmatch(what):
+        raise ConfigError(where, "env: is followed by the name of a variable, not by a value", _SOURCES)
+    if kind == "file":
+        return Source(kind, file_context.find(what, folder))
+    if kind == "keyring" and not all(what.rpartition("/")[::2]):
+        raise ConfigError(where, "keyring: needs a service and a user", "write keyring:SERVICE/USER")
+    if kind == "command":
+        _check_command(what, where)
+        return Source(kind, what, folder)
+    return Source(kind, what)
+
+
+def _check_command(command: str, where: str) -> None:
+    try:
+        words = shlex.split(command)
+    except ValueError as problem:
+        raise ConfigError(where, f"is not a command: {str(problem).lower()}", "close its quotes") from None
+    if not words:
+        raise ConfigError(where, "is not a command", _SOURCES)

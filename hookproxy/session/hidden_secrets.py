@@ -1,0 +1,250 @@
+"""What `[secrets]` hides in one session: the values, their placeholders, and who may have a value in the place of one.
+
+The server's messages are masked before anything reads them (`secrets_channel`), so hooks, records, consoles and logs
+know placeholders only. What the agent or a hook writes itself is judged and sent as it is, and masked wherever it is
+shown: that is what `masks` is for. Values come back in two places: in arguments for tools that `[[secrets.restore]]`
+names, after all that judges them, and in the input of hooks that may see them.
+
+With other runs of the same session (`SharedSecrets`), a placeholder that another run has made is looked up there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from msgspec.structs import replace
+
+from ..model.hooks import Event, EventContext, HookResult, HookSpec, Verdict
+from ..policy.globs import glob
+from ..policy.shared_state import SharedSecrets, StoreUnavailable
+from ..protocol.secret_masks import SecretMasks
+from ..protocol.secret_restores import ValueOf, placeholders_in, restored
+from ..secrets.placeholders import PLACEHOLDER, Placeholders
+from ..secrets.session_finder import SessionFinder
+
+if TYPE_CHECKING:
+    from ..model.secret_settings import SecretSettings
+    from ..secrets.finder import Finder
+    from ..secrets.placeholders import Restored
+
+_KEY_BYTES: Final = 32  # of HMAC-SHA-256
+_SHARED_SECONDS: Final = 5.0  # for what other runs know: they are on the same machine, and answer in a millisecond
+_NOT_SHARED: Final = "placeholders of this run mean nothing to other runs of the session"
+
+
+class HiddenSecrets:
+    """The secrets of one session."""
+
+    def __init__(
+        self,
+        settings: SecretSettings,
+        finder: Finder,
+        server: str,
+        shared: SharedSecrets | None = None,
+        report: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        """`server` is the server's name, as the tables of `settings` have it."""
+        self._settings = settings
+        self._server = server
+        self._shared = shared
+        self._report = report
+        self._published: set[str] = set()
+        self._unpublished: dict[str, str] = {}
+        self._rules_by_tool: dict[str, tuple[re.Pattern[str], ...]] = {}
+        self.masks = SecretMasks(SessionFinder(finder), Placeholders(os.urandom(_KEY_BYTES)))
+        self.is_ready = shared is None
+        """Its placeholders are those of the session: nothing is masked before."""
+        self.has_off = bool(settings.off)
+        """Some tools' results are not looked at."""
+
+    def use(self, settings: SecretSettings, finder: Finder) -> None:
+        """Hide and restore by these settings from now on. Placeholders stand for what they stood for."""
+        self._settings, self.has_off = settings, bool(settings.off)
+        self._rules_by_tool.clear()
+        self.masks.finder = SessionFinder(finder)
+
+    async def prepare(self) -> None:
+        """Get the session's key. Where it cannot be had, this run has one of its own."""
+        if self._shared is None:
+            return
+        try:
+            with anyio.fail_after(_SHARED_SECONDS):
+                self.masks.placeholders = Placeholders(await self._shared.key())
+            self.masks.on_placeholder = self._note_placeholder
+        except (StoreUnavailable, TimeoutError, ValueError) as problem:
+            self._shared = None
+            self._report(f"{_NOT_SHARED}: {_why(problem)}")
+        self.is_ready = True
+
+    def masked_report(self, report: Callable[[str], None]) -> Callable[[str], None]:
+        """A function that reports lines to people without secrets."""
+        return lambda text: report(self.masks.text(text))
+
+    # --- tools ---
+
+    def is_off(self, tool: str) -> bool:
+        """The results of this tool are not looked at."""
+        return any(_matches(off.tool, tool) and _matches(off.server, self._server) for off in self._settings.off)
+
+    def restores_for(self, tool: str) -> bool:
+        """Some placeholders in arguments of this tool become the values again."""
+        return bool(self._rules(tool))
+
+    def values_for(self, tool: str) -> ValueOf:
+        """What placeholders stand for in arguments of this tool."""
+        rules = self._rules(tool)
+
+        def value_of(placeholder: str) -> Restored | None:
+            secret = self.masks.placeholders.value_of(placeholder)
+            if secret is None or not any(rule.fullmatch(secret.rule) for rule in rules):
+                return None
+            self.masks.finder.know(secret.rule, secret.value)  # the tool may repeat it
+            return secret
+
+        return value_of
+
+    def _rules(self, tool: str) -> tuple[re.Pattern[str], ...]:
+        """The ids of rules whose values this tool may have."""
+        if (known := self._rules_by_tool.get(tool)) is None:
+            known = tuple(
+                re.compile(glob(rule))
+                for table in self._settings.restore
+                if _matches(table.tool, tool) and _matches(table.server, self._server)
+                for rule in table.rules
+            )
+            if len(self._rules_by_tool) < _MOST_TOOLS:
+                self._rules_by_tool[tool] = known
+        return known
+
+    # --- other runs of the session ---
+
+    def _note_placeholder(self, placeholder: str, value: bytes) -> None:
+        if placeholder not in self._published:
+            self._published.add(placeholder)
+            self._unpublished[placeholder] = value.decode("latin-1")
+
+    @property
+    def has_unpublished(self) -> bool:
+        """Other runs do not know all placeholders of this one yet."""
+        return bool(self._unpublished)
+
+    async def publish(self) -> None:
+        """Let other runs of the session know this one's placeholders."""
+        while self._unpublished and self._shared is not None:
+            values, self._unpublished = self._unpublished, {}
+            try:
+                with anyio.fail_after(_SHARED_SECONDS):
+                    await self._shared.keep(values)
+            except (StoreUnavailable, TimeoutError) as problem:
+                self._published -= values.keys()
+                self._report(f"{_NOT_SHARED}: {_why(problem)}")
+                return
+
+    def unknown_in(self, arguments: bytes) -> Sequence[str]:
+        """The placeholders in arguments that only another run may know."""
+        if self._shared is None:
+            return ()
+        known = self.masks.placeholders.value_of
+        return [text for _, _, text in placeholders_in(arguments) if known(text) is None]
+
+    async def look_up(self, placeholders: Sequence[str]) -> None:
+        """Ask other runs what these stand for. What they do not know stays unknown."""
+        try:
+            with anyio.fail_after(_SHARED_SECONDS):
+                for placeholder in placeholders:
+                    await self._take_over(placeholder)
+        except (StoreUnavailable, TimeoutError) as problem:
+            self._report(f"a placeholder could not be looked up: {_why(problem)}")
+
+    async def _take_over(self, placeholder: str) -> None:
+        match = PLACEHOLDER.fullmatch(placeholder)
+        value = await self._shared.value_of(placeholder) if self._shared is not None else None
+        if match is not None and value is not None:
+            self._published.add(placeholder)
+            self.masks.placeholders.for_value(match[1], value.encode("latin-1"))
+
+    # --- hooks ---
+
+    def context_for(self, spec: HookSpec, context: EventContext) -> EventContext:
+        """The event as this hook may see it: with placeholders, or with values in their place."""
+        change = self._with_values if spec.sees_values else self.masks.json
+        arguments, meta = change(context.arguments), change(context.meta) if context.meta else b""
+        if context.elicitation is not None and context.elicitation.content:
+            content = change(context.elicitation.content)
+            if content is not context.elicitation.content:
+                context = replace(context, elicitation=replace(context.elicitation, content=content))
+        outcome = context.outcome
+        if spec.sees_values and outcome is not None:
+            texts = {name: self._with_values(getattr(outcome, name)) for name in _OUTPUTS}
+            error = self._text_with_values(outcome.error)
+            context = replace(context, outcome=replace(outcome, **texts, error=error))
+        message = self._text_with_values(context.message) if spec.sees_values else self.masks.text(context.message)
+        if arguments is context.arguments and meta == context.meta and message is context.message:
+            return context
+        return replace(context, arguments=arguments, meta=meta, message=message)
+
+    def _with_values(self, raw: bytes) -> bytes:
+        return restored(raw, self.masks.placeholders.value_of)
+
+    def _text_with_values(self, text: str) -> str:
+        def value(match: re.Match[str]) -> str:
+            secret = self.masks.placeholders.value_of(match[0])
+            return match[0] if secret is None else secret.value.decode(errors="replace")
+
+        return PLACEHOLDER.sub(value, text)
+
+    def masked_result(self, result: HookResult) -> HookResult:
+        """What a hook printed, with placeholders in the place of secrets."""
+        stdout, stderr = self.masks.raw_text(result.stdout), self.masks.raw_text(result.stderr)
+        if stdout is result.stdout and stderr is result.stderr:
+            return result
+        return replace(result, stdout=stdout, stderr=stderr)
+
+    def masked_document(self, document: bytes | bytearray) -> bytes | bytearray:
+        """What a hook got, with placeholders in the place of secrets."""
+        return self.masks.raw_text(bytes(document))
+
+    def as_meant(self, verdict: Verdict, context: EventContext) -> Verdict:
+        """The verdict with the values that the hook, or the agent, has written itself: the server gets them.
+
+        What was a placeholder in the call stays one, even where the hook has seen its value.
+        """
+        if verdict.arguments is not None:
+            verdict = replace(verdict, arguments=self._own_values(verdict.arguments, context.arguments))
+        if verdict.meta is not None:
+            verdict = replace(verdict, meta=self._own_values(verdict.meta, context.meta))
+        if verdict.content is not None:
+            asked = b"" if context.elicitation is None else context.elicitation.message.encode()
+            verdict = replace(verdict, content=self._own_values(verdict.content, asked))
+        if verdict.variables and context.event is Event.SESSION_START:
+            variables = tuple((name, self._text_with_values(value)) for name, value in verdict.variables)
+            verdict = replace(verdict, variables=variables)
+        return verdict
+
+    def _own_values(self, raw: bytes, given: bytes) -> bytes:
+        as_given = {text for _, _, text in placeholders_in(given)}
+        value_of = self.masks.placeholders.value_of
+        return restored(raw, lambda text: None if text in as_given else value_of(text))
+
+
+def masks_without_session(finder: Finder) -> SecretMasks:
+    """What masks texts that belong to no session: nobody can restore what its placeholders stand for."""
+    return SecretMasks(SessionFinder(finder), Placeholders(os.urandom(_KEY_BYTES)))
+
+
+_OUTPUTS: Final = ("content", "structured", "more", "whole")
+"""The members of an outcome that have what the tool has returned."""
+
+_MOST_TOOLS: Final = 4096  # whose rules are remembered: more than any server has
+
+
+def _why(problem: Exception) -> str:
+    return str(problem) or "no answer"
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return re.fullmatch(glob(pattern), name) is not None

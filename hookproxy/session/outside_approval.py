@@ -1,0 +1,200 @@
+"""Asks a person to approve a call without the agent: on a console, or with a prompter of the operator (law 1).
+
+A call waits for a console as the configuration says; where nobody can be asked there, the prompter asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Final, Protocol
+
+import anyio
+from msgspec import Struct
+
+from ..hooks.evaluate import Hooks
+from ..jsonrpc import normalize, raw_json
+from ..jsonrpc.nesting import is_deeper
+from ..live.messages import GivenAnswer, WaitingApproval
+from ..model.decision import ApprovalRequest
+from ..model.hooks import Document, Ended, Event, HookResult, HookSpec
+from ..model.settings import Arguments, ConsoleUse, OnAsk, Settings
+from ..policy import decide
+from ..protocol.approval_messages import Approval
+from ..protocol.calls import Call
+from ..runners.registry import RUNNERS
+from .approval_details import ApprovalDetails, ApprovalResult
+from .waiting_approvals import Invite, NobodyToAsk, ReadEdit
+
+_MAX_PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
+
+CheckEdit = Callable[[bytes], Awaitable[None]]
+"""Raises ValueError with a sentence for arguments, as normalised JSON, that the tool cannot get."""
+
+
+class OutsideApprovals(Protocol):
+    """The approvals of one session that people outside of the agent answer."""
+
+    @property
+    def consoles_find_it(self) -> bool:
+        """A console that is opened will show them."""
+
+    def is_watched(self) -> bool:
+        """A console is open of somebody who may answer them."""
+
+    async def ask(
+        self,
+        approval: WaitingApproval,
+        call: Call | None = None,
+        *,
+        only_while_watched: bool = False,
+        read_edit: ReadEdit | None = None,
+        invite: Sequence[Invite] = (),
+    ) -> GivenAnswer | None:
+        """As `WaitingApprovals.ask`, about a call (None: something else) of this session, which is added to it."""
+
+
+class Asked(Struct, frozen=True):
+    """What is asked about, and by which configuration."""
+
+    details: ApprovalDetails
+    hooks: Hooks
+    settings: Settings
+    check_edit: CheckEdit | None = None
+    """None: the person cannot change the arguments."""
+    most_seconds: float = float("inf")
+    """For how long anybody may be asked, whatever the configuration says."""
+
+    @property
+    def layer(self) -> Settings:
+        """The settings for the approval request: the managed ones if that is managed."""
+        return decide.settings_for(self.settings, self.details.request)
+
+    @property
+    def seconds(self) -> float:
+        """For how long a person is asked."""
+        return min(self.layer.ask_seconds, self.most_seconds)
+
+
+class OutsideApproval:
+    """The ways to ask in one session."""
+
+    def __init__(self, report: Callable[[str], None], user: str = "") -> None:
+        """`user` is whose session it is, at a gateway."""
+        self._report = report
+        self._user = user
+        self.approvals: OutsideApprovals | None = None
+        """None: there are no consoles."""
+
+    @cached_property
+    def _prompters(self) -> anyio.Semaphore:
+        return anyio.Semaphore(_MAX_PROMPTERS)  # made when it is needed: few sessions ask a prompter
+
+    def is_possible(self, request: ApprovalRequest | None, settings: Settings) -> bool:
+        """The operator has a way to ask if the agent cannot; for a managed request, the administrator."""
+        has_prompter = bool(decide.settings_for(settings, request).prompter)
+        return has_prompter or self.waits(request, settings, agent_cannot=True)
+
+    def waits(self, request: ApprovalRequest | None, settings: Settings, *, agent_cannot: bool) -> bool:
+        """This request waits for people outside of the agent; `agent_cannot` ask."""
+        settings = decide.settings_for(settings, request)
+        if self.approvals is None:
+            return False
+        if settings.on_ask is OnAsk.CONSOLE:
+            return self.approvals.consoles_find_it
+        if not agent_cannot:
+            return False
+        if settings.console is ConsoleUse.ALWAYS:
+            return self.approvals.consoles_find_it
+        return settings.console is ConsoleUse.IF_OPEN and self.approvals.is_watched()
+
+    async def ask(self, asked: Asked, call: Call | None, *, agent_cannot: bool) -> ApprovalResult:
+        """Ask, and wait for the answer. On cancel, the request is withdrawn, and a prompter is ended."""
+        settings, request = asked.layer, asked.details.request
+        if self.approvals is not None and self.waits(request, asked.settings, agent_cannot=agent_cannot):
+            try:
+                return ApprovalResult.of(await self._wait(self.approvals, asked, call))
+            except NobodyToAsk:  # whoever was to tell people has reported it
+                pass
+        if not settings.prompter:
+            return ApprovalResult(Approval.NOT_ASKED)
+        async with self._prompters:
+            return await self._prompt(asked)
+
+    async def _wait(self, approvals: OutsideApprovals, asked: Asked, call: Call | None) -> GivenAnswer | None:
+        settings, details = asked.layer, asked.details
+        masked = asked.settings.audit_arguments is not Arguments.FULL
+        waiting = details.waiting(asked.seconds, masked=masked)
+        check, shown = asked.check_edit, bytes(waiting.arguments)
+        own = details.own_arguments or details.arguments
+
+        async def read_edit(text: str) -> bytes:
+            arguments = read_arguments(text, shown, own, asked.settings.max_depth)
+            if arguments == own:
+                return b""
+            if check is not None:
+                await check(arguments)
+            return arguments
+
+        return await approvals.ask(
+            waiting,
+            call,
+            only_while_watched=settings.on_ask is not OnAsk.CONSOLE and settings.console is not ConsoleUse.ALWAYS,
+            read_edit=read_edit if check is not None else None,
+        )
+
+    async def _prompt(self, asked: Asked) -> ApprovalResult:
+        settings, managed = asked.layer, asked.details.request.managed
+        if failure := asked.hooks.prompter_failure(managed):
+            self._report(f"the prompter {settings.prompter[0]} {failure}, so the call is denied")
+            return ApprovalResult(Approval.NOT_ASKED)
+        document = asked.details.document
+        if self._user:
+            document["user"] = self._user
+        environ = asked.hooks.prompter_environment(managed)
+        approval = await prompt(settings.prompter, document, environ, self._report, asked.seconds)
+        answered = approval in (Approval.ONCE, Approval.NO)
+        return ApprovalResult(approval, f"the program {settings.prompter[0]}" if answered else "")
+
+
+def read_arguments(text: str, shown: bytes, arguments: bytes, max_depth: int) -> bytes:
+    """Arguments as a person has typed them, normalised. Raises ValueError for what hooks and a server may misread.
+
+    The person was `shown` the arguments, perhaps with parts masked: these are what they were.
+    """
+    raw = text.encode(errors="surrogatepass")
+    if is_deeper(raw, max_depth):
+        raise raw_json.TooDeep
+    typed = normalize.normalize(raw)
+    if not typed.startswith(b"{"):
+        raise ValueError("they are not a JSON object")
+    if shown == arguments:
+        return typed
+    from ..secrets.unmask import unmasked
+
+    return unmasked(typed, shown, arguments)
+
+
+async def prompt(
+    command: tuple[str, ...],
+    document: Mapping[str, object],
+    environ: Mapping[str, str],
+    report: Callable[[str], None],
+    seconds: float,
+) -> Approval:
+    """Ask through the operator's prompter: it reads `document` as JSON; exit status 0 means yes, 2 means no.
+
+    After so many seconds nobody has answered; any other end is a failure, and is reported. Neither approves. On cancel
+    it is ended with its whole process group.
+    """
+    spec = HookSpec("hookproxy", "on_ask_fallback", Event.PERMISSION_REQUEST, command[0], argv=command, timeout=seconds)
+    stdin = Document(raw_json.encode(document) + b"\n", {})
+    try:
+        result = await RUNNERS[spec.type](spec, stdin, environ)
+    except OSError as problem:  # too few descriptors or processes
+        result = HookResult(Ended.NOT_STARTED, detail=problem.strerror or "")
+    if result.ended is Ended.EXITED and result.code in (0, 2):
+        return Approval.NO if result.code else Approval.ONCE
+    ended = f"status {result.code}" if result.ended is Ended.EXITED else result.detail or result.ended.value
+    report(f"the prompter {command[0]} failed ({ended}), so the call is denied")
+    return Approval.NOT_ANSWERED if result.ended is Ended.TIMED_OUT else Approval.NOT_ASKED

@@ -1,0 +1,82 @@
+"""The guard's socket: when it ends, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hookproxy.dialects.agent_side import HookOutput
+from hookproxy.guard.exchange import Request
+from hookproxy.guard.server import AnotherRuns, Guard
+from hookproxy.guard.status import Status
+
+pytestmark = pytest.mark.anyio
+
+
+async def answer(_request: Request) -> HookOutput:
+    return HookOutput(b"{}")
+
+
+def status() -> Status:
+    return Status(pid=os.getpid(), since=0, version="", config="", problem="", fails_closed=False)
+
+
+def request() -> bytes:
+    return b"hookproxy-guard 1 claude 1 1 2\n/\0{}"
+
+
+async def test_it_ends_when_nobody_has_asked_for_a_while(tmp_path: Path) -> None:
+    folder = tmp_path / "guard"
+    guard = Guard(str(folder), print)
+    with pytest.raises(AnotherRuns):
+        Guard(str(folder), print)
+    with anyio.fail_after(10):
+        await guard.serve(answer, status, 0.01)
+    assert list(folder.iterdir()) == []
+    Guard(str(folder), print).close()
+
+
+async def test_it_does_not_end_while_it_judges(tmp_path: Path) -> None:
+    asked, judged = anyio.Event(), anyio.Event()
+
+    async def wait(_request: Request) -> HookOutput:
+        asked.set()
+        await judged.wait()
+        return HookOutput(b"{}")
+
+    guard = Guard(str(tmp_path / "guard"), print)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(guard.serve, wait, status, 0.01)
+            async with await anyio.connect_unix(tmp_path / "guard" / "guard.sock") as client:
+                await client.send(request())
+                await asked.wait()
+                guard.end(at_once=False)
+                await anyio.lowlevel.checkpoint()
+                judged.set()
+                assert await client.receive() == b"0 2 0\n{}"
+
+
+@pytest.mark.parametrize("begun", [b"", request()[:5], request()])
+async def test_if_it_ends_at_once_nobody_can_ask_it_any_more_when_a_client_hears_of_it(
+    begun: bytes, tmp_path: Path
+) -> None:
+    async def wait(_request: Request) -> HookOutput:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    guard = Guard(str(tmp_path / "guard"), print)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(guard.serve, wait, status, 1000)
+            async with await anyio.connect_unix(tmp_path / "guard" / "guard.sock") as client:
+                await client.send(begun or b"h")
+                await anyio.lowlevel.checkpoint()
+                guard.end(at_once=True)
+                with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+                    await client.receive()
+            with pytest.raises(OSError, match=r"connection attempts|No such file"):
+                await anyio.connect_unix(tmp_path / "guard" / "guard.sock")

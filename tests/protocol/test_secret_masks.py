@@ -1,0 +1,218 @@
+"""A masked message differs from the server's only where a secret stood, however it was spelled."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.model.secret_settings import SecretSettings
+from hookproxy.protocol.secret_masks import SecretMasks
+from hookproxy.protocol.secret_restores import restored
+from hookproxy.protocol.secret_schemas import fitting
+from hookproxy.secrets.finder import Finder
+from hookproxy.secrets.placeholders import Placeholders
+from hookproxy.secrets.session_finder import SessionFinder
+
+TOKEN: Final = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
+VALUE: Final = 'Kd83&xQ/+2.mT"uw\\zé\n漢9😀'
+FINDER: Final = Finder(SecretSettings(), {"MY_KEY": VALUE.encode()})
+
+TEXTS: Final = st.text(st.sampled_from([*'ab "\\/\n\té漢😀{}[]:,0', "\u2028", "\x7f"]), max_size=12)
+DOCUMENTS: Final = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4) | inner.map(json.dumps),
+    max_leaves=12,
+)
+
+
+def masks() -> SecretMasks:
+    return SecretMasks(SessionFinder(FINDER), Placeholders(b"k" * 32))
+
+
+def spelled(value: object, choose: random.Random) -> str:
+    """JSON with needless escapes, blanks and spellings of numbers, as some server might write it."""
+    if isinstance(value, str):
+        return '"' + "".join(_character(char, choose) for char in value) + '"'
+    blank = choose.choice(("", " ", "\t "))
+    if isinstance(value, list):
+        return f"[{blank}" + f",{blank}".join(spelled(item, choose) for item in value) + f"{blank}]"
+    if isinstance(value, dict):
+        members = (f"{spelled(name, choose)}{blank}:{blank}{spelled(item, choose)}" for name, item in value.items())
+        return "{" + blank + f",{blank}".join(members) + blank + "}"
+    return (
+        choose.choice((f"{value}.0", f"{value}e0"))
+        if type(value) is int and choose.random() < 0.3
+        else json.dumps(value)
+    )
+
+
+def _character(char: str, choose: random.Random) -> str:
+    if choose.random() < 0.2:
+        units = char.encode("utf-16-be").hex()
+        return "".join(
+            f"\\u{choose.choice((str.upper, str.lower))(units[at : at + 4])}" for at in range(0, len(units), 4)
+        )
+    if char == "/" and choose.random() < 0.5:
+        return "\\/"
+    return json.dumps(char, ensure_ascii=char == "\u2028")[1:-1]
+
+
+def replaced(value: object, old: str, new: str) -> object:
+    """The value with another text in the place of one, also in JSON in its texts."""
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, list):
+        return [replaced(item, old, new) for item in value]
+    if isinstance(value, dict):
+        return {str(replaced(name, old, new)): replaced(item, old, new) for name, item in value.items()}
+    return value
+
+
+@given(DOCUMENTS, st.randoms(use_true_random=False))
+def test_a_document_without_a_secret_is_the_same_there_and_back(document: object, choose: random.Random) -> None:
+    raw = spelled({"jsonrpc": "2.0", "id": 7, "result": document}, choose).encode()
+    one = masks()
+    assert one.message(raw) is raw
+    assert restored(raw, one.placeholders.value_of) is raw
+
+
+@given(DOCUMENTS, st.sampled_from([TOKEN, VALUE]), st.randoms(use_true_random=False))
+def test_only_the_secret_is_replaced_and_restoring_it_gives_the_document(
+    document: object, secret: str, choose: random.Random
+) -> None:
+    planted = {"a": document, "b": f"x {secret} y", "c": [secret, {secret: 1}], "d": document}
+    raw = spelled(planted, choose).encode()
+    one = masks()
+    masked = one.json(raw)
+    placeholder = one.placeholders.for_value("github-pat" if secret is TOKEN else "MY_KEY", secret.encode())
+    assert json.loads(masked) == replaced(planted, secret, placeholder)
+    assert json.loads(restored(masked, one.placeholders.value_of)) == planted
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("secret", [TOKEN, VALUE])
+def test_json_in_strings_gets_the_placeholder_of_the_value_and_is_restored(
+    secret: str, rounds: int, ascii_only: bool
+) -> None:
+    text: object = {"t": secret}
+    for _ in range(rounds):
+        text = {"in": json.dumps(text, ensure_ascii=ascii_only)}
+    raw = json.dumps(text).encode()
+    one = masks()
+    masked = one.json(raw)
+    placeholder = one.placeholders.for_value("github-pat" if secret is TOKEN else "MY_KEY", secret.encode())
+    inner = json.loads(masked)
+    for _ in range(rounds):
+        inner = json.loads(inner["in"])
+    assert inner == {"t": placeholder}
+    again = json.loads(restored(masked, one.placeholders.value_of))
+    for _ in range(rounds):
+        again = json.loads(again["in"])
+    assert again == {"t": secret}
+
+
+def test_a_secret_that_is_split_over_blocks_is_one_placeholder() -> None:
+    for cuts in ([3], [20], [10, 11, 30], [1, 39]):
+        parts = [TOKEN[begin:end] for begin, end in zip([0, *cuts], [*cuts, None], strict=True)]
+        content = [{"type": "text", "text": part} for part in ["before ", *parts, " after"]]
+        one = masks()
+        texts = [block["text"] for block in json.loads(one.json(json.dumps({"content": content}).encode()))["content"]]
+        assert "".join(texts) == f"before {one.placeholders.for_value('github-pat', TOKEN.encode())} after"
+
+
+def test_data_in_base64_is_masked_where_it_is_text_and_stays_where_it_is_not() -> None:
+    one = masks()
+    text, image = base64.b64encode(f"k={TOKEN}\n".encode()).decode(), base64.b64encode(bytes(range(256))).decode()
+    raw = json.dumps({"contents": [{"uri": "x", "blob": text}, {"data": image}, {"blob": "ghp"}]}).encode()
+    first, *others = json.loads(one.json(raw))["contents"]
+    placeholder = one.placeholders.for_value("github-pat", TOKEN.encode())
+    assert base64.b64decode(first["blob"]).decode() == f"k={placeholder}\n"
+    assert others == [{"data": image}, {"blob": "ghp"}]
+
+
+@pytest.mark.parametrize("slash", ["/", "\\/"])
+def test_base64_with_escaped_slashes_is_read(slash: str) -> None:
+    text = base64.b64encode(f"??? {TOKEN}".encode()).decode()
+    assert "/" in text
+    raw = b'{"blob":"%b"}' % text.replace("/", slash).encode()
+    assert b"{{secret:" in base64.b64decode(json.loads(masks().json(raw))["blob"])
+
+
+def test_ids_and_tokens_of_progress_stay() -> None:
+    raw = (
+        b'{"jsonrpc":"2.0","id":"%b","method":"x","params":{"progressToken":"%b","requestId":"%b","m":"%b"}}'
+    ).replace(b"%b", TOKEN.encode())
+    message = json.loads(masks().message(raw))
+    assert message["id"] == message["params"]["progressToken"] == message["params"]["requestId"] == TOKEN
+    assert message["params"]["m"].startswith("{{secret:")
+
+
+def test_a_number_that_is_a_secret_becomes_a_text() -> None:
+    finder = Finder(SecretSettings(), {"PIN": b"4711081538"})
+    one = SecretMasks(SessionFinder(finder), Placeholders(b"k" * 32))
+    masked = json.loads(one.message(b'{"id":4711081538,"result":{"pin":4711081538,"n":47110815}}'))
+    assert masked["id"] == 4711081538
+    assert masked["result"]["pin"].startswith("{{secret:PIN:")
+    assert masked["result"]["n"] == 47110815
+
+
+def test_text_that_is_not_json_is_masked_as_text() -> None:
+    masked = masks().raw_text(f"log: {TOKEN} and {json.dumps(VALUE)}".encode())
+    assert TOKEN.encode() not in masked
+    assert VALUE.encode() not in masked
+    assert masked.count(b"{{secret:") == 2
+
+
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "short": {"type": "string", "maxLength": 12},
+        "kind": {"enum": ["a", TOKEN]},
+        "list": {"type": "array", "items": {"type": "string", "format": "uri"}},
+        "free": {"type": "string"},
+        "deep": {"type": "array", "items": {"type": "object", "properties": {"k": {"const": TOKEN}}}},
+    },
+    "required": ["free"],
+    "additionalProperties": {"type": "string"},
+}
+
+
+@pytest.mark.parametrize(
+    ("structured", "left"),
+    [
+        ({"free": TOKEN, "other": TOKEN}, {"free": 1, "other": 1}),
+        ({"free": "x", "kind": TOKEN}, {"free": "x"}),
+        ({"free": "x", "list": ["a:b", f"https://{TOKEN}"]}, {"free": "x"}),
+        ({"free": "x", "deep": [{"k": TOKEN, "n": 1}, {"n": 2}]}, {"free": "x", "deep": [{"n": 1}, {"n": 2}]}),
+        ({"free": "x", TOKEN: "y"}, {"free": "x", 1: "y"}),
+    ],
+)
+def test_members_that_cannot_hold_a_placeholder_are_left_out(
+    structured: dict[str, object], left: dict[object, object]
+) -> None:
+    one = masks()
+    raw = json.dumps(structured).encode()
+    placeholder = one.placeholders.for_value("github-pat", TOKEN.encode())
+    shown = {placeholder if name == 1 else name: placeholder if item == 1 else item for name, item in left.items()}
+    fits = fitting(raw, one.json(raw), json.dumps(SCHEMA).encode())
+    assert fits is not None
+    assert json.loads(fits) == shown
+
+
+def test_what_is_required_and_cannot_hold_a_placeholder_fits_nowhere() -> None:
+    schema = {"type": "object", "properties": {"t": {"pattern": "^ghp_"}}, "required": ["t"]}
+    raw = json.dumps({"t": TOKEN}).encode()
+    assert fitting(raw, masks().json(raw), json.dumps(schema).encode()) is None
+
+
+def test_a_schema_that_says_too_much_decides_nothing() -> None:
+    raw = json.dumps({"t": TOKEN}).encode()
+    masked = masks().json(raw)
+    assert fitting(raw, masked, b'{"oneOf":[{"required":["t"]}]}') is masked
