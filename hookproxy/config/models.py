@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal, TypeVar
 from msgspec import Meta, Struct, field
 
 from ..model.durations import DURATION
+from ..model.flow import Label
 from ..model.settings import (
     MAX_ASK_SECONDS,
     Arguments,
@@ -421,7 +422,7 @@ class LimitTable(Table, frozen=True):
 
 
 _Texts = _Text | Annotated[list[_Text], Meta(min_length=1)]
-_Labels = Annotated[list[Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z")]], Meta(min_length=1)]
+_Labels = Annotated[list[Label], Meta(min_length=1)]
 
 
 class FlowEntry(Table, frozen=True):

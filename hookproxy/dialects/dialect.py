@@ -160,6 +160,7 @@ class Effect(StrEnum):
     REPEATS_CALL = "repeat the call"
     ANSWERS_ELICITATION = "answer the server's elicitation"
     SETS_VARIABLES = "set variables for later hooks"
+    SETS_LABELS = "add and remove labels of the session"
     NONE = "accepted, without effect"
 
 

@@ -6,18 +6,22 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from ..model.errors import ConfigError
-from ..model.hooks import Document, Event, EventContext, HookSpec
+from ..model.flow import Label
+from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Verdict
 from ..model.settings import OnFailure, ToolNames
 from ..policy import matchers
 from .claude import DIALECT as CLAUDE
 from .claude import input as claude_input
+from .claude import output as claude_output
 from .claude.input import TOOL_EVENTS
-from .dialect import Dialect
+from .dialect import Dialect, Effect
 from .shared import handler_types, policy_input
 from .shared import hook_file as shared_hook_file
+from .shared import output as shared_output
 from .shared.handler_types import Handler, ReadPolicyFile
 from .shared.hook_file import Table
 from .shared.input import iso_8601
@@ -152,7 +156,31 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     """
     if spec.type in policy_input.TYPES:
         return policy_input.write_input(context)
-    return claude_input.write_input(spec, context, _timestamp(context.at) if context.at else b"")
+    more = _timestamp(context.at) if context.at else b""
+    if context.labels is not None:
+        more += b',"labels":' + msgspec.json.encode(context.labels)
+    return claude_input.write_input(spec, context, more)
+
+
+class _Labels(msgspec.Struct, frozen=True):
+    addLabels: tuple[Label, ...] = ()
+    removeLabels: tuple[Label, ...] = ()
+
+
+class _WithLabels(msgspec.Struct, frozen=True):
+    hookSpecificOutput: _Labels = _Labels()
+
+
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
+    """As Claude Code reads it, with the labels that it adds and removes."""
+    verdict = claude_output.read_output(spec, result)
+    if b"Labels" not in result.stdout or verdict.failure:
+        return verdict
+    try:
+        labels = msgspec.json.decode(result.stdout, type=_WithLabels).hookSpecificOutput
+    except msgspec.MsgspecError as problem:
+        return Verdict(failure=f"printed labels that cannot be read{shared_output.explanation(str(problem))}")
+    return replace(verdict, added_labels=labels.addLabels, removed_labels=labels.removeLabels)
 
 
 def _timestamp(at: float) -> bytes:
@@ -169,6 +197,12 @@ OWN: Final = replace(
     CLAUDE,
     name="hookproxy",
     write_input=write_input,
+    read_output=read_output,
+    output_fields={
+        **CLAUDE.output_fields,
+        "hookSpecificOutput.addLabels": Effect.SETS_LABELS,
+        "hookSpecificOutput.removeLabels": Effect.SETS_LABELS,
+    },
     described_by="hookproxy's own reference",
     default_timeout=60.0,  # MCP agents commonly give up on a call after a minute: a slower hook would be of no use
     tool_names=ToolNames.BARE,

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from ..model.flow import BY_VALUE, Chain, KnownLabels, Reading, Sink, Source
+from ..model.flow import BY_VALUE, MOST_SHOWN, Chain, KnownLabels, Reading, Sink, Source
 from .matching import Act, Matcher
 from .places import place_of
 
@@ -64,12 +64,16 @@ class FlowPolicy:
 
     def _chain(self, act: Act, sink: Sink, known: KnownLabels) -> Chain | None:
         place = place_of(act.views[-1].readings[0])  # under familiar names of arguments, if it has some
-        chain = Chain((), (), sink.key, act.tool, act.server, place, self._managed)
+        chain = Chain((), (), (), sink.key, act.tool, act.server, place, self._managed)
         readings = tuple(reading for reading in _carried(act, sink, known) if not _is_cleared(reading, chain, known))
         if not readings:
             return None
         carried = {label for reading in readings for label in reading.labels}
-        return replace(chain, readings=readings, labels=tuple(label for label in sink.labels if label in carried))
+        labels, numbers = (
+            tuple(label for label in sink.labels if label in carried),
+            tuple(one.number for one in readings),
+        )
+        return replace(chain, readings=readings[-MOST_SHOWN:], numbers=numbers, labels=labels)
 
 
 def _carried(act: Act, sink: Sink, known: KnownLabels) -> Iterator[Reading]:

@@ -44,10 +44,11 @@ def prints_of_output(output: bytes, key: bytes) -> frozenset[int] | None:
     if len(output) > MOST_BYTES:
         return None
     try:
-        texts = texts_of(output).texts
+        read = texts_of(output)
     except (ValueError, RecursionError):
         return None
-    return _hashed({piece for text in set(texts) for piece in _pieces(_folded(text))}, key)
+    texts = {*read.texts, *_long(read.names)}
+    return _hashed({piece for text in texts for piece in _pieces(_folded(text))}, key)
 
 
 def has_secret(output: bytes) -> bool:
@@ -74,7 +75,8 @@ def prints_of_arguments(arguments: Iterable[bytes], key: bytes) -> frozenset[int
     pieces: set[str] = set()
     try:
         for raw in arguments:
-            for text in set(texts_of(raw).texts):
+            read = texts_of(raw)
+            for text in {*read.texts, *_long(read.names)}:
                 for spelling in spellings(text):
                     folded = _folded(spelling)
                     pieces.update(_pieces(folded))
@@ -82,6 +84,11 @@ def prints_of_arguments(arguments: Iterable[bytes], key: bytes) -> frozenset[int
     except (ValueError, RecursionError, TooMuch):
         return None
     return _hashed(pieces, key)
+
+
+def _long(names: Iterable[str]) -> Iterator[str]:
+    """The names that are pieces of a text: a short one is no value."""
+    return (name for name in names if len(name) >= SHORTEST)
 
 
 def _hashed(pieces: Iterable[str], key: bytes) -> frozenset[int]:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import localtime, strftime
-from typing import Final
 
 from ..model.counts import counted
 from ..model.flow import Chain, Reading
 from .places import shown
 
-_MOST_NAMED: Final = 3  # readings in a sentence, the newest of all: more, nobody reads
-
 
 def sentence(chain: Chain) -> str:
     """What the call would do, as a clause without a full stop."""
-    *earlier, last = chain.readings[-_MOST_NAMED:]
+    *earlier, last = chain.readings
     read = _read(last, chain.labels)
     if earlier:
         read = ", ".join(_read(reading, chain.labels) for reading in earlier) + f" and {read}"
-    if further := len(chain.readings) - len(earlier) - 1:
+    if further := len(chain.numbers) - len(chain.readings):
         read += f", and {counted(further, 'earlier result')} with such a label,"
     others = any(reading.server != chain.server for reading in chain.readings)
     at = f" at {shown(chain.place)}" if chain.place else ""

@@ -19,6 +19,7 @@ _WORDS_OF_MCP: Final = frozenset({
 """Names of members, and values, that every server has: whoever repeats them has read nothing."""
 _KINDS: Final = frozenset({"type", "role", "mimeType", "jsonrpc", "resultType"})
 _KIND: Final = re.compile(r"text|image|audio|resource|resource_link|assistant|user|complete|2\.0|[\w.+-]+/[\w.+-]+")
+_SHORTEST_NUMBER: Final = 4  # characters: results of all kinds have shorter ones
 _BLOB: Final = "blob"
 _ANNOTATIONS: Final = "annotations"
 
@@ -27,22 +28,23 @@ class ReadTexts(Struct):
     """What is read in a result."""
 
     texts: list[str]
+    """The strings, and the numbers as texts."""
+    names: list[str]
+    """The names of members that are not MCP's own: whoever has them may have read them, but they are no values."""
     annotations: list[Mapping[str, object]]
     """What its server says of it, or of a part of it (SEP-1913)."""
 
 
 def texts_of(output: bytes) -> ReadTexts:
     """All texts in a JSON value, those of JSON in a text among them. Raises ValueError, RecursionError."""
-    read = ReadTexts([], [])
+    read = ReadTexts([], [], [])
     _collect(msgspec.json.decode(output), read, 0)
     return read
 
 
 def _collect(value: object, read: ReadTexts, depth: int) -> None:
     if isinstance(value, str):
-        read.texts.append(value)
-        if depth < _DEEPEST and (inner := _json_in(value)) is not None:
-            _collect(inner, read, depth + 1)
+        _collect_text(value, read, depth)
     elif isinstance(value, list):
         for item in value:
             _collect(item, read, depth)
@@ -50,7 +52,13 @@ def _collect(value: object, read: ReadTexts, depth: int) -> None:
         for name, member in value.items():
             _collect_member(name, member, read, depth)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        read.texts.append(str(value))
+        read.texts += [number for number in (str(value),) if len(number) >= _SHORTEST_NUMBER]
+
+
+def _collect_text(text: str, read: ReadTexts, depth: int) -> None:
+    read.texts.append(text)
+    if depth < _DEEPEST and (inner := _json_in(text)) is not None:
+        _collect(inner, read, depth + 1)
 
 
 def _collect_member(name: str, member: object, read: ReadTexts, depth: int) -> None:
@@ -59,7 +67,7 @@ def _collect_member(name: str, member: object, read: ReadTexts, depth: int) -> N
     if name in _KINDS and isinstance(member, str) and _KIND.fullmatch(member):
         return
     if name not in _WORDS_OF_MCP:
-        read.texts.append(name)
+        read.names.append(name)
     if name == _BLOB and isinstance(member, str) and (text := _text_of_blob(member)) is not None:
         _collect(text, read, depth)
     _collect(member, read, depth)

@@ -238,7 +238,8 @@ class Judge:
         try:
             comments = await hooks.run_post_hooks(context, own)
             if not (comments.withheld or comments.hidden_by):
-                await hooks.note_result(context, _output(context), "" if call is None else call.record.call)
+                call_id = "" if call is None else call.record.call
+                await hooks.note_result(context, _output(context), call_id, comments)
         finally:
             runs += own[before:]
             if call is not None:

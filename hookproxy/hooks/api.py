@@ -47,6 +47,8 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     """SessionEnd: why the session ends."""
     timestamp: str = ""
     """When the event happened, as `2026-11-27T09:30:00.000Z`; empty in a document of another system."""
+    labels: list[str] = []
+    """What the session has read, if `[flow]` says where data may go: the labels of sources."""
     user: str = ""
     """At a gateway: who calls."""
     groups: list[str] = []

@@ -19,9 +19,9 @@ from ..flow.places import place_of
 from ..flow.policy import FlowPolicy, Violation
 from ..flow.sentences import reasons
 from ..flow.session_labels import SessionLabels
-from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
+from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.flow import BY_VALUE, Chain, ClearedFlow, Reading, Sink, Source
-from ..model.hooks import EventContext
+from ..model.hooks import EventContext, HookRun
 from ..model.settings import Settings
 from ..policy import methods
 from ..policy.shared_state import SharedLabels, StoreUnavailable
@@ -70,19 +70,39 @@ class DataFlow:
             for layer in self._layers
         )
 
-    async def judge(self, proceed: Proceed, contexts: Sequence[EventContext]) -> Decision:
+    async def decide(self, decision: Decision, contexts: Sequence[EventContext], runs: Sequence[HookRun]) -> Decision:
+        """The decision about a call that its hooks and rules have decided on, with the labels that its hooks set."""
+        added = tuple(label for run in runs for label in run.verdict.added_labels)
+        removed = [label for run in runs for label in run.verdict.removed_labels]
+        try:
+            if removed:
+                await self.labels.remove(removed)
+            if added:
+                act = _act(self._layers[-1], contexts[-1])
+                await self.labels.add(_reading(act, added, (), ""), (), whole=True)
+        except StoreUnavailable as problem:
+            return _refuse_without_store(problem, decision.feedback, asked=decision.asked)
+        return await self.judge(decision, contexts) if isinstance(decision, Proceed) else decision
+
+    async def judge(self, proceed: Proceed, contexts: Sequence[EventContext], answer: bytes | None = None) -> Decision:
         """The decision about a call that nothing else refuses; `contexts` are those of the layers, in their order.
 
-        What is in flight does not count: a reading does from the moment at which it goes to the agent.
+        What is in flight does not count: a reading does from the moment at which it goes to the agent. Of a request of
+        the server, what may leave is the agent's `answer`, a JSON value; None: there is none yet.
         """
         acts = [_act(layer, context) for layer, context in zip(self._layers, contexts, strict=True)]
         sinks = [layer.policy.sinks_of(act) for layer, act in zip(self._layers, acts, strict=True)]
+        if answer is None and methods.JUDGED.get(acts[0].tool) is methods.Direction.FROM_SERVER:
+            sinks = [[sink for sink in of_layer if sink.by != BY_VALUE] for of_layer in sinks]
         if not any(sinks):
             return proceed
+        sent = {act.views[0].readings[0] for act in acts} if answer is None else {answer}
         try:
-            known = await self.labels.known(await self._prints(acts, sinks))
+            known = await self.labels.known(await self._prints(sent, sinks))
         except StoreUnavailable as problem:
-            return _refuse_without_store(problem, proceed)
+            return _refuse_without_store(problem, proceed.feedback, asked=proceed.asked)
+        approved = tuple(map(_cleared, proceed.chains))
+        known = replace(known, cleared=(*known.cleared, *approved)) if answer is not None and approved else known
         if not known.readings:
             return proceed
         decision: Decision = proceed
@@ -92,38 +112,47 @@ class DataFlow:
                 decision = _decided(decision, violations, layer)
         return decision
 
-    async def note_result(self, contexts: Sequence[EventContext], output: bytes, call: str) -> None:
+    async def names(self) -> tuple[str, ...]:
+        """All labels of what the session has read, for hooks; none while the store cannot be reached."""
+        try:
+            known = await self.labels.known(())
+        except StoreUnavailable:
+            return ()
+        return tuple(dict.fromkeys(label for reading in known.readings for label in reading.labels))
+
+    async def note_result(self, contexts: Sequence[EventContext], output: bytes, call: str, comments: Comments) -> None:
         """Note what a result of a call brings into the session: it is about to reach the agent.
 
-        `contexts` are as in `judge`, `output` is a JSON value with all texts of the result, and `call` the id of the
-        call in the audit. Raises StoreUnavailable.
+        `contexts` are as in `judge`, `output` is a JSON value with all texts of the result, `call` the id of the call
+        in the audit, and `comments` are what hooks said about it. Raises StoreUnavailable.
         """
+        if comments.removed_labels:
+            await self.labels.remove(comments.removed_labels)
         acts = [_act(layer, context) for layer, context in zip(self._layers, contexts, strict=True)]
         sources = [
             source for layer, act in zip(self._layers, acts, strict=True) for source in layer.policy.sources_of(act)
         ]
         for secrets in (False, True):
             alike = [source for source in sources if source.secrets is secrets]
-            if alike and (not secrets or prints.has_secret(output)):
-                reading = _reading(acts[0], alike, call)
+            added = () if secrets else comments.added_labels
+            if (alike and (not secrets or prints.has_secret(output))) or added:
+                reading = _reading(acts[0], added, alike, call)
                 found = None
                 if any(label in self._by_value for label in reading.labels):
                     key = await self.labels.key()
                     found = (prints.prints_of_secrets if secrets else prints.prints_of_output)(output, key)
                 await self.labels.add(reading, found or (), whole=found is None)
 
-    async def _prints(self, acts: Sequence[Act], sinks: Sequence[Sequence[Sink]]) -> Collection[int] | None:
-        """The prints of what a call carries, if some sink needs them. Raises StoreUnavailable."""
+    async def _prints(self, sent: Collection[bytes], sinks: Sequence[Sequence[Sink]]) -> Collection[int] | None:
+        """The prints of what is sent, if some sink needs them; None: it may be anything. Raises StoreUnavailable."""
         if not any(sink.by == BY_VALUE for of_layer in sinks for sink in of_layer):
             return ()
-        arguments = {act.views[0].readings[0] for act in acts}
-        return prints.prints_of_arguments(arguments, await self.labels.key())
+        return prints.prints_of_arguments(sent, await self.labels.key())
 
     async def clear(self, chains: Sequence[Chain]) -> None:
         """A person allows these chains for the rest of the session. Raises StoreUnavailable."""
         for chain in chains:
-            numbers = tuple(reading.number for reading in chain.readings)
-            await self.labels.clear(ClearedFlow(numbers, chain.sink, chain.tool, chain.server, chain.managed))
+            await self.labels.clear(_cleared(chain))
 
 
 def _act(layer: _Layer, context: EventContext) -> Act:
@@ -133,9 +162,13 @@ def _act(layer: _Layer, context: EventContext) -> Act:
     return Act(context.session.server, context.tool, (own, *familiar), context.annotations)
 
 
-def _reading(act: Act, sources: Sequence[Source], call: str) -> Reading:
-    labels = tuple(dict.fromkeys(label for source in sources for label in source.labels))
-    lasting = any(not source.seconds for source in sources)
+def _cleared(chain: Chain) -> ClearedFlow:
+    return ClearedFlow(chain.numbers, chain.sink, chain.tool, chain.server, chain.managed)
+
+
+def _reading(act: Act, added: Sequence[str], sources: Sequence[Source], call: str) -> Reading:
+    labels = tuple(dict.fromkeys((*added, *(label for source in sources for label in source.labels))))
+    lasting = bool(added) or any(not source.seconds for source in sources)
     seconds = 0.0 if lasting else max(source.seconds for source in sources)
     place = place_of(act.views[-1].readings[0])
     return Reading(labels, act.tool, act.server, place, time(), seconds, call)
@@ -171,6 +204,6 @@ def _decided(proceed: Proceed, violations: Sequence[Violation], layer: _Layer) -
     return replace(proceed, approval_request=asked)
 
 
-def _refuse_without_store(problem: StoreUnavailable, proceed: Proceed) -> Refuse:
+def _refuse_without_store(problem: StoreUnavailable, feedback: tuple[str, ...], *, asked: bool) -> Refuse:
     what, cause = "what the session has read", RefusalCause.STORE_AWAY
-    return Refuse(what, str(problem), asked=proceed.asked, cause=cause, feedback=proceed.feedback)
+    return Refuse(what, str(problem), asked=asked, cause=cause, feedback=feedback)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from ..dialects.dialect import Group
+from ..dialects.dialect import Effect, Group
 from ..dialects.shared.output import truncate
 from ..jsonrpc import normalize
 from ..model.aliases import Alias
@@ -77,6 +77,7 @@ class Hooks:
         """Some limit on calls is configured."""
         self.flow = self._data_flow(settings, server, shared)
         """Where data may go; None: nothing says so."""
+        self._shows_labels = any(group.dialect.has_effect(Effect.SETS_LABELS) for group in groups)
         check_mcp_tool_hooks(groups, settings)
         self.environ = environ
         self._settings = settings
@@ -199,13 +200,23 @@ class Hooks:
         """True if results of this tool, or of requests of this method, may get labels."""
         return self.flow is not None and self.flow.has_source(tool)
 
-    async def note_result(self, context: EventContext, output: bytes, call: str) -> None:
+    async def judge_answer(self, proceed: Proceed, context: EventContext, answer: bytes) -> Decision:
+        """The decision about what the agent sends in answer to a request of the server, a JSON value.
+
+        `context` is that of the request, or of the call in whose further round it comes, and `proceed` what was decided
+        about it: what a person has approved then is not asked again.
+        """
+        if self.flow is None:
+            return proceed
+        return await self.flow.judge(proceed, self._contexts(context), answer)
+
+    async def note_result(self, context: EventContext, output: bytes, call: str, comments: Comments) -> None:
         """Note that a result of a call is about to reach the agent. Raises StoreUnavailable: then it must not.
 
         `output` is a JSON value with all of its texts, and `call` the id of the call in the audit.
         """
         if self.flow is not None:
-            await self.flow.note_result(self._contexts(context), output, call)
+            await self.flow.note_result(self._contexts(context), output, call, comments)
 
     def _contexts(self, context: EventContext) -> list[EventContext]:
         """The context as each layer sees it."""
@@ -274,6 +285,7 @@ class Hooks:
         `listed` is the tool's entry in `tools/list`: a rewrite that does not fit its schema is a failure. Each hook
         run is appended to `hook_runs` at once. On cancel the hooks that run are ended with their whole process groups.
         """
+        context, before = await self._with_labels(context), len(hook_runs)
         evaluation, first = Evaluation(Proceed(), context.arguments), context
         for layer in self._layers:
             decision = evaluation.decision
@@ -287,9 +299,10 @@ class Hooks:
                 evaluation = Evaluation(wrong, context.arguments)
             else:
                 evaluation = await evaluator.evaluate(decision, context)
-        if self.flow is not None and isinstance(evaluation.decision, Proceed):
+        if self.flow is not None:
             contexts = self._contexts(evaluation.context_after(first))
-            evaluation = replace(evaluation, decision=await self.flow.judge(evaluation.decision, contexts))
+            decision = await self.flow.decide(evaluation.decision, contexts, hook_runs[before:])
+            evaluation = replace(evaluation, decision=decision)
         return evaluation
 
     async def run_meta_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> bytes | Refuse | None:
@@ -315,6 +328,7 @@ class Hooks:
     async def run_post_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> Comments:
         """Run the PostToolUse or PostToolUseFailure hooks of all groups; otherwise as `run_pre_hooks`."""
         comments = Comments()
+        context = await self._with_labels(context)
         for layer in self._layers:
             own_context = _context_for_layer(layer, context)
             for selected in layer.groups.select(context.event, context.tool, own_context.alias):
@@ -327,6 +341,12 @@ class Hooks:
                     own = replace(own, feedback=_joined(own.feedback, group.dialect.longest_feedback))
                 comments = decide.merge_comments(comments, own)
         return comments
+
+    async def _with_labels(self, context: EventContext) -> EventContext:
+        """The context with the labels of what the session has read, as far as that is known."""
+        if self.flow is None or not self._shows_labels:
+            return context
+        return replace(context, labels=await self.flow.names())
 
     async def run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
         """Run the hooks of an event that decides nothing: an event of the session, or one during a call.

@@ -259,6 +259,8 @@ class HookExecutor:
             except ValueError as different:
                 failure = f"rewrote the result so that it cannot be delivered: {different}"
                 return replace(verdict, replacement=None, failure=failure)
+        if verdict.added_labels or verdict.removed_labels:
+            verdict = _with_labels_if_it_may(group, hook.spec, context, verdict)
         if verdict.allows and not hook.spec.background:
             verdict = self._add_allowed_rules(group, verdict)
         if verdict.variables:
@@ -301,6 +303,20 @@ class HookExecutor:
         hook_runs.append(run)
         self._report(run)
         return run
+
+
+def _with_labels_if_it_may(group: Group, spec: HookSpec, context: EventContext, verdict: Verdict) -> Verdict:
+    """The verdict; without its labels, and with a sentence about them for people, if they have no effect."""
+    if not group.managed:
+        why = "only hooks of the administrator's files set labels"
+    elif spec.background:
+        why = "it runs in the background, where it decides nothing"
+    elif context.labels is None:
+        why = "the configuration has no [flow]"
+    else:
+        return verdict
+    message = f"addLabels and removeLabels of the hook {spec.label} have no effect: {why}"
+    return replace(verdict, added_labels=(), removed_labels=(), messages=(*verdict.messages, message))
 
 
 class _SeveralHooks:

@@ -113,6 +113,10 @@ class Comments(Struct, frozen=True):
     """Failed hooks that are reported to the model beside the unchanged output."""
     failed: bool = False
     """The result is marked as an error."""
+    added_labels: tuple[str, ...] = ()
+    """Labels that the output gets where it reaches the agent."""
+    removed_labels: tuple[str, ...] = ()
+    """Labels that the session loses then."""
     hidden_by: str = ""
     """The label of a hook that hides the output from the model: a sentence about it replaces the output."""
 

@@ -6,12 +6,17 @@ a source in a session, and a *chain* is a call that would carry readings to a si
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+Label = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z")]
+"""A word that says what data is, such as `untrusted`, `private` or `secret`."""
 
 BY_VALUE: Final = "value"
 """`Sink.by`: only what was read itself may not reach the sink."""
+
+MOST_SHOWN: Final = 3  # readings that a chain tells of: more, nobody reads
 
 SEVERAL_SERVERS: Final = "*"
 """`Reading.server` of what stands for readings from several ones: no server has this name."""
@@ -91,7 +96,9 @@ class Chain(Struct, frozen=True, omit_defaults=True):
     """A call that would carry readings to a sink."""
 
     readings: tuple[Reading, ...]
-    """Those whose labels may not reach it, at least one; the newest last."""
+    """Those whose labels may not reach it, at least one and at most `MOST_SHOWN`: the newest, the last one last."""
+    numbers: tuple[int, ...]
+    """The numbers of all of them."""
     labels: tuple[str, ...]
     """The labels of these that the sink does not take."""
     sink: str

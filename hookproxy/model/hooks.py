@@ -244,6 +244,10 @@ class Verdict(Struct, frozen=True):
     """With `accept`: the values of the form, a JSON object exactly as the hook spelled it."""
     variables: tuple[tuple[str, str], ...] = ()
     """SessionStart: variables that the session's later hooks of the same system get."""
+    added_labels: tuple[str, ...] = ()
+    """Of a managed hook: labels that the session gets; after a call, its result."""
+    removed_labels: tuple[str, ...] = ()
+    """Of a managed hook: labels that the session loses."""
     fails_closed: bool = False
     """With `OnFailure.DIALECT`, this failure blocks, whatever the hook's own field says."""
     failure: str = ""
@@ -404,6 +408,8 @@ class EventContext(Struct, frozen=True):
     """The agent's name and version, as it gives them; empty: not known."""
     agent_state: AgentState | None = None
     """What the agent's own document says beyond that; None: the event did not come from one."""
+    labels: tuple[str, ...] | None = None
+    """The labels of what the session has read; None: nothing says where data may go."""
     own_tool_name: str = ""
     """In the context of one hook that runs only once and sees a name of the alias: the server's own name for the tool,
     as the hook would see it otherwise; else empty."""

@@ -222,6 +222,8 @@ def comments(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure:
         noted=tuple(noted),
         failed=any(run.verdict.permission is Permission.DENY for run in deciding),
         hidden_by=next((run.spec.label for run in deciding if run.verdict.hides), ""),
+        added_labels=tuple(label for run in deciding for label in run.verdict.added_labels),
+        removed_labels=tuple(label for run in deciding for label in run.verdict.removed_labels),
     )
 
 
@@ -234,6 +236,8 @@ def merge_comments(first: Comments, second: Comments) -> Comments:
         noted=first.noted + second.noted,
         failed=first.failed or second.failed,
         hidden_by=first.hidden_by or second.hidden_by,
+        added_labels=first.added_labels + second.added_labels,
+        removed_labels=first.removed_labels + second.removed_labels,
     )
 
 

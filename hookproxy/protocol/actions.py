@@ -159,6 +159,12 @@ class NotificationHeld(Struct, frozen=True):
     """A notification that waits until a call's output is judged. The router keeps it."""
 
 
+class NotificationEdited(Struct, frozen=True):
+    """A notification passes as this line instead, without what may repeat a call's output before it is judged."""
+
+    line: bytes
+
+
 class NotJson(Struct, frozen=True):
     """Output of the server that is not JSON."""
 
@@ -197,6 +203,7 @@ ServerAction = (
     | ElicitationCompleted
     | HookToolCallAnswered
     | NotificationHeld
+    | NotificationEdited
     | NotJson
     | Dropped
 )

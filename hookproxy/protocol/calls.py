@@ -118,6 +118,8 @@ class Call(Struct, eq=False):
     """The names by which hooks may know the tool and its arguments; None: only the server's own."""
     holds_notifications: bool = False
     """Notifications of the server that may repeat its output wait until its hooks have judged the output."""
+    progress_passes: bool = False
+    """Its progress passes at once nevertheless, as mere numbers."""
     output_passes: bool = False
     """Hooks have judged its output, and replaced nothing of it."""
     trace: tuple[tuple[str, str], ...] = ()

@@ -10,6 +10,7 @@ out of it.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -34,6 +35,8 @@ _NOTIFICATION: Final = b'"notifications/'
 _NO_TOKEN: Final = (b"n", b"t", b"f", b"[", b"{", b"")
 """How values begin that are not tokens: it is not known what an agent takes them for."""
 _PROGRESS: Final = b'"notifications/progress"'
+_PROGRESS_LINE: Final = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%b%b}}\n'
+_NUMBER: Final = re.compile(rb"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")  # no more: many digits could spell something
 _TASK: Final = b'"notifications/tasks'
 
 _MOST_BYTES: Final = 4 * 1024 * 1024
@@ -78,6 +81,28 @@ class HeldNotifications:
             self._bytes -= len(self._held.pop(0).line)
             self._lost += 1
         return True
+
+    def without_text(self, line: bytes, in_flight: Iterable[Call]) -> bytes | None:
+        """What passes at once of a notification about the progress of calls; None: it waits, or is about no such call.
+
+        An agent may give up a call of whose progress it hears nothing.
+        """
+        holding = {call for call in in_flight if call.holds_notifications and call.progress is not Progress.NOT_SENT}
+        if not holding or _PROGRESS not in line:
+            return None
+        with contextlib.suppress(*raw_json.AMBIGUOUS):
+            members = raw_json.fields(line)
+            calls.check_spelling(members)
+            params = raw_json.fields(bytes(members.get("params", b"{}")))
+            token = bytes(params.get("progressToken", b"null"))
+            about = list(_with_token(holding, token))
+            is_own = len(about) == 1 and token == bytes(about[0].meta.get("progressToken", b""))
+            if calls.method(members) == _PROGRESS and is_own and about[0].progress_passes:
+                numbers = {name: bytes(params[name]) for name in ("progress", "total") if name in params}
+                if all(_NUMBER.fullmatch(number) for number in numbers.values()):
+                    written = b"".join(b',"%b":%b' % (name.encode(), number) for name, number in numbers.items())
+                    return _PROGRESS_LINE % (token, written)
+        return None
 
     def would_take(self, line: bytes, in_flight: Iterable[Call], tasks: Tasks) -> bool:
         """True if `take` would keep the line."""

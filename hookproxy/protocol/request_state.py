@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.decision import ApprovalRequest
+from ..model.flow import Chain
 from .calls import OWN_STATE_PREFIX, STATE_FORMAT, is_of_this_process
 
 LIFETIME: Final = 3600.0
@@ -55,6 +56,8 @@ class CallRound(Struct, frozen=True):
     """If answers are judged: the server's `inputRequests` as the agent got them."""
     refused: bytes = b""
     """Our answers to the requests that the agent did not get, an object by their names; empty: there are none."""
+    chains: tuple[Chain, ...] = ()
+    """What it may carry to sinks."""
 
     @property
     def size(self) -> int:

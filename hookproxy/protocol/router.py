@@ -253,8 +253,11 @@ class Router:
             return actions.SendBack(self.roots.response(raw_id), self.roots.note)
         if self._refused_subscriptions and self._refused_subscriptions.covers(body):
             return actions.Dropped("a notification about a resource whose subscription was refused")
-        if (self.calls or self.tasks) and self.held.take(body, self.calls.values(), self.tasks):
-            return actions.NotificationHeld()
+        if self.calls or self.tasks:
+            if (progress := self.held.without_text(body, self.calls.values())) is not None:
+                return actions.NotificationEdited(progress)
+            if self.held.take(body, self.calls.values(), self.tasks):
+                return actions.NotificationHeld()
         return PASS
 
     def scan_from_server(self, block: bytes) -> bool:

@@ -190,7 +190,8 @@ async def _ask(context: CallContext, proceed: Proceed) -> ApprovalResult | Decis
             return result
     if problem := services.request_states.failure:
         return replace(_refuse_without_store(StoreUnavailable(problem)), feedback=proceed.feedback)
-    next_round = CallRound(call.tool, call.arguments, proceed.arguments, proceed.feedback, request)
+    decided = (proceed.arguments, proceed.feedback, request)
+    next_round = CallRound(call.tool, call.arguments, *decided, chains=proceed.chains)
     state = services.request_states.to_request_state(next_round)
     line = feedback.input_required(call.id, details.message, state, offers_similar=bool(details.similar))
     return Responded(line, "pending", request.reason, asks=True)
@@ -286,7 +287,14 @@ async def _decided(context: CallContext, proceed: Proceed, result: ApprovalResul
 async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
     """Go on with a call that the agent sends again in a further round: its hooks' earlier decision holds."""
     exceeds = earlier.approval_request.limits if earlier.approval_request else ()
-    proceed = Proceed(earlier.rewritten, earlier.feedback, earlier.approval_request, earlier.asked, exceeds=exceeds)
+    proceed = Proceed(
+        earlier.rewritten,
+        earlier.feedback,
+        earlier.approval_request,
+        earlier.asked,
+        exceeds=exceeds,
+        chains=earlier.chains,
+    )
     decision: Decision = proceed
     if earlier.rewritten is not None:
         context.event_context = replace(context.event_context, arguments=normalize.normalize(earlier.rewritten))
@@ -305,10 +313,20 @@ async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
     return await _carry_out(context, decision)
 
 
+async def _judge_inputs(context: CallContext, proceed: Proceed) -> Decision:
+    """The decision about a further round, in which the agent answers the server: nobody is asked about that."""
+    decision = await context.policy.hooks.judge_answer(proceed, context.event_context, context.call.inputs)
+    if isinstance(decision, Proceed) and decision.approval_request is not None:
+        return decide.declined(decision, RefusalCause.ASK_UNAVAILABLE, context.policy.settings.approvers)
+    return decision
+
+
 async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
     call, services, record, hooks = context.call, context.services, context.record, context.policy.hooks
     if isinstance(decision, Proceed) and hooks.groups.has_hooks_for(Event.PRE_MCP_TOOL_CALL):
         decision = await _with_meta(context, decision)
+    if isinstance(decision, Proceed) and call.inputs and hooks.flow is not None:
+        decision = await _judge_inputs(context, decision)
     if isinstance(decision, Proceed) and hooks.has_limits and not context.was_forwarded:
         decision = await hooks.apply_limits(decision, context.event_context)
     if isinstance(decision, Proceed):
@@ -352,7 +370,9 @@ async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
     inputs = await _judged_answers(context)
     line = request_edits.line_for_server(call, decision.arguments, context.earlier_round, decision.meta, inputs)
     must_read = _must_read_response(context, decision)
-    call.holds_notifications = policy.settings.hold_notifications and policy.hooks.has_post_hooks_for(call.tool)
+    is_source, holds = policy.hooks.has_source(call.tool), policy.settings.hold_notifications
+    call.holds_notifications = is_source or (holds and policy.hooks.has_post_hooks_for(call.tool))
+    call.progress_passes = not holds
     if not (must_read or call.task) and services.forward_without_waiting(call, line):
         return Responded(result="sent")
     rounds = 0

@@ -123,6 +123,8 @@ class InputRequests:
         withheld = server_requests.refused_result(method, RefusalCause.FAILURE)
         try:
             edited, end = await self._after_hooks(request, method, answer, withheld)
+            if isinstance(end, Responded) and (refuse := await request.refuse_answer(edited)) is not None:
+                edited, end = withheld, request.refused(refuse, b"")
         finally:
             passes = request.close(end)
         return edited if passes else withheld

@@ -18,7 +18,7 @@ from ..model.hooks import Event, HookRun, Outcome
 from ..protocol.calls import Call, id_key
 from .call import request_approval
 from .call_context import CallContext, CallServices, event_context_of
-from .post_hooks import run_post_hooks
+from .post_hooks import NO_COMMENTS, note_reading, run_post_hooks
 
 KeepFeedback = Callable[[list[HookRun]], None]
 """Keeps the feedback of post hooks for the agent's model."""
@@ -57,6 +57,7 @@ class JudgedRequest:
         self.record = Record(session.id, session.server, method, raw_id, arguments, services.agent())
         self.record.protocol, self.record.method = services.protocol_version(), method
         call.trace = policy.audit.begin(self.record, call)
+        self._decided = Proceed()
         self._context = CallContext(call, policy, services, self.record, event_context_of(call, policy, services))
 
     async def decide(self) -> Decision:
@@ -74,14 +75,42 @@ class JudgedRequest:
         if isinstance(decision, Proceed) and policy.hooks.has_limits:
             decision = await policy.hooks.apply_limits(decision, context.event_context)
         if isinstance(decision, Proceed):
-            self.record.note_allowed(decision)
-            if problem := policy.audit.write_begun(self.record):
-                decision = _refuse_without_audit(problem)
+            decision = await self._allow(decision)
         if isinstance(decision, Refuse):
+            self.record.chains = decision.chains
             denied = replace(context.event_context, event=Event.PERMISSION_DENIED, message=decision.reason)
             self._services.start_hooks(denied)
             if decision.stop:
                 self._services.refuse_other_calls(context.call, decision)
+        return decision
+
+    async def _allow(self, proceed: Proceed) -> Decision:
+        """The agent may see the request, and reads it now; unless one of both cannot be noted."""
+        context, policy = self._context, self.policy
+        self._decided = proceed
+        self.record.note_allowed(proceed)
+        if problem := policy.audit.write_begun(self.record):
+            return _refuse_without_audit(problem)
+        event_context, call = context.event_context, self.record.call
+        params = b'{"params":%b}' % event_context.arguments
+        if away := await note_reading(event_context, policy.hooks, NO_COMMENTS, params, call):
+            return Refuse("what the session has read", away, cause=RefusalCause.STORE_AWAY)
+        return proceed
+
+    async def refuse_answer(self, answer: bytes) -> Refuse | None:
+        """The refusal of the agent's answer, a JSON value, if it must not reach the server; None: it may.
+
+        It is refused where it would carry data that the server must not get, unless a person approves it.
+        """
+        decision = await self.policy.hooks.judge_answer(self._decided, self._context.event_context, answer)
+        if isinstance(decision, Proceed) and decision.approval_request:
+            approved = await request_approval(self._context, decision)
+            assert not isinstance(approved, Responded), "only a call of 2026-07-28 asks by its response"
+            decision = approved
+        if isinstance(decision, Proceed):
+            self.record.note_allowed(decision)
+            return None
+        self.record.chains = decision.chains
         return decision
 
     def refused(self, decision: Refuse, line: bytes) -> Refused:

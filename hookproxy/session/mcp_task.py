@@ -203,9 +203,13 @@ class McpTasks:
             )
             responded = Responded(result="error" if parsed.failed else "ok")
             end = responded if update.response is not None else _ENDS[update.status][0]
-            if (edited := self._add_feedback(task, update, line)) is not line:
+            edited = self._add_feedback(task, update, line)
+            if edited is not line:
                 record.result_before, record.result_after = line, edited
-            task.withheld_because = ""
+            policy, comments = self._services.policy, task.comments
+            task.withheld_because = await post_hooks.note_reading(
+                event_context, policy.hooks, comments, edited, call_record.call
+            )
         except Exception as defect:
             end = Failed(None, self._services.describe_error(defect))
             raise

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..jsonrpc import raw_json
 from ..model.call_end import Failed, Responded
@@ -22,6 +24,8 @@ from ..protocol.input_rounds import JudgedInputs
 from ..protocol.request_state import CallRound
 from ..protocol.tool_results import NO_OUTCOME, ParsedResponse
 from .call_context import CallContext, CallServices, Ending
+
+NO_COMMENTS: Final = Comments()
 
 
 class HandledResponse(Struct, frozen=True):
@@ -61,23 +65,32 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
     edited = _apply_comments(context, outcome, line, comments, decision.feedback)
     if edited is not line:
         record.result_before, record.result_after = line, edited
-    if away := await note_reading(context.event_context, policy, comments, edited, record.call):
+    if away := await note_reading(context.event_context, policy.hooks, comments, edited, record.call):
         return HandledResponse(Failed(feedback.unlabelled(call.id, away), away))
     return HandledResponse(_responded(call, edited, failed=parsed.failed), _max_repeats(record.hook_runs[runs_before:]))
 
 
-async def note_reading(event_context: EventContext, policy: Policy, comments: Comments, line: bytes, call: str) -> str:
-    """Note what the result of a call, as the agent gets it, brings into the session, unless it is withheld.
+async def note_reading(event_context: EventContext, hooks: Hooks, comments: Comments, line: bytes, call: str) -> str:
+    """Note what the message with the result of a call brings into the session, unless it is withheld.
 
     `call` is its id in the audit. Returns why that is not possible, so that the agent must not get it.
     """
-    if comments.withheld or comments.hidden_by:
+    if hooks.flow is None or comments.withheld or comments.hidden_by or not line:
         return ""
     try:
-        await policy.hooks.note_result(event_context, line, call)
+        await hooks.note_result(event_context, content_of(line), call, comments)
     except StoreUnavailable as away:
         return str(away)
     return ""
+
+
+def content_of(line: bytes) -> bytes:
+    """What a message says, as a JSON array: without its id, and what else belongs to no content."""
+    try:
+        members = raw_json.fields(line)
+    except raw_json.AMBIGUOUS:
+        return line  # whoever reads it finds the same
+    return b"[%b]" % b",".join(bytes(members[name]) for name in ("result", "error", "params") if name in members)
 
 
 def _responded(call: Call, line: bytes, *, failed: bool) -> Responded:
@@ -120,6 +133,16 @@ async def _handle_unfinished(
         return HandledResponse(Responded(line, "pending"), next_round=next_round_line)
     for elicitation in elicitations.in_result(result) if judged.refused else parsed.elicitations:
         services.start_elicitation_hooks(elicitation, only_observers=bool(request))
+    return await _asked_by_agent(context, line, decision, judged)
+
+
+async def _asked_by_agent(
+    context: CallContext, line: bytes, decision: Proceed, judged: JudgedInputs
+) -> HandledResponse:
+    """The agent gets the server's requests, with what it sends back, so that the decision about the call holds then."""
+    call = context.call
+    if away := await note_reading(context.event_context, context.policy.hooks, NO_COMMENTS, line, context.record.call):
+        return HandledResponse(Failed(feedback.unlabelled(call.id, away), away))
     next_round = CallRound(
         call.tool,
         call.arguments,
@@ -129,8 +152,9 @@ async def _handle_unfinished(
         state=request_edits.server_state_of(line),
         requested=judged.requested,
         refused=input_rounds.encode(judged.refused) if judged.refused else b"",
+        chains=decision.chains,
     )
-    edited = request_edits.with_own_state(line, services.request_states.to_request_state(next_round))
+    edited = request_edits.with_own_state(line, context.services.request_states.to_request_state(next_round))
     return HandledResponse(Responded(edited, "pending"))
 
 

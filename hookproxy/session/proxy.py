@@ -345,6 +345,8 @@ class Proxy:
                 self.on_tools_listed(edited, tools, server_name)
             case actions.NotificationHeld():
                 pass
+            case actions.NotificationEdited(edited):
+                self.relay.to_agent(edited)
             case actions.NotJson():
                 beginning = line[: 4 * _MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 shown = self._context.secrets.shortened(beginning, _MAX_NOISE_SHOWN)

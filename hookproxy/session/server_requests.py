@@ -28,6 +28,7 @@ from ..protocol.elicitation_messages import ElicitationResponse, ElicitationStag
 from ..protocol.elicitations import MAX_PENDING
 from ..protocol.router import Router
 from .elicitation_hooks import ElicitationHooks
+from .post_hooks import content_of
 from .relay import Relay
 
 if TYPE_CHECKING:
@@ -248,7 +249,12 @@ class ServerRequests:
             if pending.is_elicitation:
                 pending.elicitation = elicitation_messages.read(raw_json.fields(raw_json.fields(line)["params"]))
         answer = await self._answer_of_agent(pending, line)
-        return await self._judged_answer(pending, answer, request)
+        end = await self._judged_answer(pending, answer, request)
+        if isinstance(end, Responded) and end.line is not None:
+            refuse = await request.refuse_answer(content_of(end.line))
+            if refuse is not None:
+                return request.refused(refuse, self._refusal(pending, refuse.cause))
+        return end
 
     async def _judged_answer(self, pending: PendingElicitation, line: bytes, request: JudgedRequest) -> CallEnd:
         """How the request ends with this answer of the agent."""

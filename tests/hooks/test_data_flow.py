@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hookproxy.flow.session_labels import SessionLabels
 from hookproxy.hooks.evaluate import Hooks
-from hookproxy.model.decision import Decision, Proceed, RefusalCause, Refuse
+from hookproxy.model.decision import Comments, Decision, Proceed, RefusalCause, Refuse
 from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.hooks import Event, EventContext, Session
 from hookproxy.model.settings import Settings
@@ -51,7 +51,7 @@ class Server:
         """A call of the tool has this result."""
         assert isinstance(await self.call(tool, **arguments), Proceed)
         output = json.dumps({"content": [{"type": "text", "text": text}]}).encode()
-        await self.hooks.note_result(self.context(tool, **arguments), output, "")
+        await self.hooks.note_result(self.context(tool, **arguments), output, "", Comments())
 
 
 def servers(settings: Settings, *names: str) -> list[Server]:
