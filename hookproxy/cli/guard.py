@@ -10,6 +10,7 @@ import os
 import signal
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..guard.current_policy import Read
     from ..guard.server import Guard
+    from ..session.live_feed import LiveFeed
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -129,25 +131,38 @@ async def _judge(guard: Guard, read: Callable[[], Read], *, foreground: bool) ->
 
     from ..guard.current_policy import CurrentPolicy
 
-    async with anyio.create_task_group() as tasks:
-        try:
-            policy = CurrentPolicy(read, tasks, tell)
-        except UserError as error:
-            await guard.fail(str(error))
-            raise
-        await tasks.start(_end_on_signal, guard)
-        gc.freeze()  # as in `run`: what is loaded stays, and is not looked at again
-        idle = float("inf") if foreground else policy.loaded.settings.guard_idle_seconds
-        if has_terminal():  # a person has started it: agents' clients give it no terminal
-            until = "until it is interrupted" if foreground else f"until no event has come for {idle:g} seconds"
-            tell(f"the guard judges the events of agents, {until}; hookproxy guard install AGENT lets them ask it")
-        try:
-            await guard.serve(policy.judge, policy.status, idle)
-        finally:
-            guard.close()  # whoever connects now starts another one
-            with anyio.CancelScope(shield=True):  # it is bounded by itself
-                await policy.aclose()
-        tasks.cancel_scope.cancel()
+    with closing(_open_feed()) as feed:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(feed.serve)
+            try:
+                policy = CurrentPolicy(read, tasks, tell, feed)
+            except UserError as error:
+                await guard.fail(str(error))
+                raise
+            await tasks.start(_end_on_signal, guard)
+            gc.freeze()  # as in `run`: what is loaded stays, and is not looked at again
+            idle = float("inf") if foreground else policy.loaded.settings.guard_idle_seconds
+            if has_terminal():  # a person has started it: agents' clients give it no terminal
+                until = "until it is interrupted" if foreground else f"until no event has come for {idle:g} seconds"
+                tell(f"the guard judges the events of agents, {until}; hookproxy guard install AGENT lets them ask it")
+            try:
+                await guard.serve(policy.judge, policy.status, idle)
+            finally:
+                guard.close()  # whoever connects now starts another one
+                with anyio.CancelScope(shield=True):  # it is bounded by itself
+                    await policy.aclose()
+            tasks.cancel_scope.cancel()
+
+
+def _open_feed() -> LiveFeed:
+    """Let consoles find the guard: people may be asked there."""
+    from time import time
+
+    from ..live import messages, registry
+    from ..session.live_feed import open_feed
+
+    run = messages.Run(messages.VERSION, registry.new_name(), os.getpid(), round(time(), 3), ("hookproxy", "guard"))
+    return open_feed(run, tell, needed=False)
 
 
 async def _end_on_signal(guard: Guard, *, task_status: TaskStatus[None]) -> None:

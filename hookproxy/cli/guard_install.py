@@ -225,7 +225,8 @@ def _take_out(path: str, record: written.Written, options: Namespace) -> None:
 def _limits(side: AgentSide) -> Iterator[str]:
     """Sentences about what this agent does not let its hooks do."""
     if Can.ASK not in side.can:
-        yield f"{side.name}: its hooks cannot ask the person: a call that a rule asks about is refused"
+        waits = "a call that a rule asks about waits on a console that is open, or is refused"
+        yield f"{side.name}: its hooks cannot ask the person: {waits}"
     if Can.REWRITE not in side.can:
         yield f"{side.name}: its hooks cannot change arguments: a call that a hook rewrites is refused"
     if not {Can.TELL_AFTER, Can.BLOCK_AFTER} & set(side.can):

@@ -15,15 +15,15 @@ from ..policy import decide
 from ..protocol import feedback
 
 
-def before_call(decision: Decision, runs: Sequence[HookRun]) -> HookDecision:
-    """What an agent gets for the decision about a call."""
+def before_call(decision: Decision, runs: Sequence[HookRun], *, by_person: bool = False) -> HookDecision:
+    """What an agent gets for the decision about a call. `by_person`: a person has allowed it already."""
     texts, messages = "\n\n".join(decision.feedback), _messages(runs)
     if isinstance(decision, Refuse):
         plain = decision.cause is RefusalCause.DENIED and decision.reason
         reason = decision.reason if plain else feedback.refusal_sentence(decision)
         return HookDecision(Permission.DENY, reason, feedback=texts, message=messages, stop=decision.stop)
     arguments = None if decision.arguments is None else one_line(decision.arguments)
-    permission, reason = (Permission.ALLOW, "") if decide.allows(runs) else (None, "")
+    permission, reason = (Permission.ALLOW, "") if by_person or decide.allows(runs) else (None, "")
     if decision.approval_request is not None:
         permission, reason = Permission.ASK, decision.approval_request.reason
     return HookDecision(permission, reason, arguments, texts, message=messages)

@@ -28,6 +28,8 @@ from .status import Status
 if TYPE_CHECKING:
     import anyio.abc
 
+    from ..session.live_feed import LiveFeed
+
 Seen = tuple[tuple[str, tuple[int, int, int] | None], ...]
 """Paths, each with inode, size and time of its file as they were; None: there was none."""
 
@@ -50,16 +52,22 @@ class Read(Struct, frozen=True):
 class CurrentPolicy:
     """Judges each event by the configuration as it is then."""
 
-    def __init__(self, read: Callable[[], Read], tasks: anyio.abc.TaskGroup, report: Callable[[str], None]) -> None:
-        """Read it. Raises UserError."""
-        self._read, self._tasks, self._report = read, tasks, report
+    def __init__(
+        self,
+        read: Callable[[], Read],
+        tasks: anyio.abc.TaskGroup,
+        report: Callable[[str], None],
+        feed: LiveFeed | None = None,
+    ) -> None:
+        """Read it. `feed` is for consoles. Raises UserError."""
+        self._read, self._tasks, self._report, self._feed = read, tasks, report, feed
         found = read()
         self.loaded = found.loaded
         self._seen = _seen(found.paths)
         self._problem = ""
         self._program = _state(client.__file__)
         self._since = time()
-        self._judge = Judge(found.loaded, tasks, report)
+        self._judge = Judge(found.loaded, tasks, report, feed)
         self._running: dict[Judge, int] = {self._judge: 0}
 
     async def judge(self, request: Request) -> HookOutput:
@@ -106,7 +114,7 @@ class CurrentPolicy:
             self._report(self._problem)
             return
         self._problem, self.loaded, self._seen = "", found.loaded, _seen(found.paths)
-        former, self._judge = self._judge, Judge(found.loaded, self._tasks, self._report)
+        former, self._judge = self._judge, Judge(found.loaded, self._tasks, self._report, self._feed)
         self._judge.take_over(former)
         self._running[self._judge] = 0
         self._report("the configuration has changed, and is in force from now on")

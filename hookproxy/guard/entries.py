@@ -44,7 +44,7 @@ def command(side: AgentSide, socket: str, program: str, where: Sequence[str] = (
     """The command line of the client for this agent; `program` is the path of hookproxy, `where` are its `places`."""
     # the interpreter itself: that of a virtual environment looks for its packages, which the client does not need
     words = [os.path.realpath(sys.executable), "-I", "-S", "-E", CLIENT, side.name, socket, program, *where]
-    words.append(f"{SECONDS}{_patience(side) * _SHARE:g}")
+    words.append(f"{SECONDS}{patience(side) * _SHARE:g}")
     refusal = side.refuse(CLOSED)
     words += [*([] if fails_closed else [OPEN]), str(refusal.status), refusal.stdout.decode()]
     return shlex.join(words)
@@ -55,8 +55,8 @@ def files(side: AgentSide, line: str) -> Mapping[str, str]:
     return side.write_hook_file([WrittenEntry(name, line, timeout=_SECONDS) for name in names(side)])
 
 
-def _patience(side: AgentSide) -> float:
-    """Seconds that the agent waits for the client: what its entry says, or the system's own timeout."""
+def patience(side: AgentSide) -> float:
+    """Seconds that the agent waits for the client: what an entry of ours says, or the system's own timeout."""
     event = names(side)[:1]
     texts = [side.write_hook_file([WrittenEntry(name, "x", timeout=t) for name in event]) for t in (0.0, _SECONDS)]
     return _SECONDS if texts[0] != texts[1] else min(DIALECTS[side.name].default_timeout or _SECONDS, _SECONDS)

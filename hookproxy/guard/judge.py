@@ -11,7 +11,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -24,17 +24,17 @@ from ..config.load import Loaded
 from ..convert import hook_decision
 from ..convert.run_hook import expressible, failures, normalised, recognise_agent, with_lines
 from ..dialects.agent_documents import Members, agents_of, is_of
-from ..dialects.agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput, agent_side, refuse_by_status
+from ..dialects.agent_side import AgentEvent, AgentSide, HookDecision, HookOutput, agent_side, refuse_by_status
 from ..hooks.evaluate import Hooks
 from ..jsonrpc.raw_json import encode
 from ..model.call_end import Failed, Refused, Responded
-from ..model.decision import Decision, Proceed, Refuse
+from ..model.decision import Refuse
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
-from ..policy import decide
 from ..policy.shared_state import SharedLabels
 from ..protocol import feedback
 from ..protocol.calls import Call
+from .approvals import GuardApprovals, NativeCall
 from .exchange import Request
 from .native_session import NativeSession
 from .same_act import SameActs
@@ -42,6 +42,8 @@ from .status import NativeSessionStatus
 
 if TYPE_CHECKING:
     import anyio.abc
+
+    from ..session.live_feed import LiveFeed
 
 _AFTER: Final = frozenset({Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE})
 _MOST_OPEN: Final = 4096  # calls that wait for their end: an agent whose hooks see no end leaves all of them
@@ -53,19 +55,29 @@ class _OpenCall(Struct, frozen=True):
 
     record: Record
     started: float
+    """When it came."""
+    allowed: float
+    """When it could begin: a person may have been asked before. Both by the performance counter."""
 
 
 class Judge:
     """Judges events under one configuration, until it is closed."""
 
-    def __init__(self, loaded: Loaded, tasks: anyio.abc.TaskGroup, report: Callable[[str], None]) -> None:
-        """Hooks that nobody awaits run in `tasks`. `report` gets sentences for people."""
+    def __init__(
+        self,
+        loaded: Loaded,
+        tasks: anyio.abc.TaskGroup,
+        report: Callable[[str], None],
+        feed: LiveFeed | None = None,
+    ) -> None:
+        """Hooks that nobody awaits run in `tasks`. `report` gets sentences for people, and `feed` is for consoles."""
         self._loaded = loaded
         self._settings = loaded.settings
         self._tasks = tasks
         self._report = report
         self._audit = Audit(replace(loaded.settings, audit_begun=True))  # a record must be there before the answer
         self._audit.report_to(report)
+        self._approvals = GuardApprovals(loaded.settings, self._audit, report, feed)
         self._sessions: dict[tuple[str, str], NativeSession] = {}
         self._labels: dict[tuple[str, str], SharedLabels] = {}  # by agent and session, as `_sessions`
         self._acts = SameActs()
@@ -125,7 +137,8 @@ class Judge:
         session = self._session(side, event.context, environ)
         contexts = [self._prepared(session, context) for context in (event.context, *event.others)]
         runs: list[HookRun] = []
-        decisions = [await self._decide(side, session, context, request, runs) for context in contexts]
+        alone = len(contexts) == 1
+        decisions = [await self._decide(side, session, context, request, runs, alone=alone) for context in contexts]
         decision, problems = expressible(hook_decision.combined(decisions), side, event.context)
         return with_lines(side.write_output(event, decision), [*problems, *failures(runs)])
 
@@ -164,11 +177,19 @@ class Judge:
     # --- events ---
 
     async def _decide(
-        self, side: AgentSide, session: NativeSession, context: EventContext, request: Request, runs: list[HookRun]
+        self,
+        side: AgentSide,
+        session: NativeSession,
+        context: EventContext,
+        request: Request,
+        runs: list[HookRun],
+        *,
+        alone: bool,
     ) -> HookDecision:
+        """What the agent gets for one context; `alone`: it is all that the event is about."""
         hooks = session.hooks_for(context.session.server)
         if context.event is Event.PRE_TOOL_USE:
-            return await self._before_call(side, hooks, context, request, runs)
+            return await self._before_call(side, hooks, context, request, runs, alone=alone)
         if context.event in _AFTER:
             return await self._after_call(side, hooks, context, runs)
         own = await hooks.run_event_hooks(context)
@@ -178,7 +199,14 @@ class Judge:
         return hook_decision.other_event(own)
 
     async def _before_call(
-        self, side: AgentSide, hooks: Hooks, context: EventContext, request: Request, runs: list[HookRun]
+        self,
+        side: AgentSide,
+        hooks: Hooks,
+        context: EventContext,
+        request: Request,
+        runs: list[HookRun],
+        *,
+        alone: bool,
     ) -> HookDecision:
         if not (self._settings.audit_all_calls or hooks.concerns(context.tool)):
             return HookDecision()
@@ -186,11 +214,14 @@ class Judge:
             return _unrecorded(problem)
         record = Record(context.session.id, context.session.server, context.tool, _id(context), context.arguments)
         record.agent, record.alias = side.name, context.alias.name if context.alias else ""
-        started, own = perf_counter(), record.hook_runs
-        self._audit.begin(record, _call(context, request))
+        started, own, call = perf_counter(), record.hook_runs, _call(context, request)
+        native = NativeCall(side, hooks, call, record, monotonic(), alone)
+        self._audit.begin(record, call)
         try:
-            evaluation = await hooks.run_pre_hooks(replace(context, agent=side.name), None, own)
-            decision = await self._final(side, hooks, evaluation.context_after(context), evaluation.decision)
+            given = replace(context, agent=side.name)
+            evaluation = await hooks.run_pre_hooks(given, None, own)
+            judged = await self._approvals.decide(native, evaluation.decision, evaluation.context_after(given))
+            decision = await hooks.apply_limits(judged.decision, judged.event_context)
         except BaseException as ended:
             record.note_end(Failed(None, f"hookproxy could not judge this call ({type(ended).__name__})"))
             self._note(self._audit.write(record))
@@ -199,7 +230,9 @@ class Judge:
             runs += own
         if isinstance(decision, Refuse):
             record.chains = decision.chains
-            record.note_end(Refused(b"", decision.reason, decision.cause.value, decision.by, decision.place))
+            reason = record.reason or decision.reason  # a person's own words come first
+            cause, asked = decision.cause.value, decision.asked
+            record.note_end(Refused(b"", reason, cause, decision.by, decision.place, asked=asked))
             return self._ended(record, started, hook_decision.before_call(decision, own))
         record.note_allowed(decision)
         if decision.approval_request is not None:
@@ -207,8 +240,8 @@ class Judge:
         if (problem := self._audit.write_begun(record)) and self._audit.required:
             record.note_end(Refused(b"", problem, "audit"))
             return self._ended(record, started, _unrecorded(problem))
-        self._keep_open(side, context, _OpenCall(record, started))
-        return hook_decision.before_call(decision, own)
+        self._keep_open(side, context, _OpenCall(record, started, perf_counter()))
+        return hook_decision.before_call(decision, own, by_person=bool(record.answered_by))
 
     def _keep_open(self, side: AgentSide, context: EventContext, call: _OpenCall) -> None:
         if len(self._open) >= _MOST_OPEN:
@@ -221,12 +254,6 @@ class Judge:
         record.ms = (perf_counter() - started) * 1000
         self._note(self._audit.write(record))
         return decision
-
-    async def _final(self, side: AgentSide, hooks: Hooks, context: EventContext, decision: Decision) -> Decision:
-        """The decision with what the configuration says where nobody can be asked, and with the limits."""
-        if isinstance(decision, Proceed) and decision.approval_request is not None:
-            decision = decide.without_person(decision, self._settings, Can.ASK in side.can)
-        return await hooks.apply_limits(decision, context)
 
     async def _after_call(
         self, side: AgentSide, hooks: Hooks, context: EventContext, runs: list[HookRun]
@@ -255,7 +282,7 @@ class Judge:
 
 def _note_end(hooks: Hooks, context: EventContext, call: _OpenCall | None) -> None:
     """Count the result and the time of a call: the time that the agent says, else that since the call could begin."""
-    outcome, seconds = context.outcome or Outcome(), 0.0 if call is None else perf_counter() - call.started
+    outcome, seconds = context.outcome or Outcome(), 0.0 if call is None else perf_counter() - call.allowed
     size = len(outcome.whole or outcome.content) + len(outcome.error.encode("utf-8", "surrogatepass"))
     hooks.note_end(context, size, outcome.duration_ms / 1000 or seconds)
 

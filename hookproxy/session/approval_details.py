@@ -7,8 +7,12 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
+from ..hooks.evaluate import Hooks
 from ..live.messages import Action, GivenAnswer, WaitingApproval
 from ..model.decision import ApprovalRequest
+from ..model.hooks import EventContext
+from ..model.settings import Settings
+from ..policy import decide
 from ..protocol import approval_messages
 from ..protocol.approval_messages import Approval
 
@@ -62,6 +66,22 @@ class ApprovalDetails(Struct, frozen=True):
     """The tool's name for hooks, if it has an alias."""
     own_arguments: bytes = b""
     """As they will run, if something of them is hidden in `arguments`."""
+
+    @classmethod
+    def of(
+        cls, server: str, context: EventContext, request: ApprovalRequest, hooks: Hooks, settings: Settings
+    ) -> ApprovalDetails:
+        """What can be said about a call before its event, for which somebody requires an approval."""
+        places = decide.settings_for(settings, request).rule_places
+        return cls(
+            server,
+            context.tool,
+            context.arguments,
+            request,
+            "" if request.chains else hooks.similar_calls(context, request),
+            places.get(f"ask {request.rule}", "") if request.rule else "",
+            "" if context.alias is None else context.alias.name,
+        )
 
     @property
     def message(self) -> str:

@@ -18,8 +18,8 @@ from ..hooks import rewrites
 from ..hooks.policy import Policy
 from ..jsonrpc import normalize, raw_json
 from ..model.call_end import CallEnd, Cancelled, Refused, Responded
-from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
-from ..model.hooks import Event, Outcome
+from ..model.decision import Decision, Proceed, RefusalCause, Refuse
+from ..model.hooks import Event, EventContext, Outcome
 from ..policy import decide, methods
 from ..policy.shared_state import StoreUnavailable
 from ..protocol import approval_messages, elicitations, feedback, request_edits, response_edits
@@ -27,19 +27,12 @@ from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call, Phase, Progress
 from ..protocol.request_state import CallRound
 from .approval import by_agent
+from .approval_answer import AnsweredCall
 from .approval_details import ApprovalDetails, ApprovalResult
 from .call_context import CallContext, CallServices, Ending, ended_early, event_context_of, refusal
 from .outside_approval import Asked, CheckEdit
 from .post_hooks import HandledResponse, handle_missing_response, handle_response
 
-_REFUSALS: Final = {
-    Approval.NO: RefusalCause.DECLINED,
-    Approval.NOT_ANSWERED: RefusalCause.NOT_ANSWERED,
-    Approval.NOT_ASKED: RefusalCause.ASK_UNAVAILABLE,
-}
-"""The approvals that are none, each with why its call is refused."""
-
-_MAX_EDITS: Final = 10  # of the arguments of one call by people: hooks that change each edit would make them go on
 _MAX_ROUNDS: Final = 10  # rounds in which hooks answer the server's elicitations: agents give up after as many
 
 
@@ -150,20 +143,31 @@ async def request_approval(context: CallContext, proceed: Proceed) -> Decision |
     """Ask a person to approve the call, or decide as the configuration says.
 
     Returns the decision; or, for a stateless call, the response with which the agent asks, and then sends it again.
-    Arguments that the person changes are judged as if the agent had sent them; what hooks make of them, or managed
-    rules ask about, is asked about again (law 1).
     """
-    for _ in range(_MAX_EDITS):
+    result = await _ask(context, proceed)
+    return await _decide(context, proceed, result) if isinstance(result, ApprovalResult) else result
+
+
+async def _decide(context: CallContext, proceed: Proceed, result: ApprovalResult) -> Decision | Responded:
+    """The decision after a person's answer. Where the person is asked again, `context` has the arguments of then."""
+    call, policy, services = context.call, context.policy, context.services
+    other: Decision | Responded | None = None
+
+    async def ask_again(proceed: Proceed, event_context: EventContext) -> ApprovalResult:
+        nonlocal other
+        context.event_context = event_context
         result = await _ask(context, proceed)
-        if not isinstance(result, ApprovalResult):
+        if isinstance(result, ApprovalResult):
             return result
-        if not result.arguments:
-            return await _decided(context, proceed, result)
-        edited = await _judge_edit(context, proceed, result)
-        if not isinstance(edited, Proceed) or edited.approval_request is None:
-            return edited
-        proceed = edited
-    return decide.declined(proceed, RefusalCause.NOT_ANSWERED, context.policy.settings.approvers)
+        other = result
+        return ApprovalResult(Approval.NOT_ASKED)
+
+    answered = AnsweredCall(
+        policy.hooks, context.record, services.report, services.tool(call.tool), policy.settings.approvers
+    )
+    judged = await answered.decide(result, proceed, context.event_context, ask_again)
+    context.event_context = judged.event_context
+    return judged.decision if other is None else other
 
 
 async def _ask(context: CallContext, proceed: Proceed) -> ApprovalResult | Decision | Responded:
@@ -175,7 +179,9 @@ async def _ask(context: CallContext, proceed: Proceed) -> ApprovalResult | Decis
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
     context.record.asked_by = request.by
-    details = approvals.shown(_details(context, request))
+    details = approvals.shown(
+        ApprovalDetails.of(services.session.server, context.event_context, request, policy.hooks, settings)
+    )
     prompt_context = replace(context.event_context, trigger="permission_prompt", message=details.message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.start_hooks(replace(prompt_context, event=event))
@@ -186,7 +192,6 @@ async def _ask(context: CallContext, proceed: Proceed) -> ApprovalResult | Decis
         if services.policy.settings.approvers and not settings.approvers:  # since the user was asked
             return decide.declined(proceed, RefusalCause.ASK_UNAVAILABLE, services.policy.settings.approvers)
         if not asks_by_response or result.approval is not Approval.NOT_ASKED:
-            _note_answer(context, result)
             return result
     if problem := services.request_states.failure:
         return replace(_refuse_without_store(StoreUnavailable(problem)), feedback=proceed.feedback)
@@ -195,25 +200,6 @@ async def _ask(context: CallContext, proceed: Proceed) -> ApprovalResult | Decis
     state = services.request_states.to_request_state(next_round)
     line = feedback.input_required(call.id, details.message, state, offers_similar=bool(details.similar))
     return Responded(line, "pending", request.reason, asks=True)
-
-
-def _details(context: CallContext, request: ApprovalRequest) -> ApprovalDetails:
-    event_context, hooks = context.event_context, context.policy.hooks
-    places = decide.settings_for(context.policy.settings, request).rule_places
-    return ApprovalDetails(
-        context.services.session.server,
-        context.call.tool,
-        event_context.arguments,
-        request,
-        "" if request.chains else hooks.similar_calls(event_context, request),
-        places.get(f"ask {request.rule}", "") if request.rule else "",
-        "" if event_context.alias is None else event_context.alias.name,
-    )
-
-
-def _note_answer(context: CallContext, result: ApprovalResult) -> None:
-    record = context.record
-    record.answer, record.answered_by, record.reason = result.action, result.by, result.reason
 
 
 def _check_edit(context: CallContext) -> CheckEdit | None:
@@ -230,58 +216,8 @@ def _check_edit(context: CallContext) -> CheckEdit | None:
     return check
 
 
-async def _judge_edit(context: CallContext, proceed: Proceed, result: ApprovalResult) -> Decision:
-    """The decision about a call whose arguments a person has changed and allowed: all hooks and rules judge them.
-
-    It needs another approval if somebody asks and hooks have changed them again, or if it is about something else.
-    """
-    call, policy, record, edited = context.call, context.policy, context.record, result.arguments
-    listed = context.services.tool(call.tool)
-    given = replace(context.event_context, event=Event.PRE_TOOL_USE, arguments=edited)
-    evaluation = await policy.hooks.run_pre_hooks(given, listed, record.hook_runs)
-    context.event_context = evaluation.context_after(given)
-    decision, record.edited = evaluation.decision, True
-    texts = (*proceed.feedback, feedback.edited_by_person(edited), *decision.feedback)
-    decision = replace(decision, feedback=tuple(dict.fromkeys(texts)))
-    if isinstance(decision, Refuse):
-        return replace(decision, asked=True)
-    decision = replace(decision, arguments=edited if decision.arguments is None else decision.arguments)
-    before, now = proceed.approval_request, decision.approval_request
-    if now is None:
-        return replace(decision, asked=True)
-    changed_again = evaluation.arguments != edited
-    by_others = before is None or (now.managed and not before.managed) or not set(now.chains) <= set(before.chains)
-    if changed_again or by_others:
-        return decision
-    return _approved(decision)
-
-
-def _approved(proceed: Proceed) -> Proceed:
-    request = proceed.approval_request
-    chains = (*proceed.chains, *(() if request is None else request.chains))
-    return replace(proceed, approval_request=None, asked=True, chains=chains)
-
-
 def _refuse_without_store(problem: StoreUnavailable) -> Refuse:
     return Refuse("which approvals were used before", str(problem), cause=RefusalCause.STORE_AWAY)
-
-
-async def _decided(context: CallContext, proceed: Proceed, result: ApprovalResult) -> Decision:
-    """What follows from a person's answer about the call as it is."""
-    approval = result.approval
-    if approval in _REFUSALS:
-        refuse = decide.declined(proceed, _REFUSALS[approval], context.policy.settings.approvers)
-        words = (feedback.REASON_OF_PERSON.format(result.reason),) if result.reason else ()
-        return replace(refuse, feedback=(*refuse.feedback, *words))
-    hooks = context.policy.hooks
-    try:
-        if approval is Approval.SIMILAR and proceed.approval_request is not None:
-            await hooks.allow_similar(context.event_context, proceed.approval_request)
-        if approval is Approval.SESSION:
-            await hooks.allow_tool(context.call.tool, proceed.approval_request)
-    except StoreUnavailable as problem:
-        context.services.report(f"an approval for the session holds for one call only: {problem}")
-    return _approved(proceed)
 
 
 async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
@@ -306,10 +242,10 @@ async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
                 return asked
             return await _carry_out(context, asked)
         response = response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)
-        result = by_agent(approval_messages.read_approval(response))
         context.record.asked_by = earlier.approval_request.by
-        _note_answer(context, result)
-        decision = await _decided(context, proceed, result)
+        decided = await _decide(context, proceed, by_agent(approval_messages.read_approval(response)))
+        assert not isinstance(decided, Responded), "an agent's answer changes no arguments"
+        decision = decided
     return await _carry_out(context, decision)
 
 

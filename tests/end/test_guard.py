@@ -15,8 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
+import anyio.to_thread
 import pytest
 
+from hookproxy.console.follow import Follower
 from hookproxy.guard import client
 
 CLIENT: Final = client.__file__
@@ -105,6 +108,45 @@ def test_rules_limits_and_the_audit_hold_for_an_agents_own_tools(desk: Desk) -> 
     results = [(record["tool"], record["result"]) for record in desk.records()]
     assert results[:4] == [("Bash", "refused"), ("Read", "refused"), ("Bash", "begun"), ("Bash", "ok")]
     assert results[-1] == ("Write", "refused")
+
+
+def test_an_open_console_is_asked_about_a_call_of_an_agent_whose_hooks_cannot_ask(desk: Desk) -> None:
+    desk.configure('[permissions]\nask = ["Bash(git push *)"]\n')
+    before = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t1"}
+    document = json.dumps({**before, "turn_id": "1", "tool_input": {"command": "git push origin"}}).encode()
+    refused = desk.event("codex", document)
+    assert b"hookproxy console" in refused.stdout + refused.stderr
+    anyio.run(_allow_on_console, desk, document)
+    assert [record["decision"] for record in desk.records()] == ["asked-deny", "asked-allow"]
+    assert desk.records()[1]["answered_by"].endswith("at a test")
+
+
+async def _allow_on_console(desk: Desk, document: bytes) -> None:
+    console = Follower(str(desk.home / ".local" / "state" / "hookproxy" / "runs"), print)
+    changed = anyio.Event()
+
+    def notice() -> None:
+        nonlocal changed
+        before, changed = changed, anyio.Event()
+        before.set()
+
+    console.state.listen(notice)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(console.follow)
+            while not console.state.runs:
+                await changed.wait()
+
+            async def answer() -> None:
+                while not console.state.approvals:
+                    await changed.wait()
+                ((run, name), _), *_ = console.state.approvals.items()
+                assert (await console.answer(run, name, "allow", "", "a test")).accepted
+
+            tasks.start_soon(answer)
+            allowed = await anyio.to_thread.run_sync(desk.event, "codex", document.replace(b'"t1"', b'"t2"'))
+            assert (allowed.returncode, b"deny" in allowed.stdout) == (0, False), allowed.stderr
+            tasks.cancel_scope.cancel()
 
 
 def test_what_a_guard_has_confirmed_is_recorded_even_if_it_is_killed(desk: Desk) -> None:
