@@ -31,6 +31,9 @@ depends on it: it is left out, and an exception for the match gets it back."""
 _LONGEST_BEFORE: Final = 50  # as there
 _BEFORE: Final = re.compile(rb"[\w.-]*\Z", re.ASCII)
 
+_END: Final = r"(?:\s|\z)", r"(?:[\s\"]|\z)"
+"""The end of a text, and the same where a text may be a string of JSON."""
+
 GENERIC: Final = "generic-api-key"
 """The rule for whatever is random and stands behind a word such as `key`."""
 
@@ -72,7 +75,7 @@ class Rule:
     @cached_property
     def pattern(self) -> Pattern:
         """Its pattern. Raises PatternError for a user's that cannot be compiled."""
-        return compiled(self.table.regex.replace(_BEFORE_NAME, "").encode())
+        return compiled(self.table.regex.replace(_BEFORE_NAME, "").replace(*_END).encode())
 
     @cached_property
     def _allowlists(self) -> Sequence[Allowlist]:
