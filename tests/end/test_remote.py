@@ -21,28 +21,32 @@ from tests.support.http_server import serving as serving_scripted
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.usefixtures("preloaded_servers")]
 
 
-def start(scene: Scene, modes: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    env = {**scene.env, "ODD_ONE": "first\nsecond é"}
+def start(
+    scene: Scene, modes: Sequence[str], log: Path, server: Sequence[str] = EVERYTHING, **variables: str
+) -> subprocess.Popen[bytes]:
+    env = {**scene.env, "ODD_ONE": "first\nsecond é", **variables}
     with log.open("wb") as errors:
         return subprocess.Popen(
-            [*EVERYTHING, "--http", *modes], stderr=errors, stdin=subprocess.DEVNULL, env=env, cwd=scene.folder
+            [*server, "--http", *modes], stderr=errors, stdin=subprocess.DEVNULL, env=env, cwd=scene.folder
         )
 
 
 @asynccontextmanager
-async def serving(scene: Scene, *modes: str) -> AsyncIterator[str]:
-    """The URL of a server of its own."""
+async def serving(
+    scene: Scene, *modes: str, server: Sequence[str] = EVERYTHING, **variables: str
+) -> AsyncIterator[str]:
+    """The URL of a server of its own, which has these environment variables."""
     log = scene.folder / f"server-{'-'.join(modes)}.log"
-    server = start(scene, modes, log)
+    process = start(scene, modes, log, server, **variables)
     try:
         with anyio.fail_after(PATIENCE):
             while not (found := re.search(r"port ([0-9]+)\n", log.read_text())):
-                assert server.poll() is None, log.read_text()
+                assert process.poll() is None, log.read_text()
                 await anyio.sleep(0.02)
         yield f"http://127.0.0.1:{found[1]}/mcp"
     finally:
-        server.kill()
-        server.wait(PATIENCE)
+        process.kill()
+        process.wait(PATIENCE)
 
 
 def remote(options: Sequence[str], url: str) -> list[str]:

@@ -1,0 +1,143 @@
+"""No byte of a secret comes to a real client: whatever the server says it in, however it is encoded, in both eras."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError, types
+from mcp.client import Transport
+
+from hookproxy.jsonrpc.known_secrets import KnownSecrets
+from tests.end.agent import HOOKPROXY, Scene
+from tests.end.test_gateway_http import HttpGateway
+from tests.end.test_gateway_sdk import reached
+from tests.end.test_real_servers import ERAS, Person, connected, plain
+from tests.end.test_remote import serving
+from tests.support.preloaded_servers import preloaded
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("preloaded_servers"),
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
+
+LEAK = "Kd83&xQ/+2.mT'uw=Zz9"
+ENCODINGS = (
+    *("plain", "json", "json twice", "escapes", "percent", "html", "hex", "base64", "base64, second place"),
+    *("base64, third place", "address", "header", "variables"),
+)
+LEAKY = preloaded(str(Path(__file__).with_name("leaky_server.py")))
+POLICY = """
+[secrets]
+values = { LEAK = "file:leak" }
+
+[[secrets.restore]]
+tool = "compare"
+
+[[hooks.PreToolUse]]
+command = "cat >> seen"
+
+[[hooks.PostToolUse]]
+command = "cat >> seen"
+
+[audit]
+file = "audit.jsonl"
+arguments = "full"
+results = "full"
+calls = "all"
+"""
+PARTS = KnownSecrets([LEAK])
+
+
+def assert_hidden(what: str) -> None:
+    """Nothing of it is a part of the secret, in any encoding."""
+    assert LEAK not in what
+    for at in range(0, len(what), 7_000):
+        piece = what[at : at + 8_000]
+        assert PARTS.removed_from(piece) == piece
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpGateway]:
+    folder = tmp_path_factory.mktemp("gateway")
+    (folder / "leak").write_text(LEAK)
+    command = f"command = {json.dumps(LEAKY)}\nenv = {{ LEAK = {json.dumps(LEAK)} }}\n"
+    gateway = HttpGateway(folder, f'{POLICY}[servers.own]\n{command}[servers.all]\n{command}share = "all"\n')
+    try:
+        yield gateway
+        assert gateway.end() == 0, gateway.log
+    finally:
+        gateway.kill()
+
+
+@asynccontextmanager
+async def transport(scene: Scene, way: str, gateway: HttpGateway) -> AsyncIterator[Sequence[str] | Transport]:
+    (scene.folder / "hookproxy.toml").write_text(POLICY)
+    (scene.folder / "leak").write_text(LEAK)
+    options = [HOOKPROXY, "run", "--name=real", "--config", str(scene.folder / "hookproxy.toml"), "--verbose"]
+    if way == "stdio":
+        yield [*options, "--", *LEAKY]
+    elif way == "url":
+        async with serving(scene, server=LEAKY, LEAK=LEAK) as url:
+            yield [*options, "--url", url]
+    else:
+        async with reached(gateway, way) as connection:
+            yield connection
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("way", ["stdio", "url", "own", "all"])
+async def test_no_byte_of_a_secret_comes_to_a_client(scene: Scene, gateway: HttpGateway, way: str, era: str) -> None:
+    person, got = Person(), []
+    async with (
+        transport(scene, way, gateway) as target,
+        connected(scene, target, era, person, env={"LEAK": LEAK}) as client,
+    ):
+        got += [message async for message in everything(client)]
+        if era == "legacy" and way != "all":
+            got.append(plain(await client.call_tool("asks", {})))
+        placeholder = re.findall(r"\{\{secret:LEAK:[0-9a-f]+\}\}", json.dumps(got))[0]
+        compared = await client.call_tool("compare", {"token": placeholder})
+        assert isinstance(compared.content[0], types.TextContent)
+        assert compared.content[0].text.startswith(f"True {placeholder} ")
+        got.append(plain(compared))
+        other = await client.call_tool("say", {"how": placeholder})
+        assert other.is_error
+    seen = json.dumps([*got, plain(other), *person.requests, *person.notifications], ensure_ascii=False)
+    assert_hidden(seen)
+    assert seen.count("{{secret:LEAK:") > 30
+    folder = Path(gateway.folder if way in ("own", "all") else scene.folder)
+    for name in ("audit.jsonl", "seen"):
+        text = (folder / name).read_text()
+        assert_hidden(text)
+        assert "{{secret:LEAK:" in text
+    if way in ("own", "all"):
+        assert_hidden(gateway.log)
+    else:  # what the server itself writes there, it writes
+        lines = (scene.folder / "stderr").read_text().splitlines()
+        assert_hidden("\n".join(line for line in lines if line.startswith("hookproxy: ")))
+
+
+async def everything(client: Client) -> AsyncIterator[Any]:
+    """All that a client gets of the server."""
+    yield client.instructions
+    yield plain(await client.list_tools())
+    for how in ENCODINGS:
+        result = await client.call_tool("say", {"how": how})
+        assert "{{secret:LEAK:" in str(result.content), how
+        yield plain(result)
+    for tool in ("split", "kinds", "fails", "notifies"):
+        yield plain(await client.call_tool(tool, {}))
+    with pytest.raises(MCPError) as caught:
+        await client.call_tool("protocol_error", {})
+    yield [caught.value.message, caught.value.data]
+    yield plain(await client.get_prompt("advice", {"name": "Ada"}))
+    yield plain(await client.read_resource("memo://7"))
+    yield plain(await client.read_resource("data://blob"))
