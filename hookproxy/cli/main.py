@@ -39,6 +39,7 @@ VERBS = {
     "top": "hookproxy.cli.top",
     "trust": "hookproxy.cli.trust",
     "lock": "hookproxy.cli.lock",
+    "secrets": "hookproxy.cli.secrets",
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
     "guard": "hookproxy.cli.guard",
@@ -154,6 +155,7 @@ hookproxy puts hooks in front of any MCP server.
   top         show the calls of all runs in the terminal, and answer what waits
   trust       show what changed in a hook file, and record it as trusted
   lock        pin what servers say of themselves, and show what changed
+  secrets     show what [secrets] would hide in files
   convert     write a hook file of one system as another's
   hook        run a hook of one system inside of another system's agent
   guard       judge agents' own tools by the same hooks, rules and limits

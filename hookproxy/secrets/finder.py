@@ -88,27 +88,6 @@ class Finder:
         gated = self._gates.matching(text)
         return _merged([*self._by_values(text, gated), *self._by_rules(text, gated)]) if gated else []
 
-    def find_in_pieces(self, pieces: Sequence[bytes]) -> list[list[Found]]:
-        """The secrets in each of several texts that a reader may put together; one that is split has a part in each.
-
-        The parts of one secret follow each other directly: the last byte of a piece and the first one of the next.
-        """
-        by_piece = [self.find(piece) for piece in pieces]
-        if len(pieces) > 1:
-            starts = [0]
-            for piece in pieces:
-                starts.append(starts[-1] + len(piece))
-            for found in self.find(b"".join(pieces)):
-                parts = [
-                    (number, max(found.start, start) - start, min(found.end, starts[number + 1]) - start)
-                    for number, start in enumerate(starts[:-1])
-                    if found.start < starts[number + 1] and found.end > start
-                ]
-                if len(parts) > 1:
-                    for number, begin, end in parts:
-                        by_piece[number].append(Found(begin, end, found.rule))
-        return [without_overlaps(found) for found in by_piece]
-
     def find_in_json(self, raw: bytes) -> list[Secret]:
         """The secrets in a JSON text, in order: what its strings say, and what its names say of its values."""
         found = self.find(raw)

@@ -20,11 +20,6 @@ def test_what_a_rule_knows_is_found_under_the_name_of_the_most_specific_rule() -
     assert FINDER.find(b"token: " + TOKEN + b"\n") == [Found(7, 47, "github-pat")]
 
 
-def test_a_value_split_over_pieces_has_a_part_in_each() -> None:
-    pieces = [b"a " + VALUE[:5], VALUE[5:9], VALUE[9:] + b" b"]
-    assert FINDER.find_in_pieces(pieces) == [[Found(2, 7, "MY_KEY")], [Found(0, 4, "MY_KEY")], [Found(0, 7, "MY_KEY")]]
-
-
 def test_what_is_found_in_json_lies_within_its_strings() -> None:
     raw = json.dumps({"a": VALUE.decode(), "b": [1, TOKEN.decode()]}).encode()
     secrets = FINDER.find_in_json(raw)

@@ -1,0 +1,99 @@
+"""Finds secrets in files of any size, and says where they are: the line and column of a text, the member of a record.
+
+How it works. A text is read by pieces. Each is searched together with what came before it, so that nothing is missed
+where two pieces meet: what is found in the last `_LONGEST` bytes counts with the next piece, which may have more of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from .finder import Finder
+
+_PIECE: Final = 1024 * 1024  # bytes that are read at once
+_LONGEST: Final = 64 * 1024  # bytes of a secret: private keys have 4 kB, and their lines may be escaped twice
+_BEFORE: Final = 512  # bytes before a secret that say what it is, such as its name
+_TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"|[{}\[\],]')
+
+
+class Readable(Protocol):
+    """An open file."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """At most so many bytes; nothing at its end."""
+
+
+class Place(Struct, frozen=True):
+    """Where a secret begins, and what has found it."""
+
+    rule: str
+    line: int
+    """From 1."""
+    column: int
+    """In characters, from 1."""
+    member: str = ""
+    """The member of a record of JSON, such as `arguments.headers[0]`; empty: it is a text."""
+
+
+def in_text(file: Readable, finder: Finder) -> Iterator[Place]:
+    """The secrets in a text. At most some megabytes of it are in memory. Raises OSError."""
+    text, line, column = b"", 1, 1
+    reported = 0  # what begins before it was reported with an earlier piece
+    while True:
+        piece = file.read(_PIECE) or b""
+        text += piece
+        end = max(len(text) - _LONGEST, reported) if piece else len(text)
+        counted = 0
+        for found in finder.find(text):
+            if found.start < reported or found.start >= end:
+                continue
+            line, column = _moved(line, column, text[counted : found.start])
+            counted = found.start
+            yield Place(found.rule, line, column)
+            end = max(end, found.end) if piece else end
+        if not piece:
+            return
+        kept = max(end - _BEFORE, counted)
+        line, column = _moved(line, column, text[counted:kept])
+        text, reported = text[kept:], end - kept
+
+
+def in_record(raw: bytes, line: int, finder: Finder) -> list[Place]:
+    """The secrets in a record, which is a line of JSON."""
+    return [
+        Place(secret.rule, line, _moved(line, 1, raw[: secret.parts[0][0]])[1], member_at(raw, secret.parts[0][0]))
+        for secret in finder.find_in_json(raw)
+    ]
+
+
+def member_at(raw: bytes, place: int) -> str:
+    """The member of a JSON text in which a place is, such as `a.b[0].c`; empty: it is in none."""
+    path: list[int | str] = []
+    name, before = "", b""
+    for match in _TOKEN.finditer(raw):
+        token = match[0]
+        if match.end() > place:
+            break
+        if token in (b"{", b"["):
+            path.append("" if token == b"{" else 0)
+        elif token in (b"}", b"]"):
+            path = path[:-1]
+        elif token == b",":
+            if path and isinstance(path[-1], int):
+                path[-1] += 1
+        elif path and isinstance(path[-1], str) and before in (b"{", b","):
+            name = match[1].decode(errors="replace")
+            path[-1] = name
+        before = token
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def _moved(line: int, column: int, text: bytes) -> tuple[int, int]:
+    """The line and the column behind this text."""
+    lines = text.count(b"\n")
+    last = text[text.rfind(b"\n") + 1 :] if lines else text
+    return line + lines, len(last.decode(errors="replace")) + (1 if lines else column)
