@@ -202,7 +202,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
         if (watch := self._proxy.watch) is not None:  # else what is new is watched in sessions that begin later
             watch.stop() if watched is None else watched.take_over(watch)
         if self._feed is not None:
-            self._feed.follow(self._proxy)
+            self._feed.follow(self._proxy.session.id)
 
     def change_user(self, principal: Principal, policy: SessionPolicy) -> None:
         """The user has other groups now: judge further calls by the rules for them, or end the session."""

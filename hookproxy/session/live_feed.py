@@ -16,7 +16,7 @@ import os
 import socket
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from time import monotonic, time
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +25,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..audit.call_record import Record
-from ..audit.lines import Lines
+from ..audit.lines import Lines, Removes
 from ..live import messages, registry
 from ..live.messages import (
     NOTHING,
@@ -44,13 +44,15 @@ from ..live.messages import (
 )
 from ..model.errors import UserError
 from ..model.principal import Principal
-from ..model.settings import Arguments, Results
+from ..model.settings import Arguments, Results, Settings
 from ..protocol.calls import Call, Phase
 from ..transports import unix_socket
 from ..trust.sources import state_folder
 from .waiting_approvals import UNKNOWN, Invite, ReadEdit, WaitingApprovals
 
 if TYPE_CHECKING:
+    from ..audit.log import Audit
+    from ..hooks.evaluate import Hooks
     from .proxy import Proxy
 
 _LONGEST_RECORD: Final = 256 * 1024
@@ -83,60 +85,62 @@ _MOST_CONSOLES: Final = 8
 """Of one account that follow a run: a person has one or two open; each costs a look at all calls per tick."""
 
 
-def _show_all(proxy: Proxy) -> None:
-    """Let the records of calls have what hooks get, and how calls end: without a console, few need that."""
-    proxy.policy.hooks.keep_inputs()
-    proxy.policy.audit.needs_results = True
+class Judging(Struct, frozen=True):
+    """What judges and records calls at a time."""
+
+    settings: Settings
+    audit: Audit
+    hooks: Sequence[Hooks]
+    hidden: Removes | None = None
+    """Removes what the agent and people do not get."""
 
 
 class LiveSession:
-    """A session, and how its calls are written for consoles."""
+    """A session, or several whose calls one policy judges, and how their calls are written for consoles."""
 
-    def __init__(self, proxy: Proxy, user: str) -> None:
-        self.proxy = proxy
-        self.user = user
+    def __init__(self, described: Callable[[], Sequence[RunSession]], judging: Callable[[], Judging]) -> None:
+        """`described` returns the sessions as consoles get them, `judging` what judges their calls now."""
+        self.described = described
+        self.judging = judging
         self._shown: dict[str, tuple[bytes, bytes, Raw, Raw]] = {}
         """Of calls in flight: their arguments, and how they are shown; masking them at each tick would be too much."""
 
-    @property
-    def described(self) -> RunSession:
-        """As consoles get it."""
-        session = self.proxy.session
-        return RunSession(session.id, session.server, self.proxy.calls.agent(), self.user)
+    def show_all(self) -> None:
+        """Let the records of calls have what hooks get, and how calls end: without a console, few need that."""
+        judging = self.judging()
+        for hooks in judging.hooks:
+            hooks.keep_inputs()
+        judging.audit.needs_results = True
 
     def line(self, record: Record) -> Raw | None:
         """A call that has ended, whole if the audit may have it so; of a long one, digests. None: still too long."""
-        kept = Arguments.MASKED if self._masks else Arguments.FULL
+        judging = self.judging()
+        kept = Arguments.MASKED if _masks(judging.settings) else Arguments.FULL
         for whole in (True, False):
             settings = replace(
-                self.proxy.policy.settings,
+                judging.settings,
                 audit_file="",
                 otel=False,
                 audit_arguments=kept if whole else Arguments.DIGEST,
                 audit_results=Results.FULL if whole else Results.NONE,
             )
             lines = Lines(settings)
-            lines.hidden = None if self.proxy.secrets is None else self.proxy.secrets.masks
+            lines.hidden = judging.hidden
             line = lines.of_call(record).rstrip(b"\n")
             if len(line) <= _LONGEST_RECORD:
                 return Raw(line)
         return None
 
-    @property
-    def _masks(self) -> bool:
-        """No arguments are shown that the audit would not record whole."""
-        return self.proxy.policy.settings.audit_arguments is not Arguments.FULL
-
-    def _arguments(self, name: str, record: Record) -> tuple[Raw, Raw]:
+    def _arguments(self, name: str, record: Record, judging: Judging) -> tuple[Raw, Raw]:
         """The arguments of a call in flight, and the rewritten ones, as they are shown; NOTHING: too long, or none."""
         if (known := self._shown.get(name)) is not None and known[:2] == (record.arguments, record.final):
             return known[2:]
         shown = [
             Raw(raw) if 0 < len(raw) <= _LONGEST_ARGUMENTS else NOTHING for raw in (record.arguments, record.final)
         ]
-        if (secrets := self.proxy.secrets) is not None:
-            shown = [Raw(secrets.masks.json(bytes(raw))) if raw != NOTHING else NOTHING for raw in shown]
-        if self._masks:
+        if judging.hidden is not None:
+            shown = [Raw(judging.hidden.json(bytes(raw))) if raw != NOTHING else NOTHING for raw in shown]
+        if _masks(judging.settings):
             from ..secrets.mask import Masking
 
             masking = Masking()
@@ -146,28 +150,35 @@ class LiveSession:
 
     def calls(self, is_waiting: Callable[[str], bool]) -> Iterator[CallInFlight]:
         """The calls in flight."""
-        session, now = self.proxy.session.id, time()
-        hooks, in_flight = self._running_hooks(now), self.proxy.policy.audit.in_flight
+        judging = self.judging()
+        hooks, in_flight = _running_hooks(judging.hooks), judging.audit.in_flight
         for name in [name for name in self._shown if name not in in_flight]:
             del self._shown[name]
         for name, (record, call, at) in in_flight.items():
             waits = hooks.get(call.key.decode(errors="replace"), ())
             stage = _stage(call, asked=is_waiting(name))
             since = waits[0].since if waits else at
-            arguments, rewritten = self._arguments(name, record)
+            arguments, rewritten = self._arguments(name, record, judging)
             size, alias, waits_for = len(record.arguments), record.alias, tuple(waits)
             yield CallInFlight(
-                name, session, at, record.tool, stage, since, arguments, size, rewritten, alias, waits_for
+                name, record.session, at, record.tool, stage, since, arguments, size, rewritten, alias, waits_for
             )
 
-    def _running_hooks(self, now: float) -> dict[str, list[RunningHook]]:
-        """The hooks that run now, by the id of the request that waits for them."""
-        offset = now - monotonic()
-        running: dict[str, list[RunningHook]] = {}
-        for since, spec, request in self.proxy.policy.hooks.running():
+
+def _masks(settings: Settings) -> bool:
+    """No arguments are shown that the audit would not record whole."""
+    return settings.audit_arguments is not Arguments.FULL
+
+
+def _running_hooks(all_hooks: Iterable[Hooks]) -> dict[str, list[RunningHook]]:
+    """The hooks that run now, by the id of the request that waits for them."""
+    offset = time() - monotonic()
+    running: dict[str, list[RunningHook]] = {}
+    for hooks in all_hooks:
+        for since, spec, request in hooks.running():
             if not spec.background:
                 running.setdefault(request, []).append(RunningHook(spec.source, spec.event, round(since + offset, 3)))
-        return running
+    return running
 
 
 def _size(record: Record) -> int:
@@ -302,13 +313,13 @@ class Console:
 
     def _new_sessions(self) -> Iterator[RunSession]:
         for session in self._feed.sessions():
-            described = session.described
-            if self._known_sessions.get(described.session) != described:
-                self._known_sessions[described.session] = described
-                yield described
+            for described in session.described():
+                if self._known_sessions.get(described.session) != described:
+                    self._known_sessions[described.session] = described
+                    yield described
 
     def _ended_sessions(self) -> list[str]:
-        open_sessions = {session.proxy.session.id for session in self._feed.sessions()}
+        open_sessions = {described.session for session in self._feed.sessions() for described in session.described()}
         ended = [name for name in self._known_sessions if name not in open_sessions]
         for name in ended:
             del self._known_sessions[name]
@@ -412,16 +423,33 @@ class LiveFeed:
 
     def add_session(self, proxy: Proxy, user: str = "") -> None:
         """A session begins."""
-        self._sessions[proxy.session.id] = LiveSession(proxy, user)
         proxy.calls.approvals.outside.approvals = _ForSession(self, proxy, user)
-        self.follow(proxy)
 
-    def follow(self, proxy: Proxy) -> None:
+        def described() -> Sequence[RunSession]:
+            return (RunSession(proxy.session.id, proxy.session.server, proxy.calls.agent(), user),)
+
+        def judging() -> Judging:
+            hidden = None if proxy.secrets is None else proxy.secrets.masks
+            return Judging(proxy.policy.settings, proxy.policy.audit, (proxy.policy.hooks,), hidden)
+
+        self.show(proxy.session.id, LiveSession(described, judging))
+
+    def show(self, name: str, session: LiveSession) -> None:
+        """Show the calls of a session from now on."""
+        self._sessions[name] = session
+        self.follow(name)
+
+    def follow(self, name: str) -> None:
         """Follow the calls that a session judges from now on: it begins, or its policy has changed."""
-        session = self._sessions[proxy.session.id]
-        proxy.policy.audit.on_ended = lambda record: self._ended(session, record)
-        if any(console.viewer.sees_calls for console in self._consoles):
-            _show_all(proxy)
+        session = self._sessions[name]
+        session.judging().audit.on_ended = lambda record: self._ended(session, record)
+        if self.shows_calls:
+            session.show_all()
+
+    @property
+    def shows_calls(self) -> bool:
+        """A console is open that sees all calls."""
+        return any(console.viewer.sees_calls for console in self._consoles)
 
     def remove_session(self, proxy: Proxy) -> None:
         """A session has ended."""
@@ -499,7 +527,7 @@ class LiveFeed:
         self._consoles.add(console)
         if console.viewer.sees_calls:
             for session in self._sessions.values():
-                _show_all(session.proxy)
+                session.show_all()
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(console.read, tasks.cancel_scope)
