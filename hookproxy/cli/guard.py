@@ -149,6 +149,7 @@ async def _judge(guard: Guard, read: Callable[[], Read], *, foreground: bool) ->
                 await guard.serve(policy.judge, policy.status, idle)
             finally:
                 guard.close()  # whoever connects now starts another one
+                feed.close()
                 with anyio.CancelScope(shield=True):  # it is bounded by itself
                     await policy.aclose()
             tasks.cancel_scope.cancel()

@@ -128,7 +128,12 @@ def call_in_flight(run: RunState, call: CallInFlight, now: float) -> str:
         ("session", call.session),
         ("call", call.call),
     ]
-    parts = [f"{session.server}/{call.tool}", _facts(facts), "", "arguments, as the agent sent them"]
+    parts = [
+        "/".join(filter(None, (session.server, call.tool))),
+        _facts(facts),
+        "",
+        "arguments, as the agent sent them",
+    ]
     parts.append(shown if call.arguments == NOTHING else pretty(call.arguments))
     if call.rewritten != NOTHING:
         parts += ["", "arguments, as they are forwarded", pretty(call.rewritten)]

@@ -32,7 +32,8 @@ MANAGED = "/etc/hookproxy/managed.toml"  # that policy
 LONGEST_HEAD = 64  # bytes of the first line of a response: three numbers
 LONGEST_RESPONSE = 64 << 20  # bytes: as long as the longest document
 SECONDS = "SECONDS="
-PLACES = ("HOME=", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_STATE_HOME=")  # where the policy is, and what it needs
+# where the policy is, what it needs, and where consoles find the guard
+PLACES = ("HOME=", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_STATE_HOME=", "XDG_RUNTIME_DIR=")
 
 
 def main(words: list[str]) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from .. import __version__
 from ..config.load import Loaded
 from ..dialects.agent_side import HookOutput
 from ..model.errors import UserError
+from ..session.live_feed import LiveSession
 from . import client
 from .exchange import Request
 from .judge import Judge
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     import anyio.abc
 
     from ..session.live_feed import LiveFeed
+
+_SHOWN: Final = "guard"
+"""The name in the feed of all sessions together."""
 
 Seen = tuple[tuple[str, tuple[int, int, int] | None], ...]
 """Paths, each with inode, size and time of its file as they were; None: there was none."""
@@ -69,6 +73,8 @@ class CurrentPolicy:
         self._since = time()
         self._judge = Judge(found.loaded, tasks, report, feed)
         self._running: dict[Judge, int] = {self._judge: 0}
+        if feed is not None:
+            feed.show(_SHOWN, LiveSession(lambda: self._judge.described(), lambda: self._judge.judging()))
 
     async def judge(self, request: Request) -> HookOutput:
         """As `Judge.judge`. Raises CannotJudge and Superseded."""
@@ -116,6 +122,8 @@ class CurrentPolicy:
         self._problem, self.loaded, self._seen = "", found.loaded, _seen(found.paths)
         former, self._judge = self._judge, Judge(found.loaded, self._tasks, self._report, self._feed)
         self._judge.take_over(former)
+        if self._feed is not None:
+            self._feed.follow(_SHOWN)
         self._running[self._judge] = 0
         self._report("the configuration has changed, and is in force from now on")
         self._end_former(former)

@@ -9,7 +9,7 @@ at once. What the agent cannot express is refused (law 3), and everything that g
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Final
@@ -27,13 +27,15 @@ from ..dialects.agent_documents import Members, agents_of, is_of
 from ..dialects.agent_side import AgentEvent, AgentSide, HookDecision, HookOutput, agent_side, refuse_by_status
 from ..hooks.evaluate import Hooks
 from ..jsonrpc.raw_json import encode
+from ..live.messages import RunSession
 from ..model.call_end import Failed, Refused, Responded
 from ..model.decision import Refuse
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
 from ..policy.shared_state import SharedLabels
 from ..protocol import feedback
-from ..protocol.calls import Call
+from ..protocol.calls import Call, Phase
+from ..session.live_feed import Judging
 from .approvals import GuardApprovals, NativeCall
 from .exchange import Request
 from .native_session import NativeSession
@@ -77,6 +79,7 @@ class Judge:
         self._report = report
         self._audit = Audit(replace(loaded.settings, audit_begun=True))  # a record must be there before the answer
         self._audit.report_to(report)
+        self._feed = feed
         self._approvals = GuardApprovals(loaded.settings, self._audit, report, feed)
         self._sessions: dict[tuple[str, str], NativeSession] = {}
         self._labels: dict[tuple[str, str], SharedLabels] = {}  # by agent and session, as `_sessions`
@@ -110,6 +113,15 @@ class Judge:
     def sessions(self) -> tuple[NativeSessionStatus, ...]:
         """The sessions that it knows, the one used last at the end."""
         return tuple(NativeSessionStatus(agent, name) for agent, name in self._sessions)
+
+    def described(self) -> Sequence[RunSession]:
+        """The same for consoles."""
+        return [RunSession(name, "", agent) for agent, name in self._sessions]
+
+    def judging(self) -> Judging:
+        """What consoles need to show its calls."""
+        hooks = [hooks for session in self._sessions.values() for hooks in session.all_hooks()]
+        return Judging(self._settings, self._audit, hooks)
 
     def open_calls(self) -> int:
         """How many calls may run now."""
@@ -188,6 +200,8 @@ class Judge:
     ) -> HookDecision:
         """What the agent gets for one context; `alone`: it is all that the event is about."""
         hooks = session.hooks_for(context.session.server)
+        if self._feed is not None and self._feed.shows_calls:
+            hooks.keep_inputs()
         if context.event is Event.PRE_TOOL_USE:
             return await self._before_call(side, hooks, context, request, runs, alone=alone)
         if context.event in _AFTER:
@@ -240,6 +254,7 @@ class Judge:
         if (problem := self._audit.write_begun(record)) and self._audit.required:
             record.note_end(Refused(b"", problem, "audit"))
             return self._ended(record, started, _unrecorded(problem))
+        call.phase = Phase.FORWARDED
         self._keep_open(side, context, _OpenCall(record, started, perf_counter()))
         return hook_decision.before_call(decision, own, by_person=bool(record.answered_by))
 

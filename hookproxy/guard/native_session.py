@@ -62,6 +62,10 @@ class NativeSession:
             self._hooks[server] = hooks
         return self._hooks[server]
 
+    def all_hooks(self) -> Sequence[Hooks]:
+        """Those of all servers so far."""
+        return tuple(self._hooks.values())
+
     async def aclose(self) -> None:
         """End the programs that its hooks keep running."""
         for hooks in self._hooks.values():

@@ -21,6 +21,7 @@ import pytest
 
 from hookproxy.console.follow import Follower
 from hookproxy.guard import client
+from hookproxy.live import messages, registry
 
 CLIENT: Final = client.__file__
 HOOKPROXY: Final = str(Path(sys.executable).parent / "hookproxy")
@@ -404,3 +405,39 @@ def test_an_event_that_comes_while_a_guard_is_killed_is_judged_by_the_next_one(d
     desk.end(signal.SIGKILL)
     output, text = one.communicate(timeout=60)
     assert b'"deny"' in output, text
+
+
+def test_a_console_sees_the_calls_of_agents_own_tools(desk: Desk) -> None:
+    desk.tool("PreToolUse", "Bash", {"command": "ls"})
+    folder = str(desk.home / ".local" / "state" / "hookproxy" / "runs")
+    [name] = registry.names(folder)
+    console = registry.connect(folder, name)
+    assert console is not None
+    console.setblocking(True)
+    console.settimeout(30)
+    with console, console.makefile("rb") as lines:
+        run = messages.from_run(lines.readline())
+        assert isinstance(run, messages.Run)
+        assert run.pid == desk.guards()[0]
+        begun = messages.from_run(lines.readline())
+        assert isinstance(begun, messages.Changes)
+        assert begun.sessions == (messages.RunSession("s", "", "claude"),)
+        [call] = begun.calls
+        assert (call.tool, call.session, call.stage, bytes(call.arguments)) == (
+            "Bash",
+            "s",
+            "sent",
+            b'{"command":"ls"}',
+        )
+        desk.tool("PreToolUse", "Bash", {"command": "rm x"}, tool_use_id="t2")
+        refused = messages.from_run(lines.readline())
+        assert isinstance(refused, messages.Changes)
+        assert (refused.counts.calls, refused.counts.refused) == (1, 1)
+        assert b'"decision":"deny"' in bytes(refused.ended[0])
+        desk.configure(RULES + "# changed\n")
+        desk.tool("PostToolUse", "Bash", {"command": "ls"}, tool_response={"stdout": ""})
+        ended = messages.from_run(lines.readline())
+        assert isinstance(ended, messages.Changes)
+        assert json.loads(bytes(ended.ended[0]))["call"] == call.call
+    desk.end()
+    assert registry.names(folder) == []
