@@ -95,7 +95,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     if (of_watched := loaded.of_watched) is not None:  # their hooks must be able to run, too
         entries_of_watched = _running_entries(of_watched, environ, key_lines, notes, {})
         of_files += [note for entry in entries_of_watched for note in entry.findings if note not in notes]
-    if not (loaded.groups or watched or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
+    others = rules or audit or settings.secrets is not None
+    if not (loaded.groups or watched or loaded.notes or loaded.remarks or others or loaded.managed):
         of_files.append(Finding("", None, "", NO_HOOK))
     return Report(
         loaded.settings,
@@ -214,6 +215,7 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
         remarks=tuple(replace(place, text=text) for text in remarks if text),
         managed=hook.group.managed,
         label=spec.label,
+        sees_values=spec.sees_values,
         names=effective_settings.seen_names(hook),
         tools=None if coverage is None else coverage.seen,
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
 from ..dialects.dialect import Group
@@ -75,6 +75,8 @@ class HookEntry(Struct, frozen=True):
     """It belongs to the administrator, and the user cannot turn it off."""
     label: str = ""
     """The name that people and the model see."""
+    sees_values: bool = False
+    """It sees the values of hidden secrets."""
     names: SeenNames | None = None
     """Under which names it runs for a tool with a familiar name; None: its matcher says which, or it cannot run."""
     tools: tuple[SeenTool, ...] | None = None
@@ -101,6 +103,10 @@ class CheckedServer(Struct, frozen=True):
     """What its texts hide, a line for each."""
     unknown_tools: tuple[str, ...] = ()
     """The tools of `[tools.X]` that it does not list."""
+    idle_secrets: tuple[str, ...] = ()
+    """The tables of `[secrets]` that are about none of its tools."""
+    restoring: tuple[str, ...] = ()
+    """The tools that may have the values of secrets."""
 
 
 class Report(Struct, frozen=True):
@@ -175,6 +181,8 @@ def _server(server: CheckedServer, entries: Sequence[HookEntry]) -> dict[str, ob
         "noise": server.noise,
         "idle_rules": list(server.idle_rules),
         "unknown_tools": list(server.unknown_tools),
+        "idle_secrets": list(server.idle_secrets),
+        "restoring_tools": list(server.restoring),
         "hidden_tools": list(coverage.hidden) if coverage else [],
         "tools": coverage
         and [
@@ -253,6 +261,7 @@ def _settings(settings: Settings) -> dict[str, object]:
     del members["watched_rules"]  # what is only watched is elsewhere
     lock = settings.lock
     members["lock"] = lock and {name: value for name, value in asdict(lock).items() if name != "data"}
+    members["secrets"] = to_builtins(settings.secrets)
     members["roots"] = {"give": settings.roots.given, "allow": settings.roots.allowed}
     members["managed"] = settings.managed and _settings(settings.managed)
     return _with_former_keys(members)

@@ -118,7 +118,7 @@ def _as_agent(options: Namespace, cwd: str, command: list[str]) -> tuple[str, li
 def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[CheckedServer, UserError | None]:
     """Start the server and list its tools. Returns what hooks see of it, and the error if it does not list them."""
     from ..checks.server_tools import list_tools
-    from ..policy.tool_tables import unknown_tools
+    from ..policy.tool_tables import idle_secret_tables, is_about, unknown_tools
 
     try:
         with waiting(f"the tools of {name}"):
@@ -128,11 +128,25 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
         return CheckedServer(name, tuple(command), failure=error.message), failure
     found = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
     idle = tuple(dict.fromkeys(rule.text for rule in found.idle_rules))
-    unknown = unknown_tools(loaded.settings, {tool.name for tool in listed.tools})
-    return (
-        CheckedServer(name, tuple(command), found, "", listed.server_info, listed.noise, idle, listed.hidden, unknown),
-        None,
+    names = [tool.name for tool in listed.tools]
+    restore = [] if (secrets := loaded.settings.secrets) is None else secrets.restore
+    server = CheckedServer(
+        name,
+        tuple(command),
+        found,
+        info=listed.server_info,
+        noise=listed.noise,
+        idle_rules=idle,
+        hidden=listed.hidden,
+        unknown_tools=unknown_tools(loaded.settings, names),
+        idle_secrets=idle_secret_tables(secrets, name, names),
+        restoring=tuple(
+            tool
+            for tool in names
+            if any(is_about(table.tool, tool) and is_about(table.server, name) for table in restore)
+        ),
     )
+    return server, None
 
 
 def _list_gateway_tools(command: Sequence[str], policy: OfflinePolicy) -> tuple[CheckedServer, UserError | None]:
@@ -199,6 +213,7 @@ def _print_rest(page: Page, report: Report, cwd: str, verbose: bool) -> None:
         page.section(watched.summary(report.watched), (("watched", part) for part in watched.parts(report.watched)))
     page.section("trust: required; these files are used only while they are unchanged", _trust(report))
     page.section("tools", _tools(settings))
+    page.section("secrets: the agent gets placeholders", _secrets(report))
     if not settings.roots.passes_all:
         page.section("roots", iter([("roots", str(settings.roots))]))
     if managed:
@@ -267,6 +282,28 @@ def _tools(settings: Settings) -> Rows:
         yield "shown", f"{shown.tool}: {', '.join(filter(None, (how, described)))}"
     for limit in settings.limits:
         yield "limit", limit.summary
+
+
+def _secrets(report: Report) -> Rows:
+    """What is hidden, and who sees it nevertheless."""
+    secrets = report.settings.secrets
+    if secrets is None:
+        return
+    skipped = f" but {', '.join(secrets.skip)}" if secrets.skip else ""
+    yield "rules", f"those of gitleaks{skipped}"
+    yield from (("detector", f"{name} {regex}") for name, regex in secrets.detectors.items())
+    yield from (("value", f"{name} {source}") for name, source in secrets.values.items())
+    yield from (("allowed", regex) for regex in secrets.allow)
+    yield from (("off", f"{table.tool} of {_of_servers(table.server)}") for table in secrets.off)
+    for table in secrets.restore:
+        yield "restored", f"{', '.join(table.rules)} in arguments of {table.tool} of {_of_servers(table.server)}"
+    for entry in report.entries:
+        if entry.sees_values:
+            yield "hook", f"{entry.label} sees the values"
+
+
+def _of_servers(pattern: str) -> str:
+    return "any server" if pattern == "*" else pattern
 
 
 def _summary(report: Report) -> str:

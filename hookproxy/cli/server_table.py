@@ -41,6 +41,8 @@ def print_server(page: Page, server: CheckedServer, entries: Sequence[HookEntry]
     _names(page, "hidden", coverage.hidden, ": every call of them would be refused, so the agent does not see them")
     _names(page, "no tool", server.idle_rules, ": rules that match no tool of this server")
     _names(page, "no such", server.unknown_tools, ": tools of [tools.X] that this server does not list")
+    _names(page, "values", server.restoring, ": tools that get secrets in the place of placeholders")
+    _names(page, "no tool", server.idle_secrets, ": tables that match no tool of this server")
     _names(page, "other", coverage.left_out, f": {_MAKES_BASH}")
     _names(page, "methods", [_judged_by(method) for method in coverage.methods if method.covered])
     _names(page, "unread", [method.method for method in coverage.methods if not method.covered], _UNREAD)

@@ -1,10 +1,13 @@
-"""Which `[tools.X]` are about no tool of a server: a misspelled name is silent otherwise (law 3). Pure."""
+"""Which tables are about no tool of a server: a misspelled name is silent otherwise (law 3). Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
+from ..model.secret_settings import SecretSettings, SecretsOff, SecretsRestore
 from ..model.settings import Settings
+from .globs import glob
 
 
 def unknown_tools(settings: Settings, listed: Collection[str]) -> tuple[str, ...]:
@@ -16,3 +19,19 @@ def unknown_tools(settings: Settings, listed: Collection[str]) -> tuple[str, ...
     unknown = [alias.tool for alias in settings.aliases if alias.tool.strip().casefold() not in loose]
     unknown += [shown.tool for shown in settings.shown_tools if shown.tool not in listed]
     return tuple(dict.fromkeys(unknown))
+
+
+def idle_secret_tables(secrets: SecretSettings | None, server: str, listed: Collection[str]) -> tuple[str, ...]:
+    """Return the `[[secrets.restore]]` and `[[secrets.off]]` about this server that name none of the listed tools."""
+    tables: tuple[SecretsRestore | SecretsOff, ...] = () if secrets is None else (*secrets.restore, *secrets.off)
+    names = {SecretsRestore: "restore", SecretsOff: "off"}
+    return tuple(
+        f"[[secrets.{names[type(table)]}]] {table.tool}"
+        for table in tables
+        if is_about(table.server, server) and not any(is_about(table.tool, tool) for tool in listed)
+    )
+
+
+def is_about(pattern: str, name: str) -> bool:
+    """True if a glob of a table of `[secrets]` is about a tool or a server of this name."""
+    return re.fullmatch(glob(pattern), name) is not None

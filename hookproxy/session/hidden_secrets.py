@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ..model.hooks import Event, EventContext, HookResult, HookSpec, Verdict
 from ..policy.globs import glob
 from ..policy.shared_state import SharedSecrets, StoreUnavailable
+from ..policy.tool_tables import is_about
 from ..protocol.secret_masks import SecretMasks
 from ..protocol.secret_restores import ValueOf, placeholders_in, restored
 from ..secrets.placeholders import PLACEHOLDER, Placeholders
@@ -88,7 +89,7 @@ class HiddenSecrets:
 
     def is_off(self, tool: str) -> bool:
         """The results of this tool are not looked at."""
-        return any(_matches(off.tool, tool) and _matches(off.server, self._server) for off in self._settings.off)
+        return any(is_about(off.tool, tool) and is_about(off.server, self._server) for off in self._settings.off)
 
     def restores_for(self, tool: str) -> bool:
         """Some placeholders in arguments of this tool become the values again."""
@@ -113,7 +114,7 @@ class HiddenSecrets:
             known = tuple(
                 re.compile(glob(rule))
                 for table in self._settings.restore
-                if _matches(table.tool, tool) and _matches(table.server, self._server)
+                if is_about(table.tool, tool) and is_about(table.server, self._server)
                 for rule in table.rules
             )
             if len(self._rules_by_tool) < _MOST_TOOLS:
@@ -244,7 +245,3 @@ _MOST_TOOLS: Final = 4096  # whose rules are remembered: more than any server ha
 
 def _why(problem: Exception) -> str:
     return str(problem) or "no answer"
-
-
-def _matches(pattern: str, name: str) -> bool:
-    return re.fullmatch(glob(pattern), name) is not None

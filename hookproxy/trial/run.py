@@ -6,6 +6,7 @@ The hooks really run. The call comes from an agent that can ask a person. No per
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from time import time
 from typing import TYPE_CHECKING, Final, Self
 
@@ -29,12 +30,14 @@ from ..protocol import actions, feedback, request_answers, server_requests
 from ..protocol.approval_messages import Approval
 from ..protocol.calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from ..protocol.router import Router
+from ..protocol.secret_restores import BEGINNING as PLACEHOLDERS
 from ..session.call import handle_call
 from ..session.call_context import event_context_of
 from .context import TrialServices, WouldAsk
 from .observe import Observation, ObservedHooks
 
 if TYPE_CHECKING:
+    from ..session.hidden_secrets import HiddenSecrets
     from ..trust.check_unchanged import Trust
 
 EVENTS_BEFORE: Final = frozenset(
@@ -77,6 +80,11 @@ _REFUSED_BY: Final = {
 """Who refuses a call, if it is not a hook."""
 
 _FAILURES: Final = frozenset({RefusalCause.FAILURE, RefusalCause.FAILED_CLOSED})
+
+
+_MASKED: Final = "the result has secrets: hooks and the agent get it with placeholders"
+_RESTORED: Final = "in a session, the server would get values in the place of placeholders"
+_NOT_RESTORED: Final = "the server would get placeholders: no [[secrets.restore]] is about this tool"
 
 
 class Plan(Struct, frozen=True):
@@ -213,6 +221,9 @@ class TrialRunner:
         self.session = session
         self.agent = ""
         """The agent's name and version as it would give them; empty: it is unknown."""
+        self._hidden = hidden_in_trial(plan.settings, session.server, environ)
+        if self._hidden is not None:
+            self.hooks.hide(self._hidden)
         familiar = FamiliarTools(session.command, server=session.server) if plan.settings.auto_aliases else None
         self._all = HookGroups(groups, session.server, plan.settings.aliases, familiar)
 
@@ -235,6 +246,8 @@ class TrialRunner:
         router = Router(self._is_judged, find_alias=self.hooks.groups.alias, max_depth=self.settings.max_depth)
         router.judge_methods(self._judges_method)
         observation = self.hooks.observation = Observation()
+        if self._hidden is not None:
+            trial_call = _masked(trial_call, self._hidden, observation)
         line = trial_call.line
         if len(line) > self.settings.max_message_bytes:
             return TrialResult(
@@ -353,6 +366,33 @@ class TrialRunner:
             raise UserError(f"hooks could not be run: {problem.strerror}", "ulimit -a shows the limits")
         self.hooks.observation.remarks += services.remarks
         return services
+
+
+def _masked(trial_call: TrialCall, hidden: HiddenSecrets, observation: Observation) -> TrialCall:
+    """The call with the result that hooks and the agent get."""
+    if PLACEHOLDERS in trial_call.arguments:
+        observation.remarks.append(_RESTORED if hidden.restores_for(trial_call.tool) else _NOT_RESTORED)
+    masked = None if trial_call.result is None else hidden.masks.json(trial_call.result)
+    if masked is trial_call.result:
+        return trial_call
+    observation.remarks.append(_MASKED)
+    return replace(trial_call, result=masked)
+
+
+def hidden_in_trial(settings: Settings, server: str, environ: Mapping[str, str]) -> HiddenSecrets | None:
+    """What `[secrets]` hides; None: nothing. Of named values, those in variables and files that are there."""
+    if settings.secrets is None:
+        return None
+    from ..config.secret_values import read_values
+    from ..secrets.finder import Finder
+    from ..session.hidden_secrets import HiddenSecrets
+
+    values: dict[str, bytes] = {}
+    for name, source in settings.secrets.values.items():
+        if source.kind in ("env", "file"):  # a command or a keyring may ask the person
+            with suppress(UserError):  # cases run where no secret is, too
+                values |= read_values({name: source}, environ)
+    return HiddenSecrets(settings.secrets, Finder(settings.secrets, values), server)
 
 
 def _proposed(observation: Observation) -> bytes:

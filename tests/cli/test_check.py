@@ -420,6 +420,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
         "awaited": True,
         "fires": True,
         "managed": False,
+        "sees_values": False,
         "names": None,
         "tools": None,
         "findings": [f"there is no file {project}/gone.sh"],
@@ -440,6 +441,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
         "event_name": "Stop",
         "fires": False,
         "managed": False,
+        "sees_values": False,
         "findings": [],
         "remarks": [reason],
     }
@@ -659,6 +661,46 @@ def test_a_table_of_a_tool_that_the_server_does_not_list_is_shown(beside_server:
     assert "  no such  git_lgo: tools of [tools.X] that this server does not list\n" in ended.stdout
     read = json.loads(check(beside_server, *WITH_SERVER, "--json", *server("git")).stdout)
     assert read["server"]["unknown_tools"] == ["git_lgo"]
+
+
+def test_what_is_hidden_and_who_gets_the_values_is_shown(beside_server: Path) -> None:
+    (beside_server / "hookproxy.toml").write_text(
+        """[secrets]
+        detectors = { ticket = "TICKET-[0-9]{12}" }
+        values = { DEPLOY = "file:deploy-key" }
+        [[secrets.restore]]
+        tool = ["git_log", "git_psuh"]
+        rules = ["DEPLOY"]
+        [[secrets.off]]
+        tool = "git_*"
+        server = "other"
+        [[hooks.PostToolUse]]
+        command = "exit 0"
+        name = "dlp"
+        secrets = "values"
+        """
+    )
+    ended = check(beside_server, *WITH_SERVER, *server("git"))
+    shown = [
+        "secrets: the agent gets placeholders",
+        "  detector ticket TICKET-[0-9]{12}",
+        f"  value    DEPLOY file:{beside_server / 'deploy-key'}",
+        "  off      git_* of other",
+        "  restored DEPLOY in arguments of git_psuh of any server",
+        "  hook     dlp sees the values",
+        "  values   git_log: tools that get secrets in the place of placeholders",
+        "  no tool  [[secrets.restore]] git_psuh: tables that match no tool of this",
+    ]
+    assert [line for line in shown if line not in ended.stdout.splitlines()] == []
+    read = json.loads(check(beside_server, *WITH_SERVER, "--json", *server("git")).stdout)["server"]
+    assert (read["restoring_tools"], read["idle_secrets"]) == (["git_log"], ["[[secrets.restore]] git_psuh"])
+
+
+def test_secrets_alone_are_a_configuration(tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text("[secrets]\n")
+    ended = check(tmp_path, "--config", "hookproxy.toml")
+    assert "no hook is configured" not in ended.stdout
+    assert "  rules    those of gitleaks\n" in ended.stdout
 
 
 def test_programs_get_the_tools_with_the_hooks_that_see_them(beside_server: Path) -> None:

@@ -15,6 +15,7 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event
 from hookproxy.model.limits import Limit, Per
+from hookproxy.model.secret_settings import SecretSettings, SecretsRestore, Source
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.trial.run import SIDE_EVENTS, TrialCall, TrialResult, TrialRunner, plan
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, group, hook, stub, stub_group
@@ -303,3 +304,26 @@ async def test_a_name_or_a_result_cannot_inject_json() -> None:
         assert trial.record
         assert (trial.record.tool, trial.decision) == (odd, "deny")
         assert (await trials.call(TrialCall("a\0b"))).unreadable
+
+
+# --- secrets ---
+
+
+async def test_secrets_are_hidden_from_hooks_and_agent_as_in_a_session(tmp_path: Path) -> None:
+    token = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
+    unread = {"GONE": Source("env", "NO_SUCH_VARIABLE"), "ASKED": Source("command", "false")}
+    settings = Settings(secrets=SecretSettings(values=unread, restore=(SecretsRestore("push"),)))
+    result = RESULT.replace(b"done", token.encode())
+    arguments = b'{"a":"{{secret:github-pat:00000000}}"}'
+    trial = await tried(
+        stub_group(stub(POST, f"cat >> {tmp_path}/seen; echo {{}}")),
+        settings=settings,
+        result=result,
+        arguments=arguments,
+    )
+    assert token not in (tmp_path / "seen").read_text()
+    assert text_of(trial).startswith("{{secret:github-pat:")
+    assert trial.observation.remarks == [
+        "the server would get placeholders: no [[secrets.restore]] is about this tool",
+        "the result has secrets: hooks and the agent get it with placeholders",
+    ]
