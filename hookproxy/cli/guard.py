@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _subverb(word: str, arguments: Sequence[str]) -> int:
-    from ..guard.server import socket_of
+    from ..guard.place import socket_of
     from . import guard_install, guard_status
 
     if word == "uninstall":
@@ -115,15 +115,14 @@ def _read(options: Namespace) -> Read:
 
 def _folder(path: str | None) -> str:
     """The folder of the guard's socket. Raises UserError."""
+    from ..guard import place
     from ..guard.server import folder_of
-    from ..trust.sources import state_folder
 
     if path:
         return folder_of(path)
-    state = state_folder(os.environ, os.path.expanduser("~"))
-    if not state:
-        raise UserError("there is no folder for the guard's socket", "set HOME or XDG_STATE_HOME")
-    return os.path.join(state, "guard")
+    if folder := place.folder(os.environ, os.path.expanduser("~")):
+        return folder
+    raise UserError("there is no folder for the guard's socket", "set HOME or XDG_STATE_HOME")
 
 
 async def _judge(guard: Guard, read: Callable[[], Read], *, foreground: bool) -> None:
@@ -146,7 +145,7 @@ async def _judge(guard: Guard, read: Callable[[], Read], *, foreground: bool) ->
                 until = "until it is interrupted" if foreground else f"until no event has come for {idle:g} seconds"
                 tell(f"the guard judges the events of agents, {until}; hookproxy guard install AGENT lets them ask it")
             try:
-                await guard.serve(policy.judge, policy.status, idle)
+                await guard.serve(policy, idle)
             finally:
                 guard.close()  # whoever connects now starts another one
                 feed.close()

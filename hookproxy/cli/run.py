@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..config.load import Loaded
-    from ..model.hooks import Tool
+    from ..guard.link import GuardLink
+    from ..model.hooks import Session, Tool
     from ..policy.shared_state import Shared
     from ..session.hidden_secrets import HiddenSecrets
     from ..session.live_feed import LiveFeed
     from ..session.proxy import OnToolsListed, Proxy
     from ..session.server_end import ServerEnd
+    from ..session.tap import Watching
     from ..transports.channel import Channel
     from .options import Parser
 
@@ -225,6 +227,7 @@ async def _serve(
     import uuid
 
     import anyio
+    from msgspec.structs import replace
 
     from ..audit.log import Audit
     from ..hooks import failures
@@ -248,7 +251,9 @@ async def _serve(
     report = report if secrets is None else secrets.masked_report(report)
     agent_channel = open_channel(*agent_pipes)
     server_channel, server = open_server(options, loaded, report)
-    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command)
+    link = _guard_link(loaded, session)
+    shared = NOTHING_SHARED if link is None else link.shared
+    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command, shared)
     for note in hooks.groups.unreachable_server_notes(name):
         report(note)
     if passing := failures.summary(loaded.groups, loaded.settings):
@@ -258,13 +263,7 @@ async def _serve(
         from ..audit.verbose import VerboseAudit
 
         audit = VerboseAudit(loaded.settings, report)
-    watch = None
-    if loaded.watched is not None:
-        from ..hooks.watched import summary
-        from ..session.watch import WatchedPolicy
-
-        watch = WatchedPolicy(loaded.watched, name, os.environ, loaded.trust, command).watch
-        report(summary(loaded.watched))
+    watch = _watch(loaded, name, command, report)
     proxy = Proxy(
         agent_channel, server_channel, hooks, loaded.settings, session, audit, report, watch=watch, secrets=secrets
     )
@@ -273,6 +272,8 @@ async def _serve(
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
         in_force = "configured" if loaded.watched is None else "in force"
         report(f"{_cut(name)}: no hook and no permission rule is {in_force}, so no call is guarded")
+    if link is not None:
+        link.on_session = lambda name: proxy.change_session(replace(proxy.session, id=name))
     feed = _open_feed(proxy, loaded, report)
     gc.freeze()  # collections during calls skip what is loaded, which stays; to collect first would take 5 ms
     gc.enable()
@@ -284,6 +285,32 @@ async def _serve(
         return status
     finally:
         feed.close()
+        if link is not None:
+            link.close()
+
+
+def _watch(
+    loaded: "Loaded", name: str, command: "Sequence[str]", report: "Callable[[str], None]"
+) -> "Callable[[Proxy], Watching] | None":
+    """What watches the session for the policy that is only watched; None: there is none."""
+    if loaded.watched is None:
+        return None
+    from ..hooks.watched import summary
+    from ..session.watch import WatchedPolicy
+
+    report(summary(loaded.watched))
+    return WatchedPolicy(loaded.watched, name, os.environ, loaded.trust, command).watch
+
+
+def _guard_link(loaded: "Loaded", session: "Session") -> "GuardLink | None":
+    """What this run has in common with its agent's others, if somebody keeps it; None: it judges nothing."""
+    if not (loaded.has_policy or loaded.settings.audit_all_calls):
+        return None
+    from ..guard import place
+    from ..guard.link import GuardLink
+
+    path = place.socket_for_run(os.environ, managed=loaded.managed is not None)
+    return GuardLink(path, session.server, session.id) if path else None
 
 
 def _hidden_secrets(

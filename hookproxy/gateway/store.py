@@ -27,8 +27,8 @@ from ..model.errors import UserError, not_installed
 from ..model.limits import ANY_CALL, CountedCall, Limit, Measure
 from ..network.store_responses import Bounds, parser_class
 from ..policy.rate_limits import LimitReached, count_key, limit_reached, refusing
+from ..policy.sent_approvals import read_approved
 from ..policy.shared_state import Approved, Shared, StoreUnavailable
-from ..policy.similar_calls import SimilarCalls
 from ..protocol.request_state import USED_SECONDS
 from .secrets import read_secrets
 
@@ -398,15 +398,9 @@ class StoreApprovals:
         await self._store.run_script(int, _ALLOW, [self._key], encoded, _MAX_APPROVALS, self._milliseconds)
 
 
-class _ApprovedInStore(Approved, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """It is read strictly: what another version of hookproxy has restricted must not be taken for more."""
-
-    similar: SimilarCalls | None = None
-
-
 def _decoded(raw: bytes) -> Approved | None:
     try:
-        return msgspec.json.decode(raw, type=_ApprovedInStore)
+        return read_approved(raw)
     except (msgspec.MsgspecError, RecursionError):  # of another version of hookproxy: the person is asked again
         return None
 

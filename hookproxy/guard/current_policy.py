@@ -22,9 +22,10 @@ from ..dialects.agent_side import HookOutput
 from ..model.errors import UserError
 from ..session.live_feed import LiveSession
 from . import client
+from .agent_sessions import AgentSessions
 from .exchange import Request
 from .judge import Judge
-from .status import Status
+from .status import NativeSessionStatus, Status
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -102,9 +103,14 @@ class CurrentPolicy:
             config=self.loaded.path,
             problem=self._problem,
             fails_closed=settings.guard_fail_closed or self.loaded.managed is not None,
-            sessions=self._judge.sessions(),
+            sessions=tuple(NativeSessionStatus(agent, name) for agent, name in self._judge.sessions.ids),
             open_calls=self._judge.open_calls(),
         )
+
+    @property
+    def sessions(self) -> AgentSessions:
+        """The sessions that are known now."""
+        return self._judge.sessions
 
     async def aclose(self) -> None:
         """End all sessions, and write what waits to be recorded."""

@@ -20,15 +20,17 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from ..dialects.agent_side import HookOutput
+from ..processes.ancestry import Process
 
 GREETING: Final = b"hookproxy-guard"
 VERSION: Final = b"1"
 """The first two words of a request: who is meant, and the version of this form."""
 
-Control = Literal["status", "stop"]
-"""What a person asks of the guard: how it is, or that it ends when the events that it judges now are judged."""
+Control = Literal["status", "stop", "run"]
+"""What else is asked of the guard: how it is, that it ends when the events that it judges now are judged, or that it
+answers a run of the proxy."""
 
-_CONTROLS: Final[Mapping[bytes, Control]] = {b"status": "status", b"stop": "stop"}
+_CONTROLS: Final[Mapping[bytes, Control]] = {b"status": "status", b"stop": "stop", b"run": "run"}
 
 LONGEST_HEAD: Final = 256  # bytes of a first line: four numbers of 20 digits, and a name
 LONGEST_DOCUMENT: Final = 16 * 1024 * 1024  # bytes: a call with its result; agents keep results far below that
@@ -64,6 +66,8 @@ class Request(Struct, frozen=True):
     cwd: str
     environ: Mapping[str, str]
     document: bytes
+    process: Process | None = None
+    """The agent, as far as the system says which process it is."""
 
 
 def read_head(line: bytes) -> Head | Control:
@@ -85,10 +89,11 @@ def read_head(line: bytes) -> Head | Control:
     return Head(agent, (cwd, environ, document))
 
 
-def read_request(head: Head, parts: bytes) -> Request:
-    """Read the parts that follow the first line, all together."""
+def read_request(head: Head, parts: bytes, process: Process | None = None) -> Request:
+    """Read the parts that follow the first line, all together; `process` is as in Request."""
     cwd, environ, _ = head.lengths
-    return Request(head.agent, os.fsdecode(parts[:cwd]), _variables(parts[cwd : cwd + environ]), parts[cwd + environ :])
+    variables = _variables(parts[cwd : cwd + environ])
+    return Request(head.agent, os.fsdecode(parts[:cwd]), variables, parts[cwd + environ :], process)
 
 
 @lru_cache(maxsize=64)  # an agent gives its hooks the same ones again and again, and reading them takes 0.2 ms

@@ -32,15 +32,14 @@ from ..model.call_end import Failed, Refused, Responded
 from ..model.decision import Refuse
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
-from ..policy.shared_state import SharedLabels
 from ..protocol import feedback
 from ..protocol.calls import Call, Phase
 from ..session.live_feed import Judging
+from .agent_sessions import AgentSessions
 from .approvals import GuardApprovals, NativeCall
 from .exchange import Request
 from .native_session import NativeSession
 from .same_act import SameActs
-from .status import NativeSessionStatus
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 _AFTER: Final = frozenset({Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE})
 _MOST_OPEN: Final = 4096  # calls that wait for their end: an agent whose hooks see no end leaves all of them
-_MOST_SESSIONS: Final = 256  # of all agents of one person: the one that was silent longest is forgotten
 
 
 class _OpenCall(Struct, frozen=True):
@@ -81,8 +79,7 @@ class Judge:
         self._audit.report_to(report)
         self._feed = feed
         self._approvals = GuardApprovals(loaded.settings, self._audit, report, feed)
-        self._sessions: dict[tuple[str, str], NativeSession] = {}
-        self._labels: dict[tuple[str, str], SharedLabels] = {}  # by agent and session, as `_sessions`
+        self.sessions = AgentSessions(loaded, tasks)
         self._acts = SameActs()
         self._open: dict[tuple[str, str, str], _OpenCall] = {}  # by agent, session and the call's id
 
@@ -108,19 +105,15 @@ class Judge:
     def take_over(self, former: Judge) -> None:
         """Complete the calls that another one has let begin, and keep what its sessions have read."""
         self._open, former._open = former._open, self._open
-        self._labels, former._labels = former._labels, self._labels
-
-    def sessions(self) -> tuple[NativeSessionStatus, ...]:
-        """The sessions that it knows, the one used last at the end."""
-        return tuple(NativeSessionStatus(agent, name) for agent, name in self._sessions)
+        self.sessions.take_over(former.sessions)
 
     def described(self) -> Sequence[RunSession]:
         """The same for consoles."""
-        return [RunSession(name, "", agent) for agent, name in self._sessions]
+        return [RunSession(name, "", agent) for agent, name in self.sessions.ids]
 
     def judging(self) -> Judging:
         """What consoles need to show its calls."""
-        hooks = [hooks for session in self._sessions.values() for hooks in session.all_hooks()]
+        hooks = [hooks for session in self.sessions.all for hooks in session.all_hooks()]
         return Judging(self._settings, self._audit, hooks)
 
     def open_calls(self) -> int:
@@ -129,8 +122,7 @@ class Judge:
 
     async def aclose(self) -> None:
         """End the sessions, and write what waits to be recorded."""
-        for session in self._sessions.values():
-            await session.aclose()
+        await self.sessions.aclose()
         for call in self._open.values():
             call.record.note_end(Failed(None, "the guard was ended before the end of this call was known", "lost"))
             self._note(self._audit.write(call.record))
@@ -146,36 +138,13 @@ class Judge:
     async def _judged(
         self, side: AgentSide, event: AgentEvent, environ: Mapping[str, str], request: Request
     ) -> HookOutput:
-        session = self._session(side, event.context, environ)
+        session = self.sessions.of_event(side.name, event.context.session.id, environ, request.process)
         contexts = [self._prepared(session, context) for context in (event.context, *event.others)]
         runs: list[HookRun] = []
         alone = len(contexts) == 1
         decisions = [await self._decide(side, session, context, request, runs, alone=alone) for context in contexts]
         decision, problems = expressible(hook_decision.combined(decisions), side, event.context)
         return with_lines(side.write_output(event, decision), [*problems, *failures(runs)])
-
-    def _session(self, side: AgentSide, context: EventContext, environ: Mapping[str, str]) -> NativeSession:
-        key = side.name, context.session.id
-        session = self._sessions.pop(key, None)
-        if session is None:
-            if len(self._sessions) >= _MOST_SESSIONS:
-                oldest = self._sessions.pop(next(iter(self._sessions)))
-                self._tasks.start_soon(oldest.aclose)
-            session = NativeSession(self._loaded, environ, self._tasks, self._labels_of(key))
-        self._sessions[key] = session  # the one used last is the last one
-        return session
-
-    def _labels_of(self, key: tuple[str, str]) -> SharedLabels | None:
-        """The labels of a session, which outlast the configuration; None: nothing says where data may go."""
-        if not self._settings.has_flow:
-            return None
-        from ..flow.session_labels import SessionLabels
-
-        labels = self._labels.pop(key, None) or SessionLabels()
-        if len(self._labels) >= _MOST_SESSIONS:
-            del self._labels[next(iter(self._labels))]
-        self._labels[key] = labels
-        return labels
 
     def _prepared(self, session: NativeSession, context: EventContext) -> EventContext:
         """The context as hooks and rules may read it. Raises ValueError."""

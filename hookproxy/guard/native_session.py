@@ -1,7 +1,7 @@
-"""One session of an agent: what its events share, whichever tool or server they are about.
+"""One session of an agent: what its events, and the runs of the proxy that it has started, have in common.
 
-Limits are counted and approvals hold for the whole session. The hooks and rules for one server are an object of their
-own, because names of tools belong to a server; the agent's own tools are those of the server "".
+Limits count for the whole session. Approvals are about the tools of one server, wherever the call of one comes from;
+the agent's own tools are those of the server "". So are hooks and rules, because names of tools belong to a server.
 """
 
 from __future__ import annotations
@@ -15,46 +15,88 @@ from ..config.load import Loaded
 from ..convert.run_hook import knowing_own_tools
 from ..dialects.dialect import Group
 from ..hooks.evaluate import Hooks
-from ..model.limits import Limit
 from ..model.settings import ToolNames
-from ..policy.rate_limits import Window
 from ..policy.shared_state import Approved, Shared, SharedLabels
+from .limit_windows import LimitWindows
 
 if TYPE_CHECKING:
     import anyio.abc
 
 _MOST_SERVERS: Final = 64  # servers of one agent: the names come from it, and each takes some kilobytes
-_MOST_APPROVED: Final = 256  # as many as are kept for a session of `hookproxy run`
+_MOST_APPROVED: Final = 256  # of one server: people allow a few, and each is compared with each call
+
+
+class ServerApprovals:
+    """What a person has allowed for a session, of one server's tools. `SharedApprovals` of its hooks."""
+
+    def __init__(self) -> None:
+        self._approved: list[Approved] = []
+
+    @property
+    def all(self) -> Sequence[Approved]:
+        """All of it."""
+        return self._approved
+
+    def add(self, calls: Approved) -> None:
+        """Allow these calls, too, unless too much is allowed already."""
+        if calls not in self._approved and len(self._approved) < _MOST_APPROVED:
+            self._approved.append(calls)
+
+    async def approved(self) -> Sequence[Approved]:
+        """As in SharedApprovals."""
+        return self._approved
+
+    async def allow(self, calls: Approved) -> None:
+        """As in SharedApprovals."""
+        self.add(calls)
 
 
 class NativeSession:
-    """What is known of one session. `SharedApprovals` of its hooks, whatever their server."""
+    """What is known of one session."""
 
     def __init__(
         self,
         loaded: Loaded,
         environ: Mapping[str, str],
         tasks: anyio.abc.TaskGroup,
+        name: str,
         labels: SharedLabels | None = None,
     ) -> None:
         """`environ` is that of the agent, as of the session's first event: hooks get it.
 
-        `tasks` runs background hooks, and `labels` keeps what the session has read; None: nobody needs it.
+        `tasks` runs background hooks; `name` is its id; `labels` keeps what it has read already.
         """
         self._tasks = tasks
         self._loaded = loaded
         self._environ = environ
-        self._windows: dict[Limit, Window] = {}
-        self._approved: list[Approved] = []
-        self._labels = labels
+        self.id = name
+        """As hooks get it: that of the agent's documents, or of its first run."""
+        self.limits = LimitWindows()
+        self.labels = labels or (_new_labels() if loaded.settings.has_flow else None)
+        """What it has read; None: nothing says where data may go."""
+        self._approvals: dict[str, ServerApprovals] = {}
         self._hooks: dict[str, Hooks] = {}
+
+    def begin_events(self, name: str, environ: Mapping[str, str]) -> None:
+        """The agent tells of it by its own hooks from now on, under this id, in this environment."""
+        self.id, self._environ = name, environ
+
+    def under(self, loaded: Loaded) -> NativeSession:
+        """The session under another configuration: limits count anew, and what was allowed must be allowed anew."""
+        return NativeSession(loaded, self._environ, self._tasks, self.id, self.labels)
+
+    def approvals(self, server: str) -> ServerApprovals:
+        """What is allowed of the tools of this server."""
+        if server not in self._approvals and len(self._approvals) >= _MOST_SERVERS:
+            del self._approvals[next(iter(self._approvals))]
+        return self._approvals.setdefault(server, ServerApprovals())
 
     def hooks_for(self, server: str) -> Hooks:
         """The hooks and rules for the tools of this server; "": the agent's own tools."""
         if server not in self._hooks and len(self._hooks) >= _MOST_SERVERS:
             self._tasks.start_soon(self._hooks.pop(next(iter(self._hooks))).runners.aclose)
         if server not in self._hooks:
-            shared = Shared(window_of=self._window, approvals=self, labels=self._labels)
+            shared = Shared(window_of=self.limits.window, approvals=self.approvals(server), labels=self.labels)
             loaded = self._loaded
             groups = loaded.groups if server else tuple(map(_about_own_tools, loaded.groups))
             hooks = Hooks(groups, loaded.settings, server, self._environ, loaded.trust, shared=shared)
@@ -71,19 +113,11 @@ class NativeSession:
         for hooks in self._hooks.values():
             await hooks.runners.aclose()
 
-    def _window(self, limit: Limit) -> Window:
-        if limit not in self._windows:
-            self._windows[limit] = Window(limit)
-        return self._windows[limit]
 
-    async def approved(self) -> Sequence[Approved]:
-        """As in SharedApprovals."""
-        return self._approved
+def _new_labels() -> SharedLabels:
+    from ..flow.session_labels import SessionLabels  # only where something says where data may go
 
-    async def allow(self, calls: Approved) -> None:
-        """As in SharedApprovals."""
-        if calls not in self._approved and len(self._approved) < _MOST_APPROVED:
-            self._approved.append(calls)
+    return SessionLabels()
 
 
 def _about_own_tools(group: Group) -> Group:

@@ -1,11 +1,12 @@
 """The guard's socket: who may ask, how requests are read, and when the guard ends (law 3).
 
 How it works: one guard listens for each account, at `guard.sock` in a folder that nobody else may enter; it holds that
-folder's lock for as long as it lives, so that a second one ends at once. Each connection is one request, in a task of
-its own: its head and parts are read, judged, and answered. A client that has gone, because its agent has ended it,
-ends the judging with all hooks. After `idle_seconds` without a connection the guard ends, and as soon as it is asked to
-or another version of hookproxy is installed: it stops listening first, so that the next client starts another one, and
-answers those who have asked already. Who has connected meanwhile gets no word, and asks that other one.
+folder's lock for as long as it lives, so that a second one ends at once. Each connection is one event, in a task of its
+own: its head and parts are read, judged, and answered; or it is a run of the proxy, which asks for as long as it lives.
+A client that has gone, because its agent has ended it, ends the judging with all hooks. After `idle_seconds` without a
+connection the guard ends, and as soon as it is asked to or another version of hookproxy is installed: it stops
+listening first, so that the next client starts another one, and answers those who have asked already. Who has connected
+meanwhile gets no word, and asks that other one.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import contextlib
 import fcntl
 import math
 import os
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -28,26 +28,25 @@ from ..dialects.agent_side import HookOutput, agent_side, refuse_by_status
 from ..live import registry
 from ..model.errors import UserError
 from ..transports import unix_socket
-from .current_policy import CannotJudge, Superseded
+from . import agent_process
+from .current_policy import CannotJudge, CurrentPolicy, Superseded
 from .exchange import (
     LONGEST_HEAD,
     Control,
     Head,
     NotARequest,
     OtherVersion,
-    Request,
     read_head,
     read_request,
     write_failure,
     write_response,
 )
-from .status import Status
+from .place import NAME
+from .run_messages import LONGEST
+from .runs import NotARun, RunPeer
 
 if TYPE_CHECKING:
     import socket
-
-NAME: Final = "guard"
-"""The socket's name, without `.sock`."""
 
 _READ_SECONDS: Final = 30.0  # for a whole request: a client writes it at once
 _PIECE: Final = 262_144  # bytes of one read, as the client writes
@@ -55,9 +54,6 @@ _MOST_HELD: Final = 128 * 1024 * 1024  # bytes of the documents that are judged 
 _MOST_DROPPED: Final = 1024 * 1024 * 1024  # bytes that are read of a request that is refused for its length
 _FAILING_SECONDS: Final = 0.5  # for those who have started this guard: the next ones start another
 _RETRY_SECONDS: Final = 1.0  # until somebody may connect again, if there are too few descriptors
-
-Answer = Callable[[Request], Awaitable[HookOutput]]
-"""Judges a request: what its agent reads. Raises CannotJudge and Superseded."""
 
 
 class AnotherRuns(Exception):
@@ -88,6 +84,7 @@ class Guard:
         self._ends, self._closed = anyio.Event(), anyio.Event()
         self._at_once = False
         self._memory = _Memory(_MOST_HELD)
+        self._runs: set[anyio.CancelScope] = set()
 
     def close(self) -> None:
         """Stop listening, if it has not yet. Whoever connects now starts another guard."""
@@ -112,17 +109,19 @@ class Guard:
                     await _send(connection, write_failure(why))
                     await _drop(connection)
 
-    async def serve(self, answer: Answer, status: Callable[[], Status], idle_seconds: float) -> None:
+    async def serve(self, policy: CurrentPolicy, idle_seconds: float) -> None:
         """Serve requests until none has come for `idle_seconds`, or it is to end. It does not listen afterwards."""
         self._idle_seconds = idle_seconds
         async with anyio.create_task_group() as connections:
             async with anyio.create_task_group() as listening:
-                listening.start_soon(self._accept, connections, answer, status)
+                listening.start_soon(self._accept, connections, policy)
                 listening.start_soon(self._end_when_idle)
                 await self._ends.wait()
                 listening.cancel_scope.cancel()
             self.close()
             self._closed.set()
+            for run in self._runs:
+                run.cancel()
             if self._at_once:
                 connections.cancel_scope.cancel()
 
@@ -132,20 +131,20 @@ class Guard:
             await anyio.sleep(seconds)  # an event would wake this task with each connection
         self.end(at_once=False)
 
-    async def _accept(self, tasks: anyio.abc.TaskGroup, answer: Answer, status: Callable[[], Status]) -> None:
+    async def _accept(self, tasks: anyio.abc.TaskGroup, policy: CurrentPolicy) -> None:
         def report(why: str) -> None:
             self._report(f"an agent cannot connect: {why}")
 
         async for connection in unix_socket.accepted(self._listener, _RETRY_SECONDS, report):
-            tasks.start_soon(self._serve, connection, answer, status)
+            tasks.start_soon(self._serve, connection, policy)
 
-    async def _serve(self, connection: socket.socket, answer: Answer, status: Callable[[], Status]) -> None:
+    async def _serve(self, connection: socket.socket, policy: CurrentPolicy) -> None:
         self._connections += 1
         try:
             if unix_socket.uid_of_peer(connection) != os.geteuid():  # not even root: its events are not this person's
                 self._report(f"user {unix_socket.uid_of_peer(connection)} was turned away")
                 return
-            await self._answer(connection, answer, status)
+            await self._answer(connection, policy)
         except (OSError, TimeoutError, EOFError):  # it has gone; its agent knows
             pass
         except (OtherVersion, Superseded):
@@ -157,41 +156,63 @@ class Guard:
             self._connections -= 1
             self._used_at = monotonic()
 
-    async def _answer(self, connection: socket.socket, answer: Answer, status: Callable[[], Status]) -> None:
+    async def _answer(self, connection: socket.socket, policy: CurrentPolicy) -> None:
         head: Head | Control | None = None
         try:
             with anyio.fail_after(_READ_SECONDS):
                 head, rest = await _read_head(connection)
-                if not isinstance(head, Head):
-                    await self._obey(connection, head, status)
-                    return
-                size = sum(head.lengths)
-                await self._memory.take(size)
-                try:
-                    parts = await _read_parts(connection, rest, size)
-                except BaseException:
-                    self._memory.give_back(size)
-                    raise
+                if isinstance(head, Head):
+                    size = sum(head.lengths)
+                    await self._memory.take(size)
+                    try:
+                        parts = await _read_parts(connection, rest, size)
+                    except BaseException:
+                        self._memory.give_back(size)
+                        raise
         except NotARequest as refused:
             await _send(connection, write_response(_refusal(refused.agent, str(refused))))
             with anyio.move_on_after(_READ_SECONDS):  # a client that still writes would read nothing
                 await _drop(connection)
             return
+        if not isinstance(head, Head):
+            await self._obey(connection, head, rest, policy)
+            return
         try:
-            request = read_request(head, parts)
-            response = write_response(await unix_socket.while_connected(connection, lambda: answer(request)))
+            request = read_request(head, parts, agent_process.of_client(unix_socket.process_of_peer(connection)))
+            response = write_response(await unix_socket.while_connected(connection, lambda: policy.judge(request)))
         except CannotJudge as problem:
             response = write_failure(str(problem))
         finally:
             self._memory.give_back(size)
         await _send(connection, response)
 
-    async def _obey(self, connection: socket.socket, control: Control, status: Callable[[], Status]) -> None:
+    async def _obey(
+        self, connection: socket.socket, control: Control, received: bytearray, policy: CurrentPolicy
+    ) -> None:
+        if control == "run":
+            await self._serve_run(connection, received, policy)
+            return
         if control == "stop":
             self.end(at_once=False)
         idle_seconds = self._idle_seconds if math.isfinite(self._idle_seconds) else 0.0
-        now = replace(status(), clients=self._connections - 1, idle_seconds=idle_seconds)
+        now = replace(policy.status(), clients=self._connections - 1, idle_seconds=idle_seconds)
         await _send(connection, write_response(HookOutput(msgspec.json.encode(now))))
+
+    async def _serve_run(self, connection: socket.socket, received: bytearray, policy: CurrentPolicy) -> None:
+        """Answer a run of the proxy until it ends, or this guard does."""
+        peer = RunPeer(agent_process.of_run(unix_socket.process_of_peer(connection)), policy)
+        with anyio.CancelScope() as serving:
+            self._runs.add(serving)
+            try:
+                while len(received) <= LONGEST:
+                    *lines, received = received.split(b"\n")
+                    for line in lines:
+                        await _send(connection, peer.answer(bytes(line)))
+                    received += await _receive(connection)
+            except NotARun as refused:
+                self._report(f"a run of hookproxy was turned away: {refused}")
+            finally:
+                self._runs.remove(serving)
 
 
 def _refusal(agent: str, why: str) -> HookOutput:
@@ -262,11 +283,6 @@ async def _drop(connection: socket.socket) -> None:
     with contextlib.suppress(EOFError):
         while dropped < _MOST_DROPPED:
             dropped += len(await _receive(connection))
-
-
-def socket_of(folder: str) -> str:
-    """The path at which the guard of this folder listens."""
-    return str(Path(folder) / f"{NAME}.sock")
 
 
 def folder_of(path: str) -> str:

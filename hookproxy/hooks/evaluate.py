@@ -78,6 +78,8 @@ class Hooks:
         self.flow = self._data_flow(settings, server, shared)
         """Where data may go; None: nothing says so."""
         self._shows_labels = any(group.dialect.has_effect(Effect.SETS_LABELS) for group in groups)
+        self.native = shared.native
+        """Knows what the agent's own hooks tell; None: nobody does."""
         check_mcp_tool_hooks(groups, settings)
         self.environ = environ
         self._settings = settings

@@ -356,7 +356,7 @@ class PolicyInterceptors:
         if session is None:
             if len(self._sessions) >= _MOST_SESSIONS:
                 self._tasks.start_soon(self._end, self._sessions[next(iter(self._sessions))])
-            native = NativeSession(self._loaded, self._environ, self._tasks)
+            native = NativeSession(self._loaded, self._environ, self._tasks, name)
             own = replace(self._session, id=name) if name else self._session
             session = _HostSession(own, native, {})
         self._sessions[name] = session  # the one used last is the last one

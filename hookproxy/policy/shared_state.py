@@ -98,6 +98,13 @@ class SharedLabels(Protocol):
         """Note what a person allows."""
 
 
+class NativeCalls(Protocol):
+    """What the agent's own hooks tell of the session that a run belongs to."""
+
+    async def join(self) -> None:
+        """Wait until it is known which session that is, if anybody can say."""
+
+
 class Shared(Struct, frozen=True):
     """What one session shares with others."""
 
@@ -111,6 +118,8 @@ class Shared(Struct, frozen=True):
     """Keeps what `[secrets]` has hidden in the session; None: it is kept in this run."""
     labels: SharedLabels | None = None
     """Keeps the labels of the session; None: they are kept in this run."""
+    native: NativeCalls | None = None
+    """Knows what the agent's own hooks tell; None: the agent is seen by this run alone."""
 
 
 NOTHING_SHARED: Final = Shared()

@@ -22,6 +22,7 @@ from ..jsonrpc.known_secrets import KnownSecrets
 from ..model.hooks import Session, Tool
 from ..model.settings import RootsRule, Settings
 from ..policy.methods import JUDGED, Direction
+from ..policy.shared_state import NativeCalls
 from ..protocol import actions, feedback, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Progress, id_key
@@ -383,8 +384,16 @@ class Proxy:
         agent = self.calls.agent()
         for source in self.policy.hooks.groups.sources_run_by(agent):
             self.report(f"{agent} runs the hooks of {source} itself, so they now run twice for each call")
-        self.session_events.begin_session()
+        if (native := self.policy.hooks.native) is None:
+            self.session_events.begin_session()
+        else:
+            self.spawn(self._begin_joined_session, native)
         self.spawn(self._prepare_names)
+
+    async def _begin_joined_session(self, native: NativeCalls) -> None:
+        """Begin the session when it is known of which session of the agent it is a part: hooks get its id."""
+        await native.join()
+        self.session_events.begin_session()
 
     async def _prepare_names(self) -> None:
         """Import what recognises tools while the server answers: at the first call it would take longer, or fail."""

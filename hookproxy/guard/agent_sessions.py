@@ -1,0 +1,94 @@
+"""The sessions of agents, and to which one an event or a run of the proxy belongs (law 1).
+
+How it works: an event names its session, and comes from a process of its agent; a run comes from a process of its agent
+alone. A run belongs to the session of which its agent's process has told last; before any event, all runs of a process
+have one, which becomes the session of its first event. An agent that goes on with a session in another process finds
+it again by its id.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..config.load import Loaded
+from ..processes.ancestry import Process
+from .native_session import NativeSession
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+_MOST: Final = 256  # sessions of all agents of one person: the one that was silent longest is forgotten
+
+
+class AgentSessions:
+    """All sessions under one configuration."""
+
+    def __init__(self, loaded: Loaded, tasks: anyio.abc.TaskGroup) -> None:
+        """`tasks` runs the background hooks of the sessions."""
+        self._loaded, self._tasks = loaded, tasks
+        self._by_id: OrderedDict[tuple[str, str], NativeSession] = OrderedDict()  # of an agent, by its own id
+        self._of_process: OrderedDict[Process, NativeSession] = OrderedDict()
+
+    @property
+    def ids(self) -> Sequence[tuple[str, str]]:
+        """The agent and its id of each session that an event has told of; the one used last at the end."""
+        return tuple(self._by_id)
+
+    @property
+    def all(self) -> Collection[NativeSession]:
+        """The sessions of which an event has told."""
+        return self._by_id.values()
+
+    def take_over(self, former: AgentSessions) -> None:
+        """Go on with the sessions that were known under another configuration, as `NativeSession.under` says."""
+        sessions = {*former._by_id.values(), *former._of_process.values()}
+        renewed = {session: session.under(self._loaded) for session in sessions}
+        self._by_id.update((key, renewed[session]) for key, session in former._by_id.items())
+        self._of_process.update((process, renewed[session]) for process, session in former._of_process.items())
+
+    def of_event(self, agent: str, name: str, environ: Mapping[str, str], process: Process | None) -> NativeSession:
+        """The session that this agent calls so, of which this process has told; None: it is not known which."""
+        session = self._by_id.pop((agent, name), None)
+        if session is None:
+            session = self._without_events(process)
+            if session is None:
+                session = NativeSession(self._loaded, environ, self._tasks, name)
+            else:
+                session.begin_events(name, environ)
+            if len(self._by_id) >= _MOST:
+                _, oldest = self._by_id.popitem(last=False)
+                self._tasks.start_soon(oldest.aclose)
+        self._by_id[agent, name] = session  # the one used last is the last one
+        if process is not None:
+            self._note_process(process, session)
+        return session
+
+    def of_run(self, processes: Sequence[Process], own_id: str) -> NativeSession:
+        """The session of a run that one of these processes has started, the likeliest first; `own_id` is the run's.
+
+        There is at least one process: if nobody can say which, the run itself.
+        """
+        agent = next((process for process in processes if process in self._of_process), None)
+        if agent is not None:
+            return self._of_process[agent]
+        session = NativeSession(self._loaded, {}, self._tasks, own_id)
+        self._note_process(processes[0], session)
+        return session
+
+    async def aclose(self) -> None:
+        """End the programs that hooks of the sessions keep running."""
+        for session in self._by_id.values():
+            await session.aclose()
+
+    def _without_events(self, process: Process | None) -> NativeSession | None:
+        """The session of the runs of this process, if no event has told of one; None: there is none."""
+        session = self._of_process.get(process) if process is not None else None
+        return None if session is None or session in self._by_id.values() else session
+
+    def _note_process(self, process: Process, session: NativeSession) -> None:
+        self._of_process[process] = session
+        self._of_process.move_to_end(process)
+        if len(self._of_process) > _MOST:
+            self._of_process.popitem(last=False)

@@ -1,0 +1,234 @@
+"""What a run of the proxy has in common with its agent's other runs and its native hooks, by way of the guard.
+
+How it works: the run connects to a guard that listens already, when the agent has opened the session and before each
+judged call; it never starts one. Requests go in turn over one connection (`run_messages`), which is opened anew if it
+was lost. Whoever listens must have this account. Without a guard each run has its own, as if there were no guard:
+what it has counted and what a person has allowed in it counts in any case. Nothing of it is imported, but for this
+file, until somebody listens.
+
+What the guard says only adds to what the run knows: it may say that a limit is exceeded, and that a person has allowed
+calls for which the person's own configuration asks. What the administrator requires, the run decides alone (law 1).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from .. import __version__
+from ..policy.shared_state import Approved, Shared, StoreUnavailable
+
+if TYPE_CHECKING:
+    from ..model.limits import CountedCall, Limit
+    from ..policy.rate_limits import LimitReached
+    from ..transports.line_client import LineClient
+    from .limit_windows import LimitWindows
+    from .run_messages import Limits, Request, Response
+
+_SECONDS: Final = (
+    2.0  # until a guard counts as away: it answers within a millisecond, on a busy machine within hundreds
+)
+_RETRY_SECONDS: Final = 10.0  # until a guard is asked again that did not answer: each call would wait for it
+_NO_GUARD: Final = "no guard runs"
+_MOST_APPROVED: Final = 1024  # as in a run without a guard
+
+
+class GuardLink:
+    """The connection of one run to the guard, if there is one. `NativeCalls` of its hooks."""
+
+    def __init__(self, path: str, server: str, session: str) -> None:
+        """`path` is the guard's socket; `session` is the id that the run has if it is alone."""
+        self._path, self._server = path, server
+        self._own_session = self.session = session
+        self.on_session: Callable[[str], None] = lambda _session: None
+        """Called with the id of the session, when it is another one than before."""
+        self._connection: LineClient | None = None
+        self._opening = anyio.Lock()
+        self._not_before = 0.0
+
+    @property
+    def shared(self) -> Shared:
+        """What the hooks of the run share."""
+        return Shared(limits=LinkedLimits(self), approvals=LinkedApprovals(self), native=self)
+
+    async def join(self) -> None:
+        """Wait until it is known to which session of the agent this run belongs, if there is a guard."""
+        with suppress(StoreUnavailable):
+            await self._connected()
+
+    async def ask(self, request: Request) -> Response:
+        """The guard's response. Raises StoreUnavailable: there is no guard, or it does not answer."""
+        return await self._answered(await self._connected(), request)
+
+    def close(self) -> None:
+        """The run has ended."""
+        if self._connection is not None:
+            self._connection.close()
+
+    async def _connected(self) -> LineClient:
+        """A connection on which the run has said who it is. Raises StoreUnavailable."""
+        connection = self._connection
+        if connection is not None and not connection.is_lost:
+            return connection
+        if monotonic() < self._not_before or not _exists(self._path):
+            raise StoreUnavailable(_NO_GUARD)
+        async with self._opening:
+            if self._connection is connection:  # else another call has opened it
+                self._connection = await self._open()
+        if self._connection is None:
+            raise StoreUnavailable(_NO_GUARD)
+        return self._connection
+
+    async def _open(self) -> LineClient:
+        """Raises StoreUnavailable."""
+        from ..transports import line_client  # not before somebody listens
+        from .exchange import write_control
+        from .run_messages import LONGEST, Join
+
+        try:
+            connection = await line_client.connect(self._path, write_control("run"), LONGEST)
+        except OSError as problem:
+            raise StoreUnavailable(_NO_GUARD) from problem
+        try:
+            await self._answered(connection, Join(__version__, self._server, self._own_session))
+        except StoreUnavailable:  # it would say the same to each call
+            self._not_before = monotonic() + _RETRY_SECONDS
+            raise
+        return connection
+
+    async def _answered(self, connection: LineClient, request: Request) -> Response:
+        from msgspec.json import decode, encode
+
+        from .run_messages import Response
+
+        try:
+            with anyio.fail_after(_SECONDS):
+                response = decode(await connection.ask(encode(request)), type=Response)
+        except TimeoutError:  # so would each call have to wait
+            self._not_before = monotonic() + _RETRY_SECONDS
+            connection.close()
+            raise StoreUnavailable(f"the guard has not answered for {_SECONDS:g} s") from None
+        except (OSError, ValueError) as problem:
+            connection.close()
+            raise StoreUnavailable("the guard has ended, or is of another version") from problem
+        if response.session != self.session:
+            self.session = response.session
+            self.on_session(response.session)
+        return response
+
+
+def _exists(path: str) -> bool:
+    try:
+        os.stat(path)
+    except OSError:
+        return False
+    return True
+
+
+class LinkedLimits:
+    """`SharedLimits`: the calls of the whole session count, and those of this run also if the guard is away."""
+
+    def __init__(self, link: GuardLink) -> None:
+        self._link = link
+
+    @cached_property
+    def _own(self) -> LimitWindows:
+        from .limit_windows import LimitWindows  # not before a call is counted
+
+        return LimitWindows()
+
+    async def exceeded(self, limits: Sequence[Limit], call: CountedCall) -> Sequence[LimitReached]:
+        """As in SharedLimits."""
+        from .run_messages import Limits
+
+        own = self._own.exceeded(limits, keys := _keys(limits, call))
+        elsewhere = await self._elsewhere(limits, Limits(tuple(limits), keys))
+        known = {reached.limit for reached in elsewhere}
+        return (*elsewhere, *(reached for reached in own if reached.limit not in known))
+
+    async def count(
+        self, limits: Sequence[Limit], call: CountedCall, approved: Iterable[str] = ()
+    ) -> LimitReached | None:
+        """As in SharedLimits."""
+        from ..policy.rate_limits import refusing
+        from .run_messages import Count
+
+        keys, approved = _keys(limits, call), tuple(approved)
+        if (reached := refusing(self._own.exceeded(limits, keys), approved)) is not None:
+            return reached
+        for reached in await self._elsewhere(limits, Count(tuple(limits), keys, approved)):
+            return reached
+        return self._own.count(limits, keys, approved)
+
+    async def _elsewhere(self, limits: Sequence[Limit], request: Limits) -> Sequence[LimitReached]:
+        """What counts in the session; nothing if the guard is away: what this run has counted holds."""
+        from ..policy.rate_limits import LimitReached
+
+        try:
+            exceeded = (await self._link.ask(request)).exceeded
+        except StoreUnavailable:
+            return ()
+        return [
+            LimitReached(limits[limit.number], limit.retry_after)
+            for limit in exceeded
+            if 0 <= limit.number < len(limits)
+        ]
+
+
+def _keys(limits: Sequence[Limit], call: CountedCall) -> tuple[bytes, ...]:
+    from ..policy.rate_limits import count_key
+
+    return tuple(count_key(limit, call) for limit in limits)
+
+
+class LinkedApprovals:
+    """`SharedApprovals`: what was allowed anywhere in the session, and in this run also if the guard is away.
+
+    What the administrator requires is allowed for the run alone that has asked: other processes of this account could
+    tell the guard, too, that somebody has said yes.
+    """
+
+    def __init__(self, link: GuardLink) -> None:
+        self._link = link
+        self._own: list[Approved] = []
+
+    async def approved(self) -> Sequence[Approved]:
+        """As in SharedApprovals."""
+        from .run_messages import Approvals
+
+        try:
+            sent = (await self._link.ask(Approvals())).approved
+        except StoreUnavailable:
+            sent = ()
+        return (*self._own, *_read(sent))
+
+    async def allow(self, calls: Approved) -> None:
+        """As in SharedApprovals."""
+        from msgspec import Raw
+        from msgspec.json import encode
+
+        from .run_messages import Allow
+
+        if calls not in self._own and len(self._own) < _MOST_APPROVED:
+            self._own.append(calls)
+        if not calls.managed:
+            with suppress(StoreUnavailable):
+                await self._link.ask(Allow(Raw(encode(calls))))
+
+
+def _read(sent: Sequence[bytes]) -> Iterator[Approved]:
+    """What counts of what the guard says."""
+    if not sent:
+        return
+    from ..policy.sent_approvals import read_approved  # it reads command lines, too
+
+    for raw in sent:
+        with suppress(ValueError, RecursionError):
+            if not (calls := read_approved(bytes(raw))).managed:
+                yield calls

@@ -1,0 +1,73 @@
+"""What a run of the proxy and the guard say to each other on the socket, once a run has greeted it. Pure.
+
+A run greets the guard as `exchange` says, and writes its requests, each as a line of JSON; the guard answers each in
+turn by a `Response`, a line as well. The first request is `Join`. A run and a guard of two versions of hookproxy do not
+speak to each other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Raw, Struct
+
+from ..model.limits import Limit
+
+LONGEST: Final = 1024 * 1024
+"""Bytes of a line: limits and approvals have some hundred each, and there are few."""
+
+
+class Join(Struct, frozen=True, tag=True):
+    """A run says who it is."""
+
+    version: str
+    """Of hookproxy."""
+    server: str
+    """The server's name, as hooks see it."""
+    session: str
+    """The id that its own session has: the guard's, if it is the first of its agent."""
+
+
+class Limits(Struct, frozen=True, tag=True):
+    """Which of these limits would a call exceed that has these keys (`rate_limits.count_key`)?"""
+
+    limits: tuple[Limit, ...]
+    keys: tuple[bytes, ...]
+
+
+class Count(Limits, frozen=True, tag=True):
+    """Count the call, unless one refuses it. It may exceed the limits with the keys that are approved."""
+
+    approved: tuple[str, ...]
+
+
+class Approvals(Struct, frozen=True, tag=True):
+    """What a person has allowed for the session, of the tools of this server."""
+
+
+class Allow(Struct, frozen=True, tag=True):
+    """A person has allowed these calls of the server's tools for the session."""
+
+    calls: Raw
+    """An `Approved`."""
+
+
+Request = Join | Limits | Count | Approvals | Allow
+
+
+class Exceeded(Struct, frozen=True, omit_defaults=True):
+    """A limit that a call would exceed."""
+
+    number: int
+    """Of the limit among those of the request."""
+    retry_after: int
+
+
+class Response(Struct, frozen=True, omit_defaults=True):
+    """What the guard answers to a request."""
+
+    session: str
+    """The id of the session now."""
+    exceeded: tuple[Exceeded, ...] = ()
+    approved: tuple[Raw, ...] = ()
+    """Each an `Approved`."""

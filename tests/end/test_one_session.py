@@ -1,0 +1,90 @@
+"""The runs of one agent and its own events share a session: limits, approvals, and the id that hooks get."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.guard_desk import Desk
+from tests.support.guarded_agent import guarded_agent
+
+LIMIT = """
+[[limits]]
+tool = "*"
+calls = 3
+per = "hour"
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path)
+    desk.configure(LIMIT)
+    yield desk
+    desk.end(signal.SIGKILL)
+
+
+def test_a_limit_counts_the_calls_of_two_servers_and_the_agents_own(desk: Desk) -> None:
+    with guarded_agent(desk) as agent:
+        agent.start("one")
+        agent.start("two")
+        assert agent.event("PreToolUse", "Bash", {"command": "ls"}, "t1")[0] == ""
+        assert "limit" not in agent.call("one", "echo", {"text": "a"})
+        assert "limit" not in agent.call("two", "echo", {"text": "b"})
+        assert "limit" in agent.call("one", "echo", {"text": "c"})
+        assert agent.event("PreToolUse", "Bash", {"command": "ls"}, "t2")[0] == "deny"
+
+
+def test_two_servers_of_an_agent_without_hooks_share_a_session_if_a_guard_runs(desk: Desk) -> None:
+    with guarded_agent(desk) as other, guarded_agent(desk) as agent:
+        other.event("PreToolUse", "Bash", {"command": "ls"}, "t1")  # starts the guard
+        agent.start("one")
+        agent.start("two")
+        outputs = [agent.call(name, "echo", {"n": n}) for n in range(2) for name in ("one", "two")]
+        assert ["limit" in output for output in outputs] == [False, False, False, True]
+
+
+def test_agents_do_not_share_a_session_with_each_other(desk: Desk) -> None:
+    with guarded_agent(desk, "a") as first, guarded_agent(desk, "b", ("sh", "-c", '"$@"', "sh")) as second:
+        for agent in (first, second):
+            agent.event("PreToolUse", "Bash", {"command": "ls"}, "t1")
+            agent.start("one")
+        for agent in (first, second):
+            assert ["limit" in agent.call("one", "echo", {"n": n}) for n in range(3)] == [False, False, True]
+
+
+def test_a_guard_that_is_killed_and_started_again_is_found_and_own_calls_count_on(desk: Desk) -> None:
+    with guarded_agent(desk) as agent:
+        agent.event("PreToolUse", "Bash", {"command": "ls"}, "t1")
+        agent.start("one")
+        assert "limit" not in agent.call("one", "echo", {"n": 1})
+        desk.end(signal.SIGKILL)
+        assert "limit" not in agent.call("one", "echo", {"n": 2})
+        agent.event("PreToolUse", "Bash", {"command": "ls"}, "t2")  # starts another
+        agent.start("two")
+        assert "limit" not in agent.call("two", "echo", {"n": 3})
+        assert "limit" not in agent.call("one", "echo", {"n": 4})
+        assert "limit" in agent.call("one", "echo", {"n": 5})
+        assert "limit" in agent.call("two", "echo", {"n": 5})
+
+
+def test_hooks_of_all_servers_and_of_the_agent_get_its_session_id(desk: Desk) -> None:
+    seen = desk.home / "seen"
+    hook = desk.home / "hook.sh"
+    hook.write_text(f"#!/bin/sh\ncat >> {seen}\n")
+    hook.chmod(0o755)
+    desk.configure(f"[[hooks.PreToolUse]]\ncommand = '{hook}'\n[[hooks.SessionStart]]\ncommand = '{hook}'\n")
+    with guarded_agent(desk, "the-id") as agent:
+        agent.event("PreToolUse", "Bash", {"command": "ls"}, "t1")
+        agent.start("one")
+        agent.start("two")
+        agent.call("one", "echo", {"n": 1})
+        agent.call("two", "echo", {"n": 2})
+    documents = [json.loads(line) for line in seen.read_text().splitlines()]
+    assert len(documents) == 5
+    assert {document["session_id"] for document in documents} == {"the-id"}
+    assert {record["session"] for record in desk.records() if record["tool"] == "echo"} == {"the-id"}
