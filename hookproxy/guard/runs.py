@@ -6,7 +6,7 @@ to what is allowed of its own server's tools alone, and never to what the admini
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Raw
@@ -15,7 +15,7 @@ from msgspec.json import Decoder, Encoder
 from .. import __version__
 from ..policy.sent_approvals import read_approved
 from ..processes.ancestry import Process
-from .current_policy import CurrentPolicy
+from .agent_sessions import AgentSessions
 from .limit_windows import LimitWindows
 from .native_session import NativeSession
 from .run_messages import Allow, Approvals, Count, Exceeded, Join, Limits, Request, Response
@@ -31,9 +31,10 @@ class NotARun(Exception):
 class RunPeer:
     """One run of the proxy, from its first request on."""
 
-    def __init__(self, processes: Sequence[Process], policy: CurrentPolicy) -> None:
-        """`processes` are those that may be its agent, as `agent_process` says."""
-        self._processes, self._policy = processes, policy
+    def __init__(self, processes: Sequence[Process], sessions: Callable[[], AgentSessions]) -> None:
+        """`processes` are those that may be its agent, as `agent_process` says; `sessions` returns those
+        that are known now."""
+        self._processes, self._sessions = processes, sessions
         self._joined: Join | None = None
 
     def answer(self, line: bytes) -> bytes:
@@ -48,7 +49,7 @@ class RunPeer:
             self._joined = request
         if self._joined is None:
             raise NotARun("it has not said who it is")
-        session = self._policy.sessions.of_run(self._processes, self._joined.session)
+        session = self._sessions().of_run(self._processes, self._joined.session)
         return _ENCODER.encode(_response(session, self._joined.server, request)) + b"\n"
 
 

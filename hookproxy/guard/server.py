@@ -17,7 +17,7 @@ import math
 import os
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 import anyio.abc
@@ -29,13 +29,15 @@ from ..live import registry
 from ..model.errors import UserError
 from ..transports import unix_socket
 from . import agent_process
-from .current_policy import CannotJudge, CurrentPolicy, Superseded
+from .agent_sessions import AgentSessions
+from .current_policy import CannotJudge, Superseded
 from .exchange import (
     LONGEST_HEAD,
     Control,
     Head,
     NotARequest,
     OtherVersion,
+    Request,
     read_head,
     read_request,
     write_failure,
@@ -44,6 +46,7 @@ from .exchange import (
 from .place import NAME
 from .run_messages import LONGEST
 from .runs import NotARun, RunPeer
+from .status import Status
 
 if TYPE_CHECKING:
     import socket
@@ -54,6 +57,20 @@ _MOST_HELD: Final = 128 * 1024 * 1024  # bytes of the documents that are judged 
 _MOST_DROPPED: Final = 1024 * 1024 * 1024  # bytes that are read of a request that is refused for its length
 _FAILING_SECONDS: Final = 0.5  # for those who have started this guard: the next ones start another
 _RETRY_SECONDS: Final = 1.0  # until somebody may connect again, if there are too few descriptors
+
+
+class Answers(Protocol):
+    """What those who connect are answered."""
+
+    @property
+    def sessions(self) -> AgentSessions:
+        """The sessions that are known now."""
+
+    async def judge(self, request: Request) -> HookOutput:
+        """What the agent reads for its event. Raises CannotJudge and Superseded."""
+
+    def status(self) -> Status:
+        """How the guard is now."""
 
 
 class AnotherRuns(Exception):
@@ -109,12 +126,12 @@ class Guard:
                     await _send(connection, write_failure(why))
                     await _drop(connection)
 
-    async def serve(self, policy: CurrentPolicy, idle_seconds: float) -> None:
+    async def serve(self, answers: Answers, idle_seconds: float) -> None:
         """Serve requests until none has come for `idle_seconds`, or it is to end. It does not listen afterwards."""
         self._idle_seconds = idle_seconds
         async with anyio.create_task_group() as connections:
             async with anyio.create_task_group() as listening:
-                listening.start_soon(self._accept, connections, policy)
+                listening.start_soon(self._accept, connections, answers)
                 listening.start_soon(self._end_when_idle)
                 await self._ends.wait()
                 listening.cancel_scope.cancel()
@@ -131,20 +148,20 @@ class Guard:
             await anyio.sleep(seconds)  # an event would wake this task with each connection
         self.end(at_once=False)
 
-    async def _accept(self, tasks: anyio.abc.TaskGroup, policy: CurrentPolicy) -> None:
+    async def _accept(self, tasks: anyio.abc.TaskGroup, answers: Answers) -> None:
         def report(why: str) -> None:
             self._report(f"an agent cannot connect: {why}")
 
         async for connection in unix_socket.accepted(self._listener, _RETRY_SECONDS, report):
-            tasks.start_soon(self._serve, connection, policy)
+            tasks.start_soon(self._serve, connection, answers)
 
-    async def _serve(self, connection: socket.socket, policy: CurrentPolicy) -> None:
+    async def _serve(self, connection: socket.socket, answers: Answers) -> None:
         self._connections += 1
         try:
             if unix_socket.uid_of_peer(connection) != os.geteuid():  # not even root: its events are not this person's
                 self._report(f"user {unix_socket.uid_of_peer(connection)} was turned away")
                 return
-            await self._answer(connection, policy)
+            await self._answer(connection, answers)
         except (OSError, TimeoutError, EOFError):  # it has gone; its agent knows
             pass
         except (OtherVersion, Superseded):
@@ -156,7 +173,7 @@ class Guard:
             self._connections -= 1
             self._used_at = monotonic()
 
-    async def _answer(self, connection: socket.socket, policy: CurrentPolicy) -> None:
+    async def _answer(self, connection: socket.socket, answers: Answers) -> None:
         head: Head | Control | None = None
         try:
             with anyio.fail_after(_READ_SECONDS):
@@ -175,32 +192,30 @@ class Guard:
                 await _drop(connection)
             return
         if not isinstance(head, Head):
-            await self._obey(connection, head, rest, policy)
+            await self._obey(connection, head, rest, answers)
             return
         try:
             request = read_request(head, parts, agent_process.of_client(unix_socket.process_of_peer(connection)))
-            response = write_response(await unix_socket.while_connected(connection, lambda: policy.judge(request)))
+            response = write_response(await unix_socket.while_connected(connection, lambda: answers.judge(request)))
         except CannotJudge as problem:
             response = write_failure(str(problem))
         finally:
             self._memory.give_back(size)
         await _send(connection, response)
 
-    async def _obey(
-        self, connection: socket.socket, control: Control, received: bytearray, policy: CurrentPolicy
-    ) -> None:
+    async def _obey(self, connection: socket.socket, control: Control, received: bytearray, answers: Answers) -> None:
         if control == "run":
-            await self._serve_run(connection, received, policy)
+            await self._serve_run(connection, received, answers)
             return
         if control == "stop":
             self.end(at_once=False)
         idle_seconds = self._idle_seconds if math.isfinite(self._idle_seconds) else 0.0
-        now = replace(policy.status(), clients=self._connections - 1, idle_seconds=idle_seconds)
+        now = replace(answers.status(), clients=self._connections - 1, idle_seconds=idle_seconds)
         await _send(connection, write_response(HookOutput(msgspec.json.encode(now))))
 
-    async def _serve_run(self, connection: socket.socket, received: bytearray, policy: CurrentPolicy) -> None:
+    async def _serve_run(self, connection: socket.socket, received: bytearray, answers: Answers) -> None:
         """Answer a run of the proxy until it ends, or this guard does."""
-        peer = RunPeer(agent_process.of_run(unix_socket.process_of_peer(connection)), policy)
+        peer = RunPeer(agent_process.of_run(unix_socket.process_of_peer(connection)), lambda: answers.sessions)
         with anyio.CancelScope() as serving:
             self._runs.add(serving)
             try:

@@ -16,4 +16,5 @@ class SentApproved(Approved, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 def read_approved(raw: bytes) -> Approved:
     """Raises ValueError, RecursionError: it is of another version of hookproxy."""
-    return decode(raw, type=SentApproved)
+    sent = decode(raw, type=SentApproved)
+    return Approved(**{name: getattr(sent, name) for name in Approved.__struct_fields__})

@@ -1,7 +1,8 @@
 """An agent as a process of its own: it starts hooks and MCP servers as its children, as it is told on standard input.
 
     {"server": NAME, "command": [...], "env": {...}}   start a server; no answer
-    {"to": NAME, "line": {...}}                         send it a line; the answer is its next line with that id
+    {"to": NAME, "line": {...}, "approve": CHOICE}      send it a line; the answer is its next line with that id,
+                                                        and the person answers so to what is asked until then
     {"hook": [...], "document": {...}}                  run a hook by a shell; the answer is [STATUS, STDOUT, STDERR]
     {"end": NAME}                                       close a server's input, and wait until it has ended
 
@@ -42,6 +43,12 @@ def perform(order: dict[str, Any]) -> object:
         server.stdin.flush()
         while "id" in order["line"]:
             answer = json.loads(server.stdout.readline())
+            if answer.get("method") == "elicitation/create":
+                result = {"action": "accept", "content": {"decision": order["approve"]}}
+                server.stdin.write(
+                    json.dumps({"jsonrpc": "2.0", "id": answer["id"], "result": result}).encode() + b"\n"
+                )
+                server.stdin.flush()
             if answer.get("id") == order["line"]["id"]:
                 return answer
         return None

@@ -88,3 +88,20 @@ def test_hooks_of_all_servers_and_of_the_agent_get_its_session_id(desk: Desk) ->
     assert len(documents) == 5
     assert {document["session_id"] for document in documents} == {"the-id"}
     assert {record["session"] for record in desk.records() if record["tool"] == "echo"} == {"the-id"}
+
+
+def test_what_was_allowed_for_the_session_at_a_server_holds_for_the_agents_own_event_too(desk: Desk) -> None:
+    desk.configure('[permissions]\nask = ["echo", "reply", "Bash"]\n')
+    with guarded_agent(desk) as agent:
+        assert agent.event("PreToolUse", "mcp__one__echo", {"n": 0}, "t0")[0] == "ask"
+        agent.start("one")
+        agent.start("two")
+        agent.approves = "allow this tool for this session"
+        assert "user" not in agent.call("one", "echo", {"n": 1})
+        agent.approves = "deny"
+        assert agent.event("PreToolUse", "mcp__one__echo", {"n": 2}, "t2")[0] == ""
+        assert "user" not in agent.call("one", "echo", {"n": 3})
+        assert agent.event("PreToolUse", "mcp__two__echo", {"n": 4}, "t4")[0] == "ask", "of that server alone"
+        assert "user" in agent.call("two", "echo", {"n": 5})
+        assert agent.event("PreToolUse", "Bash", {"command": "ls"}, "t6")[0] == "ask"
+        assert "user" in agent.call("one", "reply", {})

@@ -128,7 +128,7 @@ async def test_a_document_that_cannot_be_read_is_refused_by_every_agent(agent: s
 async def test_a_defect_refuses_the_call_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[str] = []
     async with judging(configured(tmp_path, '[permissions]\ndeny = ["Bash"]'), reported.append) as judge:
-        monkeypatch.setattr(judge, "sessions", None)
+        monkeypatch.setattr(judge, "_prepared", None)
         output = await judge.judge(before("claude"))
     assert permission("claude", output) is Permission.DENY
     assert "TypeError" in reported[0]

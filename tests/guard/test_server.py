@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
 from hookproxy.dialects.agent_side import HookOutput
+from hookproxy.guard.agent_sessions import AgentSessions
 from hookproxy.guard.exchange import Request
 from hookproxy.guard.server import AnotherRuns, Guard
 from hookproxy.guard.status import Status
@@ -20,8 +22,19 @@ async def answer(_request: Request) -> HookOutput:
     return HookOutput(b"{}")
 
 
-def status() -> Status:
-    return Status(pid=os.getpid(), since=0, version="", config="", problem="", fails_closed=False)
+class Answering:
+    """Answers events by a function."""
+
+    sessions: AgentSessions  # no run asks
+
+    def __init__(self, judge: Callable[[Request], Awaitable[HookOutput]] = answer) -> None:
+        self._judge = judge
+
+    async def judge(self, request: Request) -> HookOutput:
+        return await self._judge(request)
+
+    def status(self) -> Status:
+        return Status(pid=os.getpid(), since=0, version="", config="", problem="", fails_closed=False)
 
 
 def request() -> bytes:
@@ -34,7 +47,7 @@ async def test_it_ends_when_nobody_has_asked_for_a_while(tmp_path: Path) -> None
     with pytest.raises(AnotherRuns):
         Guard(str(folder), print)
     with anyio.fail_after(10):
-        await guard.serve(answer, status, 0.01)
+        await guard.serve(Answering(), 0.01)
     assert list(folder.iterdir()) == []
     Guard(str(folder), print).close()
 
@@ -50,7 +63,7 @@ async def test_it_does_not_end_while_it_judges(tmp_path: Path) -> None:
     guard = Guard(str(tmp_path / "guard"), print)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(guard.serve, wait, status, 0.01)
+            tasks.start_soon(guard.serve, Answering(wait), 0.01)
             async with await anyio.connect_unix(tmp_path / "guard" / "guard.sock") as client:
                 await client.send(request())
                 await asked.wait()
@@ -71,7 +84,7 @@ async def test_if_it_ends_at_once_nobody_can_ask_it_any_more_when_a_client_hears
     guard = Guard(str(tmp_path / "guard"), print)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(guard.serve, wait, status, 1000)
+            tasks.start_soon(guard.serve, Answering(wait), 1000)
             async with await anyio.connect_unix(tmp_path / "guard" / "guard.sock") as client:
                 await client.send(begun or b"h")
                 await anyio.lowlevel.checkpoint()

@@ -27,6 +27,8 @@ class GuardedAgent:
         """`launcher` are words before the program, as of a shell that starts it."""
         self.desk, self.session = desk, session
         self._ids = count(1)
+        self.approves = "deny"
+        """What the person answers to the forms that servers' approvals show."""
         words = [*launcher, sys.executable, "-S", "-E", PROGRAM]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=desk.environ)
 
@@ -41,14 +43,18 @@ class GuardedAgent:
         """Start a server behind hookproxy, and shake hands."""
         command = [HOOKPROXY, "run", "--name", name, *options, "--", *server]
         self.order(server=name, command=command, env=env, errors=str(self.desk.home / f"{name}.errors"))
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "agent", "version": "1"}}
+        hello = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"elicitation": {}},
+            "clientInfo": {"name": "agent", "version": "1"},
+        }
         self.send(name, "initialize", **hello)
         self.order(to=name, line={"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def send(self, server: str, method: str, **params: object) -> Json:
         """A request to a server, and its response."""
         line = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
-        answer: Json = self.order(to=server, line=line)
+        answer: Json = self.order(to=server, line=line, approve=self.approves)
         return answer
 
     def call(self, name: str, tool: str, arguments: Json, use: str = "") -> str:

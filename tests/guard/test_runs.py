@@ -1,0 +1,117 @@
+"""What a run of the proxy may ask of the guard, and what it cannot do whatever it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from hookproxy import __version__
+from hookproxy.config.load import Loaded, load
+from hookproxy.guard.agent_sessions import AgentSessions
+from hookproxy.guard.runs import NotARun, RunPeer
+from hookproxy.policy.shared_state import Approved
+from hookproxy.processes.ancestry import Process
+
+pytestmark = pytest.mark.anyio
+
+AGENT, SHELL, SERVER = Process(10, 1), Process(5, 0), Process(20, 3)
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Loaded:
+    (tmp_path / "hookproxy.toml").write_text("")
+    return load(str(tmp_path / "hookproxy.toml"), [], None, {"HOME": str(tmp_path)}, str(tmp_path))
+
+
+@pytest.fixture
+async def sessions(loaded: Loaded) -> AgentSessions:
+    return AgentSessions(loaded, anyio.create_task_group())
+
+
+def ask(peer: RunPeer, kind: str, **members: object) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(peer.answer(json.dumps({"type": kind, **members}).encode()))
+    return answer
+
+
+def joined(sessions: AgentSessions, *processes: Process, server: str = "files", own: str = "own") -> RunPeer:
+    peer = RunPeer(processes, lambda: sessions)
+    ask(peer, "Join", version=__version__, server=server, session=own)
+    return peer
+
+
+def session_of(peer: RunPeer) -> str:
+    return str(ask(peer, "Approvals")["session"])
+
+
+async def test_a_run_belongs_to_the_nearest_process_that_has_told_of_a_session(sessions: AgentSessions) -> None:
+    run = joined(sessions, AGENT, SHELL)
+    assert session_of(run) == "own"
+    sessions.of_event("claude", "s", {}, SHELL)
+    assert session_of(run) == "own", "the shell in which the agent was started may have started others"
+    sessions.of_event("claude", "a", {}, AGENT)
+    assert session_of(run) == "a"
+    sessions.of_event("claude", "b", {}, AGENT)
+    assert session_of(run) == "b", "the session that it has told of last"
+    assert session_of(joined(sessions, SERVER, AGENT)) == "b"
+
+
+async def test_the_first_event_goes_on_with_the_session_of_the_runs(sessions: AgentSessions) -> None:
+    first, second = joined(sessions, AGENT, own="one"), joined(sessions, AGENT, own="two")
+    assert session_of(first) == session_of(second) == "one"
+    ask(first, "Allow", calls={"tool": "write"})
+    session = sessions.of_event("claude", "a", {}, AGENT)
+    assert session.approvals("files").all == [Approved("write")]
+    assert session_of(second) == "a"
+
+
+async def test_another_process_with_the_id_of_an_agent_is_not_that_agent(sessions: AgentSessions) -> None:
+    sessions.of_event("claude", "a", {}, AGENT)
+    assert session_of(joined(sessions, Process(AGENT.pid, 99))) == "own"
+
+
+async def test_a_session_that_goes_on_in_another_process_is_the_same(sessions: AgentSessions) -> None:
+    session = sessions.of_event("claude", "a", {}, AGENT)
+    assert sessions.of_event("claude", "a", {}, Process(11, 2)) is session
+    assert sessions.of_event("codex", "a", {}, Process(11, 2)) is not session
+
+
+async def test_a_run_cannot_allow_what_the_administrator_requires_or_what_another_server_does(
+    sessions: AgentSessions,
+) -> None:
+    run = joined(sessions, AGENT)
+    ask(run, "Allow", calls={"tool": "write", "managed": True})
+    ask(run, "Allow", calls={"tool": "read"})
+    assert ask(run, "Approvals")["approved"] == [{"tool": "read"}]
+    assert "approved" not in ask(joined(sessions, AGENT, server="mail"), "Approvals")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"{}",
+        b'{"type":"Nonsense"}',
+        b'{"type":"Allow","calls":{"tool":"x","unless":"rm"}}',
+        b'{"type":"Allow","calls":7}',
+        b'{"type":"Count","limits":[{"tool":"((","most":1,"per":"hour","by":"x"}],"keys":[""],"approved":[]}',
+        b'{"type":"Limits","limits":[{"tool":"*","most":1,"per":"hour","by":"x"}],"keys":[]}',
+        b'{"type":"Join","version":"0.0.0","server":"s","session":"s"}',
+        b"[" * 100_000,
+        b"\xff",
+    ],
+)
+async def test_what_a_run_of_this_version_does_not_say_ends_the_connection(
+    sessions: AgentSessions, line: bytes
+) -> None:
+    peer = joined(sessions, AGENT)
+    with pytest.raises(NotARun):
+        peer.answer(line)
+
+
+async def test_nothing_is_answered_before_a_run_has_said_who_it_is(sessions: AgentSessions) -> None:
+    with pytest.raises(NotARun):
+        RunPeer((AGENT,), lambda: sessions).answer(b'{"type":"Approvals"}')
