@@ -37,6 +37,8 @@ from report import (
     RULED,
     RUNNER_FIGURES,
     RUNNERS,
+    SECRET_FIGURES,
+    SECRETS,
     Result,
     budget_rows,
     figure_rows,
@@ -53,6 +55,7 @@ unmatched: hooks are configured, and none matches; budgets without a running hoo
 that program runs before each call. reader: a program that reads its input to the end runs after each call.
 --url: the server is reached at an address; the bridge floor is asyncio and httptools without JSON, sessions and
 errors. rules + audit: a hookproxy.toml has permission rules about the tool, and every call is recorded in full.
+[secrets]: what looks like a secret is hidden, in messages that have none.
 keyed and signed audit: the same with required records and a keyed chain, and with signed checkpoints too.
 spawn + wait: a small Python process calls os.posix_spawn and waits, for the same program, one after another.
 For the 10 MB result it also sends the reader as many bytes as hookproxy sent it: only this time is
@@ -136,6 +139,7 @@ def show(samples: Samples, results: list[Result], about: str, markdown: bool) ->
         (["no hook at work", "where", *RELAYS], figure_rows(samples, FIGURES, RELAYS)),
         (["a hook at work", "where", *HOOKED], figure_rows(samples, HOOK_FIGURES, HOOKED)),
         (["rules and an audit", "where", *RULED], figure_rows(samples, RULE_FIGURES, RULED)),
+        (["hidden secrets", "where", *SECRETS], figure_rows(samples, SECRET_FIGURES, SECRETS)),
         (["a server at an address", "where", *REMOTES], figure_rows(samples, REMOTE_FIGURES, REMOTES)),
         (["other hooks", "where", *RUNNERS], figure_rows(samples, RUNNER_FIGURES, RUNNERS)),
         (["budget", "where", "measured", "quartiles", "limit", ""], budget_rows(results, plain)),

@@ -24,6 +24,8 @@ FAREWELL = 2.0
 """Seconds for a contestant to end by itself after its input has ended."""
 LONG_RESULT = 10_000_000
 """The least length of the line with a long result, in bytes."""
+TEXT_LINE = b"2026-01-01 12:00:00 GET /files/report.txt 200, by the user alice, in 12 ms\n"
+"""A line of texts of any length: as tools give them, with what a rule for secrets must look at."""
 PROGRESS = re.compile(rb'"progress":(\d+)')
 
 INITIALIZE = (
@@ -243,6 +245,19 @@ class Session(Peer):
             raise Fault("notifications lost, changed or out of order")
         self.verify_id(whole.splitlines()[-1])
         return [count / nanoseconds * 1e9]
+
+    def text_latencies(self, count: int, size: int) -> list[float]:
+        """Nanoseconds of each of `count` calls whose result is a text of so many bytes, as their argument is."""
+        text = (TEXT_LINE * (size // len(TEXT_LINE) + 1))[:size]
+        times: list[float] = []
+        for request in self.requests(count, b"echo", b'"text":"%b"' % text.replace(b"\n", b"\\n")):
+            start = time.perf_counter_ns()
+            self.write(request)
+            answer = self.read_line()
+            times.append(time.perf_counter_ns() - start)
+            if json.loads(answer)["result"]["content"][0]["text"].encode() != text:
+                raise Fault(f"a text of {size} bytes is changed")
+        return times
 
     def long_result(self, tool: bytes) -> list[float]:
         """Nanoseconds of one call with a result of 10 MB."""

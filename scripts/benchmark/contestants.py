@@ -34,6 +34,7 @@ _KEYS = {
     KEYED: 'required = true\nchain = "keyed"\nchain_key_file = "audit.key"\n',
     SIGNED: 'required = true\nchain = "keyed"\nchain_key_file = "audit.key"\nsign_key = "audit-sign.key"\n',
 }
+_NO_AUDIT = "[audit]\nenabled = false\n"
 _CONFIGURATION = """\
 [permissions]
 deny = ["delete_*", "echo(rm *)"]
@@ -44,6 +45,8 @@ arguments = "full"
 results = "full"
 calls = "all"
 """
+
+HIDING = "hookproxy [secrets]"
 
 REMOTE_FLOOR, REMOTE, REMOTE_HOOKS = "bridge floor", "hookproxy --url", "hookproxy --url, hooks"
 MCP_REMOTE, SUPERGATEWAY, MCP_PROXY, FASTMCP_URL = "mcp-remote", "supergateway", "mcp-proxy", "fastmcp, URL"
@@ -125,6 +128,14 @@ def configured(folder: Path, name: str = CONFIGURED) -> Contestant:
         _make_audit_keys(folder)
     argv = [str(Path(sys.executable).parent / "hookproxy"), "run", "--config", str(config)]
     return Contestant(name, lambda server: [*argv, "--", *server])
+
+
+def hiding(folder: Path) -> Contestant:
+    """hookproxy that hides secrets, and has nothing else to do."""
+    config = folder / "secrets.toml"
+    config.write_text(f'[secrets]\n[[secrets.restore]]\ntool = "echo"\n{_NO_AUDIT}')
+    argv = [str(Path(sys.executable).parent / "hookproxy"), "run", "--config", str(config)]
+    return Contestant(HIDING, lambda server: [*argv, "--", *server])
 
 
 def _make_audit_keys(folder: Path) -> None:
@@ -246,6 +257,7 @@ def all_contestants(folder: Path) -> dict[str, Contestant]:
         hookproxy(PRE_HOOK, folder, {"PreToolUse": ("mcp__.*__echo", true)}),
         hookproxy(POST_HOOK, folder, {"PostToolUse": ("mcp__.*__many", shlex.join(drain(folder)))}),
         *(configured(folder, name) for name in AUDITS),
+        hiding(folder),
         Contestant(SPAWN, lambda _: [sys.executable, str(HERE / "spawner.py")]),
         Contestant(FASTMCP, lambda server: fastmcp + server, slow=True, foreign=True),
         *all_runners(folder),

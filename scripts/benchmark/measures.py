@@ -21,6 +21,7 @@ from contestants import (
     DRAINED,
     FASTMCP,
     FLOOR,
+    HIDING,
     PLAIN,
     POST_HOOK,
     PRE_HOOK,
@@ -206,6 +207,11 @@ def hooked(folder: Path) -> list[Measure]:
                 **{name: recorded(folder, name, 1, lambda peer: peer.long_result(b"big")) for name in AUDITS},
             },
         ),
+        Measure("secrets", 12, {name: lambda peer: peer.latencies(100, 5) for name in (UNMATCHED, HIDING)}),
+        Measure(
+            "secrets-text", 12, {name: lambda peer: peer.text_latencies(20, 100_000) for name in (UNMATCHED, HIDING)}
+        ),
+        Measure("secrets-result", 4, {name: lambda peer: peer.long_result(b"big") for name in (UNMATCHED, HIDING)}),
         Measure("runners", 8, {name: lambda peer: peer.latencies(100, 5) for name in (UNMATCHED, *WITHOUT_SPAWN)}),
         Measure("scripts", 4, {name: lambda peer: spaced(peer, 4) for name in (UNMATCHED, *WITH_SCRIPTS)}),
     ]

@@ -14,6 +14,7 @@ from contestants import (
     DIRECT,
     FASTMCP,
     FLOOR,
+    HIDING,
     HTTP,
     KEYED,
     MCP_REMOTE,
@@ -37,6 +38,7 @@ from measures import Block, Samples
 RELAYS = [DIRECT, FLOOR, PLAIN, UNMATCHED, FASTMCP]
 HOOKED = [SPAWN, FLOOR, UNMATCHED, PRE_HOOK, POST_HOOK]
 RULED = [UNMATCHED, CONFIGURED, KEYED, SIGNED]
+SECRETS = [UNMATCHED, HIDING]
 REMOTES = list(BRIDGES)
 RUNNERS = [UNMATCHED, *WITHOUT_SPAWN, *WITH_SCRIPTS]
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -114,6 +116,12 @@ RULE_FIGURES = [
     Figure("resident memory, idle, MB", "memory", 1, nth(0), ".1f"),
 ]
 
+SECRET_FIGURES = [
+    Figure("a small call, p50 µs", "secrets", US, form=".1f"),
+    Figure("a 100 kB text there and back, p50 ms", "secrets-text", MS, form=".2f"),
+    Figure("a 10 MB result, ms", "secrets-result", MS, form=".1f"),
+]
+
 REMOTE_FIGURES = [
     Figure("a small call, p50 µs", "remote", US),
     Figure("64 calls in flight, thousand calls/s", "remote-flight", K, form=".1f"),
@@ -142,6 +150,11 @@ def beyond_keyed(of: Of) -> float:
 def beyond_unconfigured(of: Of) -> float:
     """Milliseconds that rules and an audit add."""
     return (of(CONFIGURED) - of(UNMATCHED)) * MS
+
+
+def beyond_visible(of: Of) -> float:
+    """Milliseconds that hiding secrets adds."""
+    return (of(HIDING) - of(UNMATCHED)) * MS
 
 
 def added(of: Of, name: str) -> float:
@@ -233,6 +246,8 @@ BUDGETS = [
     Budget("small call with rules and a full audit: beyond without", "rules", beyond_unconfigured, 0.075, "ms"),
     Budget("small call with a signed audit: beyond a keyed one", "rules", beyond_keyed, 0.05, "ms"),
     Budget("10 MB result with rules and a full audit: beyond without", "rules-result", beyond_unconfigured, 37.5, "ms"),
+    Budget("small call with hidden secrets: beyond", "secrets", beyond_visible, 0.1, "ms"),
+    Budget("100 kB text with hidden secrets: beyond", "secrets-text", beyond_visible, 1, "ms", placement="pinned"),
     Budget(
         "start with a hookproxy.toml, server boots in 300 ms: beyond without",
         "start-300",
