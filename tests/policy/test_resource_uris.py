@@ -346,3 +346,25 @@ def test_the_readings_of_a_plain_uri_are_few() -> None:
 )
 def test_the_host_in_a_rule_is_meant(specifier: str, reading: str, matches: bool) -> None:
     assert resource_uris.matcher(specifier)(reading) is matches
+
+
+@pytest.mark.parametrize(
+    "uri", ["file://LOCALHOST/srv/x", "file://localhost/srv/x", "file:///srv/x", "file://other/srv/x"]
+)
+def test_a_file_of_this_machine_is_told_from_one_of_another(uri: str) -> None:
+    here = "other" not in uri
+    assert _judged(Settings(deny=("resources/read(file:///srv/x)",)), uri) is Permission.DENY
+    assert _judged(Settings(deny=("resources/read(file://other/srv/x)",)), uri) is (None if here else Permission.DENY)
+
+
+def test_a_rule_with_a_user_or_a_port_is_about_that_address() -> None:
+    with_port = Settings(deny=("resources/read(demo://a:1/*)",))
+    assert _judged(with_port, "demo://a:1/x") is Permission.DENY
+    assert _judged(with_port, "demo://a/x") is None
+    assert _judged(Settings(deny=("resources/read(demo://a/*)",)), "demo://me@a:1/x") is Permission.DENY
+
+
+@pytest.mark.parametrize("uri", ["demo://a/\u212a", "demo://a/k", "demo://a/K", "demo://a/\uff2b"])
+def test_letters_that_fold_to_the_same_are_the_same(uri: str) -> None:
+    assert _judged(Settings(deny=("resources/read(demo://a/k)",)), uri) is Permission.DENY
+    assert _judged(Settings(deny=("resources/read(demo://a/\u212a)",)), uri) is Permission.DENY

@@ -283,3 +283,74 @@ def test_a_word_that_only_has_the_name_in_it_is_no_suspicion(rule: str, line: st
 
 def test_an_unreadable_command_is_shown_with_the_word_that_is_not_known() -> None:
     assert runs("rm -rf *", "rm $(x) y") == (False, "in 'rm $(x) y', '$(x)' is only known when it runs")
+
+
+# --- addresses and paths in unusual spellings ---
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("https://EXAMPLE.com/x", True),
+        ("https://\uff45xample.com", True),  # a browser reads it as `e`
+        ("https://ex%61mple.com", True),
+        ("https://notexample.com", False),
+        ("https://b\u00fccher.de", False),
+    ],
+)
+def test_a_domain_is_found_in_the_spellings_of_clients(text: str, has: bool) -> None:
+    assert matchers.has_domain("example.com", text) is has
+    assert denied("WebFetch(domain:Example.com)", url=text) is has
+
+
+def test_a_domain_is_an_address_and_never_a_command() -> None:
+    assert matchers.is_path_or_address("domain:example.com")
+    assert matchers.is_path_or_address("a/b c")
+    assert not matchers.is_path_or_address("rm a/b")
+
+
+@pytest.mark.parametrize(
+    "path", ["//etc/passwd", "///etc/passwd", "file:////etc/passwd", "file:/etc/%70asswd", "/etc//passwd"]
+)
+def test_a_path_with_more_slashes_is_the_same_path(path: str) -> None:
+    assert denied("x(/etc/passwd)", path=path)
+
+
+@pytest.mark.parametrize("dots", ["\uff0e\uff0e", "\u2025", "\u3002\u3002", "\u3002\uff0e"])
+def test_no_allow_rule_covers_dots_of_another_alphabet(dots: str) -> None:
+    settings = Settings(allow=("x(/srv/data/*)",), default_permission="deny")
+
+    def passes(path: str) -> bool:
+        decision = Rules.of(settings).judge(("x",), json.dumps({"path": path}).encode())
+        return decision is not None and decision.permission is Permission.ALLOW
+
+    assert passes("/srv/data/a")
+    assert not passes(f"/srv/data/{dots}/b")
+
+
+def test_a_name_with_blanks_around_it_is_the_same_tool() -> None:
+    rule = matchers.rule("write_*")
+    assert rule.may_name_tool(" write_file ")
+    assert rule.may_name_tool("WRITE_FILE")
+    assert not rule.may_name_tool("read_file")
+
+
+def test_two_stars_within_a_name_are_one() -> None:
+    pattern = PathPattern.of(("/",), "/srv/a**b/x", ("/",), "/home/kim", fold=False)
+    assert pattern.may_match("/srv/a1b/x")
+    assert not pattern.may_match("/srv/a/1/b/x")
+
+
+@pytest.mark.parametrize("line", ["git -C a push x", "git -c k=v push", "git --no-pager push", "git push"])
+def test_a_subcommand_is_found_behind_the_options_of_its_program(line: str) -> None:
+    assert runs("git push *", line) == DOES
+    assert runs("git pull *", line) == DOES_NOT
+
+
+@pytest.mark.parametrize("line", ["tool -v push", "tool -a -b push", "tool -o value push"])
+def test_a_subcommand_of_an_unknown_program_is_found_behind_its_options(line: str) -> None:
+    assert runs("tool push", line) == DOES
+
+
+def test_an_unknown_word_may_hold_a_line_end() -> None:
+    assert is_unreadable(runs("do\nit", '"d$X"'))

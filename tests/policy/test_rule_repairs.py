@@ -57,6 +57,21 @@ def test_what_is_proposed_is_a_rule(text: str) -> None:
         parsed(rule)
 
 
+@pytest.mark.parametrize(
+    ("text", "repair"),
+    [
+        ("Bash(", "remove the parenthesis: 'Bash', or name an argument in it"),
+        ("Bash((", "close the parenthesis: 'Bash(())'"),
+        ("Bash rm -rf x", "write what it is about in parentheses: 'Bash(rm -rf x)'"),
+        ("write my file", "a tool's name has no blanks: write 'write_my_file'"),
+        ("write file(a b)", "a tool's name has no blanks: write 'write_file(a b)'"),
+        ("write-file!", ""),
+    ],
+)
+def test_a_repair_keeps_what_was_written(text: str, repair: str) -> None:
+    assert rule_repair(text) == repair
+
+
 @examples(200)
 @given(st.text(st.sampled_from("ab_.*+?^$|(), &\\{}[]:"), max_size=12))
 def test_any_text_is_answered_at_once(text: str) -> None:
