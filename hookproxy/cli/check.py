@@ -29,6 +29,7 @@ from ..hooks.coverage import coverage
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.settings import Settings
+from . import guard_entries
 from .agent_entry import use_entry
 from .common import load_named, parse_with_command, show, tell, unread_file, working_directory
 from .hook_list import print_blocks, print_hooks
@@ -82,7 +83,9 @@ def main(arguments: Sequence[str]) -> int:
     if command:
         server, failure = _list_tools(loaded, options.name or server_name(command), command)
         report = inspect(loaded, os.environ, server)
-    report = replace(report, starts=starts)
+    of_guard = guard_entries.checked(loaded, options.agent)
+    findings, remarks = (*report.findings, *of_guard.findings), (*report.remarks, *of_guard.remarks)
+    report = replace(report, starts=starts, findings=findings, remarks=remarks)
     show(check_report.to_json(report) if options.json else _text(report, cwd, options.verbose))
     if failure is not None:
         raise failure
@@ -103,7 +106,12 @@ def _name_files(options: Namespace, cwd: str) -> None:
 
 def _as_agent(options: Namespace, cwd: str, command: list[str]) -> tuple[str, list[str]]:
     """The working directory and the command of the server as an agent's entry has them. Raises UserError."""
-    entry = use_entry(options, cwd)
+    try:
+        entry = use_entry(options, cwd)
+    except UserError:
+        if options.server is not None or options.tools or not guard_entries.of_agent(options.agent):
+            raise
+        return cwd, command  # its servers are not wrapped, and the guard judges its own tools
     if entry is None:
         if options.tools:
             raise UserError(

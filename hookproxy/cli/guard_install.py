@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from ..config.load import load
-from ..dialects.agent_side import AgentSide, Can, agent_side, names, user_path
+from ..dialects.agent_side import AgentSide, agent_side, names
 from ..dialects.shared.hook_file import suggestion
 from ..files.create import remove_empty
 from ..guard import entries
@@ -25,8 +23,7 @@ from ..wrapping import files, hook_entries, undo, written
 from ..wrapping.diff import unified
 from ..wrapping.files import Snapshot
 from ..wrapping.syntax_tree import Edit, apply_edits
-from ..wrapping.wrap_entry import PROGRAM
-from . import wrap
+from . import guard_entries, wrap
 from .common import create, show, tell, working_directory
 from .options import Parser
 
@@ -67,18 +64,21 @@ def install(arguments: Sequence[str], socket: str) -> int:
     """Write the entries. Returns the exit status."""
     options = install_parser().parse_args(list(arguments))
     sides = [_side(name) for name in options.agents]
-    program, closed = _program(), options.fail_closed or _fails_closed()
+    program, closed = guard_entries.program_path(), options.fail_closed or _fails_closed()
     failed = False
     for side in sides:
         line = entries.command(side, socket, program, entries.places(os.environ), fails_closed=closed)
         try:
+            if _take_out_former(side, line, options) and options.dry_run:
+                tell(f"{side.name}: and then the entries are written anew", prefix="")
+                continue
             for change in [*_changes(side, line)]:
                 _show(change) if options.dry_run else _write(change)
         except UserError as error:
             failed = True
             wrap.report_error(error)
             continue
-        tell(*_limits(side), prefix="")
+        tell(*guard_entries.limits(side), prefix="")
     if failed and len(sides) == 1:
         raise UserError("nothing was changed", "the error is above")
     return EXIT_FINDINGS if failed else 0
@@ -90,10 +90,9 @@ def uninstall(arguments: Sequence[str]) -> int:
     if bool(options.agents) == options.all:
         raise UserError("name agents, or all of them", "hookproxy guard uninstall AGENT… or --all")
     sides = [_side(name) for name in (names() if options.all else options.agents)]
-    state = state_folder(os.environ, os.path.expanduser("~"))
-    record = written.read(state) if state else written.Written()
+    state, record = _record()
     failed, done = False, list[str]()
-    for path in dict.fromkeys(path for side in sides for path in _paths(side)):
+    for path in dict.fromkeys(path for side in sides for path in guard_entries.paths(side)):
         if path not in record.inserted and path not in record.created:
             continue
         try:
@@ -125,61 +124,48 @@ def _side(name: str) -> AgentSide:
     return side
 
 
-def _program() -> str:
-    """The path of the program that becomes the guard. Raises UserError."""
-    beside = os.path.join(os.path.dirname(sys.executable), PROGRAM)
-    if os.access(beside, os.X_OK):
-        return beside
-    words = wrap.own_program().start
-    found = shutil.which(words[0]) if len(words) == 1 else None
-    if found is None:
-        raise UserError("this hookproxy has no program of its own", "install it, with pipx or uv tool install")
-    return os.path.abspath(found)
-
-
-def _home() -> str:
-    """The home folder, for a person's own hook files. Raises UserError."""
-    home = os.path.expanduser("~")
-    if not os.path.isabs(home):
-        raise UserError("there is no home folder", "set HOME")
-    return home
-
-
-def _paths(side: AgentSide) -> list[str]:
-    """The absolute paths of a person's own hook files of this agent; none: it reads none."""
-    return list(_texts(side, "")) if side.user_folder is not None else []
-
-
-def _texts(side: AgentSide, line: str) -> Mapping[str, str]:
-    """The texts with the guard's entries by their absolute paths. Raises UserError."""
-    found = {}
-    moved = os.environ.get(side.user_variable, "") if side.user_variable else ""
-    for path, text in entries.files(side, line).items():
-        try:
-            own = user_path(side, path)
-        except ValueError as error:
-            raise UserError(str(error), "write the entries into a project's file: --dry-run prints them") from None
-        folder = _home()
-        found[os.path.join(moved, own.partition("/")[2]) if os.path.isabs(moved) else os.path.join(folder, own)] = text
-    return found
-
-
 def _changes(side: AgentSide, line: str) -> Iterator[_Change]:
-    for path, text in _texts(side, line).items():
+    for path, text in guard_entries.texts(side, line).items():
         if not os.path.lexists(path):
             yield _Change(path, text)
             continue
         snapshot = files.read(path)
-        if entries.CLIENT in snapshot.text:
-            if line in snapshot.text or _escaped(line) in snapshot.text:
+        if present := guard_entries.found_in([path]):
+            if _has(snapshot.text, line):
                 tell(f"{path}: has these entries already", prefix="")
                 continue
-            if any(f" {entries.CLIENT} {other} " in snapshot.text for other in side.also_reads):
+            if any(entry.agent in side.also_reads for entry in present):
                 tell(f"{path}: has entries already that {side.name} runs, too", prefix="")
                 continue
-            hint = f"hookproxy guard uninstall {side.name}, and then install it anew"
-            raise UserError(f"{path} has other entries of the guard", hint)
+            hint = "take these entries out by hand, and then install them anew"
+            raise UserError(f"{path} has other entries of the guard, which hookproxy did not write", hint)
         yield _Change(path, "", snapshot, tuple(hook_entries.insertions(path, snapshot.text, text)))
+
+
+def _take_out_former(side: AgentSide, line: str, options: Namespace) -> bool:
+    """Take out what an older hookproxy has written into the agent's files. Returns whether it has. Raises UserError."""
+    state, record = _record()
+    former = [
+        path
+        for path in guard_entries.paths(side)
+        if (path in record.inserted or path in record.created)
+        and any(entry.agent == side.name for entry in guard_entries.found_in([path]))
+        and not _has(files.read(path).text, line)
+    ]
+    for path in former:
+        _take_out(path, record, options)
+    if former and not options.dry_run:
+        written.update(state, lambda now: now.without(former))
+    return bool(former)
+
+
+def _record() -> tuple[str, written.Written]:
+    state = state_folder(os.environ, os.path.expanduser("~"))
+    return state, written.read(state) if state else written.Written()
+
+
+def _has(text: str, line: str) -> bool:
+    return line in text or _escaped(line) in text
 
 
 def _escaped(line: str) -> str:
@@ -220,16 +206,3 @@ def _take_out(path: str, record: written.Written, options: Namespace) -> None:
     show(f"{undo.undo(restored)}\n")
     if backup := undo.needless_backup(path):
         os.unlink(backup)
-
-
-def _limits(side: AgentSide) -> Iterator[str]:
-    """Sentences about what this agent does not let its hooks do."""
-    if Can.ASK not in side.can:
-        waits = "a call that a rule asks about waits on a console that is open, or is refused"
-        yield f"{side.name}: its hooks cannot ask the person: {waits}"
-    if Can.REWRITE not in side.can:
-        yield f"{side.name}: its hooks cannot change arguments: a call that a hook rewrites is refused"
-    if not {Can.TELL_AFTER, Can.BLOCK_AFTER} & set(side.can):
-        yield f"{side.name}: what hooks say about a result does not reach the model"
-    if Can.REPLACE not in side.can:
-        yield f"{side.name}: its hooks cannot replace a result: what a hook hides is not hidden from the model"

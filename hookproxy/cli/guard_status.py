@@ -17,7 +17,9 @@ from ..guard import controls
 from ..guard.status import Status
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS
+from . import guard_entries
 from .common import show, tell
+from .guard_entries import Entry
 from .layout import Rows, new_page
 from .options import Parser
 
@@ -47,14 +49,17 @@ def show_status(arguments: Sequence[str], socket: str) -> int:
     status = controls.ask(socket, "status")
     if options.json:
         members = {} if status is None else msgspec.to_builtins(status)
-        known = {"v": 1, "running": status is not None, "socket": socket, "installed_version": __version__}
+        known: dict[str, object] = {"v": 1, "running": status is not None, "socket": socket}
+        known |= {"installed_version": __version__, "entries": [_members(entry) for entry in guard_entries.recorded()]}
         show(json.dumps(known | members, indent=2) + "\n")
-    elif status is None:
-        tell("no guard runs: the next event of an agent starts one", prefix="")
     else:
         page = new_page()
-        page.section("the guard", _rows(status))
+        if status is not None:
+            page.section("the guard", _rows(status))
+        page.section("entries in agents' hook files", _entry_rows())
         show(page.text)
+        if status is None:
+            tell("no guard runs: the next event of an agent starts one", prefix="")
     return 0 if status is not None else EXIT_FINDINGS
 
 
@@ -66,6 +71,16 @@ def stop(arguments: Sequence[str], socket: str) -> int:
     return 0
 
 
+def _members(entry: Entry) -> dict[str, object]:
+    return {"agent": entry.agent, "path": entry.path, "fails_closed": entry.fails_closed}
+
+
+def _entry_rows() -> Rows:
+    for entry in guard_entries.recorded():
+        away = "refuses calls if no guard can judge them" if entry.fails_closed else "lets the agent decide then"
+        yield entry.agent, f"{entry.path}: {away}"
+
+
 def _rows(status: Status) -> Rows:
     yield "process", f"{status.pid}, since {datetime.fromtimestamp(status.since):%Y-%m-%d %H:%M:%S}"
     other = f"; {__version__} is installed, and the next event starts it" if status.version != __version__ else ""
@@ -73,8 +88,8 @@ def _rows(status: Status) -> Rows:
     yield "config", status.config or "none"
     if status.problem:
         yield "problem", f"nothing is judged: {status.problem}"
-    away = "calls are refused, with entries that are installed now" if status.fails_closed else "its agent decides"
-    yield "away", f"where no guard can judge a call: {away}"
+    if status.fails_closed:
+        yield "closed", "calls that no guard can judge are refused, by entries that are installed now"
     if status.idle_seconds:
         yield "ends", f"after {status.idle_seconds:g} seconds without an event"
     yield "events", f"{counted(status.clients, 'event')} judged now, {counted(status.open_calls, 'call')} not ended yet"

@@ -6,6 +6,7 @@ Nothing is loaded only because it is in the working directory: a hook file is co
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Final
@@ -13,16 +14,22 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..dialects.dialect import Dialect, FolderContent, FoundFile, Group, HookFile
+from ..dialects.dialect import Dialect, FolderContent, FoundFile, Group, HookFile, HookList
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.handler_types import make_warm
 from ..dialects.shared.hook_file import read_document, suggestion
 from ..model.errors import ConfigError, UserError
+from ..model.hooks import HookSpec
 from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 from ..trust.sources import FileContext
 from .unread_hooks import unread_hooks, unrecognised, with_owner
 
 _GLOB_CHARACTERS: Final = frozenset("*?[")  # a path with one of them is a pattern, unless a file has that name
+
+_GUARD_CLIENT: Final = re.compile(r" -I -S -E [^\n]*/hookproxy/guard/client\.py'? ")
+"""What every command line has that `guard install` writes."""
+
+_SCRIPT_BYTES: Final = 65_536  # of a program, in which that line is looked for: a script of one line
 
 NONE_CAN_RUN: Final = "none of its hooks can run here"
 """The end of a remark on a file that guards nothing."""
@@ -143,6 +150,7 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
         raise with_owner(error, dialect, hook_file) from None
     if unread := unread_hooks(dialect, hook_file, hook_list):
         raise unread
+    hook_list, of_guard = _without_guard(hook_list, path)
     no_hooks = () if hook_list.hooks or hook_list.rules else (f"{path}: {NONE_CAN_RUN}",)
     same_shape = () if use.dialect else _same_shape(path, dialect)
     tool_names = use.tool_names or dialect.tool_names
@@ -151,8 +159,28 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
         hooks = tuple(replace(hook, sees_values=True) for hook in hooks)
     named = project if use.project and not file_context.project else ""
     group = Group(dialect, path, hooks, tool_names, use.on_failure, plugin=plugin, names=use.names, project=named)
-    remarks = (*hook_list.remarks, *no_hooks, *same_shape)
+    remarks = (*hook_list.remarks, *of_guard, *no_hooks, *same_shape)
     return LoadedHookFile(group, named_by, hook_list.notes, remarks, hook_list.rules)
+
+
+def _asks_guard(spec: HookSpec, path: str) -> bool:
+    text = spec.shell or " ".join(spec.argv)
+    if spec.argv == (path,):  # a program that is a hook file itself
+        try:
+            with open(path, "rb") as program:
+                text = program.read(_SCRIPT_BYTES).decode(errors="replace")
+        except OSError:  # it cannot be started either, which is reported then
+            return False
+    return _GUARD_CLIENT.search(text) is not None
+
+
+def _without_guard(hook_list: HookList, path: str) -> tuple[HookList, tuple[str, ...]]:
+    """The hooks without those that ask the guard, which would ask itself, and a sentence if there are any."""
+
+    hooks = tuple(spec for spec in hook_list.hooks if not _asks_guard(spec, path))
+    if len(hooks) == len(hook_list.hooks):
+        return hook_list, ()
+    return replace(hook_list, hooks=hooks), (f"{path}: entries of hookproxy guard install are left out",)
 
 
 def _dialects_with(option: str) -> str:

@@ -17,6 +17,9 @@ from .client import OPEN, PLACES, SECONDS
 CLIENT: Final = os.path.join(os.path.dirname(__file__), "client.py")
 """The file that agents start. Its path in a hook file shows that an entry is the guard's."""
 
+INTERPRETER: Final = os.path.realpath(sys.executable)
+"""Itself: that of a virtual environment looks for its packages, which the client does not need."""
+
 EVENTS: Final = (
     Event.PRE_TOOL_USE,
     Event.PERMISSION_REQUEST,
@@ -42,8 +45,7 @@ def places(environ: Mapping[str, str]) -> list[str]:
 
 def command(side: AgentSide, socket: str, program: str, where: Sequence[str] = (), *, fails_closed: bool) -> str:
     """The command line of the client for this agent; `program` is the path of hookproxy, `where` are its `places`."""
-    # the interpreter itself: that of a virtual environment looks for its packages, which the client does not need
-    words = [os.path.realpath(sys.executable), "-I", "-S", "-E", CLIENT, side.name, socket, program, *where]
+    words = [INTERPRETER, "-I", "-S", "-E", CLIENT, side.name, socket, program, *where]
     words.append(f"{SECONDS}{patience(side) * _SHARE:g}")
     refusal = side.refuse(CLOSED)
     words += [*([] if fails_closed else [OPEN]), str(refusal.status), refusal.stdout.decode()]

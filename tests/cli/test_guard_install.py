@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.cli import guard
+from hookproxy.cli import check, guard
+from hookproxy.config.hook_files import Use, read_use
 from hookproxy.dialects.agent_side import agent_side, names
 from hookproxy.dialects.dialect import HookFile
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.guard import entries
 from hookproxy.model.errors import UserError
 from hookproxy.model.hooks import Event
+from hookproxy.trust.sources import FileContext
 
 USERS = [name for name in names() if (side := agent_side(name)) is not None and side.user_folder is not None]
 
@@ -120,6 +122,103 @@ def test_a_dry_run_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]
     assert guard.main(["install", "claude", "--dry-run"]) == 0
     assert entries.CLIENT in capsys.readouterr().out
     assert list(home.iterdir()) == []
+
+
+def test_entries_of_an_older_hookproxy_are_replaced(home: Path) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"model": "opus"}')
+    guard.main(["install", "claude"])
+    now = settings.read_text()
+    guard.main(["uninstall", "claude"])
+    side = agent_side("claude")
+    assert side is not None
+    with pytest.MonkeyPatch.context() as older:
+        older.setattr(entries, "CLIENT", "/old/hookproxy/guard/client.py")
+        guard.main(["install", "claude"])
+    assert "/old/hookproxy" in settings.read_text()
+    guard.main(["install", "claude", "--dry-run"])
+    assert "/old/hookproxy" in settings.read_text()
+    assert guard.main(["install", "claude"]) == 0
+    assert settings.read_text() == now
+    guard.main(["uninstall", "claude"])
+    assert settings.read_text() == '{"model": "opus"}'
+
+
+def checked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    capsys.readouterr()
+    status = check.main(words)
+    return status, capsys.readouterr().out
+
+
+def configure(home: Path, text: str) -> None:
+    folder = home / ".config" / "hookproxy"
+    folder.mkdir(parents=True)
+    (folder / "hookproxy.toml").write_text(text)
+
+
+def test_check_tells_of_the_entries_and_of_what_their_agents_cannot_do(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, '[permissions]\ndeny = ["Bash(rm *)"]\n[lock]\ncreate = true\n')
+    assert "judges its own tools" not in checked(capsys)[1]
+    status, text = checked(capsys, "--agent", "claude")
+    assert (status, "hookproxy guard install claude" in text) == (0, True)
+    guard.main(["install", "claude", "cline"])
+    status, text = checked(capsys)
+    assert status == 0
+    assert f"claude: the guard judges its own tools, by {home}/.claude/settings.json" in text
+    assert "if no guard can, claude decides" in text
+    assert "cline: its hooks cannot ask the person" in text
+    assert "[lock] is about servers' tools" in text
+    status, text = checked(capsys, "--agent", "claude")
+    assert (status, "cline" in text) == (0, False)
+    guard.main(["install", "claude", "--fail-closed"])
+    assert "if no guard can, its calls are refused" in checked(capsys, "--agent", "claude")[1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        (entries.CLIENT, "/gone/hookproxy/guard/client.py", "which is gone"),
+        ("/bin/hookproxy ", "/bin/../bin/hookproxy ", "start another hookproxy"),
+        (" SECONDS=540", "", "those of an older hookproxy"),
+        ("PostToolUseFailure", "Other", ""),
+    ],
+)
+def test_check_finds_entries_that_do_not_work_any_more(
+    before: str, after: str, problem: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, '[permissions]\ndeny = ["Bash(rm *)"]\n')
+    guard.main(["install", "claude"])
+    settings = home / ".claude" / "settings.json"
+    text = settings.read_text()
+    assert before in text
+    settings.write_text(text.replace(before, after))
+    status, output = checked(capsys)
+    assert (status, problem in output) == (int(bool(problem)), True)
+    assert "hookproxy guard install claude" in output or not problem
+    assert status == checked(capsys, "--agent", "claude")[0]
+
+
+def test_check_finds_that_entries_are_missing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure(home, '[permissions]\ndeny = ["Bash(rm *)"]\n')
+    guard.main(["install", "claude"])
+    settings = home / ".claude" / "settings.json"
+    members = json.loads(settings.read_text())
+    del members["hooks"]["PostToolUse"]
+    settings.write_text(json.dumps(members))
+    assert checked(capsys)[0] == 1
+
+
+@pytest.mark.parametrize("agent", USERS)
+def test_a_hook_file_that_is_used_does_not_ask_the_guard(agent: str, home: Path) -> None:
+    """The guard would ask itself, and a run would ask it about what it judges itself."""
+    guard.main(["install", agent])
+    for path, text in files_in(home).items():
+        if entries.CLIENT.encode() in text:
+            loaded = list(read_use(Use(path, "/", "--hooks", DIALECTS[agent]), FileContext({"HOME": str(home)}, "/")))
+            assert [file.group.hooks for file in loaded] == [()], path
 
 
 def test_what_an_agent_cannot_express_is_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
