@@ -108,7 +108,10 @@ class PatternSet:
             except engine.error:
                 raise PatternError(f"pattern {number} cannot be compiled") from None
         self._set.Add(b"")  # it always matches: where it does not, the engine had no memory
-        self._set.Compile()
+        try:
+            self._set.Compile()
+        except engine.error:
+            raise PatternError("all patterns together are too large") from None
 
     def matching(self, text: bytes) -> Sequence[int]:
         """The numbers of the patterns that match somewhere; all of them if the engine cannot say (fails closed)."""

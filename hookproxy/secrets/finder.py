@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -63,6 +64,26 @@ class _Candidate(NamedTuple):
     """The smaller, the more specific."""
     rule: str
 
+    @property
+    def is_value(self) -> bool:
+        """It is a named value."""
+        return self.rank == _NAMED
+
+
+_NOTHING: Final = _Candidate(-1, -1, _LEAST, "")
+
+
+class _ValuePart:
+    """A part of a named value, or all of it. Its pattern is compiled when it is first tried."""
+
+    def __init__(self, name: str, regex: bytes) -> None:
+        self.name = name
+        self._regex = regex
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return compiled(self._regex)
+
 
 class Finder:
     """What is looked for. It keeps no text, and may be used for any number of texts."""
@@ -77,10 +98,9 @@ class Finder:
         known = [rule for rule in known_rules() if rule.id not in settings.skip]
         self._rules: Sequence[Rule] = [*own, *known]
         self._ranks = [_USERS] * len(own) + [_rank(rule) for rule in known]
-        self._names = list(values)
-        patterns = [spellings.pattern(value) for value in values.values()]
-        self._values: Sequence[Pattern] = [compiled(pattern) for pattern in patterns]
-        self._gates = Gates(self._rules, len(own), patterns)
+        parts = [(name, part) for name, value in values.items() for part in spellings.patterns(value)]
+        self._values = [_ValuePart(name, part) for name, part in parts]
+        self._gates = Gates(self._rules, len(own), [part for _, part in parts])
         self._allow = [compiled(regex.encode()) for regex in settings.allow]
 
     def find(self, text: bytes) -> list[Found]:
@@ -95,8 +115,9 @@ class Finder:
 
     def _by_values(self, text: bytes, gated: Gated) -> Iterator[_Candidate]:
         for number in gated.values:
-            for match in self._values[number].finditer(text):
-                yield _Candidate(*match.span(), _NAMED, self._names[number])
+            value = self._values[number]
+            for match in value.pattern.finditer(text):
+                yield _Candidate(*match.span(), _NAMED, value.name)
 
     def _by_rules(self, text: bytes, gated: Gated) -> Iterator[_Candidate]:
         """What these rules find in a text and in what it reads."""
@@ -122,16 +143,14 @@ def _rank(rule: Rule) -> int:
 
 
 def _merged(candidates: list[_Candidate]) -> list[Found]:
-    """What overlaps is one, under the name of the most specific; of equal ones, of the longest."""
+    """What overlaps is one, under the name of the most specific, or of the longest; so are parts of a value."""
     merged: list[_Candidate] = []
     for candidate in sorted(candidates):
-        if candidate.end <= candidate.start:
-            continue
-        if merged and candidate.start < merged[-1].end:
-            last = merged[-1]
+        last = merged[-1] if merged else _NOTHING
+        if candidate.start < last.end or (candidate.start == last.end and candidate[2:] == last[2:] and last.is_value):
             better = min(last, candidate, key=lambda one: (one.rank, one.start - one.end))
             merged[-1] = _Candidate(last.start, max(last.end, candidate.end), better.rank, better.rule)
-        else:
+        elif candidate.end > candidate.start:
             merged.append(candidate)
     return [Found(start, end, rule) for start, end, _, rule in merged]
 

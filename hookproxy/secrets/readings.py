@@ -1,7 +1,7 @@
 """Texts as they read once the escapes of JSON in them are undone, and where what is read stands in the text.
 
-Undoing takes as long as a few searches, in the interpreter's own code; the places are only computed when they are
-asked for. A character that is not ASCII may be read as one byte of something else: what is looked for has none.
+Each escape is read as one byte, so that its place is known by counting; places are only computed when they are asked
+for. An escape of a character that is not ASCII is read as one byte of something else: no rule asks for such characters.
 """
 
 from __future__ import annotations
@@ -15,20 +15,30 @@ from typing import Final
 DEPTH: Final = 4
 """Escapes around escapes: a JSON text in a JSON text in a message has two, and a log of it three."""
 
-_SENTINEL: Final = b"\xff"  # it is in no UTF-8
-_OTHER: Final = b"\xfe"
-_PLAIN: Final = (
-    (rb"\"", b'"'),
-    (rb"\n", b"\n"),
-    (rb"\/", b"/"),
-    (rb"\t", b"\t"),
-    (rb"\r", b"\r"),
-    (rb"\b", b"\b"),
-    (rb"\f", b"\f"),
-)
-_BY_ESCAPE: Final = {b"\\\\": b"\\", **dict(_PLAIN)}
-_UNICODE: Final = re.compile(rb"\\u[0-9A-Fa-f]{4}")
 _ESCAPE: Final = re.compile(rb"\\(?:[\"\\/bfnrt]|u[0-9A-Fa-f]{4})")
+_OTHER: Final = b"\xfe"  # it is in no UTF-8
+
+
+class _Bytes(dict[bytes, bytes]):
+    """What each escape is read as."""
+
+    def __missing__(self, escape: bytes) -> bytes:
+        code = int(escape[2:], 16)
+        return bytes((code,)) if code < 0x80 else _OTHER
+
+
+_BYTES: Final = _Bytes(
+    {
+        rb"\\": b"\\",
+        rb"\"": b'"',
+        rb"\/": b"/",
+        rb"\b": b"\b",
+        rb"\f": b"\f",
+        rb"\n": b"\n",
+        rb"\r": b"\r",
+        rb"\t": b"\t",
+    }
+)
 
 
 class Reading:
@@ -41,8 +51,10 @@ class Reading:
 
     def deeper(self) -> Reading | None:
         """The reading with its escapes undone; None: it has none."""
-        undone = _undone(self.text)
-        return None if undone is self.text else Reading(undone, self)
+        if b"\\" not in self.text:
+            return None
+        text, number = _ESCAPE.subn(lambda escape: _BYTES[escape[0]], self.text)
+        return Reading(text, self) if number else None
 
     def place(self, start: int, end: int) -> tuple[int, int]:
         """Where what is read from `start` to `end` stands in the text: whole escapes."""
@@ -77,26 +89,3 @@ def readings(text: bytes) -> Iterator[Reading]:
             return
         yield reading
         reading = reading.deeper()
-
-
-def _undone(text: bytes) -> bytes:
-    """The text with each escape as one byte; the same object if it has none."""
-    if b"\\" not in text:
-        return text
-    if _SENTINEL in text:
-        return _ESCAPE.sub(_one_byte, text)
-    undone = text.replace(b"\\\\", _SENTINEL)
-    for escape, byte in _PLAIN:
-        undone = undone.replace(escape, byte)
-    if b"\\u" in undone:
-        undone = _UNICODE.sub(_one_byte, undone)
-    undone = undone.replace(_SENTINEL, b"\\")
-    return text if len(undone) == len(text) else undone
-
-
-def _one_byte(match: re.Match[bytes]) -> bytes:
-    escape = match[0]
-    if escape[1:2] != b"u":
-        return _BY_ESCAPE[escape]
-    code = int(escape[2:], 16)
-    return bytes((code,)) if code < 0x80 else _OTHER

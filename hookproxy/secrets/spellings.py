@@ -21,11 +21,21 @@ _URL_SAFE: Final = {ord("+"): b"-", ord("/"): b"_"}
 _NEW_LINE: Final = rb"(?:\\*[rn]|[\r\n])*"
 """Tools that encode break their lines. In JSON, the break is an escape."""
 
+_LONGEST: Final = 256
+"""Characters of a part: the pattern of so many takes half a megabyte."""
+
 _CONTROLS: Final = {7: b"a", 8: b"b", 9: b"t", 10: b"n", 11: b"v", 12: b"f", 13: b"r"}
 
 
+def patterns(value: bytes) -> list[bytes]:
+    """The patterns of a value: a long one is found part by part, so that no pattern takes megabytes."""
+    text = value.decode(errors="surrogateescape")
+    size = -(-len(text) // -(-len(text) // _LONGEST))  # all parts are about as long: none is so short as to be a word
+    return [pattern(text[at : at + size].encode(errors="surrogateescape")) for at in range(0, len(text), size)]
+
+
 def pattern(value: bytes) -> bytes:
-    """The pattern of a value of at least one byte."""
+    """The pattern of a value of at least one byte, which has some hundred times as many bytes."""
     escaped = b"".join(map(_escaped, value.decode(errors="surrogateescape")))
     ways = [escaped, _hexadecimal(value), *(_base64(value, before) for before in range(3))]
     return b"|".join(b"(?:%s)" % way for way in ways)

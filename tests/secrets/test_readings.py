@@ -1,0 +1,49 @@
+"""What a text reads, and where each character of it stands."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.secrets.readings import Reading, readings
+
+TEXTS = st.text(st.sampled_from('\\\\\\"/bfnrtuU0061é\n x'), max_size=60).map(str.encode)
+ESCAPE = re.compile(rb"\\(?:[\"\\/bfnrt]|u[0-9A-Fa-f]{4})")
+PLAIN = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+
+
+def one(match: re.Match[bytes]) -> bytes:
+    kind = match[0][1:2]
+    if kind == b"u":
+        code = int(match[0][2:], 16)
+        return bytes((code,)) if code < 0x80 else b"\xfe"
+    return PLAIN.get(kind, kind)
+
+
+@given(st.one_of(TEXTS, TEXTS.map(lambda text: text + b"\xff\\n")))
+def test_escapes_are_undone_from_the_left(text: bytes) -> None:
+    deeper = Reading(text).deeper()
+    assert (deeper.text if deeper else text) == ESCAPE.sub(one, text)
+
+
+@given(TEXTS)
+def test_each_byte_that_is_read_stands_somewhere_and_all_places_together_are_the_text(text: bytes) -> None:
+    for reading in readings(text):
+        places = [reading.place(at, at + 1) for at in range(len(reading.text))]
+        assert b"".join(text[start:end] for start, end in places) == text
+        for (start, end), byte in zip(places, reading.text, strict=True):
+            written = text[start:end]
+            for _ in range(4):
+                written = ESCAPE.sub(one, written)
+            assert len(written) == 1
+            assert written == bytes((byte,)) or written == b"\\" or byte == 0x5C
+
+
+def test_what_is_escaped_three_times_is_read() -> None:
+    text = 'a "b"'
+    for _ in range(3):
+        text = json.dumps(text)
+    assert [b'a "b"' in reading.text for reading in readings(text.encode())] == [False, False, False, True]
