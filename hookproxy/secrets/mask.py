@@ -39,6 +39,7 @@ _PIECES: Final = bytes(97 if chr(byte) in "_-." or (chr(byte).isalnum() and byte
 _LONG_PIECE: Final = b"a" * SHORTEST_TOKEN
 _WORD: Final = re.compile(r"[\w+=!@#%^*~-]+")
 _BASE64: Final = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9])[A-Za-z0-9+/]+={0,2}")
+_PLACEHOLDERS: Final = "{{secret:"  # what those of `[secrets]` begin with: they hide already what they stand for
 _HOLDERS: Final = (dict, list)
 _PROGRAM_END: Final = re.compile(rb"[;|&\n]|\Z")
 
@@ -205,6 +206,8 @@ class Masking:
         if isinstance(value, str):
             if value.startswith(("[masked: ", "[redacted]")) or re.fullmatch(r"\$\{\w+\}", value):
                 return value
+            if parts := _around_placeholders(value):
+                return "".join(piece if is_one else str(self._secret(piece)) for piece, is_one in parts)
             if self._careful and _ACTIVE.search(value):
                 return self._string(value, 0)
             self._note(NAME_RULE, value, guessable=True)
@@ -275,6 +278,8 @@ class Masking:
     def _plain(self, text: str) -> str:
         if len(text) < _SHORTEST_SEARCHED:
             return text
+        if parts := _around_placeholders(text):
+            return "".join(piece if is_one else self._plain(piece) for piece, is_one in parts)
         raw = text.encode(errors="surrogatepass")
         masked = self._searched(raw)
         if masked is not raw:
@@ -422,3 +427,17 @@ def _in_option(raw: bytes, at: int) -> bool:
         return False
     begin = max(raw.rfind(blank, max(at - _LONGEST_OPTION, 0), at) for blank in (b" ", b"\n", b"\t", b'"', b"'"))
     return raw[begin + 1 : begin + 2] == b"-"
+
+
+def _around_placeholders(text: str) -> list[tuple[str, bool]]:
+    """The text in pieces, each with whether it is a placeholder; none: it has no placeholder."""
+    if _PLACEHOLDERS not in text:
+        return []
+    from .placeholders import PLACEHOLDER  # few texts have one
+
+    parts: list[tuple[str, bool]] = []
+    at = 0
+    for match in PLACEHOLDER.finditer(text):
+        parts += [(text[at : match.start()], False), (match[0], True)]
+        at = match.end()
+    return [part for part in (*parts, (text[at:], False)) if part[0]] if parts else []

@@ -255,3 +255,16 @@ def test_two_kilobytes_cost_as_much_as_a_few_searches(end: str, most: int) -> No
         return min(timeit.repeat(run, number=100, repeat=40, timer=time.process_time))
 
     assert cost(lambda: Masking().json(raw)) < most * cost(lambda: b"pass" in raw)
+
+
+@pytest.mark.parametrize("form", ["x {} y", "token = {}", "{}", "--password {}", "{}{}"])
+def test_placeholders_stay_because_they_hide_what_they_stand_for(form: str) -> None:
+    text = form.replace("{}", "{{secret:github-pat:fc06c8c0}}")
+    assert Masking().text(text) == text
+    raw = b'{"token":"%b","args":["--token","%b"]}' % (text.encode(), text.encode())
+    assert Masking().json(raw).count(b"{{secret:github-pat:fc06c8c0}}") == 2 * form.count("{}")
+
+
+def test_what_only_begins_like_a_placeholder_is_masked() -> None:
+    assert b"hjkl" not in Masking().json(b'{"token":"{{secret:ghjkl"}')
+    assert "hunter2x" not in Masking().json(b'{"password":"hunter2x{{secret:a-b:00000000}}"}').decode()
