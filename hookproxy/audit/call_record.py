@@ -97,6 +97,8 @@ class Record(Struct):
     """The limits beyond which it runs, each with its place: a person was asked, or the model reads of it."""
     reason: str = ""
     """Why it was refused, in the words of the person who said no if there are any; or another remark about it."""
+    labels: Sequence[str] = ()
+    """What its result has brought into the session."""
     chains: Sequence[Chain] = ()
     """What the call has carried to sinks of data, or would have."""
     result: str = "ok"

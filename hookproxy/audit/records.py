@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.errors import UserError, file_hint
+from ..model.flow import Chain
 from .opened_file import is_special
 
 LONGEST: Final = 160 * 1024 * 1024
@@ -191,6 +192,10 @@ class CallRecord(LineMembers, frozen=True):
     exceeds: tuple[str, ...] = ()
     """The limits beyond which it ran: a person allowed it, or the model read of it."""
     reason: str = ""
+    labels: tuple[str, ...] = ()
+    """What its result has brought into the session."""
+    chains: tuple[Chain, ...] = ()
+    """What it has carried to sinks of data, or would have."""
     asked_by: str = ""
     """Which hook or rule a person was asked for."""
     answered: str = ""

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from ..flow.sentences import drawn
 from ..model.counts import counted
 from . import words
 from .call_filter import DECISIONS
@@ -117,4 +118,4 @@ _ENVIRONMENT.filters.update(
     size=words.size,
     thousands="{:,}".format,
 )
-_ENVIRONMENT.globals.update(decisions=DECISIONS, difference=_difference, urlencode=urlencode, words=words)
+_ENVIRONMENT.globals.update(decisions=DECISIONS, drawn=drawn, difference=_difference, urlencode=urlencode, words=words)

@@ -49,6 +49,8 @@ class Act(Struct, frozen=True):
     views: tuple[View, ...]
     annotations: bytes = b""
     """What the server's list says of the tool, as a JSON object; empty: nothing."""
+    of_result: tuple[Mapping[str, object], ...] = ()
+    """What the server says of the call's result, and of parts of it."""
 
 
 class Matcher:
@@ -80,8 +82,10 @@ class Matcher:
         return not self._servers or any(fnmatchcase(server.casefold(), glob) for glob in self._servers)
 
     def _is_annotated(self, word: str, act: Act) -> bool:
-        """Whether a hint holds for the tool; a method has none."""
-        return not methods.is_method(act.tool) and holds(word, annotations_of(act.annotations))
+        """Whether a hint holds for the tool, or for some of its result; a method has only those of the result."""
+        if not word.startswith("!") and any(holds(word, said, {}) for said in act.of_result):
+            return True
+        return not methods.is_method(act.tool) and holds(word, annotations_of(act.annotations), _ANNOTATION_DEFAULTS)
 
 
 def annotations_of(raw: bytes) -> Mapping[str, object]:
@@ -92,14 +96,17 @@ def annotations_of(raw: bytes) -> Mapping[str, object]:
         return {}
 
 
-def holds(word: str, annotations: Mapping[str, object]) -> bool:
-    """True if a hint such as `openWorldHint`, `!readOnlyHint` or `returnMetadata.source=internal` holds."""
+def holds(word: str, annotations: Mapping[str, object], defaults: Mapping[str, object]) -> bool:
+    """True if a hint such as `openWorldHint`, `!readOnlyHint` or `returnMetadata.source=internal` holds.
+
+    `defaults` are the values of hints that are not given; of all others it is false.
+    """
     name, equals, wanted = word.removeprefix("!").partition("=")
     value: object = annotations
     for part in name.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     if value is None:
-        value = _ANNOTATION_DEFAULTS.get(name, False)
+        value = defaults.get(name, False)
     values = value if isinstance(value, list) else [value]
     found = wanted in [text for text in values if isinstance(text, str)] if equals else value is True
     return found is not word.startswith("!")

@@ -44,6 +44,11 @@ class FlowPolicy:
         return any(matcher.may_match(server, names) for _, matcher in self._sinks)
 
     @property
+    def reads_results(self) -> bool:
+        """Some source depends on what the server says of a result."""
+        return any(source.match.annotations for source, _ in self._sources)
+
+    @property
     def by_value(self) -> frozenset[str]:
         """The labels that some sink does not take by value."""
         return frozenset(label for sink, _ in self._sinks if sink.by == BY_VALUE for label in sink.labels)

@@ -28,11 +28,36 @@ def reasons(chains: Sequence[Chain]) -> str:
     return "; ".join(dict.fromkeys(map(sentence, chains)))
 
 
+def drawn(chain: Chain, arrow: str = "└▶") -> list[str]:
+    """The chain as lines of text: what was read, and below it where it goes."""
+    lines = []
+    if further := len(chain.numbers) - len(chain.readings):
+        lines.append(f"{counted(further, 'earlier result')} with such a label")
+    for reading in chain.readings:
+        words = (reading.tool, f"of {reading.server}" if reading.server else "", reading.place)
+        facts = (*_labels(reading, chain.labels), _time(reading), f"call {reading.call}" if reading.call else "")
+        lines.append(f"{_joined(words)} ({', '.join(filter(None, facts))})")
+    words = (chain.tool, f"of {chain.server}" if chain.server else "", chain.place)
+    return [*lines, f"{arrow} {_joined(words)} ({chain.sink})"]
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " ".join(shown(word) for word in words if word)
+
+
+def _labels(reading: Reading, labels: Sequence[str]) -> list[str]:
+    return [label for label in reading.labels if label in labels]
+
+
+def _time(reading: Reading) -> str:
+    return strftime("%H:%M", localtime(reading.at))
+
+
 def _read(reading: Reading, labels: Sequence[str]) -> str:
-    those = [label for label in reading.labels if label in labels]
+    those = _labels(reading, labels)
     place = f" from `{shown(reading.place)}`" if reading.place else ""
-    time = strftime("%H:%M", localtime(reading.at))
-    return f"what {_named(reading.tool, '')} read{place} (label{'s' * (len(those) != 1)} {', '.join(those)}, {time})"
+    words = f"label{'s' * (len(those) != 1)} {', '.join(those)}"
+    return f"what {_named(reading.tool, '')} read{place} ({words}, {_time(reading)})"
 
 
 def _named(tool: str, server: str) -> str:

@@ -42,6 +42,16 @@ def texts_of(output: bytes) -> ReadTexts:
     return read
 
 
+def annotations_in(output: bytes) -> tuple[Mapping[str, object], ...]:
+    """What the server says of a result and its parts; nothing if it cannot be read."""
+    if b'"annotations"' not in output:
+        return ()
+    try:
+        return tuple(texts_of(output).annotations)
+    except (ValueError, RecursionError):
+        return ()
+
+
 def _collect(value: object, read: ReadTexts, depth: int) -> None:
     if isinstance(value, str):
         _collect_text(value, read, depth)

@@ -249,8 +249,9 @@ class Judge:
         try:
             comments = await hooks.run_post_hooks(context, own)
             if not (comments.withheld or comments.hidden_by):
-                call_id = "" if call is None else call.record.call
-                await hooks.note_result(context, _output(context), call_id, comments)
+                labels = await hooks.note_result(context, _output(context), call.record.call if call else "", comments)
+                if call is not None:
+                    call.record.labels = labels
         finally:
             runs += own[before:]
             if call is not None:

@@ -19,6 +19,7 @@ from ..flow.places import place_of
 from ..flow.policy import FlowPolicy, Violation
 from ..flow.sentences import reasons
 from ..flow.session_labels import SessionLabels
+from ..flow.texts import annotations_in
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.flow import BY_VALUE, Chain, ClearedFlow, Reading, Sink, Source
 from ..model.hooks import EventContext, HookRun
@@ -52,6 +53,7 @@ class DataFlow:
             )
             for permissions, settings in layers
         ]
+        self._reads_results = any(layer.policy.reads_results for layer in self._layers)
         self._by_value = frozenset[str]().union(*(layer.policy.by_value for layer in self._layers))
         self._server = server
         self.labels: SharedLabels = SessionLabels() if labels is None else labels
@@ -120,18 +122,24 @@ class DataFlow:
             return ()
         return tuple(dict.fromkeys(label for reading in known.readings for label in reading.labels))
 
-    async def note_result(self, contexts: Sequence[EventContext], output: bytes, call: str, comments: Comments) -> None:
-        """Note what a result of a call brings into the session: it is about to reach the agent.
+    async def note_result(
+        self, contexts: Sequence[EventContext], output: bytes, call: str, comments: Comments
+    ) -> Sequence[str]:
+        """Note what a result of a call brings into the session: it is about to reach the agent. Returns its labels.
 
         `contexts` are as in `judge`, `output` is a JSON value with all texts of the result, `call` the id of the call
         in the audit, and `comments` are what hooks said about it. Raises StoreUnavailable.
         """
         if comments.removed_labels:
             await self.labels.remove(comments.removed_labels)
-        acts = [_act(layer, context) for layer, context in zip(self._layers, contexts, strict=True)]
+        said = annotations_in(output) if self._reads_results else ()
+        acts = [
+            replace(_act(layer, context), of_result=said) for layer, context in zip(self._layers, contexts, strict=True)
+        ]
         sources = [
             source for layer, act in zip(self._layers, acts, strict=True) for source in layer.policy.sources_of(act)
         ]
+        labels: list[str] = []
         for secrets in (False, True):
             alike = [source for source in sources if source.secrets is secrets]
             added = () if secrets else comments.added_labels
@@ -142,6 +150,8 @@ class DataFlow:
                     key = await self.labels.key()
                     found = (prints.prints_of_secrets if secrets else prints.prints_of_output)(output, key)
                 await self.labels.add(reading, found or (), whole=found is None)
+                labels += reading.labels
+        return tuple(dict.fromkeys(labels))
 
     async def _prints(self, sent: Collection[bytes], sinks: Sequence[Sequence[Sink]]) -> Collection[int] | None:
         """The prints of what is sent, if some sink needs them; None: it may be anything. Raises StoreUnavailable."""

@@ -212,13 +212,15 @@ class Hooks:
             return proceed
         return await self.flow.judge(proceed, self._contexts(context), answer)
 
-    async def note_result(self, context: EventContext, output: bytes, call: str, comments: Comments) -> None:
-        """Note that a result of a call is about to reach the agent. Raises StoreUnavailable: then it must not.
+    async def note_result(self, context: EventContext, output: bytes, call: str, comments: Comments) -> Sequence[str]:
+        """Note that a result of a call is about to reach the agent; return the labels that it has.
 
-        `output` is a JSON value with all of its texts, and `call` the id of the call in the audit.
+        `output` is a JSON value with all of its texts, and `call` the id of the call in the audit. Raises
+        StoreUnavailable: then it must not reach the agent.
         """
-        if self.flow is not None:
-            await self.flow.note_result(self._contexts(context), output, call, comments)
+        if self.flow is None:
+            return ()
+        return await self.flow.note_result(self._contexts(context), output, call, comments)
 
     def _contexts(self, context: EventContext) -> list[EventContext]:
         """The context as each layer sees it."""

@@ -91,9 +91,9 @@ class JudgedRequest:
         self.record.note_allowed(proceed)
         if problem := policy.audit.write_begun(self.record):
             return _refuse_without_audit(problem)
-        event_context, call = context.event_context, self.record.call
+        event_context = context.event_context
         params = b'{"params":%b}' % event_context.arguments
-        if away := await note_reading(event_context, policy.hooks, NO_COMMENTS, params, call):
+        if away := await note_reading(event_context, policy.hooks, NO_COMMENTS, params, self.record):
             return Refuse("what the session has read", away, cause=RefusalCause.STORE_AWAY)
         return proceed
 

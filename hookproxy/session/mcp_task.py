@@ -207,9 +207,7 @@ class McpTasks:
             if edited is not line:
                 record.result_before, record.result_after = line, edited
             policy, comments = self._services.policy, task.comments
-            task.withheld_because = await post_hooks.note_reading(
-                event_context, policy.hooks, comments, edited, call_record.call
-            )
+            task.withheld_because = await post_hooks.note_reading(event_context, policy.hooks, comments, edited, record)
         except Exception as defect:
             end = Failed(None, self._services.describe_error(defect))
             raise

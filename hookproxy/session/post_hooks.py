@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..audit.call_record import Record
 from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..jsonrpc import raw_json
@@ -65,20 +66,22 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
     edited = _apply_comments(context, outcome, line, comments, decision.feedback)
     if edited is not line:
         record.result_before, record.result_after = line, edited
-    if away := await note_reading(context.event_context, policy.hooks, comments, edited, record.call):
+    if away := await note_reading(context.event_context, policy.hooks, comments, edited, record):
         return HandledResponse(Failed(feedback.unlabelled(call.id, away), away))
     return HandledResponse(_responded(call, edited, failed=parsed.failed), _max_repeats(record.hook_runs[runs_before:]))
 
 
-async def note_reading(event_context: EventContext, hooks: Hooks, comments: Comments, line: bytes, call: str) -> str:
+async def note_reading(
+    event_context: EventContext, hooks: Hooks, comments: Comments, line: bytes, record: Record
+) -> str:
     """Note what the message with the result of a call brings into the session, unless it is withheld.
 
-    `call` is its id in the audit. Returns why that is not possible, so that the agent must not get it.
+    Returns why that is not possible, so that the agent must not get it.
     """
     if hooks.flow is None or comments.withheld or comments.hidden_by or not line:
         return ""
     try:
-        await hooks.note_result(event_context, content_of(line), call, comments)
+        record.labels = await hooks.note_result(event_context, content_of(line), record.call, comments)
     except StoreUnavailable as away:
         return str(away)
     return ""
@@ -141,7 +144,7 @@ async def _asked_by_agent(
 ) -> HandledResponse:
     """The agent gets the server's requests, with what it sends back, so that the decision about the call holds then."""
     call = context.call
-    if away := await note_reading(context.event_context, context.policy.hooks, NO_COMMENTS, line, context.record.call):
+    if away := await note_reading(context.event_context, context.policy.hooks, NO_COMMENTS, line, context.record):
         return HandledResponse(Failed(feedback.unlabelled(call.id, away), away))
     next_round = CallRound(
         call.tool,

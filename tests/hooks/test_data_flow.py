@@ -125,3 +125,16 @@ async def test_an_approval_of_the_tool_for_another_reason_clears_nothing() -> No
     again = await database.call("write_query", query="AKIA5MZXN8QRF3WBY6OE")
     assert isinstance(again, Proceed)
     assert again.approval_request is not None
+
+
+async def test_what_a_server_says_of_a_part_of_a_result_gives_labels() -> None:
+    sensitive = Source(FlowMatch(annotations=("sensitiveHint=high",)), ("private",), "flow.sources[0]")
+    sink = Sink(FlowMatch(servers=("web",)), ("private",), "flow.sinks[0]", "deny")
+    files, web = servers(Settings(flow_sources=(sensitive,), flow_sinks=(sink,)), "files", "web")
+    await files.read("nothing special")
+    assert isinstance(await web.call("post"), Proceed)
+    item = {"type": "text", "text": "memo", "_meta": {"annotations": {"sensitiveHint": "high"}}}
+    await files.hooks.note_result(
+        files.context("read_file"), json.dumps([{"content": [item]}]).encode(), "", Comments()
+    )
+    assert isinstance(await web.call("post"), Refuse)

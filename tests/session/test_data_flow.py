@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from time import localtime, strftime
 from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
 
 from hookproxy.audit.log import Audit
+from hookproxy.audit.records import CallRecord, read
+from hookproxy.audit.view import one_call
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
+from tests.audit.view.test_table import PLAIN
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig
 
 pytestmark = pytest.mark.anyio
@@ -123,3 +128,23 @@ async def test_labels_outlast_a_new_policy() -> None:
         proxy.proxy.change_policy(Hooks((), settings, "files", {}), settings, Audit(settings))
         await call(proxy, 2, "fetch", url="https://example.com/")
         assert "Blocked" in text_of(await proxy.agent.message())
+
+
+async def test_the_audit_has_the_labels_of_a_result_and_the_chain_of_a_refused_call(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    async with rig(settings=replace(policy("deny"), audit_file=str(audit))) as proxy:
+        await read_secret(proxy)
+        await call(proxy, 2, "fetch", url="https://example.com/?q=1")
+        await proxy.agent.message()
+        await proxy.finish()
+    first, second = [record for record in read(str(audit)) if isinstance(record, CallRecord)]
+    assert first.labels == ("secret",)
+    assert first.chains == ()
+    assert (second.decision, second.cause, second.by) == ("deny", "flow", "flow.sinks[0]")
+    (chain,) = second.chains
+    assert (chain.sink, chain.tool, chain.place, chain.labels) == ("flow.sinks[0]", "fetch", "example.com", ("secret",))
+    (reading,) = chain.readings
+    assert (reading.tool, reading.place, reading.call) == ("read_file", "/home/u/.ssh/config", first.call)
+    shown = "\n".join(one_call.text_of([second], PLAIN))
+    assert f"read_file of files /home/u/.ssh/config (secret, {strftime('%H:%M', localtime(reading.at))}, call " in shown
+    assert "└▶ fetch of files example.com (flow.sinks[0])" in shown

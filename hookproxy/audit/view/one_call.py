@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from ...flow.sentences import drawn
 from ...model.errors import UserError
 from ..records import CallRecord, HookRun, Monitor, joined
 from .table import Screen, refusal_text, time_of
@@ -63,12 +64,17 @@ def _text(record: CallRecord, screen: Screen) -> Iterator[str]:
         ("refused", refusal_text(record) if record.result == "refused" else ""),
         ("reason", record.reason if record.result != "refused" else ""),
         ("exceeds", ", ".join(record.exceeds)),
+        ("labels", ", ".join(record.labels)),
         ("asked by", record.asked_by),
         ("answered", f"{record.answered}, with other arguments" if record.edited else record.answered),
         ("result", _RESULTS.get(record.result, record.result)),
         ("repeats", str(record.repeats) if record.repeats else ""),
     ]
     yield from _facts(rows, screen)
+    for chain in record.chains:
+        yield ""
+        yield screen.paint("would carry" if record.result == "refused" else "carried", "bold")
+        yield from (f"  {visible(line)}" for line in drawn(chain, screen.symbol("└▶", "->")))
     yield from _arguments(record, screen)
     for run in record.hooks:
         yield ""

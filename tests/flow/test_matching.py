@@ -1,0 +1,111 @@
+"""What an entry of `[flow]` is about: the same names, paths and hosts as permission rules, and the server's hints."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hookproxy.flow.matching import Act, Matcher, View
+from hookproxy.model.flow import FlowMatch
+
+
+def act(
+    tool: str = "fetch", server: str = "web", hints: object = None, said: object = None, **arguments: object
+) -> Act:
+    views = (View((tool, f"mcp__{server}__{tool}"), (json.dumps(arguments).encode(),)),)
+    of_result = (said,) if isinstance(said, dict) else ()
+    return Act(server, tool, views, b"" if hints is None else json.dumps(hints).encode(), of_result)
+
+
+def matches(match: FlowMatch, of: Act) -> bool:
+    return Matcher(match).matches(of)
+
+
+@pytest.mark.parametrize(
+    ("match", "about"),
+    [
+        (FlowMatch(tools=("f*",)), True),
+        (FlowMatch(tools=("other", "FETCH")), True),
+        (FlowMatch(tools=("mcp__web__*",)), True),
+        (FlowMatch(tools=("other",)), False),
+        (FlowMatch(servers=("w?b",)), True),
+        (FlowMatch(servers=("WEB",)), True),
+        (FlowMatch(servers=("db",)), False),
+        (FlowMatch(methods=("resources/*",)), False),
+        (FlowMatch(hosts=("example.com",)), True),
+        (FlowMatch(hosts=("example.org",)), False),
+        (FlowMatch(paths=("**/.ssh/**",)), True),
+        (FlowMatch(paths=("/etc/**",)), False),
+        (FlowMatch(hosts=("example.com",), paths=("**/.ssh/**",), servers=("web",)), True),
+        (FlowMatch(hosts=("example.com",), paths=("/etc/**",)), False),
+    ],
+)
+def test_each_key_that_is_set_must_match(match: FlowMatch, about: bool) -> None:
+    call = act(url="https://Sub.EXAMPLE.com:8/x", file="/home/u/./.ssh/id")
+    assert matches(match, call) is about
+
+
+@pytest.mark.parametrize("path", ["/home/u/.ssh/id", "/home/u/.SSH/id", "file:///home/u/%2essh/id", "/h/../u/.ssh//id"])
+def test_a_path_is_read_however_it_is_spelled(path: str) -> None:
+    assert matches(FlowMatch(paths=("**/.ssh/**",)), act(anything=path))
+
+
+def test_a_call_that_says_nothing_names_no_place() -> None:
+    assert not matches(FlowMatch(paths=("**/.ssh/**",)), act())
+    assert not matches(FlowMatch(hosts=("example.com",)), act(limit=3))
+    assert matches(FlowMatch(tools=("fetch",)), act())
+
+
+def test_methods_are_meant_where_neither_tools_nor_methods_are_named() -> None:
+    names = ("resources/read",)
+    read = Act("web", "resources/read", (View(names, (b'{"uri":"wiki://a"}',)),))
+    assert matches(FlowMatch(servers=("web",)), read)
+    assert matches(FlowMatch(resources=("wiki://*",)), read)
+    assert matches(FlowMatch(methods=("resources/*",)), read)
+    assert matches(FlowMatch(tools=("fetch",), methods=("resources/read",)), read)
+    assert not matches(FlowMatch(tools=("*",)), read)
+    assert not matches(FlowMatch(resources=("other://*",)), read)
+    assert not matches(FlowMatch(annotations=("openWorldHint",)), read)
+
+
+@pytest.mark.parametrize(
+    ("word", "hints", "holds"),
+    [
+        ("readOnlyHint", {"readOnlyHint": True}, True),
+        ("readOnlyHint", {}, False),
+        ("readOnlyHint", None, False),
+        ("!readOnlyHint", None, True),
+        ("!readOnlyHint", {"readOnlyHint": True}, False),
+        ("!readOnlyHint", {"readOnlyHint": "true"}, True),
+        ("openWorldHint", None, True),
+        ("openWorldHint", {"openWorldHint": False}, False),
+        ("!openWorldHint", {"openWorldHint": False}, True),
+        ("sensitiveHint=high", {"sensitiveHint": "high"}, True),
+        ("sensitiveHint=high", {"sensitiveHint": "low"}, False),
+        ("returnMetadata.source=untrustedPublic", {"returnMetadata": {"source": "untrustedPublic"}}, True),
+        (
+            "returnMetadata.source=untrustedPublic",
+            {"returnMetadata": {"source": ["internal", "untrustedPublic"]}},
+            True,
+        ),
+        ("returnMetadata.source=untrustedPublic", {"returnMetadata": "untrustedPublic"}, False),
+        ("!sensitiveHint=high", {"sensitiveHint": "low"}, True),
+    ],
+)
+def test_a_hint_of_the_server(word: str, hints: object, holds: bool) -> None:
+    assert matches(FlowMatch(annotations=(word,)), act(hints=hints)) is holds
+
+
+def test_what_the_server_says_of_a_result_counts_as_well_and_takes_nothing_back() -> None:
+    sensitive = FlowMatch(annotations=("sensitiveHint=high",))
+    assert matches(sensitive, act(said={"sensitiveHint": "high"}))
+    assert matches(sensitive, act(hints={"sensitiveHint": "high"}, said={"sensitiveHint": "low"}))
+    assert matches(FlowMatch(annotations=("openWorldHint",)), act(said={"openWorldHint": False}))
+    assert not matches(FlowMatch(annotations=("!openWorldHint",)), act(said={"openWorldHint": False}))
+
+
+@pytest.mark.parametrize("pattern", ["a|b", "x(", "^read"])
+def test_a_pattern_that_no_rule_could_have_is_an_error(pattern: str) -> None:
+    with pytest.raises(ValueError, match="permission rule"):
+        Matcher(FlowMatch(tools=(pattern,)))
