@@ -26,6 +26,7 @@ from ..hooks.coverage import HookCoverage
 from ..model.errors import printable
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
+from .flow_entries import labels_of_nobody, labels_without_sink
 from .idle_rules import (
     matcher_of_no_method,
     misspelt_matcher,
@@ -88,7 +89,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     of_files += [
         finding(text, key_lines) for text in (*rules_of_no_method(settings), *rules_like_expressions(settings))
     ]
-    of_files += [finding(text, key_lines) for text in _idle_rules(server)]
+    of_files += [finding(text, key_lines) for text in (*_idle_rules(server), *_idle_flow(server))]
+    of_files += [finding(text, key_lines) for text in labels_of_nobody(settings, loaded.groups)]
     rules = settings.has_rules or settings.limits or settings.has_flow
     audit = settings.audit_file and not settings.audit_default
     watched = loaded.watched
@@ -109,6 +111,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
                 *_file_findings(loaded, _remarks, environ),
                 *effective_settings.alias_remarks(settings),
                 *(finding(text, key_lines) for text in (*shadowed_rules(settings), *misspelt_rules(settings, server))),
+                *(finding(text, key_lines) for text in labels_without_sink(settings)),
                 *_server_remarks(server),
             ]
         ),
@@ -130,6 +133,14 @@ def _idle_rules(server: CheckedServer | None) -> Iterator[str]:
             place = rule.place or f"permissions.{rule.decision}"
             why = rule.near or f"it has {has}"
             yield f"{place}: {rule.decision} {rule.text!r} is about no tool of this server ({printable(why)})"
+
+
+def _idle_flow(server: CheckedServer | None) -> Iterator[str]:
+    """A sentence for each source or sink that is about no tool of the server, as in `_idle_rules`."""
+    for covered in server.flow if server is not None else ():
+        for rule in covered.idle:
+            near = f" ({printable(rule.near)})" if rule.near else ""
+            yield f"{rule.place}: the {rule.decision} names {rule.text!r}, which is no tool of this server{near}"
 
 
 def _server_remarks(server: CheckedServer | None) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from ..model.aliases import Alias
 from ..model.hooks import HookSpec
 from ..model.settings import FORMER_KEYS, SeenNames, Settings
 from ..trust.sources import ManagedSummary, Watched
+from .flow_entries import CoveredEntry
 
 if TYPE_CHECKING:
     from ..trust.check_unchanged import Dependencies  # only if trust is required: it takes 5 ms
@@ -107,6 +108,8 @@ class CheckedServer(Struct, frozen=True):
     """The tables of `[secrets]` that are about none of its tools."""
     restoring: tuple[str, ...] = ()
     """The tools that may have the values of secrets."""
+    flow: tuple[CoveredEntry, ...] = ()
+    """What each source and each sink of data may be about."""
 
 
 class Report(Struct, frozen=True):
@@ -183,6 +186,7 @@ def _server(server: CheckedServer, entries: Sequence[HookEntry]) -> dict[str, ob
         "unknown_tools": list(server.unknown_tools),
         "idle_secrets": list(server.idle_secrets),
         "restoring_tools": list(server.restoring),
+        "flow": [{"key": of.entry.key, "kind": of.kind, "tools": list(of.tools)} for of in server.flow],
         "hidden_tools": list(coverage.hidden) if coverage else [],
         "tools": coverage
         and [
@@ -258,6 +262,8 @@ def _settings(settings: Settings) -> dict[str, object]:
         | {name: value for name, value in asdict(limit).items() if name not in ("most", "measure", "beyond", "watched")}
         for limit in settings.limits
     ]
+    for name in ("flow_sources", "flow_sinks"):
+        members[name] = [to_builtins(entry) for entry in getattr(settings, name)]
     del members["watched_rules"]  # what is only watched is elsewhere
     lock = settings.lock
     members["lock"] = lock and {name: value for name, value in asdict(lock).items() if name != "data"}

@@ -18,6 +18,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ..checks import flow_entries
 from ..checks import report as check_report
 from ..checks.inspect import inspect
 from ..checks.report import CheckedServer, HookEntry, Report
@@ -28,6 +29,7 @@ from ..hooks import failures, watched
 from ..hooks.coverage import coverage
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
+from ..model.flow import Source
 from ..model.settings import Settings
 from . import guard_entries
 from .agent_entry import use_entry
@@ -46,6 +48,11 @@ _MEANINGS: Final = {
     "deny": "calls that no rule is about are refused",
 }
 """What the default of permissions means."""
+_SHOWN_ELSEWHERE: Final = frozenset({
+    "allow", "ask", "deny", "default_permission", "agent_rules", "aliases", "shown_tools", "limits", "flow_sources",
+    "flow_sinks",
+})  # fmt: skip
+"""Settings that have a section of their own."""
 _HOW_TO_REFUSE: Final = (
     'such calls: on_failure = "deny" in hookproxy.toml or a [[use]] table of it, or run --fail-closed'
 )
@@ -147,6 +154,7 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
         idle_rules=idle,
         hidden=listed.hidden,
         unknown_tools=unknown_tools(loaded.settings, names),
+        flow=flow_entries.covered(loaded.settings, loaded.groups, name, listed.tools, command, listed.server_info),
         idle_secrets=idle_secret_tables(secrets, name, names),
         restoring=tuple(
             tool
@@ -220,6 +228,7 @@ def _print_rest(page: Page, report: Report, cwd: str, verbose: bool) -> None:
     if report.watched is not None:
         page.section(watched.summary(report.watched), (("watched", part) for part in watched.parts(report.watched)))
     page.section("trust: required; these files are used only while they are unchanged", _trust(report))
+    page.section("where data may go", _flow(settings))
     page.section("tools", _tools(settings))
     page.section("secrets: the agent gets placeholders", _secrets(report))
     if not settings.roots.passes_all:
@@ -243,7 +252,7 @@ def _managed_settings(report: Report) -> Rows:
     lines = [
         f"{setting_line(report.settings, name)} ({place})"
         for name, place in report.managed.set_by.items()
-        if name not in ("allow", "ask", "deny", "default_permission", "agent_rules", "aliases", "shown_tools", "limits")
+        if name not in _SHOWN_ELSEWHERE
     ]
     for line in dict.fromkeys(lines):  # the fallback and its program are one key
         yield "setting", line
@@ -271,6 +280,12 @@ def _rules(settings: Settings) -> Rows:
         yield "asks", ask_fallback(settings)
     if (settings.deny or settings.default_permission == "deny") and not settings.hide_denied:
         yield "listed", "denied tools stay in tools/list"
+
+
+def _flow(settings: Settings) -> Rows:
+    """The sources and sinks of data, the administrator's too."""
+    for entry in flow_entries.entries_of(settings):
+        yield "source" if isinstance(entry, Source) else "sink", flow_entries.summary(entry)
 
 
 def _passing(shown: Sequence[HookEntry], cwd: str) -> Rows:

@@ -38,6 +38,8 @@ def print_server(page: Page, server: CheckedServer, entries: Sequence[HookEntry]
     ])  # fmt: skip
     _names(page, "unseen", [tool for tool in coverage.tools if tool not in names])
     _names(page, "rules", [tool for tool in coverage.tools if tool in coverage.ruled])
+    for covered in server.flow:
+        _names(page, covered.kind, covered.tools, f": {covered.summary}")
     _names(page, "hidden", coverage.hidden, ": every call of them would be refused, so the agent does not see them")
     _names(page, "no tool", server.idle_rules, ": rules that match no tool of this server")
     _names(page, "no such", server.unknown_tools, ": tools of [tools.X] that this server does not list")
@@ -45,7 +47,9 @@ def print_server(page: Page, server: CheckedServer, entries: Sequence[HookEntry]
     _names(page, "no tool", server.idle_secrets, ": tables that match no tool of this server")
     _names(page, "other", coverage.left_out, f": {_MAKES_BASH}")
     _names(page, "methods", [_judged_by(method) for method in coverage.methods if method.covered])
-    _names(page, "unread", [method.method for method in coverage.methods if not method.covered], _UNREAD)
+    flowing = {name for covered in server.flow for name in covered.tools}
+    unread = [method.method for method in coverage.methods if not method.covered and method.method not in flowing]
+    _names(page, "unread", unread, _UNREAD)
     page.line()
 
 

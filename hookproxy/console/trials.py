@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from ..audit import lines
 from ..audit.records import CallRecord, Entry, HookRun
+from ..checks import flow_entries
 from ..checks.report import CheckedServer
 from ..checks.server_tools import list_tools
 from ..config.load import Loaded, make_data_folders
@@ -143,7 +144,13 @@ class Trials:
             return CheckedServer(name, tuple(command), failure=error.message)
         seen = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
         return CheckedServer(
-            name, tuple(command), seen, info=listed.server_info, noise=listed.noise, hidden=listed.hidden
+            name,
+            tuple(command),
+            seen,
+            info=listed.server_info,
+            noise=listed.noise,
+            hidden=listed.hidden,
+            flow=flow_entries.covered(loaded.settings, loaded.groups, name, listed.tools, command, listed.server_info),
         )
 
     @contextlib.asynccontextmanager

@@ -67,18 +67,19 @@ class Matcher:
 
     def may_match(self, server: str, names: Sequence[str]) -> bool:
         """True if it may be about some call of a tool, or a method, with these names."""
-        return self._serves(server) and self._named.rules.name(names)
+        return self.serves(server) and self._named.rules.name(names)
 
     def matches(self, act: Act) -> bool:
         """True if it is about this call, or if that cannot be said."""
-        if not self._serves(act.server) or not all(self._is_annotated(word, act) for word in self._annotations):
+        if not self.serves(act.server) or not all(self._is_annotated(word, act) for word in self._annotations):
             return False
         if not self._specified:
             return any(self._named.about(view.names) for view in act.views)
         budget = WorkBudget(OF_RESOURCE) if methods.has_uri(act.tool) else None
         return all(any(_applies(named, view, budget) for view in act.views) for named in self._specified)
 
-    def _serves(self, server: str) -> bool:
+    def serves(self, server: str) -> bool:
+        """True if it is about this server, among others."""
         return not self._servers or any(fnmatchcase(server.casefold(), glob) for glob in self._servers)
 
     def _is_annotated(self, word: str, act: Act) -> bool:

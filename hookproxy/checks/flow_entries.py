@@ -1,0 +1,126 @@
+"""What entries of `[flow]` are about, and which decide nothing: a label that no source gives, a misspelled tool.
+
+Pure. A label that a managed hook may add is given by nobody that is known here, so it is no mistake then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from ..dialects.dialect import Effect, Group
+from ..dialects.shared.hook_file import suggestion
+from ..flow.matching import Matcher
+from ..hooks.familiar_tools import FamiliarTools
+from ..hooks.idle import IdleRule
+from ..hooks.permissions import layers
+from ..hooks.select import HookGroups
+from ..model.flow import BY_VALUE, Sink, Source
+from ..model.hooks import Tool
+from ..model.settings import Settings
+from ..policy import methods
+
+_ACTIONS: Final = {"ask": "a person is asked about", "deny": "it does not get", "comment": "the model is told about"}
+_SIMILAR: Final = 0.7  # of two labels: `secrets` and `secret`
+
+
+class CoveredEntry(Struct, frozen=True):
+    """A source or a sink, and the tools of a server that it may be about."""
+
+    entry: Source | Sink
+    tools: tuple[str, ...]
+    """And methods."""
+    idle: tuple[IdleRule, ...] = ()
+    """Its names of tools, if it is about none."""
+
+    @property
+    def kind(self) -> str:
+        """What it is, for people."""
+        return _kind(self.entry)
+
+    @property
+    def summary(self) -> str:
+        """What it says, for people."""
+        return summary(self.entry)
+
+
+def entries_of(settings: Settings) -> Iterator[Source | Sink]:
+    """All sources and sinks: the user's, and the administrator's."""
+    yield from settings.flow_sources
+    yield from settings.flow_sinks
+    if settings.managed is not None:
+        yield from entries_of(settings.managed)
+
+
+def summary(entry: Source | Sink) -> str:
+    """What a source or a sink says, for people."""
+    match = asdict(entry.match)
+    about = "; ".join(f"{name.removesuffix('s')} {', '.join(values)}" for name, values in match.items() if values)
+    labels = ", ".join(entry.labels)
+    if isinstance(entry, Source):
+        what = "what looks like a secret" if entry.secrets else "what it returns"
+        return f"{about}: {what} is {labels}" + (f", for {entry.seconds:g} seconds" if entry.seconds else "")
+    by = ", by value" if entry.by == BY_VALUE else ""
+    back = ", but for what comes from the same server" if entry.back_to_origin else ""
+    return f"{about}: {_ACTIONS[entry.action]} {labels}{by}{back}"
+
+
+def labels_of_nobody(settings: Settings, groups: Sequence[Group]) -> Iterator[str]:
+    """A sentence for each label that a sink refuses and no source gives. It begins with the sink's place."""
+    if any(group.managed and group.dialect.has_effect(Effect.SETS_LABELS) for group in groups):
+        return
+    entries = list(entries_of(settings))
+    given = {label for entry in entries if isinstance(entry, Source) for label in entry.labels}
+    for sink in (entry for entry in entries if isinstance(entry, Sink)):
+        for label in (label for label in sink.labels if label not in given):
+            yield f"{sink.place}: no source gives the label {label!r}{_near(label, given)}"
+
+
+def labels_without_sink(settings: Settings) -> Iterator[str]:
+    """A sentence for each label that a source gives and no sink refuses. It begins with the source's place."""
+    entries = list(entries_of(settings))
+    refused = {label for entry in entries if isinstance(entry, Sink) for label in entry.labels}
+    for source in (entry for entry in entries if isinstance(entry, Source)):
+        for label in (label for label in source.labels if label not in refused):
+            yield f"{source.place}: no sink refuses the label {label!r}{_near(label, refused)}"
+
+
+def _near(label: str, labels: Iterable[str]) -> str:
+    hint = suggestion(label, sorted(labels), _SIMILAR)
+    return f" ({hint})" if hint else ""
+
+
+def covered(
+    settings: Settings, groups: Sequence[Group], server: str, tools: Sequence[Tool], command: Sequence[str], info: str
+) -> tuple[CoveredEntry, ...]:
+    """What each entry may be about of a server; `info` is the name that the server gives itself."""
+    if not settings.has_flow:
+        return ()
+    familiar = FamiliarTools(command, server=server)
+    familiar.note_tools(tools, info)
+    whole = HookGroups(groups, server, settings.aliases, familiar if settings.auto_aliases else None)
+    of_layers = [layer.groups for layer in layers(whole, settings, server, familiar)]
+    names = {
+        name: [of_layer.possible_names(name) for of_layer in of_layers]
+        for name in (*(tool.name for tool in tools), *methods.JUDGED)
+    }
+    return tuple(_covered(entry, server, names) for entry in entries_of(settings))
+
+
+def _covered(entry: Source | Sink, server: str, names: dict[str, list[tuple[str, ...]]]) -> CoveredEntry:
+    matcher, match = Matcher(entry.match), entry.match
+    of_server = tuple(
+        tool for tool, of_layers in names.items() if any(matcher.may_match(server, of_layer) for of_layer in of_layers)
+    )
+    if of_server or entry.match.methods or not matcher.serves(server):
+        return CoveredEntry(entry, of_server)
+    idle = (IdleRule.of(_kind(entry), tool, entry.place, server, names) for tool in match.tools)
+    # an entry without a server may be meant for the tools of other ones
+    return CoveredEntry(entry, (), tuple(rule for rule in idle if rule.near or match.servers))
+
+
+def _kind(entry: Source | Sink) -> str:
+    return "source" if isinstance(entry, Source) else "sink"
