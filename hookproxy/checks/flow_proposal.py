@@ -221,7 +221,7 @@ class _Judged:
         labels = found[0] if found else ()
         if not labels and self._familiar & _FILE_ALIASES:
             labels = ("untrusted", "private")
-        if self._hints.get("openWorldHint") is True or self._familiar & _UNTRUSTED_ALIASES:
+        if self._hints.get("openWorldHint") is True or self._familiar & _UNTRUSTED_ALIASES or self._fetches:
             labels = labels if "untrusted" in labels else ("untrusted", *labels)
         is_sensitive = self._hints.get("privateHint") is True or self._hints.get("sensitiveHint") == "high"
         return (*labels, "private") if is_sensitive and not {"private", "secret"} & set(labels) else labels
@@ -232,7 +232,7 @@ class _Judged:
         if self.does == "run" or "Bash" in self._familiar:
             return "run"
         if self.does == "read":
-            return "fetch" if self._arguments & table().addresses or "WebFetch" in self._familiar else ""
+            return "fetch" if self._fetches else ""
         acts_on = next((kind for word in self._objects if (kind := table().acts_on.get(word))), "")
         if self.does in ("destroy", "spend"):
             return self.does
@@ -240,9 +240,16 @@ class _Judged:
             return "spend"
         if self.does == "send" or self._arguments & table().recipients or self._hints.get("openWorldHint") is True:
             return "send"
-        if self._hints.get("destructiveHint") is True and not self._familiar & _CHANGING_ALIASES:
+        if (
+            not self.does and self._hints.get("destructiveHint") is True
+        ):  # of what changes something, many servers say it
             return "destroy"
         return acts_on or self.does
+
+    @property
+    def _fetches(self) -> bool:
+        """Whether it reads what is at an address that the agent chooses."""
+        return bool(self._arguments & table().addresses) or "WebFetch" in self._familiar
 
 
 def _verb(words: Sequence[str], description: str) -> tuple[int, str]:
