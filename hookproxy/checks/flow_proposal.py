@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from ..hooks.familiar_tools import FamiliarTools
+from ..jsonrpc import raw_json
 from ..model.hooks import Tool
 from ..policy.presets import PRESETS, preset_for
 from . import allow_list
@@ -284,22 +285,25 @@ _HEAD: Final = """\
 """
 
 
-def text_of(proposal: FlowProposal, server: str = "") -> str:
-    """The tables of hookproxy.toml; with `server`, each is about this server only. Empty: there is none."""
+def text_of(proposal: FlowProposal, server: str = "", *, with_head: bool = True) -> str:
+    """The tables of hookproxy.toml, with what a reader must know of them at the head. Empty: there is none.
+
+    With `server`, each is about this server only.
+    """
     blocks = [
         *(_block("sources", group, server) for group in proposal.sources),
         *(_block("sinks", group, server) for group in proposal.sinks),
     ]
     if not blocks:
         return ""
-    return "\n".join([_HEAD, *blocks])
+    return "\n".join([_HEAD, *blocks] if with_head else blocks)
 
 
 def _block(table_name: str, group: Group, server: str) -> str:
     lines = [f"[[flow.{table_name}]]", *_names(group.tools)]
     if server:
-        lines.append(f'server = "{server}"')
-    lines.append(f"labels = [{', '.join(f'{chr(34)}{label}{chr(34)}' for label in group.labels)}]")
+        lines.append(f"server = {raw_json.encode(server).decode()}")
+    lines.append("labels = [{}]".format(", ".join(f'"{label}"' for label in group.labels)))
     if group.by:
         lines.append(f'by = "{group.by}"')
     if group.is_suggestion:

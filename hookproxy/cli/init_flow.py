@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import chain
 from typing import Final
 
 from ..checks import flow_proposal
@@ -22,6 +21,9 @@ from .server_proposal import Present
 
 NAME: Final = flow_proposal.SOURCE
 
+_TABLE: Final = re.compile(r"^[# ]*\[\[flow\.", re.MULTILINE)
+"""The beginning of a table, also of one in a comment."""
+_SERVER: Final = re.compile(r"^[# ]*server *=(.*)$", re.MULTILINE)
 _QUOTED: Final = re.compile(r'"([^"\\\n]+)"')
 
 
@@ -33,9 +35,15 @@ def main(arguments: Sequence[str]) -> int:
     if not asked.tools:
         raise UserError("the server lists no tools, so there is nothing to propose", "nothing was written")
     proposal = flow_proposal.propose(
-        asked.tools, asked.descriptions, request.command, asked.name, asked.server_info, known=_known(present)
+        asked.tools,
+        asked.descriptions,
+        request.command,
+        asked.name,
+        asked.server_info,
+        known=_known(present, request.only_server),
     )
-    text = flow_proposal.text_of(proposal, request.only_server)
+    is_first = present.text is None or _TABLE.search(present.text) is None
+    text = flow_proposal.text_of(proposal, request.only_server, with_head=is_first)
     shown, page = server_proposal.shown_path(present, request), new_page()
     if text:
         server_proposal.show_written(page, shown, server_proposal.write(present, text, NAME))
@@ -64,8 +72,11 @@ def build_parser() -> Parser:
     )
 
 
-def _known(present: Present) -> frozenset[str]:
-    """The names that stand in the file in quotes, also in comments, if it has tables of `[flow]`."""
-    if present.text is None or present.config is None or "[[flow." not in present.text:
-        return frozenset()
-    return frozenset(chain.from_iterable(_QUOTED.findall(line) for line in present.text.splitlines()))
+def _known(present: Present, server: str) -> frozenset[str]:
+    """The names in quotes in the tables of `[flow]` that may be about this server (empty: any), also in comments."""
+    known: set[str] = set()
+    for table in _TABLE.split(present.text or "")[1:]:
+        servers = [name for names in _SERVER.findall(table) for name in _QUOTED.findall(names)]
+        if not (server and servers) or server in servers:
+            known.update(_QUOTED.findall(table))
+    return frozenset(known)

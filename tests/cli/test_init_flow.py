@@ -97,6 +97,18 @@ def test_tools_of_another_server_are_added_beside_those_that_are_there(project: 
     ]
 
 
+def test_tools_of_the_same_names_are_proposed_for_each_server(project: Path) -> None:
+    assert main(command("--name", "mail")) == 0
+    assert main(command("--name", "other")) == 0
+    text = (project / "hookproxy.toml").read_text()
+    sinks = tomllib.loads(text)["flow"]["sinks"]
+    assert [(sink["tool"], sink["server"]) for sink in sinks] == [(["send_mail"], "mail"), (["send_mail"], "other")]
+    assert text.count("Review it") == 1
+    assert main(command("--name", "other")) == 0
+    assert main(command()) == 0
+    assert (project / "hookproxy.toml").read_text() == text
+
+
 def test_a_server_called_flow_is_no_verb(project: Path) -> None:
     assert main(["allow-list", "--name", "flow", "--", sys.executable, "server.py"]) == 0
     assert "mcp__flow__now" in (project / "hookproxy.toml").read_text()
