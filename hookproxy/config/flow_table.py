@@ -31,7 +31,10 @@ def flow_settings(
         at = (*within, "flow", "sinks", number)
         match, place = _match(sink, path, at), place_in_file(path, line_of(text, at), dotted(at))
         labels, watched = tuple(sink.labels), sink.mode == "monitor"
-        sinks.append(Sink(match, labels, dotted(at), sink.action, sink.by, sink.back_to_origin, place, watched))
+        arguments = _texts(sink.arguments)
+        sinks.append(
+            Sink(match, labels, dotted(at), sink.action, sink.by, sink.back_to_origin, place, watched, arguments)
+        )
     return tuple(sources), tuple(sinks)
 
 

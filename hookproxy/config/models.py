@@ -469,9 +469,14 @@ class FlowSink(FlowEntry, frozen=True, kw_only=True):
     """What happens to a call that would carry them: "ask" asks a person, and refuses it where nobody can be asked;
     "deny" refuses it; "comment" lets it pass and tells the model.
     """
-    by: Literal["session", "value"] = "session"
+    by: Literal["session", "value", "address"] = "session"
     """"session": every call after the source's result carries its labels. "value": only a call that has something of
-    what was read in its arguments does, also in another encoding.
+    what was read in its arguments does, also in another encoding. "address": as "value", but only for what names a
+    place or an account: addresses of pages, of hosts and of mail, and numbers and codes of at least eight characters.
+    """
+    arguments: _Texts | None = None
+    """Names of arguments of tools, such as ["recipients", "cc"]: only these are looked at, and a call without any of
+    them is not this sink. Default: all arguments.
     """
     back_to_origin: bool = False
     """true: what comes from a server may go back to it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from ..model.flow import BY_VALUE, MOST_SHOWN, Chain, KnownLabels, Reading, Sink, Source
+from ..model.flow import BY_SESSION, MOST_SHOWN, Chain, KnownLabels, Reading, Sink, Source
+from .arguments import has_arguments
 from .matching import Act, Matcher
 from .places import place_of
 
@@ -49,9 +50,9 @@ class FlowPolicy:
         return any(source.match.annotations for source, _ in self._sources)
 
     @property
-    def by_value(self) -> frozenset[str]:
-        """The labels that some sink does not take by value."""
-        return frozenset(label for sink, _ in self._sinks if sink.by == BY_VALUE for label in sink.labels)
+    def by_content(self) -> frozenset[str]:
+        """The labels that some sink does not take where something of what was read is in a call."""
+        return frozenset(label for sink, _ in self._sinks if sink.by != BY_SESSION for label in sink.labels)
 
     def sources_of(self, act: Act) -> list[Source]:
         """The sources that the call is."""
@@ -59,11 +60,14 @@ class FlowPolicy:
 
     def sinks_of(self, act: Act) -> list[Sink]:
         """The sinks that the call is."""
-        return [sink for sink, matcher in self._sinks if matcher.matches(act)]
+        return [sink for sink, matcher in self._sinks if matcher.matches(act) and has_arguments(act, sink.arguments)]
 
-    def violations(self, act: Act, sinks: Sequence[Sink], known: KnownLabels) -> list[Violation]:
-        """What the call would carry to these sinks that they do not take; the strictest first."""
-        chains = ((self._chain(act, sink, known), sink) for sink in sinks)
+    def violations(self, act: Act, sinks: Iterable[tuple[Sink, KnownLabels]]) -> list[Violation]:
+        """What the call would carry to these sinks that they do not take; the strictest first.
+
+        What is known of the texts that may be carried is of those that each sink looks at.
+        """
+        chains = ((self._chain(act, sink, known), sink) for sink, known in sinks)
         violations = [Violation(chain, sink) for chain, sink in chains if chain is not None]
         return sorted(violations, key=lambda violation: _STRICTEST.index(violation.action))
 
@@ -86,7 +90,7 @@ def _carried(act: Act, sink: Sink, known: KnownLabels) -> Iterator[Reading]:
     for reading in known.readings:
         if not any(label in sink.labels for label in reading.labels):
             continue
-        if sink.by == BY_VALUE and reading.number not in known.carried:
+        if sink.by != BY_SESSION and reading.number not in known.carried:
             continue
         if not (sink.back_to_origin and reading.server == act.server):
             yield reading

@@ -16,6 +16,7 @@ from typing import Final
 from ..jsonrpc import normalize
 from ..jsonrpc.unicode_text import normalized
 from ..secrets.mask import Masking
+from .addresses import is_address
 from .spellings import TooMuch, spellings
 from .texts import texts_of
 
@@ -70,8 +71,13 @@ def prints_of_secrets(output: bytes, key: bytes) -> frozenset[int] | None:
     return None if everything is None or others is None else everything - others
 
 
-def prints_of_arguments(arguments: Iterable[bytes], key: bytes) -> frozenset[int] | None:
-    """The prints of all that the arguments of a call may stand for; None: they may stand for anything."""
+def prints_of_arguments(
+    arguments: Iterable[bytes], key: bytes, *, only_addresses: bool = False
+) -> frozenset[int] | None:
+    """The prints of all that the arguments of a call may stand for; None: they may stand for anything.
+
+    `only_addresses`: of those pieces that name a place or an account.
+    """
     pieces: set[str] = set()
     try:
         for raw in arguments:
@@ -83,7 +89,7 @@ def prints_of_arguments(arguments: Iterable[bytes], key: bytes) -> frozenset[int
                     pieces.update(_parts_of_keys(folded))
     except (ValueError, RecursionError, TooMuch):
         return None
-    return _hashed(pieces, key)
+    return _hashed(filter(is_address, pieces) if only_addresses else pieces, key)
 
 
 def _long(names: Iterable[str]) -> Iterator[str]:

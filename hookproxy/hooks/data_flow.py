@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from time import time
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..flow import prints
+from ..flow.arguments import looked_at
 from ..flow.matching import Act, View
 from ..flow.places import place_of
 from ..flow.policy import FlowPolicy, Violation
@@ -21,7 +23,7 @@ from ..flow.sentences import reasons
 from ..flow.session_labels import SessionLabels
 from ..flow.texts import annotations_in
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
-from ..model.flow import BY_VALUE, Chain, ClearedFlow, Reading, Sink, Source
+from ..model.flow import BY_ADDRESS, BY_SESSION, Chain, ClearedFlow, KnownLabels, Reading, Sink, Source
 from ..model.hooks import EventContext, HookRun
 from ..model.settings import Settings
 from ..policy import methods
@@ -36,6 +38,24 @@ class _Layer(Struct, frozen=True):
     policy: FlowPolicy
     where: str
     """What its configuration is called."""
+
+
+class _Content(NamedTuple):
+    """What some sinks look for, where they do not take the session's labels whatever is sent."""
+
+    arguments: tuple[str, ...]
+    only_addresses: bool
+
+
+_Look: TypeAlias = _Content | None
+
+
+def _look(sink: Sink) -> _Look:
+    return None if sink.by == BY_SESSION else _Content(sink.arguments, sink.by == BY_ADDRESS)
+
+
+def _looks(sinks: Sequence[Sequence[Sink]]) -> set[_Look]:
+    return {_look(sink) for of_layer in sinks for sink in of_layer}
 
 
 class DataFlow:
@@ -54,7 +74,7 @@ class DataFlow:
             for permissions, settings in layers
         ]
         self._reads_results = any(layer.policy.reads_results for layer in self._layers)
-        self._by_value = frozenset[str]().union(*(layer.policy.by_value for layer in self._layers))
+        self._by_content = frozenset[str]().union(*(layer.policy.by_content for layer in self._layers))
         self._server = server
         self.labels: SharedLabels = SessionLabels() if labels is None else labels
 
@@ -95,21 +115,17 @@ class DataFlow:
         acts = [_act(layer, context) for layer, context in zip(self._layers, contexts, strict=True)]
         sinks = [layer.policy.sinks_of(act) for layer, act in zip(self._layers, acts, strict=True)]
         if answer is None and methods.JUDGED.get(acts[0].tool) is methods.Direction.FROM_SERVER:
-            sinks = [[sink for sink in of_layer if sink.by != BY_VALUE] for of_layer in sinks]
+            sinks = [[sink for sink in of_layer if sink.by == BY_SESSION] for of_layer in sinks]
         if not any(sinks):
             return proceed
-        sent = {act.views[0].readings[0] for act in acts} if answer is None else {answer}
+        approved = tuple(map(_cleared, proceed.chains)) if answer is not None else ()
         try:
-            known = await self.labels.known(await self._prints(sent, sinks))
+            known = {look: await self._known(look, acts, answer, approved) for look in _looks(sinks)}
         except StoreUnavailable as problem:
             return _refuse_without_store(problem, proceed.feedback, asked=proceed.asked)
-        approved = tuple(map(_cleared, proceed.chains))
-        known = replace(known, cleared=(*known.cleared, *approved)) if answer is not None and approved else known
-        if not known.readings:
-            return proceed
         decision: Decision = proceed
         for layer, act, of_layer in zip(self._layers, acts, sinks, strict=True):
-            violations = layer.policy.violations(act, of_layer, known)
+            violations = layer.policy.violations(act, [(sink, known[_look(sink)]) for sink in of_layer])
             if violations and isinstance(decision, Proceed):
                 decision = _decided(decision, violations, layer)
         return decision
@@ -146,18 +162,26 @@ class DataFlow:
             if (alike and (not secrets or prints.has_secret(output))) or added:
                 reading = _reading(acts[0], added, alike, call)
                 found = None
-                if any(label in self._by_value for label in reading.labels):
+                if any(label in self._by_content for label in reading.labels):
                     key = await self.labels.key()
                     found = (prints.prints_of_secrets if secrets else prints.prints_of_output)(output, key)
                 await self.labels.add(reading, found or (), whole=found is None)
                 labels += reading.labels
         return tuple(dict.fromkeys(labels))
 
-    async def _prints(self, sent: Collection[bytes], sinks: Sequence[Sequence[Sink]]) -> Collection[int] | None:
-        """The prints of what is sent, if some sink needs them; None: it may be anything. Raises StoreUnavailable."""
-        if not any(sink.by == BY_VALUE for of_layer in sinks for sink in of_layer):
-            return ()
-        return prints.prints_of_arguments(sent, await self.labels.key())
+    async def _known(
+        self, look: _Look, acts: Sequence[Act], answer: bytes | None, approved: tuple[ClearedFlow, ...]
+    ) -> KnownLabels:
+        """What the session has read, and what of it the texts that some sinks look at may carry.
+
+        Raises StoreUnavailable.
+        """
+        found: Collection[int] | None = ()
+        if look is not None:
+            sent = {answer} if answer is not None else {raw for act in acts for raw in looked_at(act, look.arguments)}
+            found = prints.prints_of_arguments(sent, await self.labels.key(), only_addresses=look.only_addresses)
+        known = await self.labels.known(found)
+        return replace(known, cleared=(*known.cleared, *approved))
 
     async def clear(self, chains: Sequence[Chain]) -> None:
         """A person allows these chains for the rest of the session. Raises StoreUnavailable."""

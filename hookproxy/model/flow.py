@@ -13,8 +13,10 @@ from msgspec import Meta, Struct
 Label = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z")]
 """A word that says what data is, such as `untrusted`, `private` or `secret`."""
 
-BY_VALUE: Final = "value"
-"""`Sink.by`: only what was read itself may not reach the sink."""
+BY_SESSION: Final = "session"
+"""`Sink.by`: whatever is sent after a reading carries it."""
+BY_ADDRESS: Final = "address"
+"""`Sink.by`: only an address that was read itself may not reach the sink."""
 
 MOST_SHOWN: Final = 3  # readings that a chain tells of: more, nobody reads
 
@@ -65,12 +67,14 @@ class Sink(Struct, frozen=True):
     key: str
     """As in `Source`."""
     action: Literal["ask", "deny", "comment"] = "ask"
-    by: Literal["session", "value"] = "session"
+    by: Literal["session", "value", "address"] = "session"
     back_to_origin: bool = False
     """What comes from a server may go back to it."""
     place: str = ""
     watched: bool = False
     """It is only watched: it decides nothing."""
+    arguments: tuple[str, ...] = ()
+    """What leaves by it: only these arguments, and a call without any of them is not this sink. Empty: all."""
 
 
 class Reading(Struct, frozen=True, omit_defaults=True):

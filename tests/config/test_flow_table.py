@@ -48,6 +48,20 @@ back_to_origin = true
 
 
 @pytest.mark.parametrize(
+    ("text", "names"), [('"to"', ("to",)), ('["to", "cc"]', ("to", "cc"))], ids=["a text", "a list"]
+)
+def test_a_sink_may_look_at_some_arguments_for_addresses(tmp_path: Path, text: str, names: tuple[str, ...]) -> None:
+    sink = f'[[flow.sinks]]\ntool = "send"\nlabels = ["x"]\nby = "address"\narguments = {text}\n'
+    [read] = settings(tmp_path, sink).flow_sinks
+    assert (read.by, read.arguments) == ("address", names)
+
+
+def test_a_sink_does_not_look_at_no_argument(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"flow\.sinks\[0\]\.arguments"):
+        settings(tmp_path, '[[flow.sinks]]\ntool = "send"\nlabels = ["x"]\narguments = []\n')
+
+
+@pytest.mark.parametrize(
     ("entry", "where", "why"),
     [
         ('labels = ["x"]', "flow.sources[0]", "says nothing of what it is about"),
