@@ -18,7 +18,7 @@ from ..hooks.familiar_tools import FamiliarTools
 from ..hooks.idle import IdleRule
 from ..hooks.permissions import layers
 from ..hooks.select import HookGroups
-from ..model.flow import BY_VALUE, Sink, Source
+from ..model.flow import BY_SESSION, Sink, Source
 from ..model.hooks import Tool
 from ..model.settings import Settings
 from ..policy import methods
@@ -63,9 +63,10 @@ def summary(entry: Source | Sink) -> str:
     if isinstance(entry, Source):
         what = "what looks like a secret" if entry.secrets else "what it returns"
         return f"{about}: {what} is {labels}" + (f", for {entry.seconds:g} seconds" if entry.seconds else "")
-    by = ", by value" if entry.by == BY_VALUE else ""
+    by = f", by {entry.by}" if entry.by != BY_SESSION else ""
+    arguments = f", in {', '.join(entry.arguments)}" if entry.arguments else ""
     back = ", but for what comes from the same server" if entry.back_to_origin else ""
-    return f"{about}: {_ACTIONS[entry.action]} {labels}{by}{back}"
+    return f"{about}: {_ACTIONS[entry.action]} {labels}{by}{arguments}{back}"
 
 
 def labels_of_nobody(settings: Settings, groups: Sequence[Group]) -> Iterator[str]:
