@@ -48,6 +48,8 @@ _GATES: Final = {
     "facebook-page-access-token": rb"EAA[MC][A-Za-z0-9]{100}",
     "jwt": rb"ey[a-zA-Z0-9]{17}",
     "kubernetes-secret-yaml": rb"""(?i)kind:[\s"'\\t]*secret""",
+    "lob-api-key": rb"(?i)(?:live|test)_[a-f0-9]{35}",
+    "lob-pub-api-key": rb"(?i)(?:live|test)_pub_[a-f0-9]{31}",
     "octopus-deploy-api-key": rb"API-[A-Z0-9]{26}",
     "square-access-token": rb"(?:EAAA|sq0atp-)[\w-]{22}",
     "twilio-api-key": rb"SK[0-9a-fA-F]{32}",
@@ -55,7 +57,7 @@ _GATES: Final = {
     GENERIC: rb"(?i)(?:access|auth|api|credential|creds|key|passw(?:or)?d|secret|token)%s(?:%s|[a-z_.-]{%d,}[0-9=])"
     % (_ASSIGNED_ESCAPED, _GENERIC_SECRET, _LEAST),
 }
-"""Gates of rules whose keywords are in ordinary texts (`key`, `s.`)."""
+"""Gates of rules whose keywords are in ordinary texts: `key`, `s.`, `lob` (in `glob`)."""
 
 _LETTERS: Final = rb"\\u00[2-7]"
 """A letter or a sign as an escape."""
