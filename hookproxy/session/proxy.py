@@ -115,7 +115,8 @@ class Proxy:
         """Called with each tools/list response, as the agent has got it, and the server's own name."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
-        to_agent, notify = self.relay.to_agent, self.changes.notify
+        self._to_agent = self.relay.to_agent if secrets is None else partial(self._hide_from_agent, secrets)
+        to_agent, notify = self._to_agent, self.changes.notify
         self._context = SessionContext(policy, session, report, to_agent, self.spawn, notify)
         self._context.masks = None if secrets is None else secrets.masks
         if strict:
@@ -158,7 +159,14 @@ class Proxy:
             listed = self.router.tools.get(tool)
             return b"" if listed is None else listed.output_schema
 
-        return SecretsChannel(server, secrets, limit, output_schema, self.spawn)
+        def compares_lists() -> bool:
+            return self.policy.settings.lock is not None
+
+        return SecretsChannel(server, secrets, limit, output_schema, self.spawn, compares_lists)
+
+    def _hide_from_agent(self, secrets: HiddenSecrets, line: bytes) -> None:
+        """Send the agent what the server's channel has not masked: lists that a lock compares, and our own texts."""
+        self.relay.to_agent(secrets.masks.message(line))
 
     def use_secrets(self, secrets: KnownSecrets) -> None:
         """Keep these out of all texts of ours."""
@@ -336,12 +344,12 @@ class Proxy:
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
                 self.lists.tell_hidden(INITIALIZE, line)
             case actions.Announced(method, cursor):
-                self.relay.to_agent(self.lists.as_pinned(method, line, cursor))
+                self._to_agent(self.lists.as_pinned(method, line, cursor))
                 self.lists.tell_hidden(method, line)
             case actions.ToolsListed(tools, cursor):
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
                 edited = self.lists.tools(line, tools, server_name, cursor)
-                self.relay.to_agent(edited)
+                self._to_agent(edited)
                 self.lists.tell_hidden(TOOLS_LIST, line)
                 self.on_tools_listed(edited, tools, server_name)
             case actions.NotificationHeld():

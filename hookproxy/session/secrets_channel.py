@@ -9,7 +9,7 @@ placeholder is looked up at other runs, what follows it waits, so that the order
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from ..jsonrpc import raw_json
 from ..model.newest_entries import NewestEntries
 from ..protocol import calls, fast_scan, feedback, response_edits
+from ..protocol.inflight import GUARDED_KINDS, SESSION_DATA
 from ..protocol.secret_restores import BEGINNING, restored
 from ..transports.lines import Lines, split_lines
 from .change_event import ChangeEvent
@@ -30,11 +31,15 @@ _CALLS_BYTES: Final = 4 * 1024 * 1024
 """Of memory for the calls whose tool is known: some thousands. Others are masked as if their tool were not listed."""
 
 
+_MOST_LISTS: Final = 1000
+"""Requests for lists that may be in flight. A list beyond them is masked before it is compared, and so withheld."""
+
+
 class _Params(msgspec.Struct, gc=False, frozen=True):
     name: str = ""
 
 
-class _Call(msgspec.Struct, gc=False):
+class _Request(msgspec.Struct, gc=False):
     """What tells a call's tool."""
 
     method: str = ""
@@ -42,7 +47,8 @@ class _Call(msgspec.Struct, gc=False):
     params: _Params = _Params()
 
 
-_CALL: Final = msgspec.json.Decoder(_Call)
+_REQUEST: Final = msgspec.json.Decoder(_Request)
+_TOOLS_CALL: Final = "tools/call"
 
 
 class SecretsChannel:
@@ -55,18 +61,22 @@ class SecretsChannel:
         limit: int,
         output_schema: Callable[[str], bytes],
         spawn: Callable[..., None],
+        compares_lists: Callable[[], bool] = lambda: False,
     ) -> None:
         """`limit` is that of a message, in bytes. `output_schema` gives a listed tool's; empty: it has none.
 
-        `spawn` runs a coroutine until the session ends.
+        `spawn` runs a coroutine until the session ends. If it `compares_lists` with a lock, the session gets them as
+        they are, and masks them itself: placeholders are others in each session.
         """
         self._server = server
         self._secrets = secrets
         self._limit = limit
         self._output_schema = output_schema
         self._spawn = spawn
+        self._compares_lists = compares_lists
         self._lines = Lines(limit, fast_scan.response_id)
         self._tools: NewestEntries[str] = NewestEntries(_CALLS_BYTES)  # of calls, by the keys of their ids
+        self._lists: set[str] = set()  # the ids of requests whose responses the session masks
         self._substitutes = False
         self._held: list[bytes] | None = None  # what waits for a look-up; None: nothing does
         self._early: list[bytes] | None = None if secrets.is_ready else []  # what came before there was a key
@@ -129,6 +139,8 @@ class SecretsChannel:
         secrets, tool = self._secrets, ""
         if secrets.has_off and (tool := self._tool_of(line)) and secrets.is_off(tool):
             return line
+        if self._lists and self._is_list(line):
+            return line
         if line.lstrip()[:1] not in (b"{", b"["):
             return secrets.masks.raw_text(line)
         masked = secrets.masks.message(line)
@@ -140,10 +152,15 @@ class SecretsChannel:
 
     def _tool_of(self, line: bytes) -> str:
         """The tool to whose call this is a response; empty: it is another message, or the call is not known."""
-        head = fast_scan.head(line)
-        if head is None or head.method or not head.id:
-            return ""
-        return self._tools.get(_name_of(head.id), "")
+        return self._tools.get(_response_name(line), "")
+
+    def _is_list(self, line: bytes) -> bool:
+        """It is the response to a request for what the server has, and the first one: the session masks it later."""
+        name = _response_name(line)
+        if name not in self._lists:
+            return False
+        self._lists.remove(name)
+        return self._compares_lists()
 
     # --- to the server ---
 
@@ -177,14 +194,17 @@ class SecretsChannel:
                 self._server.end_output()
 
     def _restores(self, line: bytes) -> bool:
-        call = _call_in(line)
-        return call is not None and self._secrets.restores_for(call.params.name)
+        request = _read(line)
+        is_call = request is not None and request.method == _TOOLS_CALL
+        return is_call and request is not None and self._secrets.restores_for(request.params.name)
 
     def _for_server(self, line: bytes) -> bytes:
         """The line as the server gets it."""
-        call = _call_in(line)
-        if call is not None and call.id:
-            self._tools.keep(_name_of(call.id), call.params.name, len(call.params.name))
+        request = _read(line)
+        if request is not None and request.id and request.method == _TOOLS_CALL:
+            self._tools.keep(_name_of(request.id), request.params.name, len(request.params.name))
+        elif request is not None and request.id and self._compares_lists() and _asks_for_list(request.method):
+            self._lists |= {_name_of(request.id)} if len(self._lists) < _MOST_LISTS else set()
         if BEGINNING not in line:
             return line
         try:
@@ -199,9 +219,7 @@ class SecretsChannel:
         calls.check_spelling(members)
         start, end = raw_json.members(line)["params"]
         raw = params = line[start:end]
-        for name, text in _handles(params):
-            if (own := self._secrets.masks.handles.get(text)) is not None:
-                params = raw_json.with_member(params, name, own)
+        params = _with_handles(params, self._secrets.masks.handles)
         if calls.method(members) == calls.METHOD:
             fields = raw_json.fields(params)
             calls.check_param_keys(fields)
@@ -266,23 +284,42 @@ def _name_of(raw_id: msgspec.Raw) -> str:
     return calls.id_key(bytes(raw_id)).decode("latin-1")
 
 
-def _call_in(line: bytes) -> _Call | None:
-    """The call in a line; None: it has none."""
+def _response_name(line: bytes) -> str:
+    """As `_name_of` for the id of a response; empty: it is another message."""
+    head = fast_scan.head(line)
+    return "" if head is None or head.method or not head.id else _name_of(head.id)
+
+
+def _asks_for_list(method: str) -> bool:
+    return GUARDED_KINDS.get(raw_json.encode(method)) in SESSION_DATA
+
+
+def _read(line: bytes) -> _Request | None:
+    """The request in a line; None: it cannot be read. What has no method is another message."""
     try:
-        call = _CALL.decode(line)
+        return _REQUEST.decode(line)
     except raw_json.DECODE_ERRORS:
         return None
-    return call if call.method == "tools/call" else None
 
 
-def _handles(params: bytes) -> list[tuple[str, str]]:
-    """The members of a request's params that are texts, outside of arguments, each with its text."""
-    members = raw_json.fields(params) if params[:1] == b"{" else {}
-    return [
-        (name, text)
-        for name, raw in members.items()
-        if name not in ("arguments", "_meta") and BEGINNING in bytes(raw) and (text := raw_json.text(raw)) is not None
-    ]
+_WITH_HANDLES: Final = ("ref", "notifications", "resourceSubscriptions")
+"""Members of params in which a request names resources, too."""
+
+
+def _with_handles(raw: bytes, handles: Mapping[str, bytes]) -> bytes:
+    """The params with the server's own spelling of each text that is one of its masked handles, but in arguments."""
+    if raw[:1] == b"[":
+        for item in map(bytes, raw_json.items(raw)):
+            if (own := handles.get(raw_json.text(item) or "")) is not None:
+                raw = raw.replace(item, own)
+        return raw
+    for name, value in raw_json.fields(raw).items() if raw[:1] == b"{" and BEGINNING in raw else ():
+        if name in ("arguments", "_meta") or BEGINNING not in bytes(value):
+            continue
+        own = _with_handles(bytes(value), handles) if name in _WITH_HANDLES else handles.get(raw_json.text(value) or "")
+        if own is not None and own != bytes(value):
+            raw = raw_json.with_member(raw, name, own)
+    return raw
 
 
 def _fitting(line: bytes, masked: bytes, schema: bytes) -> bytes:

@@ -13,13 +13,17 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from hookproxy.jsonrpc import raw_json
+from hookproxy.lock import lock_file
+from hookproxy.lock.description import Description, Kind, entry, identity
 from hookproxy.model.hooks import Event
+from hookproxy.model.lock_settings import LockSettings
 from hookproxy.model.secret_settings import SecretSettings, SecretsOff, SecretsRestore
 from hookproxy.model.settings import Arguments, Results, Settings
 from hookproxy.policy.shared_state import SharedSecrets, StoreUnavailable
 from hookproxy.secrets.finder import Finder
 from hookproxy.session.hidden_secrets import HiddenSecrets
-from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig, stub, stub_group
+from tests.support.proxy_rig import DIRECT_LOOP, SESSION, Rig, rig, stub, stub_group
 
 TOKEN: Final = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
 VALUE: Final = 'Kd83&xQ/+2.mT"uw\\zé'
@@ -329,9 +333,39 @@ async def test_the_server_gets_its_own_handles_back() -> None:
         assert json.loads(await one.server.line())["params"]["uri"] == json.loads(f'"{uri}"')
         await one.agent.send(request("resources/list", {"cursor": listed["nextCursor"]}, 3))
         assert json.loads(await one.server.line())["params"]["cursor"] == TOKEN
+        reference = {"type": "ref/resource", "uri": shown}
+        argument = {"name": "a", "value": shown}
+        await one.agent.send(request("completion/complete", {"ref": reference, "argument": argument}, 7))
+        sent = json.loads(await one.server.line())["params"]
+        assert (sent["ref"]["uri"], sent["argument"]["value"]) == (json.loads(f'"{uri}"'), shown)
+        wanted = {"resourceSubscriptions": ["x:y", shown]}
+        await one.agent.send(request("subscriptions/listen", {"notifications": wanted}, 8))
+        sent = json.loads(await one.server.line())["params"]
+        assert sent["notifications"]["resourceSubscriptions"] == ["x:y", json.loads(f'"{uri}"')]
         line = request("resources/read", {"uri": f"evil://{listed['nextCursor']}"}, 4)
         await one.agent.send(line)
         assert await one.server.line() == line
+
+
+async def test_a_lock_compares_what_the_server_says_and_the_agent_gets_placeholders(tmp_path: Path) -> None:
+    tool = {"name": "read", "description": f"for example {TOKEN}", "inputSchema": {"type": "object"}}
+    server = {"serverInfo": {"name": "s"}, "instructions": f"use {TOKEN}", "capabilities": {}}
+    described = Description(
+        identity(raw_json.fields(json.dumps(server).encode())),
+        {(Kind.TOOL, "read"): entry(Kind.TOOL, json.dumps(tool).encode())},
+    )
+    data = lock_file.text_of({SESSION.server: described}).encode()
+    settings = Settings(lock=LockSettings(str(tmp_path / "hookproxy.lock"), data))
+    async with rig(settings=settings, secrets=hidden()) as one:
+        for method, result in (("initialize", server), ("tools/list", {"tools": [tool]})):
+            line = await ask(one, request(method, {}), response(result))
+            assert json.loads(PLACEHOLDER.sub(TOKEN, line.decode()))["result"] == result
+            assert TOKEN.encode() not in line
+        line = await ask(one, call("read", {}, 3), response(text(TOKEN), 3))
+        assert TOKEN.encode() not in line
+        await one.server.deliver(response({"tools": [tool]}))  # once more, unasked
+        one.proxy.policy.audit.flush()
+        assert TOKEN not in "\n".join(one.reports)
 
 
 async def test_a_long_message_is_masked_whole() -> None:
