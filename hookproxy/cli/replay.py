@@ -234,7 +234,7 @@ class _TextOutput:
             f"{tally.failed_hooks} with a hook that failed" if tally.failed_hooks else "",
             f"{tally.digests} recorded with only a digest of the arguments" if tally.digests else "",
             f"{tally.undecided} recorded as never decided" if tally.undecided else "",
-            f"{tally.limited} recorded as refused by a rate limit" if tally.limited else "",
+            f"{tally.limited} recorded as refused by a rate limit or a sink" if tally.limited else "",
             f"{counted(tally.unread, 'line')} not read" if tally.unread else "",
         ]
         for note in (*notes, *_partial_note(tally)):

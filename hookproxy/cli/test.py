@@ -359,7 +359,7 @@ class _Text:
     def _notes(self, skipped: Sequence[Skipped], failed: bool) -> None:
         for attribute, text in (
             ("digests", "recorded only with a digest of the arguments"),
-            ("limited", "refused by a rate limit, which depends on the calls before"),
+            ("limited", "refused by a rate limit or a sink, which depends on the calls before"),
             ("undecided", "never decided"),
         ):
             if count := sum(getattr(one, attribute) for one in skipped):

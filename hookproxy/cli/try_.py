@@ -80,7 +80,7 @@ def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
     if "/" in tool and not methods.is_method(tool) and (near := suggestion(tool, methods.JUDGED)):
         return f"{tool!r} is tried as the name of a tool: no method that can be judged has this name ({near})"
     settings = loaded.settings
-    if not tool or not (loaded.groups or settings.has_rules or settings.limits):
+    if not tool or not (loaded.groups or settings.has_rules or settings.limits or settings.has_flow):
         return ""
     found = coverage(loaded.groups, settings, server, [Tool(tool)])
     if found.seen or found.ruled or any(alias.tool == tool for alias in settings.aliases):

@@ -7,7 +7,7 @@ to the session, whichever layer has given them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from time import time
 from typing import NamedTuple, TypeAlias
 
@@ -76,7 +76,14 @@ class DataFlow:
         self._reads_results = any(layer.policy.reads_results for layer in self._layers)
         self._by_content = frozenset[str]().union(*(layer.policy.by_content for layer in self._layers))
         self._server = server
+        self._now: Callable[[], float] = time
         self.labels: SharedLabels = SessionLabels() if labels is None else labels
+
+    def use_clock(self, clock: Callable[[], float]) -> None:
+        """Take the time from another clock from now on, before anything is read: a trial has a time of its own."""
+        self._now = clock
+        if isinstance(self.labels, SessionLabels):
+            self.labels.use_clock(clock)
 
     def concerns(self, tool: str) -> bool:
         """True if calls of this tool, or requests of this method, may be a source or a sink."""
@@ -101,7 +108,7 @@ class DataFlow:
                 await self.labels.remove(removed)
             if added:
                 act = _act(self._layers[-1], contexts[-1])
-                await self.labels.add(_reading(act, added, (), ""), (), whole=True)
+                await self.labels.add(_reading(act, added, (), "", self._now()), (), whole=True)
         except StoreUnavailable as problem:
             return _refuse_without_store(problem, decision.feedback, asked=decision.asked)
         return await self.judge(decision, contexts) if isinstance(decision, Proceed) else decision
@@ -160,7 +167,7 @@ class DataFlow:
             alike = [source for source in sources if source.secrets is secrets]
             added = () if secrets else comments.added_labels
             if (alike and (not secrets or prints.has_secret(output))) or added:
-                reading = _reading(acts[0], added, alike, call)
+                reading = _reading(acts[0], added, alike, call, self._now())
                 found = None
                 if any(label in self._by_content for label in reading.labels):
                     key = await self.labels.key()
@@ -200,12 +207,12 @@ def _cleared(chain: Chain) -> ClearedFlow:
     return ClearedFlow(chain.numbers, chain.sink, chain.tool, chain.server, chain.managed)
 
 
-def _reading(act: Act, added: Sequence[str], sources: Sequence[Source], call: str) -> Reading:
+def _reading(act: Act, added: Sequence[str], sources: Sequence[Source], call: str, at: float) -> Reading:
     labels = tuple(dict.fromkeys((*added, *(label for source in sources for label in source.labels))))
     lasting = bool(added) or any(not source.seconds for source in sources)
     seconds = 0.0 if lasting else max(source.seconds for source in sources)
     place = place_of(act.views[-1].readings[0])
-    return Reading(labels, act.tool, act.server, place, time(), seconds, call)
+    return Reading(labels, act.tool, act.server, place, at, seconds, call)
 
 
 def _decided(proceed: Proceed, violations: Sequence[Violation], layer: _Layer) -> Decision:

@@ -108,7 +108,7 @@ class Skipped(Struct):
     digests: int = 0
     """Recorded only with a digest of their arguments."""
     limited: int = 0
-    """Refused by a rate limit, which depends on the calls before."""
+    """Refused by a rate limit or a sink of data, which depends on the calls before."""
     undecided: int = 0
     in_part: int = 0
     """Parts of their arguments are masked or left out: they are judged as they are recorded."""
@@ -344,7 +344,7 @@ def _recorded_cases(path: str, skipped: Skipped) -> Iterator[Case]:
             continue
         outcome = recorded_outcome(record)
         decision = "ask" if outcome.decision.startswith("asked") else outcome.decision
-        if record.by.startswith("limits["):
+        if record.by.startswith("limits[") or record.chains:
             skipped.limited += 1
         elif decision not in ("allow", "deny", "ask"):
             skipped.undecided += 1

@@ -1,4 +1,4 @@
-"""Policies that differ from the tested one in a single rule, limit or hook. Pure.
+"""Policies that differ from the tested one in a single rule, limit, sink of data or hook. Pure.
 
 A part is taken out, weakened (a denial becomes a question, a question a permission, a limit one call more) or swapped
 (a denial becomes a permission, a permission a denial). Where no case notices that, nothing holds the part in its place.
@@ -17,10 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..config.load import Loaded
+from ..model.flow import Sink
 from ..model.hooks import HookSpec, Permission, Verdict
 from ..model.limits import SECONDS, Limit
 from ..model.settings import Settings
-from .parts import Part, default_part, hook_part, limit_part
+from .parts import Part, default_part, hook_part, limit_part, sink_part
 
 _ELSEWHERE: Final = {"deny": ("ask", "allow"), "ask": ("allow", "deny"), "allow": ("ask", "deny")}
 """The lists in which a rule of each list is weakened, and swapped."""
@@ -54,6 +55,9 @@ def mutants_of(part: Part) -> Iterator[Mutant]:
         yield Mutant(part, "weakened: one call more", lambda loaded: _with_limits(loaded, part, _one_more))
         if f" per {_PERIODS[0]}" not in part.text:
             yield Mutant(part, "weakened: a shorter period", lambda loaded: _with_limits(loaded, part, _shorter))
+    elif part.kind == "sink":
+        yield Mutant(part, "taken out", lambda loaded: _with_sinks(loaded, part, lambda _sink: None))
+        yield Mutant(part, "weakened: it only comments", lambda loaded: _with_sinks(loaded, part, _commenting))
     elif part.kind == "default":
         defaults: tuple[Literal["allow", "ask", "deny"], ...] = ("allow", "ask", "deny")
         for other in defaults:
@@ -117,6 +121,18 @@ def _with_limits(loaded: Loaded, part: Part, change: Callable[[Limit], Limit | N
     def change_layer(settings: Settings) -> Settings:
         changed = (change(limit) if limit_part(limit) == part else limit for limit in settings.limits)
         return replace(settings, limits=tuple(limit for limit in changed if limit is not None))
+
+    return _in_each_layer(loaded, change_layer)
+
+
+def _commenting(sink: Sink) -> Sink:
+    return replace(sink, action="comment")
+
+
+def _with_sinks(loaded: Loaded, part: Part, change: Callable[[Sink], Sink | None]) -> Loaded:
+    def change_layer(settings: Settings) -> Settings:
+        changed = (change(sink) if sink_part(sink) == part else sink for sink in settings.flow_sinks)
+        return replace(settings, flow_sinks=tuple(sink for sink in changed if sink is not None))
 
     return _in_each_layer(loaded, change_layer)
 

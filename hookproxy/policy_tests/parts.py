@@ -1,4 +1,4 @@
-"""The parts of a policy that decide, each under a key of its own: rules, limits and hooks. Pure.
+"""The parts of a policy that decide, each under a key of its own: rules, limits, sinks of data and hooks. Pure.
 
 What a case shows of them is which of them decided it: the others could be left out, and it would pass all the same.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from ..config.load import Loaded
+from ..model.flow import Sink
 from ..model.hooks import NO_VERDICT, HookSpec, Verdict
 from ..model.limits import Limit
 from ..model.settings import AgentRule, Settings
@@ -19,15 +20,15 @@ from ..trial.run import TrialResult
 if TYPE_CHECKING:
     from ..policy.rules import RuleDecision
 
-Kind = Literal["deny", "ask", "allow", "default", "limit", "hook"]
+Kind = Literal["deny", "ask", "allow", "default", "limit", "sink", "hook"]
 
 
 class Part(Struct, frozen=True):
-    """A rule, a limit or a hook."""
+    """A rule, a limit, a sink of data or a hook."""
 
     kind: Kind
     text: str
-    """The rule as written; of a limit its tools; of a hook its name, or what runs."""
+    """The rule as written; of a limit its tools; of a sink its key; of a hook its name, or what runs."""
     place: str
     """File, line and key, for people; of a hook its source."""
     event: str = ""
@@ -38,7 +39,7 @@ class Part(Struct, frozen=True):
         """What it is, for people."""
         if self.kind == "hook":
             return f"the {self.event} hook {self.text}"
-        return f"the limit on {self.text}" if self.kind == "limit" else f"{self.kind} {self.text}"
+        return {"limit": "the limit on ", "sink": "the sink "}.get(self.kind, f"{self.kind} ") + self.text
 
 
 def parts_of(all_loaded: Iterable[Loaded]) -> list[Part]:
@@ -51,6 +52,7 @@ def _parts_of(loaded: Loaded) -> Iterator[Part]:
         if settings is not None:
             yield from _rules(settings)
             yield from map(limit_part, settings.limits)
+            yield from map(sink_part, settings.flow_sinks)
     for group in loaded.groups:
         yield from map(hook_part, group.hooks)
 
@@ -84,6 +86,11 @@ def limit_part(limit: Limit) -> Part:
     return Part("limit", limit.summary, limit.place or limit.by)
 
 
+def sink_part(sink: Sink) -> Part:
+    """The part that a sink of data is."""
+    return Part("sink", sink.key, sink.place)
+
+
 def hook_part(spec: HookSpec) -> Part:
     """The part that a hook is."""
     return Part("hook", spec.label, spec.source, spec.event.value)
@@ -105,6 +112,9 @@ def deciding(trial: TrialResult, parts: Iterable[Part]) -> Deciding:
     record = trial.record
     if record is not None and record.cause == "limit":
         found |= {part for part in known if part.kind == "limit" and part.place in (record.place, record.by)}
+    if record is not None:
+        sinks = {chain.sink for chain in record.chains}
+        found |= {part for part in known if part.kind == "sink" and part.text in sinks}
     ran: set[Part] = set()
     for run in trial.observation.runs:
         part = hook_part(run.spec)
@@ -115,7 +125,7 @@ def deciding(trial: TrialResult, parts: Iterable[Part]) -> Deciding:
 
 
 def _is_rule(part: Part, ruling: RuleDecision) -> bool:
-    if (part.kind == "default") is not ruling.is_default or part.kind in ("limit", "hook"):
+    if (part.kind == "default") is not ruling.is_default or part.kind in ("limit", "sink", "hook"):
         return False
     if part.kind != "default" and part.text != ruling.rule:
         return False

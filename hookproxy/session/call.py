@@ -178,7 +178,7 @@ async def _ask(context: CallContext, proceed: Proceed) -> ApprovalResult | Decis
     decision = decide.without_person(proceed, settings, can_ask or approvals.has_fallback(request, settings))
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
-    context.record.asked_by = request.by
+    context.record.asked_by, context.record.chains = request.by, request.chains
     details = approvals.shown(
         ApprovalDetails.of(services.session.server, context.event_context, request, policy.hooks, settings)
     )

@@ -111,10 +111,15 @@ class ObservedHooks(Hooks):
             layer.note_ruling = lambda ruling: self.observation.rulings.append(ruling)
 
     def use_time_of_calls(self) -> None:
-        """Have limits take the time from `at`, too. To be called before the first call; `at` must never go back."""
+        """Have limits and labels take the time from `at`, too.
+
+        To be called before the first call; `at` must never go back.
+        """
         for layer in self._layers:
             if layer.limits is not None:
                 layer.limits.use_clock(lambda: self.at)
+        if self.flow is not None:
+            self.flow.use_clock(lambda: self.at)
 
     def note(self, hook_run: HookRun) -> None:
         """Record an evaluated run. To be given to `open` as its `report`."""

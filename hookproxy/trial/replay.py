@@ -72,7 +72,7 @@ class Tally(Struct, rename={"failed_hooks": "troubled"}):
     undecided: int = 0
     """Ended before they were decided."""
     limited: int = 0
-    """Refused by a rate limit. They are not replayed: limits depend on the times of calls."""
+    """Refused by a rate limit or a sink. They are not replayed: that depends on the times and results of calls."""
     unread: int = 0
     """Lines that are neither the record of a call nor a note, or whose call cannot be judged."""
     failed_hooks: int = 0
@@ -177,8 +177,10 @@ class Replay:
 
 
 def is_limited(record: CallRecord) -> bool:
-    """Whether a rate limit has refused it, which depends on the times of calls."""
-    return record.by.startswith("limits[") and not any(hook.outcome == "blocking" for hook in record.hooks)
+    """Whether a rate limit or a sink of data has refused it, or asked: that depends on the calls before."""
+    return bool(record.chains) or (
+        record.by.startswith("limits[") and not any(hook.outcome == "blocking" for hook in record.hooks)
+    )
 
 
 def _unread(entry: Entry) -> UnreadableLine | None:
@@ -270,9 +272,10 @@ class _Sessions:
 
 
 def without_limits(settings: Settings) -> Settings:
-    """The settings without rate limits, which depend on the times of calls."""
-    managed = settings.managed and replace(settings.managed, limits=())
-    return replace(settings, audit_all_calls=False, limits=(), managed=managed)
+    """The settings without rate limits and labels, which depend on the times and the results of calls."""
+    none = dict.fromkeys(("limits", "flow_sources", "flow_sinks"), ())
+    managed = settings.managed and replace(settings.managed, **none)
+    return replace(settings, **none, audit_all_calls=False, managed=managed)
 
 
 def awaited_hooks(group: Group) -> Group:

@@ -75,6 +75,7 @@ _META: Final = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitat
 _REFUSED_BY: Final = {
     RefusalCause.RULE: "the permission rule {0.by}",
     RefusalCause.LIMIT: "{0.by} of {0.where}",
+    RefusalCause.FLOW: "{0.by} of {0.where}",
     RefusalCause.ARGUMENTS: "the argument {0.by!r}",
 }
 """Who refuses a call, if it is not a hook."""
@@ -107,7 +108,8 @@ def plan(alone: Event | None, has_result: bool, settings: Settings) -> Plan:
 
 
 def _without_rules(settings: Settings) -> Settings:
-    return replace(settings, deny=(), ask=(), allow=(), limits=(), default_permission="allow")
+    empty = dict.fromkeys(("deny", "ask", "allow", "limits", "flow_sources", "flow_sinks"), ())
+    return replace(settings, **empty, default_permission="allow")
 
 
 class TrialCall(Struct, frozen=True):
