@@ -162,8 +162,8 @@ def test_check_tells_of_the_entries_and_of_what_their_agents_cannot_do(
 ) -> None:
     configure(home, '[permissions]\ndeny = ["Bash(rm *)"]\n[lock]\ncreate = true\n')
     assert "judges its own tools" not in checked(capsys)[1]
-    status, text = checked(capsys, "--agent", "claude")
-    assert (status, "hookproxy guard install claude" in text) == (0, True)
+    with pytest.raises(UserError):
+        checked(capsys, "--agent", "claude-code")  # neither its servers nor its own tools are judged
     guard.main(["install", "claude", "cline"])
     status, text = checked(capsys)
     assert status == 0
