@@ -54,7 +54,7 @@ def _subverb(word: str, arguments: Sequence[str]) -> int:
     if word == "uninstall":
         return guard_install.uninstall(arguments)
     does = {"install": guard_install.install, "status": guard_status.show_status, "stop": guard_status.stop}[word]
-    return does(arguments, socket_of(_folder(None)))
+    return does(arguments, socket_of(folder()))
 
 
 def subverb_parsers() -> dict[str, Parser]:
@@ -86,11 +86,11 @@ def build_parser() -> Parser:
 async def _run(options: Namespace) -> None:
     from ..guard.server import Guard
 
-    folder = _folder(options.socket)
+    place = folder(options.socket)
     try:
-        guard = Guard(folder, tell)
+        guard = Guard(place, tell)
     except OSError as problem:
-        raise UserError(f"{folder}: {problem.strerror}", "the guard needs a folder of your own") from None
+        raise UserError(f"{place}: {problem.strerror}", "the guard needs a folder of your own") from None
     try:
         await _judge(guard, partial(_read, options), foreground=options.foreground)
     finally:
@@ -113,7 +113,7 @@ def _read(options: Namespace) -> Read:
     return Read(loaded, tuple(dict.fromkeys((own, *managed, *context.files_read))))
 
 
-def _folder(path: str | None) -> str:
+def folder(path: str | None = None) -> str:
     """The folder of the guard's socket. Raises UserError."""
     from ..guard import place
     from ..guard.server import folder_of

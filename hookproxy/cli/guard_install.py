@@ -9,6 +9,7 @@ import json
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -27,8 +28,10 @@ from . import guard_entries, wrap
 from .common import create, show, tell, working_directory
 from .options import Parser
 
+_LONGEST_SOCKET: Final = 103  # bytes, on a Mac; 107 on Linux
 
-class _Change(Struct, frozen=True):
+
+class Change(Struct, frozen=True):
     """A hook file that is to get the guard's entries."""
 
     path: str
@@ -64,16 +67,16 @@ def install(arguments: Sequence[str], socket: str) -> int:
     """Write the entries. Returns the exit status."""
     options = install_parser().parse_args(list(arguments))
     sides = [_side(name) for name in options.agents]
-    program, closed = guard_entries.program_path(), options.fail_closed or _fails_closed()
+    closed = options.fail_closed or fails_closed()
     failed = False
     for side in sides:
-        line = entries.command(side, socket, program, entries.places(os.environ), fails_closed=closed)
+        line = command_line(side, socket, closed=closed)
         try:
             if _take_out_former(side, line, options) and options.dry_run:
                 tell(f"{side.name}: and then the entries are written anew", prefix="")
                 continue
-            for change in [*_changes(side, line)]:
-                _show(change) if options.dry_run else _write(change)
+            for change in [*changes(side, line)]:
+                _show(change) if options.dry_run else write(change)
         except UserError as error:
             failed = True
             wrap.report_error(error)
@@ -110,7 +113,15 @@ def uninstall(arguments: Sequence[str]) -> int:
     return EXIT_FINDINGS if failed else 0
 
 
-def _fails_closed() -> bool:
+def command_line(side: AgentSide, socket: str, *, closed: bool) -> str:
+    """The command line of this agent's entries. Raises UserError."""
+    if len(os.fsencode(socket)) > _LONGEST_SOCKET:
+        raise UserError(f"{socket}: the path is too long for a socket", "set XDG_STATE_HOME to a shorter one")
+    program = guard_entries.program_path()
+    return entries.command(side, socket, program, entries.places(os.environ), fails_closed=closed)
+
+
+def fails_closed() -> bool:
     """What the configuration says. Raises UserError."""
     loaded = load(None, [], None, os.environ, working_directory())
     return loaded.settings.guard_fail_closed or loaded.managed is not None
@@ -124,10 +135,11 @@ def _side(name: str) -> AgentSide:
     return side
 
 
-def _changes(side: AgentSide, line: str) -> Iterator[_Change]:
+def changes(side: AgentSide, line: str) -> Iterator[Change]:
+    """What must change in the agent's files so that they have these entries. Raises UserError."""
     for path, text in guard_entries.texts(side, line).items():
         if not os.path.lexists(path):
-            yield _Change(path, text)
+            yield Change(path, text)
             continue
         snapshot = files.read(path)
         if present := guard_entries.found_in([path]):
@@ -139,7 +151,7 @@ def _changes(side: AgentSide, line: str) -> Iterator[_Change]:
                 continue
             hint = "take these entries out by hand, and then install them anew"
             raise UserError(f"{path} has other entries of the guard, which hookproxy did not write", hint)
-        yield _Change(path, "", snapshot, tuple(hook_entries.insertions(path, snapshot.text, text)))
+        yield Change(path, "", snapshot, tuple(hook_entries.insertions(path, snapshot.text, text)))
 
 
 def _take_out_former(side: AgentSide, line: str, options: Namespace) -> bool:
@@ -172,13 +184,14 @@ def _escaped(line: str) -> str:
     return json.dumps(line, ensure_ascii=False)[1:-1]
 
 
-def _show(change: _Change) -> None:
+def _show(change: Change) -> None:
     before = change.snapshot.text if change.snapshot else ""
     edits = change.edits if change.snapshot else (Edit(0, 0, change.text),)
     wrap.show_lines(unified(change.path, before, list(edits)))
 
 
-def _write(change: _Change) -> None:
+def write(change: Change) -> None:
+    """Change the file, and record it. Raises UserError; then it is unchanged."""
     if change.snapshot is None:
         folders = create({change.path: change.text}, "name a folder that is yours")
         wrap.remember(lambda record: record.with_created({change.path: change.text}, folders))

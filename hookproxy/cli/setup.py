@@ -1,10 +1,10 @@
 """`hookproxy setup`: finds agents, servers and hooks, shows what would change, asks, and changes it.
 
 It is `wrap` for a person who has not read the manual: everything that it writes could be written by hand and with
-`wrap` and `init`, and `uninstall` undoes all of it. Nothing is written before the last yes, and Ctrl-C before that
-changes nothing. The hook files of a project are code of whoever made the project: they are used only if a person says
-so, and only in front of that project's servers. Exit status: 0 done, nothing to do, or the person said no; 1 some
-files could not be changed, and the others were; 2 it failed, and no agent's configuration was changed.
+`wrap`, `guard install` and `init`, and `uninstall` undoes all of it. Nothing is written before the last yes, and Ctrl-C
+before that changes nothing. The hook files of a project are code of whoever made the project: they are used only if a
+person says so, and only in front of that project's servers. Exit status: 0 done, nothing to do, or the person said no;
+1 some files could not be changed, and the others were; 2 it failed, and no agent's configuration was changed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from ..wrapping.agent_files import AgentFile, PlannedFile, short
 from ..wrapping.known_agents import AGENTS_BY_NAME
 from ..wrapping.known_hook_files import FoundHookFile
 from ..wrapping.wrap_entry import FAIL_CLOSED
-from . import wrap
+from . import guard_install, setup_own_tools, wrap
 from .common import ask, has_terminal, load_named, show, show_line, working_directory
+from .guard import folder as guard_folder
 from .layout import Rows, alias_text, new_page
 from .options import HOOK_OPTIONS, Parser
 from .own_file import CONFIG, user_config_folder
@@ -44,6 +45,7 @@ from .setup_guards import (
     write_config,
     write_first_guard,
 )
+from .setup_own_tools import OwnTools
 from .signals import uninterrupted
 
 
@@ -94,6 +96,9 @@ def build_parser() -> Parser:
         action="store_false",
         help="let each system's document say what its failing hooks mean: most let calls pass",
     )
+    parser.add_argument(
+        "--no-guard", dest="guard", action="store_false", help="leave out the guard of the agents' own tools"
+    )
     wrap.add_mcp_remote_option(parser)
     parser.add_common(*HOOK_OPTIONS)
     return parser
@@ -106,6 +111,8 @@ class Agreed(Struct, frozen=True):
     guards: Guards
     config: PlannedConfig | None
     """The hookproxy.toml to which hook files are added; None: it stays as it is."""
+    own_tools: tuple[OwnTools, ...]
+    """The agents whose own tools the guard is to judge."""
     incomplete: bool
     """True if a file cannot be read or changed."""
 
@@ -119,7 +126,8 @@ def _propose(options: Namespace, asks: bool) -> Agreed | int:
     if broken and not any(file.has_servers for file in found):
         raise UserError("no configuration can be used; nothing was changed", "each file's error is above")
     is_done = not any(map(open_entries, found))
-    if is_done and not (any(map(wrapped_entries, found)) and _hook_files(options, found)[1]):
+    has_hook_files = any(map(wrapped_entries, found)) and bool(_hook_files(options, found)[1])
+    if is_done and not has_hook_files and not _own_tools(options, found, None)[0]:
         show("nothing to do: every server that can be wrapped is wrapped already\n")
         return EXIT_FINDINGS if broken else 0
     guards = _guards(options, asks, found)
@@ -128,10 +136,11 @@ def _propose(options: Namespace, asks: bool) -> Agreed | int:
     _show_familiar_names(found, guards.loaded)
     planned, errors = _plan(options, found, guards, program)
     config = plan_config(guards) if planned or is_done else None
-    if not (planned or config or errors) and any(map(wrapped_entries, found)):
+    own_tools, fails = _own_tools(options, found, guards) if planned or config or is_done else ((), False)
+    if not (planned or config or errors or own_tools) and any(map(wrapped_entries, found)):
         show("nothing to do: all other servers are wrapped already\n")
         return EXIT_FINDINGS if broken else 0
-    if not (planned or config):
+    if not (planned or config or own_tools):
         raise (
             errors[0]
             if errors
@@ -142,9 +151,22 @@ def _propose(options: Namespace, asks: bool) -> Agreed | int:
         )
     if config is not None:
         wrap.show_lines(diff(config))
-    if options.dry_run or (asks and not ask(_question(planned, guards, config))):
+    _section("agents' own tools", setup_own_tools.rows(own_tools))
+    if options.dry_run or (asks and not ask(_question(planned, guards, config, own_tools))):
         return _unchanged()
-    return Agreed(tuple(planned), guards, config, incomplete=bool(errors or broken or guards.broken))
+    incomplete = bool(errors or broken or guards.broken or fails)
+    return Agreed(tuple(planned), guards, config, tuple(own_tools), incomplete)
+
+
+def _own_tools(
+    options: Namespace, found: Sequence[AgentFile], guards: Guards | None
+) -> tuple[Sequence[OwnTools], bool]:
+    """As `setup_own_tools.plan`; without `guards`, for the configuration as it is. Raises UserError."""
+    if not options.guard:
+        return (), False
+    config = load_named(options, working_directory()).path if guards is None else guards.config_path
+    closed = options.refuses is True or guard_install.fails_closed()
+    return setup_own_tools.plan(found, config, guard_folder(), closed=closed)
 
 
 def _unchanged() -> int:
@@ -302,11 +324,18 @@ def _plan(
     return planned, errors
 
 
-def _question(planned: Sequence[PlannedFile], guards: Guards, config: PlannedConfig | None) -> str:
+def _question(
+    planned: Sequence[PlannedFile], guards: Guards, config: PlannedConfig | None, own_tools: Sequence[OwnTools]
+) -> str:
+    titles = " and ".join(tools.title for tools in own_tools)
+    guard = f"let the guard judge what {titles} {'does' if len(own_tools) == 1 else 'do'} by own tools"
     if not planned:
-        return f"Write {guards.config_path}?"
+        writes = f"write {guards.config_path}" if config is not None else ""
+        question = ", and ".join(filter(None, (guard if own_tools else "", writes)))
+        return f"{question[0].upper()}{question[1:]}?"
     servers = counted(sum(len(file.plan.changed) for file in planned), "server")
     more = f", and write {guards.config_path}" if guards.starter_folder or config is not None else ""
+    more = f", {guard}{more}" if own_tools else more
     return f"Wrap {servers} in {counted(len(planned), 'file')}{more}?"
 
 
@@ -332,15 +361,18 @@ def _write(agreed: Agreed) -> int:
             kept = agreed.config is not None or agreed.guards.starter_folder
             more = f"; {agreed.guards.config_path} was written, and hookproxy uninstall removes it" if kept else ""
             raise UserError(f"no agent's configuration was changed{more}", "each file's error is above")
-        _what_next(written, agreed.guards.config_path)
+        failed = not setup_own_tools.write(agreed.own_tools) or failed
+        _what_next(written, [tools.side.name for tools in agreed.own_tools], agreed.guards.config_path)
     return EXIT_FINDINGS if failed else 0
 
 
-def _what_next(written: Sequence[str], config: str) -> None:
+def _what_next(written: Sequence[str], guarded: Sequence[str], config: str) -> None:
     """Say how to undo it, and how to look at the hooks. No line is broken, so that each command can be copied."""
-    _heading("restart the agents; to undo this:" if written else "restart the agents")
+    _heading("restart the agents; to undo this:" if written or guarded else "restart the agents")
     for path in written:
         show_line(f"  hookproxy unwrap {shlex.quote(path)}")
+    if guarded:
+        show_line(f"  hookproxy guard uninstall {' '.join(guarded)}")
     show_line("everything at once: hookproxy uninstall")
     if config:
         is_default = config == os.path.join(user_config_folder(), CONFIG)

@@ -58,7 +58,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if not has_work:
         show(_NOTHING)
-    status = _carry_out(plan, state)
+    status = _carry_out(plan, state, record)
+    _end_guard(home)
     show(f"{'restart the agents; ' if has_work else ''}what is left of hookproxy, to remove it:\n")
     _show_rest(state)
     return status
@@ -113,7 +114,7 @@ def _question(plan: Plan) -> str:
     return f"Restore {changed}{more}?"
 
 
-def _carry_out(plan: Plan, state: str) -> int:
+def _carry_out(plan: Plan, state: str, record: Written) -> int:
     """Undo everything that can be undone. Returns the exit status."""
     undone = [*plan.gone]
     failed = bool(plan.errors)
@@ -128,10 +129,14 @@ def _carry_out(plan: Plan, state: str) -> int:
                 failed = True
                 wrap.report_error(error)
         for restored in plan.restored:
+            path = restored.snapshot.path
             try:
-                wrap.report(undo.undo(restored))
-                undone.append(restored.snapshot.path)
-                _remove_backup(restored.snapshot.path)
+                # a file that has servers and hooks is another one by now
+                now = undo.restore(path, record) if path in undone else restored
+                if now is not None:
+                    wrap.report(undo.undo(now))
+                undone.append(path)
+                _remove_backup(path)
             except UserError as error:
                 failed = True
                 wrap.report_error(error)
@@ -139,6 +144,21 @@ def _carry_out(plan: Plan, state: str) -> int:
     if failed and len(undone) == len(plan.gone):
         raise UserError("nothing was changed", "each file's error is above")
     return EXIT_FINDINGS if failed else 0
+
+
+def _end_guard(home: str) -> None:
+    """End the guard that runs: no agent asks it any more."""
+    from ..guard import controls, place
+
+    folder = place.folder(os.environ, home)
+    if not folder or not os.path.isdir(folder):
+        return
+    try:
+        if (status := controls.ask(place.socket_of(folder), "stop")) is not None:
+            wrap.report(f"the guard ends: process {status.pid}")
+    except UserError as error:
+        wrap.report_error(error)
+    remove_empty([folder])
 
 
 def _remove_backup(path: str) -> str:

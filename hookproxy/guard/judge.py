@@ -168,7 +168,7 @@ class Judge:
         alone: bool,
     ) -> HookDecision:
         """What the agent gets for one context; `alone`: it is all that the event is about."""
-        hooks = session.hooks_for(context.session.server)
+        hooks = session.hooks_for(context.session.server, side.name)
         if self._feed is not None and self._feed.shows_calls:
             hooks.keep_inputs()
         if context.event is Event.PRE_TOOL_USE:

@@ -6,13 +6,17 @@ the agent's own tools are those of the server "". So are hooks and rules, becaus
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from glob import escape
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from ..config.load import Loaded
 from ..convert.run_hook import knowing_own_tools
+from ..dialects.agent_side import agent_side
 from ..dialects.dialect import Group
 from ..hooks.evaluate import Hooks
 from ..model.settings import ToolNames
@@ -91,18 +95,35 @@ class NativeSession:
             del self._approvals[next(iter(self._approvals))]
         return self._approvals.setdefault(server, ServerApprovals())
 
-    def hooks_for(self, server: str) -> Hooks:
-        """The hooks and rules for the tools of this server; "": the agent's own tools."""
+    def hooks_for(self, server: str, agent: str = "") -> Hooks:
+        """The hooks and rules for the tools of this server; "": the own tools of this agent."""
         if server not in self._hooks and len(self._hooks) >= _MOST_SERVERS:
             self._tasks.start_soon(self._hooks.pop(next(iter(self._hooks))).runners.aclose)
         if server not in self._hooks:
             shared = Shared(window_of=self.limits.window, approvals=self.approvals(server), labels=self.labels)
             loaded = self._loaded
-            groups = loaded.groups if server else tuple(map(_about_own_tools, loaded.groups))
+            groups = loaded.groups
+            if not server:
+                groups = tuple(_about_own_tools(group) for group in groups if not self._runs_itself(agent, group))
             hooks = Hooks(groups, loaded.settings, server, self._environ, loaded.trust, shared=shared)
             hooks.open(self._tasks, lambda _run: None, lambda: None)
             self._hooks[server] = hooks
         return self._hooks[server]
+
+    def _runs_itself(self, agent: str, group: Group) -> bool:
+        """The agent runs these hooks itself, because they are in a file of its own in the home folder: once is enough.
+
+        A variable that names another place may come from a project: with it, they rather run twice.
+        """
+        side, dialect = agent_side(agent), group.dialect.name.partition("@")[0]
+        if side is None or dialect not in (side.name, *side.also_reads):
+            return False
+        home = os.path.expanduser("~")
+        return any(
+            fnmatchcase(group.source, os.path.join(escape(os.path.join(home, place.folder)), place.files))
+            for place in group.dialect.user_files
+            if place.folder and place.variable not in self._environ
+        )
 
     def all_hooks(self) -> Sequence[Hooks]:
         """Those of all servers so far."""

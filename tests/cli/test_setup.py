@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import tomllib
@@ -70,7 +71,8 @@ def test_it_shows_what_it_found_asks_wraps_and_says_how_to_undo_it(project: Path
     assert "  hooks    ~/.claude: 1 hook, as claude runs them\n" in shown
     assert '-      "command": "npx",\n' in shown
     assert shown.endswith(
-        f"\nrestart the agents; to undo this:\n  hookproxy unwrap {cursor}\neverything at once: hookproxy uninstall\n"
+        f"\nrestart the agents; to undo this:\n  hookproxy unwrap {cursor}\n  hookproxy guard uninstall cursor\n"
+        "everything at once: hookproxy uninstall\n"
         "what the hooks are, and what cannot work in them: hookproxy check\n"
     )
     own = own_config()
@@ -319,8 +321,8 @@ def test_all_agents_are_set_up_with_one_command_and_every_byte_comes_back(
     assert f"Claude Code runs the hooks of {hooks.parent} itself: they are left out here" in done.stderr
     assert done.stderr.count("written with its path") == 1  # which is the same for all
     for line in done.stdout.splitlines():
-        if line.startswith("  hookproxy unwrap "):
-            assert run(project, "unwrap", line.split("unwrap ")[1].strip()).returncode == 0
+        if line.startswith("  hookproxy "):
+            assert run(project, *shlex.split(line)[1:]).returncode == 0
     assert agent_homes.content(files) == files
 
 
@@ -458,3 +460,58 @@ def test_where_trust_is_required_it_says_how_to_trust_what_it_wrote(project: Pat
     assert run(project, "check").returncode == 2
     assert run(project, "trust", str(own_config())).returncode == 0
     assert run(project, "check").returncode in (0, 1)
+
+
+# --- the agents' own tools ---
+
+
+def own_tools(home: Path) -> Path:
+    """The hook file of the agent of `cursor`."""
+    return home / ".cursor" / "hooks.json"
+
+
+def test_the_guard_judges_the_own_tools_of_the_agents_that_are_set_up(
+    project: Path, home: Path, cursor: Path, hooks: Path
+) -> None:
+    shown = run(project, "setup", "--dry-run")
+    assert "Cursor: an entry for each event in ~/.cursor/hooks.json" in shown.stdout
+    assert not own_tools(home).exists()
+    done = run(project, "setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "/hookproxy/guard/client.py cursor " in own_tools(home).read_text()
+    assert "nothing to do" in run(project, "setup", "--yes").stdout
+    assert run(project, "check").returncode == 0
+    assert run(project, "uninstall", "--yes").returncode == 0
+    assert not own_tools(home).exists()
+
+
+def test_a_person_is_asked_once_for_servers_and_own_tools(project: Path, home: Path, cursor: Path, hooks: Path) -> None:
+    question = "Wrap 1 server in 1 file, let the guard judge what Cursor does by own tools, and write "
+    done = at_terminal(project, FAIL_CLOSED, (WRAP_ONE, b"n\n"), columns=200)
+    assert question in terminal.plain(done.stdout)
+    assert not own_tools(home).exists()
+
+
+def test_the_guard_can_be_left_out(project: Path, home: Path, cursor: Path, hooks: Path) -> None:
+    assert run(project, "setup", "--yes", "--no-guard").returncode == 0
+    assert not own_tools(home).exists()
+    assert "nothing to do" in run(project, "setup", "--yes", "--no-guard").stdout
+    assert run(project, "setup", "--yes").returncode == 0
+    assert own_tools(home).exists()
+
+
+def test_without_a_configuration_of_the_person_the_guard_is_left_out(
+    project: Path, home: Path, cursor: Path, hooks: Path
+) -> None:
+    config = project / "hookproxy.toml"
+    config.write_text('[permissions]\ndeny = ["x"]\n')
+    assert run(project, "setup", "--yes", "--config", str(config)).returncode == 0
+    assert not own_tools(home).exists()
+
+
+def test_an_agent_whose_entries_refuse_calls_without_a_guard(
+    project: Path, home: Path, cursor: Path, hooks: Path
+) -> None:
+    assert run(project, "setup", "--yes", "--fail-closed").returncode == 0
+    text = own_tools(home).read_text()
+    assert " SECONDS=540 2 " in text

@@ -176,7 +176,7 @@ def test_a_configuration_behind_a_link_is_restored_and_the_link_stays(
 def test_files_that_are_gone_are_forgotten(project: Path, home: Path, cursor: Path, hooks: Path) -> None:
     assert run(project, "setup", "--yes").returncode == 0
     assert run(project, "convert", str(hooks), "--to", "copilot", "--write").returncode == 0
-    for path in (cursor, own_config(), project / ".github/hooks/hookproxy.json"):
+    for path in (cursor, own_config(), home / ".cursor/hooks.json", project / ".github/hooks/hookproxy.json"):
         path.unlink()
     done = run(project, "uninstall", "--yes")
     assert (done.returncode, done.stderr) == (0, "")

@@ -236,3 +236,24 @@ async def test_an_agent_reads_what_a_limit_comments(tmp_path: Path) -> None:
     assert b"more than 1 call of * per session" in second.stdout
     assert permission("claude", second) is None
     assert [("exceeds" in record) for record in records(tmp_path) if record["result"] == "begun"] == [False, True]
+
+
+@pytest.mark.parametrize(("agent", "runs"), [("claude", 0), ("cursor", 0), ("gemini", 1)])
+async def test_the_hooks_of_a_file_that_the_agent_runs_itself_do_not_run_twice(
+    agent: str, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / ".claude" / "settings.json"
+    file.parent.mkdir()
+    hook = {"type": "command", "command": f"echo >> {tmp_path}/runs"}
+    file.write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}}))
+    async with judging(configured(tmp_path, f'[[use]]\nfile = "{file}"\ndialect = "claude"')) as judge:
+        await judge.judge(before(agent))
+        marks = tmp_path / "runs"
+        assert (len(marks.read_text()) if marks.exists() else 0) == runs
+        moved = before(agent)
+        environ = {**moved.environ, "CLAUDE_CONFIG_DIR": "/elsewhere"}
+        document = moved.document.replace(b'"session_id": "', b'"session_id": "another')
+        document = document.replace(b'"conversation_id": "', b'"conversation_id": "another')
+        await judge.judge(Request(agent, "/", environ, document))
+        assert len(marks.read_text()) == runs + 1, "a variable from a project does not switch them off"
