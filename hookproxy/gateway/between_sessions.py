@@ -7,6 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from msgspec.structs import replace
+
 from ..model.limits import Limit
 from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
@@ -53,7 +55,12 @@ class BetweenSessions:
         if self._store is None:
             shared = Shared(window_of=partial(self.window, server, identity.principal.id))
         else:
-            shared = shared_of(self._store, server, identity, session.server.table.idle_seconds, config.policy)
+            seconds = session.server.table.idle_seconds
+            shared = shared_of(self._store, server, identity, seconds, config.policy)
+            if identity.is_stateless and session.server.loaded.settings.has_flow:
+                from .shared_labels import StoreLabels  # only for such configurations
+
+                shared = replace(shared, labels=StoreLabels(self._store, server, identity.principal.id, seconds))
         return SessionPolicy(config.version, shared, self._reports_of_tools, self._health)
 
     def request_states(self, session: GatewaySession) -> RequestStates | None:

@@ -138,11 +138,8 @@ class DataFlow:
         return decision
 
     async def names(self) -> tuple[str, ...]:
-        """All labels of what the session has read, for hooks; none while the store cannot be reached."""
-        try:
-            known = await self.labels.known(())
-        except StoreUnavailable:
-            return ()
+        """All labels of what the session has read, for hooks. Raises StoreUnavailable."""
+        known = await self.labels.known(())
         return tuple(dict.fromkeys(label for reading in known.readings for label in reading.labels))
 
     async def note_result(

@@ -19,7 +19,7 @@ from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import decide, methods
-from ..policy.shared_state import NOTHING_SHARED, Shared
+from ..policy.shared_state import NOTHING_SHARED, Shared, StoreUnavailable
 from ..protocol import calls, request_edits
 from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
@@ -289,8 +289,12 @@ class Hooks:
         `listed` is the tool's entry in `tools/list`: a rewrite that does not fit its schema is a failure. Each hook
         run is appended to `hook_runs` at once. On cancel the hooks that run are ended with their whole process groups.
         """
-        context, before = await self._with_labels(context), len(hook_runs)
-        evaluation, first = Evaluation(Proceed(), context.arguments), context
+        try:
+            context = await self._with_labels(context)
+        except StoreUnavailable as problem:  # hooks may decide by them
+            refuse = Refuse("what the session has read", str(problem), cause=RefusalCause.STORE_AWAY)
+            return Evaluation(refuse, context.arguments)
+        evaluation, first, before = Evaluation(Proceed(), context.arguments), context, len(hook_runs)
         for layer in self._layers:
             decision = evaluation.decision
             if isinstance(decision, Refuse):
@@ -332,7 +336,8 @@ class Hooks:
     async def run_post_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> Comments:
         """Run the PostToolUse or PostToolUseFailure hooks of all groups; otherwise as `run_pre_hooks`."""
         comments = Comments()
-        context = await self._with_labels(context)
+        with suppress(StoreUnavailable):  # then its documents have no labels, and the output itself waits for the store
+            context = await self._with_labels(context)
         for layer in self._layers:
             own_context = _context_for_layer(layer, context)
             for selected in layer.groups.select(context.event, context.tool, own_context.alias):
@@ -347,7 +352,7 @@ class Hooks:
         return comments
 
     async def _with_labels(self, context: EventContext) -> EventContext:
-        """The context with the labels of what the session has read, as far as that is known."""
+        """The context with the labels of what the session has read, if some hook gets them. Raises StoreUnavailable."""
         if self.flow is None or not self._shows_labels:
             return context
         return replace(context, labels=await self.flow.names())

@@ -6,7 +6,7 @@ from hookproxy.checks.flow_entries import covered, labels_of_nobody, labels_with
 from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.hooks import Tool
 from hookproxy.model.settings import Settings
-from tests.session.test_hook_labels import own_group
+from tests.support.data_flow import own_group
 
 READ = Source(FlowMatch(tools=("read_file",), paths=("**/.env",)), ("secret",), "flow.sources[0]", place="f:1: sources")
 SEND = Sink(FlowMatch(tools=("send_*",)), ("secret",), "flow.sinks[0]", place="f:2: sinks")

@@ -14,6 +14,8 @@ from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.hooks import Event, EventContext, Session
 from hookproxy.model.settings import Settings
 from hookproxy.policy.shared_state import Shared
+from tests.support.data_flow import AwayLabels, own_group
+from tests.support.proxy_rig import hook
 
 pytestmark = pytest.mark.anyio
 
@@ -138,3 +140,18 @@ async def test_what_a_server_says_of_a_part_of_a_result_gives_labels() -> None:
         files.context("read_file"), json.dumps([{"content": [item]}]).encode(), "", Comments()
     )
     assert isinstance(await web.call("post"), Refuse)
+
+
+async def test_without_the_store_no_sink_and_no_hook_that_reads_labels_gets_a_call() -> None:
+    shared = Shared(labels=AwayLabels())
+    sink = Settings(flow_sinks=(Sink(FlowMatch(tools=("post",)), ("private",), "flow.sinks[0]"),))
+    without_hooks = Hooks((), sink, "web", {}, shared=shared)
+    context = Server("web", sink, SessionLabels()).context
+    assert isinstance((await without_hooks.run_pre_hooks(context("get"), None, [])).decision, Proceed)
+    refused = (await without_hooks.run_pre_hooks(context("post"), None, [])).decision
+    assert isinstance(refused, Refuse)
+    assert refused.cause is RefusalCause.STORE_AWAY
+    with_hooks = Hooks((own_group(hook("true")),), sink, "web", {}, shared=shared)
+    refused = (await with_hooks.run_pre_hooks(context("get"), None, [])).decision
+    assert isinstance(refused, Refuse)
+    assert refused.cause is RefusalCause.STORE_AWAY

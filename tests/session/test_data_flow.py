@@ -17,6 +17,7 @@ from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from tests.audit.view.test_table import PLAIN
+from tests.support.data_flow import AwayLabels, answer, call, text_of
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig
 
 pytestmark = pytest.mark.anyio
@@ -34,24 +35,6 @@ def policy(action: Literal["ask", "deny", "comment"] = "ask") -> Settings:
     """What is read from `.ssh` is secret, and must not reach `fetch`."""
     source = Source(READS, ("secret",), "flow.sources[0]", place="hookproxy.toml:1: flow.sources[0]")
     return Settings(flow_sources=(source,), flow_sinks=(Sink(SENDS, ("secret",), "flow.sinks[0]", action),))
-
-
-async def call(proxy: Rig, number: int, tool: str, **arguments: str) -> None:
-    params = {"name": tool, "arguments": arguments}
-    message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-    await proxy.agent.send(json.dumps(message).encode() + b"\n")
-
-
-async def answer(proxy: Rig, text: str) -> dict[str, Any]:
-    """The server answers its next call; what the agent gets."""
-    request = await proxy.server.message()
-    result = {"content": [{"type": "text", "text": text}]}
-    await proxy.server.send(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode() + b"\n")
-    return await proxy.agent.message()
-
-
-def text_of(message: dict[str, Any]) -> str:
-    return str(message["result"]["content"][-1]["text"])
 
 
 async def read_secret(proxy: Rig) -> None:
@@ -148,3 +131,14 @@ async def test_the_audit_has_the_labels_of_a_result_and_the_chain_of_a_refused_c
     shown = "\n".join(one_call.text_of([second], PLAIN))
     assert f"read_file of files /home/u/.ssh/config (secret, {strftime('%H:%M', localtime(reading.at))}, call " in shown
     assert "└▶ fetch of files example.com (flow.sinks[0])" in shown
+
+
+async def test_a_result_that_nobody_could_label_does_not_reach_the_agent() -> None:
+    async with rig(settings=policy("deny")) as proxy:
+        flow = proxy.proxy.policy.hooks.flow
+        assert flow is not None
+        flow.labels = AwayLabels()
+        await call(proxy, 1, "read_file", path="/home/u/.ssh/config")
+        response = await answer(proxy, "Host a")
+        assert "its labels are kept in a store that cannot be reached" in json.dumps(response)
+        assert "Host a" not in json.dumps(response)

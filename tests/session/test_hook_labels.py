@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.dialect import Group
-from hookproxy.dialects.own import OWN
 from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.hooks import Event, HookSpec
-from hookproxy.model.settings import Settings, ToolNames
-from tests.session.test_data_flow import answer, call, text_of
+from hookproxy.model.settings import Settings
+from tests.support.data_flow import answer, call, own_group, text_of
 from tests.support.proxy_rig import DIRECT_LOOP, hook, rig
 
 pytestmark = pytest.mark.anyio
@@ -28,11 +26,6 @@ SOURCES = replace(SINKS, flow_sources=(Source(FlowMatch(tools=("read",)), ("secr
 @pytest.fixture
 def anyio_backend() -> object:
     return DIRECT_LOOP
-
-
-def own_group(*specs: HookSpec, managed: bool = True) -> Group:
-    own = [replace(spec, dialect="hookproxy", fails_closed=True, withholds=True) for spec in specs]
-    return Group(OWN, "hooks.toml", tuple(own), ToolNames.BARE, managed=managed)
 
 
 def sets(event: Event, matcher: str, **labels: object) -> HookSpec:

@@ -1,0 +1,111 @@
+"""Labels of stateless requests hold at every gateway with the same store, and no bound or failure makes one less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hookproxy.gateway import shared_labels
+from hookproxy.gateway.shared_labels import StoreLabels
+from hookproxy.gateway.store import Store
+from hookproxy.model.flow import SEVERAL_SERVERS, ClearedFlow, Reading
+from hookproxy.policy.shared_state import StoreUnavailable
+from tests.gateway.test_store import open_store
+from tests.support.store_process import PROGRAM, StoreProcess
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.skipif(PROGRAM is None, reason="neither valkey-server nor redis-server is installed"),
+]
+
+READ = Reading(("secret", "private"), "read_file", "files", "/home/u/.ssh/config", 1.5, call="c-1")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[StoreProcess]:
+    process = StoreProcess(tmp_path)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def labels_of(store: Store, user: str = "uid:1", name: str = "files") -> StoreLabels:
+    return StoreLabels(store, name, user, 60)
+
+
+async def test_what_one_gateway_notes_another_one_knows_without_the_place(server: StoreProcess) -> None:
+    async with open_store(server) as store, open_store(server) as other:
+        assert await labels_of(store).key() == await labels_of(other).key()
+        await labels_of(store).add(READ, {1, 2**64 - 1}, False)
+        await labels_of(store).add(Reading(("a",), "t"), {2}, False)
+        known = await labels_of(other).known({2**64 - 1})
+        assert [(one.labels, one.tool, one.place, one.call, one.number) for one in known.readings] == [
+            (("secret", "private"), "read_file", "", "", 1),
+            (("a",), "t", "", "", 2),
+        ]
+        assert known.carried == {1}
+        assert (await labels_of(other).known(None)).carried == {1, 2}
+        assert (await labels_of(other).known(())).carried == set()
+
+
+async def test_users_and_servers_know_nothing_of_each_other(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        await labels_of(store).add(READ, {1}, False)
+        assert not (await labels_of(store, user="uid:2").known({1})).readings
+        assert not (await labels_of(store, name="web").known({1})).readings
+        assert await labels_of(store).key() != await labels_of(store, user="uid:2").key()
+
+
+async def test_labels_are_removed_and_others_stay(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        await labels_of(store).add(READ, {1}, False)
+        await labels_of(store).add(Reading(("secret",), "t"), {1}, False)
+        await labels_of(store).remove({"secret"})
+        known = await labels_of(store).known({1})
+        assert [one.labels for one in known.readings] == [("private",)]
+        assert known.carried >= {1}
+
+
+async def test_what_a_person_clears_is_cleared_everywhere(server: StoreProcess) -> None:
+    cleared = ClearedFlow((1, 2), "flow.sinks[0]", "fetch", "web")
+    async with open_store(server) as store, open_store(server) as other:
+        await labels_of(store).clear(cleared)
+        assert (await labels_of(other).known(())).cleared == (cleared,)
+
+
+async def test_a_label_ends_with_its_time(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        await labels_of(store).add(Reading(("a",), "t", seconds=0.001), (), True)
+        await labels_of(store).add(Reading(("b",), "t", seconds=1000), (), True)
+        while len(readings := (await labels_of(store).known(())).readings) > 1:
+            pass  # a millisecond passes
+        assert readings[0].labels == ("b",)
+
+
+async def test_beyond_the_bounds_labels_hold_for_more(server: StoreProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_labels, "_MOST_READINGS", 2)
+    monkeypatch.setattr(shared_labels, "_MOST_PRINTS", 3)
+    async with open_store(server) as store:
+        labels = labels_of(store)
+        await labels.add(Reading(("a",), "t", "s", seconds=9), {1, 2}, False)
+        await labels.add(Reading(("b",), "t", "s"), {3, 4}, False)
+        assert (await labels.known(())).carried == {2}
+        for _ in range(3):
+            await labels.add(Reading(("a",), "t", "s", seconds=9), {5}, False)
+        known = await labels.known(())
+        assert [one.labels for one in known.readings] == [("a",), ("b",), ("a",)]
+        assert (known.readings[2].server, known.readings[2].seconds) == (SEVERAL_SERVERS, 0)
+        assert known.carried == {2, 5}
+
+
+async def test_without_the_store_nothing_is_known(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        labels = labels_of(store)
+        server.kill()
+        for act in (labels.known(()), labels.add(READ, (), True), labels.remove({"a"}), labels.key()):
+            with pytest.raises(StoreUnavailable):
+                await act
