@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ..config.load import Loaded
 from ..dialects.dialect import Dialect, Group
 from ..dialects.registry import DIALECTS
+from ..dialects.shared.model_hooks import ONLY_READS
 from ..hooks import failures
 from ..hooks.coverage import HookCoverage
 from ..model.errors import printable
@@ -204,8 +205,9 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
         f"the tool is called only if its server {spec.server!r} is behind hookproxy, started with --name "
         f"{shlex.quote(spec.server)}"
     )
+    about_model = ONLY_READS if spec.type == "agent" else ""
     misspelt = misspelt_matcher(hook) if coverage is None else ()
-    remarks = (place.text, about_server if spec.server else "", *about_aliases, *misspelt)
+    remarks = (place.text, about_server if spec.server else "", about_model, *about_aliases, *misspelt)
     return HookEntry(
         place.file,
         place.line,

@@ -20,6 +20,7 @@ from ..dialects.shared.handler_types import make_warm
 from ..dialects.shared.hook_file import read_document, suggestion
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import HookSpec
+from ..model.model_endpoint import ModelEndpoint
 from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 from ..trust.sources import FileContext
 from .unread_hooks import unread_hooks, unrecognised, with_owner
@@ -54,6 +55,8 @@ class Use(Struct, frozen=True):
     warm_options: Mapping[str, object] = field(default_factory=dict)
     project: str = ""
     """The folder in which the hooks run, as written; empty: it follows from the file's place."""
+    model: ModelEndpoint | None = None
+    """The model of the configuration that names the file; None: it names none."""
     naming: str = "--hooks {dialect}={path}"
     """The option that names its dialect, for hints."""
     sees_values: bool = False
@@ -143,7 +146,7 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
             )
     plugin = file.plugin or dialect.find_plugin(path, file_context)
     project = _project_folder(path, dialect, use, plugin is not None, file_context)
-    hook_file = HookFile(path, text, project, use.options, file_context.environ, plugin, file_context.cwd)
+    hook_file = HookFile(path, text, project, use.options, file_context.environ, plugin, file_context.cwd, use.model)
     try:
         hook_list = dialect.read_hook_file(hook_file)
     except ConfigError as error:

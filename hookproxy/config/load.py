@@ -20,6 +20,7 @@ from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import HookSpec
 from ..model.lock_settings import LockSettings
+from ..model.model_endpoint import ModelEndpoint
 from ..model.pack_settings import NamedPacks
 from ..model.settings import ROOTS_OF_AGENT, ConsoleUse, OnFailure, Results, SeenNames, Settings
 from ..trust.sources import FileContext, Layer, ManagedSummary, Watched, state_folder, store_path
@@ -396,7 +397,8 @@ def user_layer(
     by_option: dict[str, str] = {}
     for item in hooks:
         known = set(file_context.files_read)
-        of_item = list(read_use(parse_option(item, file_context.cwd, option), file_context))
+        use = replace(parse_option(item, file_context.cwd, option), model=layer.model)
+        of_item = list(read_use(use, file_context))
         for hook_file in of_item:
             by_option[hook_file.group.source] = f"{hook_file.group.dialect.name}={hook_file.named_by}"
         others = [path for path in file_context.files_read if path not in known and path not in by_option]
@@ -532,6 +534,7 @@ def layer_of(
     from .validate import check_patterns
 
     folder = os.path.dirname(path)
+    model = _model(file, f"{path}: {prefix}model", folder, file_context)
     added: list[LoadedHookFile] = []
     for number, table in enumerate(file.use):
         where = f"{path}: {prefix}use[{number}]"
@@ -542,6 +545,7 @@ def layer_of(
         use = Use(
             table.file, folder, where, dialect, table.tool_names, table.names or SeenNames.BOTH, table.on_failure,
             options, warm_options, table.project or "", sees_values=table.secrets == "values",
+            model=model,
         )  # fmt: skip
         hook_files = read_use(use, file_context)
         added.extend(map(_watched, hook_files) if table.mode == "monitor" else hook_files)
@@ -558,7 +562,7 @@ def layer_of(
 
         policy = policy_source(file.policy, f"{path}: {prefix}policy", folder, file_context)
     layer = Layer(path, settings, set_by, (), {}, (), (), file.managed_only, file.require_trust, policy)
-    layer = replace(layer, packs=_named_packs(file, path, prefix, file_context))
+    layer = replace(layer, packs=_named_packs(file, path, prefix, file_context), model=model)
     if file.permissions.mode == "monitor":
         from .monitor import with_watched_rules
 
@@ -575,6 +579,15 @@ def layer_of(
     second = _read_layer(file_context.find(file.monitor.file, folder), file_context, is_second=True)
     check_second(second, layer, f"{path}: {prefix}monitor.file")
     return replace(layer, next=second)
+
+
+def _model(file: ConfigFile, where: str, folder: str, file_context: FileContext) -> ModelEndpoint | None:
+    """The model that hooks of a file ask; None: there is none. Raises ConfigError."""
+    if file.model is None:
+        return None
+    from .model_table import model_endpoint
+
+    return model_endpoint(file.model, where, folder, file_context)
 
 
 def _named_packs(file: ConfigFile, path: str, prefix: str, file_context: FileContext) -> NamedPacks | None:

@@ -669,6 +669,27 @@ class Remote(Table, frozen=True):
     """
 
 
+class Model(Table, frozen=True):
+    """The language model that hooks of type `prompt` and `agent` in hook files ask. Without it they do not run."""
+
+    api: Literal["openai", "anthropic"]
+    """The interface of the endpoint: OpenAI's chat completions, which many servers have, or Anthropic's messages."""
+    url: _Text
+    """The endpoint's address, to which "/chat/completions" or "/v1/messages" is added: "https://host/v1" for the first,
+    "https://host" for the second. It begins with https, or with http for this machine.
+    """
+    name: _Text
+    """The model of hooks that name none, as the endpoint calls it."""
+    key: _Text | None = None
+    """Where the endpoint's key is: "env:VARIABLE" or "file:PATH". It is read for each question. A relative path starts
+    from the folder of this file. Default: no key is sent.
+    """
+    aliases: dict[_Text, _Text] = {}
+    """The endpoint's names of models that hooks name otherwise: `haiku = "small-model"`. Others are sent as they are
+    written.
+    """
+
+
 class GuardTable(Table, frozen=True):
     """`hookproxy guard`, which judges the agents' own tools."""
 
@@ -832,6 +853,8 @@ class ConfigFile(Table, frozen=True):
     """What servers say of themselves, pinned."""
     secrets: Secrets | None = None
     """Secrets that tools can use and models cannot see."""
+    model: Model | None = None
+    """The language model that hooks of type `prompt` and `agent` ask."""
     remote: Remote = field(default_factory=Remote)
     """Deadlines for a server at an address."""
     guard: GuardTable = field(default_factory=GuardTable)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal
 
 from ..model.errors import ConfigError
-from ..model.secret_settings import SecretSettings, SecretsOff, SecretsRestore, Source
+from ..model.secret_settings import SecretSettings, SecretsOff, SecretsRestore
 from ..policy.globs import glob
 from ..secrets.engine import PatternError, compiled
 from ..secrets.placeholders import is_rule_id
@@ -20,16 +18,8 @@ from ..secrets.rules import known_rules
 from ..trust.sources import FileContext
 from .errors import line_of
 from .models import Secrets
+from .secret_source import source_of
 from .validate import dotted
-
-_SOURCES: Final = 'write "env:VARIABLE", "file:PATH", "keyring:SERVICE/USER" or "command:PROGRAM ARGUMENTS"'
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KINDS: Final[Mapping[str, Literal["env", "file", "keyring", "command"]]] = {
-    "env": "env",
-    "file": "file",
-    "keyring": "keyring",
-    "command": "command",
-}
 
 
 def secret_settings(
@@ -51,7 +41,10 @@ def secret_settings(
     folder = os.path.dirname(path)
     return SecretSettings(
         table.detectors,
-        {name: _source(value, place.of("values", name), folder, file_context) for name, value in table.values.items()},
+        {
+            name: source_of(value, place.of("values", name), folder, file_context)
+            for name, value in table.values.items()
+        },
         tuple(table.allow),
         tuple(_skipped(table.skip, place)),
         tuple(_off(table, place)),
@@ -122,29 +115,3 @@ def _check_pattern(regex: str, where: str) -> None:
         raise ConfigError(where, f"is not a regular expression: {problem}", hint) from None
     if pattern.fullmatch(b""):
         raise ConfigError(where, "matches the empty text, and so everywhere", "ask for at least one character")
-
-
-def _source(text: str, where: str, folder: str, file_context: FileContext) -> Source:
-    word, colon, what = text.partition(":")
-    kind, what = _KINDS.get(word), what.strip()
-    if not colon or kind is None or not what:  # it may be the secret itself: the error does not quote it
-        raise ConfigError(where, "does not say where the value is", _SOURCES)
-    if kind == "env" and not _VARIABLE.fullmatch(what):
-        raise ConfigError(where, "env: is followed by the name of a variable, not by a value", _SOURCES)
-    if kind == "file":
-        return Source(kind, file_context.find(what, folder))
-    if kind == "keyring" and not all(what.rpartition("/")[::2]):
-        raise ConfigError(where, "keyring: needs a service and a user", "write keyring:SERVICE/USER")
-    if kind == "command":
-        _check_command(what, where)
-        return Source(kind, what, folder)
-    return Source(kind, what)
-
-
-def _check_command(command: str, where: str) -> None:
-    try:
-        words = shlex.split(command)
-    except ValueError as problem:
-        raise ConfigError(where, f"is not a command: {str(problem).lower()}", "close its quotes") from None
-    if not words:
-        raise ConfigError(where, "is not a command", _SOURCES)

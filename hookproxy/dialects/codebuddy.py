@@ -14,7 +14,7 @@ from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, O
 from ..policy import matchers
 from .agent_side import AgentSide, Can, DocumentForm, session_of
 from .dialect import Dialect, Effect, HookFile, UserFiles, for_names
-from .shared import claude_agent_side, claude_document, claude_matchers, command_file, handler_types
+from .shared import claude_agent_side, claude_document, claude_matchers, command_file, handler_types, model_hooks
 from .shared import claude_envelope as envelope
 from .shared import input as shared_input
 from .shared.command_file import MATCHES_ALL, CommandFile, Entries, Matchers, Timeouts
@@ -46,10 +46,10 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     return (lambda _name: True) if pattern in MATCHES_ALL else matchers.javascript_regex(pattern)
 
 
-def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
+def _read_handler(file: HookFile, name: str, entry: Table) -> Handler | str:
     kind = entry.choice("type", ("command", "http", "prompt", "agent"), "command")
-    if kind in ("prompt", "agent"):
-        return f"type {kind!r} is not supported: hookproxy has no model to ask"
+    if kind in model_hooks.TIMEOUTS:
+        return model_hooks.read_model_hook(file, entry, FORMAT.events[name], kind)
     return handler_types.read_http(entry, "allowedEnvVars") if kind == "http" else command_file.read_command(entry)
 
 
@@ -80,7 +80,18 @@ FORMAT: Final = CommandFile(
     ),
     timeouts=Timeouts(60.0),
     entries=Entries(
-        keys=("type", "command", "timeout", "url", "headers", "allowedEnvVars", "async", "once", "statusMessage"),
+        keys=(
+            "type",
+            "command",
+            "timeout",
+            "url",
+            "headers",
+            "allowedEnvVars",
+            "async",
+            "once",
+            "statusMessage",
+            *model_hooks.KEYS,
+        ),
         grouped=True,
         read_handler=_read_handler,
         finish=lambda _file, entry, hook: replace(hook, background=entry.flag("async")),

@@ -12,6 +12,7 @@ from msgspec.structs import force_setattr
 
 from ..model.aliases import ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookResult, HookRun, HookSpec, Order, Verdict
+from ..model.model_endpoint import ModelEndpoint
 from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 
 T = TypeVar("T")
@@ -111,6 +112,8 @@ class HookFile(Struct, frozen=True):
     plugin: Plugin | None = None
     cwd: str = "/"
     """The working directory of this process and of the server."""
+    model: ModelEndpoint | None = None
+    """The model that hooks of type `prompt` and `agent` ask; None: there is none, and they cannot run."""
 
 
 class WrittenEntry(Struct, frozen=True):

@@ -19,7 +19,7 @@ from ..policy import matchers
 from .agent_documents import DocumentSigns, Members
 from .agent_side import AgentSide, Can, DocumentForm, milliseconds, result_outcome, session_of, text_outcome
 from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, for_names
-from .shared import claude_agent_side, claude_matchers, command_file, handler_types, labels
+from .shared import claude_agent_side, claude_matchers, command_file, handler_types, labels, model_hooks
 from .shared import claude_envelope as envelope
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
@@ -74,7 +74,7 @@ _ALIASES: Final = {
 
 _KEYS: Final = (
     "type", "command", "name", "timeout", "async", "env", "shell", "statusMessage", "failMode", "url", "headers",
-    "allowedEnvVars",
+    "allowedEnvVars", "description", *model_hooks.KEYS,
 )  # fmt: skip
 
 
@@ -127,9 +127,11 @@ def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -
     return claude_matchers.never_matches(event, pattern, matches)
 
 
-def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler:
+def _read_handler(file: HookFile, name: str, entry: Table) -> Handler | str:
     handler = entry.choice("type", ("command", "http", "prompt", "function"), "command")
-    if handler in ("prompt", "function"):
+    if handler == "prompt":
+        return model_hooks.read_model_hook(file, entry, FORMAT.events[name], handler, takes_context=True)
+    if handler == "function":
         raise entry.error("type", f"{handler!r} is not supported: it runs inside Qwen Code", "use type command")
     if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell":
         raise entry.error("shell", "is PowerShell, which is not supported", "write a command for bash")

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from .aliases import Alias
+from .model_endpoint import ModelHook
 from .principal import Principal
 from .settings import OnFailure
 
@@ -77,7 +78,7 @@ _NOT_IDENTITY = frozenset({"dialect", "source", "label", "matcher", "matches"})
 
 class HookSpec(Struct, frozen=True):
     """One configured hook, as its dialect has read it. Exactly one of `argv`, `shell`, `call`, `url`, `tool`,
-    `expression`, `policy` is set."""
+    `expression`, `policy`, `model` is set."""
 
     dialect: str
     source: str
@@ -148,6 +149,8 @@ class HookSpec(Struct, frozen=True):
     """Type `mcp_tool`: the tool's arguments. `${a.b}` in a text stands for a member of the document."""
     sees_values: bool = False
     """It sees the values of secrets that `[secrets]` hides, and not their placeholders."""
+    model: ModelHook | None = None
+    """Types `prompt` and `agent`: what a model is asked."""
     concurrent: bool = False
     """Type `worker`: it gets further documents before it has answered, and distinguishes them by `id`."""
     process: str = ""
@@ -171,7 +174,12 @@ class HookSpec(Struct, frozen=True):
     def target(self) -> str:
         """What runs, for people. The query of an address is left out, because it may hold a secret."""
         tool = self.tool and f"{self.server}/{self.tool}"
-        policy = self.expression or self.policy_file or self.policy
+        policy = (
+            self.expression
+            or self.policy_file
+            or self.policy
+            or (f"{self.type}: {self.model.prompt}" if self.model else "")
+        )
         return self.shell or " ".join(self.argv) or self.call or tool or policy or self.url.partition("?")[0]
 
     @property

@@ -15,7 +15,7 @@ from .runner import CallTool, OpenRunner, Report, Runner, StatefulRunner, no_ser
 RUNNERS: Final[dict[str, Runner]] = {"command": command.run_command}
 """Runners that keep nothing between events."""
 
-_STATEFUL: Final = ("warm", "worker", "python", "http", "cel", "cedar", "opa", "interceptor")
+_STATEFUL: Final = ("warm", "worker", "python", "http", "cel", "cedar", "opa", "interceptor", "prompt", "agent")
 """Modules of stateful runners, named by handler type; each is imported only if a hook has its type."""
 
 _CLOSE_LIMIT: Final = 2.0  # seconds for closing all stateful runners

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from ..dialects.dialect import Group
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError, UserError, file_hint
+from ..model.model_endpoint import ModelEndpoint
 from ..model.pack_settings import NamedPacks
 from ..model.policy_source import PolicySource
 from ..model.settings import Settings
@@ -177,6 +178,8 @@ class Layer(Struct, frozen=True):
     """The layer of the file that `[monitor]` names, which is only watched."""
     packs: NamedPacks | None = None
     """The packs that count, and whose signatures; None: the file says nothing of packs."""
+    model: ModelEndpoint | None = None
+    """The model that hooks of the files ask which it names; None: it names none."""
 
     @property
     def all_groups(self) -> tuple[Group, ...]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
 from ..dialect import HookFile, HookList, for_names
-from ..shared import claude_matchers, command_file, handler_types, labels
+from ..shared import claude_matchers, command_file, handler_types, labels, model_hooks
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
 from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
@@ -35,14 +35,10 @@ _UNAVAILABLE: Final = for_names({
 })  # fmt: skip
 """Claude Code's other events, up to 2.1.285."""
 
-_UNSUPPORTED_TYPES: Final = {
-    "prompt": "is not supported: hookproxy has no model to ask",
-    "agent": "is not supported: hookproxy cannot start an agent",
-}
 _GROUP_KEYS: Final = ("matcher", "hooks")
 _HOOK_KEYS: Final = (
     "type", "command", "args", "timeout", "if", "async", "asyncRewake", "once", "shell", "statusMessage",
-    "onFailure", "url", "headers", "allowedEnvVars", "server", "tool", "input", "continueOnBlock",
+    "onFailure", "url", "headers", "allowedEnvVars", "server", "tool", "input", "continueOnBlock", *model_hooks.KEYS,
 )  # fmt: skip
 _PLUGIN_PLACEHOLDER: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
 """Placeholders that Claude Code replaces in the hooks of an installed plugin."""
@@ -133,10 +129,12 @@ def _group(file: HookFile, name: str, group: Table) -> HookList:
 
 def _read_handler(file: HookFile, name: str, entry: Table) -> Handler | str:
     entry.require("type", 'write "type": "command"')
-    entry.choice("type", ("command", "http", "mcp_tool", *_UNSUPPORTED_TYPES), "")
+    entry.choice("type", ("command", "http", "mcp_tool", *model_hooks.TIMEOUTS), "")
     if reason := _why_impossible(EVENTS[name], entry):
         return reason
     entry.text("statusMessage")
+    if (kind := entry.text("type")) in model_hooks.TIMEOUTS:
+        return model_hooks.read_model_hook(file, entry, EVENTS[name], kind)
     if entry.text("type") == "http":
         return handler_types.read_http(entry, "allowedEnvVars")
     if entry.text("type") == "mcp_tool":
@@ -183,8 +181,6 @@ def _expand(word: str, folders: Mapping[str, str]) -> str:
 def _why_impossible(event: Event, entry: Table) -> str:
     """The reason why an entry cannot run here. Empty if it can."""
     handler = entry.text("type")
-    if handler in _UNSUPPORTED_TYPES:
-        return f"type {handler!r} {_UNSUPPORTED_TYPES[handler]}"
     if event is Event.SESSION_START and handler == "http":
         return "Claude Code runs only hooks of type command and mcp_tool at SessionStart"
     if event not in TOOL_EVENTS and "if" in entry.members:

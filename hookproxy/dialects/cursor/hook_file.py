@@ -16,10 +16,11 @@ from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
 from ..dialect import Files, HookFile, HookList, Plugin, for_names
-from ..shared import familiar_call
+from ..shared import command_file, familiar_call, model_hooks
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts, regular_expression
 from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN
+from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
 BEFORE_SHELL: Final = "beforeShellExecution"
@@ -164,6 +165,13 @@ def find_plugin(path: str, _files: Files) -> Plugin | None:
     )
 
 
+def _read_handler(file: HookFile, name: str, entry: Table) -> Handler | str:
+    if entry.text("type", "command") != "prompt":
+        return command_file.read_command(entry)
+    handler = model_hooks.read_model_hook(file, entry, _EVENTS[name], "prompt")
+    return handler if isinstance(handler, str) else replace(handler, timeout=0.0)  # the page has no other default
+
+
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     """The hook with its tools, its folder and its order among the events of one call."""
     pattern = _usable(hook.matcher)
@@ -235,7 +243,8 @@ FORMAT: Final = CommandFile(
     unavailable=_UNAVAILABLE,
     timeouts=Timeouts(60.0),  # what Cursor's bundle has for the documented "platform default"
     entries=Entries(
-        keys=("command", "type", "timeout", "matcher", "failClosed", "loop_limit", "event"),
+        keys=("command", "type", "timeout", "matcher", "failClosed", "loop_limit", "event", *model_hooks.KEYS),
+        read_handler=_read_handler,
         also_on_failure=(AFTER_MCP, AFTER_SHELL),
         finish=_finish,
         notes_on=_notes_on,

@@ -99,12 +99,15 @@ class Timeouts(Struct, frozen=True):
         plain = seconds if seconds % 1 else int(seconds)  # as people write it: without a fraction that is zero
         return {self.keys[0]: round(seconds * 1000) if self.milliseconds else plain}
 
-    def read(self, event: Event, entry: Table) -> tuple[float, list[str]]:
-        """The entry's timeout in seconds, and notes if its author may have meant another. Raises ConfigError."""
+    def read(self, event: Event, entry: Table, default: float = 0.0) -> tuple[float, list[str]]:
+        """The entry's timeout in seconds, and notes if its author may have meant another. Raises ConfigError.
+
+        `default`: that of entries of its type; 0: that of the file.
+        """
         keys = [key for key in self.keys if key in entry.members]
         odd = [key for key in keys if type(entry.members[key]) not in (int, float)] if self.skips_odd else []
         key = next((key for key in keys if key not in odd), "")
-        seconds, notes = self._given(entry, key) if key else (self.default, [])
+        seconds, notes = self._given(entry, key) if key else (default or self.default, [])
         notes = [*(f"`{key}` is not a number, so it is ignored, as in {self.skips_odd}" for key in odd), *notes]
         if event is not Event.SESSION_END or not self.short_session_end:
             return seconds, notes
@@ -302,7 +305,7 @@ class CommandFile(Struct, frozen=True):
             return HookList((), (f"{source} does not run: {handler}",))
         event, target = self.events[name], handler.http_target
         matcher = matcher or self._matcher(name, matched)
-        timeout, timeout_notes = self.timeouts.read(event, entry)
+        timeout, timeout_notes = self.timeouts.read(event, entry, handler.timeout)
         in_bash = form.bash and handler.shell
         hook = HookSpec(
             dialect=self.dialect,
@@ -322,6 +325,7 @@ class CommandFile(Struct, frozen=True):
             server=handler.server,
             tool=handler.tool,
             input=handler.input,
+            model=handler.model,
             event_name=name,
             sequential=form.sequential and matched.flag("sequential"),
         )

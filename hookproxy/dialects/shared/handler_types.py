@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ...model.errors import ConfigError
 from ...model.hooks import HookSpec
+from ...model.model_endpoint import ModelHook
 from ..dialect import Dialect
 from . import hook_file as shared_hook_file
 from . import labels
@@ -111,6 +112,9 @@ class Handler(Struct, frozen=True):
     policy_file: str = ""
     policy_schema: str = ""
     deny_reason: str = ""
+    model: ModelHook | None = None
+    timeout: float = 0.0
+    """Seconds that such hooks have if their entry does not say it; 0: the file's default."""
 
 
 def read_handler(entry: Table, folder: str, read_file: ReadPolicyFile = no_policy_files) -> Handler:

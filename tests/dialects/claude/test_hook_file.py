@@ -15,7 +15,8 @@ OF_OTHER_TYPES = {
     for part in fields(HookSpec)
     if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
     or part.name in {"server", "tool", "input", "process"}
-    or part.name in {"expression", "policy", "policy_file", "policy_schema", "deny_reason", "only_narrows"}
+    or part.name
+    in {"expression", "policy", "policy_file", "policy_schema", "deny_reason", "only_narrows", "model", "sees_values"}
 }
 """Fields that only hooks of other types have."""
 

@@ -68,7 +68,7 @@ def test_an_event_that_cannot_occur_gets_a_remark(event: str) -> None:
     ("entry", "runs", "note"),
     [
         ({"type": "prompt", "prompt": "?"}, 0, "type 'prompt' is not supported: hookproxy has no model to ask"),
-        ({"type": "agent", "prompt": "?"}, 0, "type 'agent' is not supported: hookproxy cannot start an agent"),
+        ({"type": "agent", "prompt": "?"}, 0, "type 'agent' is not supported: hookproxy has no model to ask"),
         ({"shell": "powershell"}, 0, "PowerShell is not supported"),
         ({"once": True}, 1, "`once` only has an effect in skills"),
         ({"asyncRewake": True}, 1, "`asyncRewake` cannot wake the agent"),
