@@ -23,7 +23,7 @@ OF_OTHER_TYPES = {
     part.name: part.default
     for part in fields(HookSpec)
     if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
-    or part.name in {"server", "tool", "input"}
+    or part.name in {"server", "tool", "input", "model"}
 }
 """Fields that only hooks of other types have."""
 

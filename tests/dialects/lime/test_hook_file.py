@@ -24,6 +24,7 @@ OF_OTHER_TYPES = {
     if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
     or part.name in {"server", "tool", "input", "process"}
     or part.name in {"expression", "policy", "policy_file", "policy_schema", "deny_reason", "only_narrows"}
+    or part.name in {"model", "sees_values"}
 }
 """The members of hooks of other types, with their defaults."""
 

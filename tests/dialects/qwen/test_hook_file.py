@@ -134,7 +134,10 @@ def test_a_matcher_that_is_no_expression_is_reported() -> None:
 @pytest.mark.parametrize(
     ("entry", "note"),
     [
-        ({"type": "prompt", "prompt": "x"}, "is left out: type 'prompt' is not supported: it runs inside Qwen Code"),
+        (
+            {"type": "prompt", "prompt": "x"},
+            "does not run: type 'prompt' is not supported: hookproxy has no model to ask",
+        ),
         ({**GUARD, "shell": "powershell"}, "is left out: shell is PowerShell"),
         ({**GUARD, "failMode": "shut"}, "is left out: failMode must be one of open, closed"),
         ({**GUARD, "env": {"A": 1}}, "is left out: env.A must be a string"),
