@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +16,7 @@ from mcp import Client, MCPError, types
 from mcp.client import Transport
 
 from hookproxy.jsonrpc.known_secrets import KnownSecrets
-from tests.end.agent import HOOKPROXY, Scene
+from tests.end.agent import HOOKPROXY, Scene, request
 from tests.end.test_gateway_http import HttpGateway
 from tests.end.test_gateway_sdk import reached
 from tests.end.test_real_servers import ERAS, Person, connected, plain
@@ -53,6 +55,18 @@ arguments = "full"
 results = "full"
 calls = "all"
 """
+SAYS = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {"content": [{"type": "text", "text": sys.argv[1]}]}
+    if message["method"] == "initialize":
+        version = message["params"]["protocolVersion"]
+        result = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+"""A server that always says its argument."""
 PARTS = KnownSecrets([LEAK])
 
 
@@ -141,3 +155,43 @@ async def everything(client: Client) -> AsyncIterator[Any]:
     yield plain(await client.get_prompt("advice", {"name": "Ada"}))
     yield plain(await client.read_resource("memo://7"))
     yield plain(await client.read_resource("data://blob"))
+
+
+def test_a_reload_reads_values_anew_and_ends_sessions_of_which_the_agent_knows_the_other_half(tmp_path: Path) -> None:
+    (tmp_path / "leak").write_text(LEAK)
+    (tmp_path / "server.py").write_text(SAYS)
+    command = f"command = {json.dumps([sys.executable, '-S', '-E', str(tmp_path / 'server.py'), LEAK])}\n"
+    hiding = '[secrets]\nvalues = {{ LEAK = "file:{}" }}\nskip = ["*"]\n'
+    server = f"[servers.tools]\n{command}"
+    gateway = HttpGateway(tmp_path, hiding.format("leak") + server)
+    say = request(1, "tools/call", name="say", arguments={"how": "plain"})
+    try:
+        session = gateway.opened("alice")
+        assert_hidden(gateway.ask("alice", say, session)[2])
+        (tmp_path / "leak").write_text("another-value-7")
+        gateway.reload(hiding.format("leak") + server)
+        assert LEAK in gateway.ask("alice", {**say, "id": 2}, session)[2]  # it is no secret any more
+        gateway.reload(hiding.format("gone") + server, "secrets.values.LEAK")
+        assert gateway.ask("alice", {**say, "id": 3}, session)[0] == 200  # the former policy stays in force
+        gateway.reload(server, "hides no secrets")
+        assert gateway.ask("alice", {**say, "id": 4}, session)[0] == 404
+        session = gateway.opened("alice")
+        gateway.reload(hiding.format("leak") + server, "hides secrets, and")
+        assert gateway.ask("alice", {**say, "id": 5}, session)[0] == 404
+        assert gateway.end() == 0, gateway.log
+    finally:
+        gateway.kill()
+
+
+def test_a_value_that_cannot_be_had_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text('[secrets]\nvalues = { X = "env:NO_SUCH_VARIABLE" }\n')
+    (tmp_path / "gateway.toml").write_text(
+        '[secrets]\nvalues = { X = "env:NO_SUCH_VARIABLE" }\n'
+        '[gateway]\nlisten = ["unix:s"]\n[servers.a]\ncommand = ["cat"]\n'
+    )
+    for words in (["run", "--config", "hookproxy.toml", "--", "cat"], ["serve", "--config", "gateway.toml"]):
+        ended = subprocess.run(
+            [HOOKPROXY, *words], cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        )
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert "secrets.values.X: the environment variable NO_SUCH_VARIABLE is not set" in ended.stderr
