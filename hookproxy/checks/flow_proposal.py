@@ -92,6 +92,8 @@ class Group(Struct, frozen=True):
     """Of a sink: the value of its key `by`; empty: the default."""
     is_suggestion: bool = False
     """It is only a suggestion: it stands in a comment."""
+    only_secrets: bool = False
+    """Of a source: only what looks like a secret gets the labels."""
 
 
 class FlowProposal(Struct, frozen=True):
@@ -134,6 +136,9 @@ _SINKS: Final[Mapping[str, _SinkKind]] = {
 }
 """By what a tool does, in the order in which they are written."""
 
+_ALL: Final = "*"
+_SECRETS: Final = Group("Whatever looks like a secret is one, in any result.", (_ALL,), ("secret",), only_secrets=True)
+
 
 def propose(
     tools: Iterable[Tool],
@@ -172,8 +177,12 @@ def propose(
             sinks.setdefault(does, []).append(name)
         if not labels and not does:
             others.append(name)
+    takes_no_secrets = any("secret" in _SINKS[does].labels for does in sinks) and _ALL not in known
     return FlowProposal(
-        tuple(Group(_remark(labels), tuple(names), labels) for labels, names in _in_order(sources)),
+        (
+            *(Group(_remark(labels), tuple(names), labels) for labels, names in _in_order(sources)),
+            *([_SECRETS] if takes_no_secrets else ()),
+        ),
         tuple(
             Group(kind.remark, tuple(sinks[does]), kind.labels, kind.by, kind.is_suggestion)
             for does, kind in _SINKS.items()
@@ -304,6 +313,8 @@ def _block(table_name: str, group: Group, server: str) -> str:
     if server:
         lines.append(f"server = {raw_json.encode(server).decode()}")
     lines.append("labels = [{}]".format(", ".join(f'"{label}"' for label in group.labels)))
+    if group.only_secrets:
+        lines.append("secrets = true")
     if group.by:
         lines.append(f'by = "{group.by}"')
     if group.is_suggestion:

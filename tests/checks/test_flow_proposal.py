@@ -36,7 +36,7 @@ def proposed(*tools: Tool, command: str = "a-server", **descriptions: str) -> Fl
 
 def kinds(proposal: FlowProposal) -> dict[str, tuple[tuple[str, ...], tuple[str, ...], str]]:
     """Of each tool: its labels as a source, those that may not reach it as a sink, and how that is found out."""
-    labels = {name: group.labels for group in proposal.sources for name in group.tools}
+    labels = {name: group.labels for group in proposal.sources if not group.only_secrets for name in group.tools}
     sinks = {name: group for group in proposal.sinks if not group.is_suggestion for name in group.tools}
     names = {**labels, **sinks}
     return {
@@ -128,13 +128,24 @@ def test_what_a_person_has_reviewed_is_not_proposed_again() -> None:
 def test_the_text_says_the_same_as_the_proposal_and_can_be_for_one_server() -> None:
     proposal = proposed(tool("get_webpage", "url"), tool("send_email"), *(tool(f"read_mail_{n:03}") for n in range(40)))
     flow = tomllib.loads(text_of(proposal, "mail"))["flow"]
-    assert [set(entry) for entry in flow["sources"]] == [{"tool", "server", "labels"}] * 2
+    assert [set(entry) for entry in flow["sources"][:-1]] == [{"tool", "server", "labels"}] * 2
+    assert flow["sources"][-1] == {"tool": ["*"], "server": "mail", "labels": ["secret"], "secrets": True}
     assert [(entry["tool"], entry.get("by")) for entry in flow["sinks"]] == [
         (["send_email"], None), (["get_webpage"], "value"),
     ]  # fmt: skip
     assert {entry["server"] for entries in flow.values() for entry in entries} == {"mail"}
     assert max(map(len, text_of(proposal).splitlines())) <= 120
     parse("hookproxy.toml", text_of(proposal))
+
+
+def test_whatever_looks_like_a_secret_does_not_leave() -> None:
+    proposal = proposed(tool("send_email"))
+    assert [(group.tools, group.labels, group.only_secrets) for group in proposal.sources] == [
+        (("*",), ("secret",), True)
+    ]
+    assert not proposed(tool("delete_file")).sources, "no sink asks for it"
+    again = propose([tool("send_fax")], {}, (), "a", "", known=("*", "send_email"))
+    assert not again.sources
 
 
 def test_nothing_of_interest_is_no_text() -> None:
@@ -150,7 +161,9 @@ def test_no_name_and_no_description_of_a_server_breaks_out_of_the_text(name: str
     tables: dict[str, Any] = tomllib.loads(text_of(proposal))
     assert set(tables) == {"flow"}
     listed = {entry.name for entry in hostile} | {"read_mail"}
-    assert {name for entries in tables["flow"].values() for entry in entries for name in entry["tool"]} <= listed
+    assert {name for entries in tables["flow"].values() for entry in entries for name in entry["tool"]} - {
+        "*"
+    } <= listed
 
 
 @pytest.mark.parametrize("path", SERVERS, ids=lambda path: path.stem)
@@ -163,7 +176,7 @@ def test_the_tools_of_published_servers_become_a_valid_file(path: Path) -> None:
     proposal = proposed(*tools, command=" ".join(server["command"]))
     parse("hookproxy.toml", text_of(proposal))
     groups = (*proposal.sources, *proposal.sinks)
-    assert {name for group in groups for name in group.tools} | {*proposal.others, *proposal.unnamed} == set(
+    assert {name for group in groups for name in group.tools} - {"*"} | {*proposal.others, *proposal.unnamed} == set(
         server["tools"]
     )
 

@@ -33,6 +33,7 @@ for line in sys.stdin:
         print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
 """
 SOURCE: Final = {"tool": ["read_mail"], "labels": ["untrusted", "private"]}
+SECRETS: Final = {"tool": ["*"], "labels": ["secret"], "secrets": True}
 SINK: Final = {"tool": ["send_mail"], "labels": ["untrusted", "private", "secret"]}
 
 
@@ -53,7 +54,7 @@ def command(*options: str) -> list[str]:
 def test_it_writes_what_the_server_lists(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command()) == 0
     written = (project / "hookproxy.toml").read_text()
-    assert tomllib.loads(written) == {"flow": {"sources": [SOURCE], "sinks": [SINK]}}
+    assert tomllib.loads(written) == {"flow": {"sources": [SOURCE, SECRETS], "sinks": [SINK]}}
     assert '# tool = ["create_note"]' in written
     output = capsys.readouterr().out
     assert output.startswith("wrote hookproxy.toml\n")
@@ -68,7 +69,7 @@ def test_what_the_file_says_already_stays(project: Path, capsys: pytest.CaptureF
     written = (project / "hookproxy.toml").read_text()
     assert written.startswith(text)
     assert "# They send something to somebody.\n[[flow.sinks]]" in written
-    assert tomllib.loads(written)["flow"] == {"sources": [SOURCE], "sinks": [SINK]}
+    assert tomllib.loads(written)["flow"] == {"sources": [SOURCE, SECRETS], "sinks": [SINK]}
     assert "added to hookproxy.toml: flow" in capsys.readouterr().out
 
 
@@ -91,7 +92,7 @@ def test_tools_of_another_server_are_added_beside_those_that_are_there(project: 
     (project / "server.py").write_text(server.replace("_mail", "_chat"))
     assert main(command("--name", "chat")) == 0
     sources = tomllib.loads((project / "hookproxy.toml").read_text())["flow"]["sources"]
-    assert [(source["tool"], source["server"]) for source in sources] == [
+    assert [(source["tool"], source["server"]) for source in sources if "secrets" not in source] == [
         (["read_mail"], "mail"),
         (["read_chat"], "chat"),
     ]
