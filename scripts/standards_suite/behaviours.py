@@ -1,34 +1,41 @@
 """A server of the interceptors that a case needs: the behaviours of the working group's ADAPTER.md, on our server.
 
 It is started as `behaviours.py CASE.json`, and speaks on standard input and output. The two behaviours about secrets
-use what hookproxy knows: which texts look like secrets, and which published server has which tools.
+are hookproxy's own: `[flow]` with a source and a sink, and what masks secrets. Which server a tool belongs to, the
+presets say.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sys
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
 
+from hookproxy.flow.session_labels import SessionLabels
+from hookproxy.hooks.evaluate import Hooks
 from hookproxy.interceptors.over_stdio import serve
 from hookproxy.interceptors.service import Invocation, Offered, Service
 from hookproxy.jsonrpc import raw_json
+from hookproxy.model.decision import Comments, Refuse
+from hookproxy.model.flow import FlowMatch, Sink, Source
+from hookproxy.model.hooks import Event, EventContext, Session
+from hookproxy.model.settings import Settings
 from hookproxy.policy.presets import PRESETS
+from hookproxy.policy.shared_state import Shared
 from hookproxy.protocol import interceptors as wire
 from hookproxy.secrets.mask import Masking
 
 Judge = Callable[[Invocation], Mapping[str, object]]
+AsyncJudge = Callable[[Invocation], Awaitable[Mapping[str, object]]]
 LONGEST = 1_000_000
 """Bytes of a message: cases have some hundred."""
-TOKEN = re.compile(r"[A-Za-z0-9_+/=.-]{16,}")
-"""What may be a token: shorter words are none."""
 
 
 def payload_of(invocation: Invocation) -> dict[str, Any]:
@@ -92,39 +99,52 @@ def secretless_redactor() -> Judge:
     return redact
 
 
-def cross_boundary_guard() -> Judge:
-    """`cross-boundary-guard`: a secret that came from one server does not go to another one."""
-    read: dict[str, dict[str, str]] = {}  # by session: which server a secret came from first
-    asked: dict[str, str] = {}  # by session: the server of the last request
+SECRETS = Settings(
+    flow_sources=(Source(FlowMatch(servers=("*",)), ("secret",), "flow.sources[0]", secrets=True),),
+    flow_sinks=(Sink(FlowMatch(servers=("*",)), ("secret",), "flow.sinks[0]", "deny", "value", back_to_origin=True),),
+)
+"""A secret may go back to where it was read, and nowhere else: two tables of `[flow]`."""
 
-    def secrets(invocation: Invocation) -> list[str]:
-        return [word for word in TOKEN.findall(invocation.payload.decode()) if Masking().text(word) != word]
 
-    def judge(invocation: Invocation) -> Mapping[str, object]:
-        origins = read.setdefault(invocation.session, {})
+class _GuardedSession:
+    """A session of a host: its labels, and the call whose response comes next."""
+
+    def __init__(self) -> None:
+        self._labels = SessionLabels()
+        self._hooks: dict[str, Hooks] = {}
+        self._last: EventContext | None = None
+
+    async def judge(self, invocation: Invocation) -> Mapping[str, object]:
+        """Judge a call, or note what its response brings."""
         if invocation.phase == "response":
-            server = asked.get(invocation.session, "")
-            for secret in secrets(invocation):
-                origins.setdefault(part_of(secret), server)
+            if self._last is not None:
+                await self._hooks_at(self._last).note_result(self._last, invocation.payload, "", Comments())
             return {"valid": True}
-        tool = str(payload_of(invocation).get("name", ""))
+        payload = payload_of(invocation)
+        tool = str(payload.get("name", ""))
         server = next((name for name, _ in PRESETS.naming(tool)), tool)
-        asked[invocation.session] = server
-        for secret in secrets(invocation):
-            origin = origins.get(part_of(secret), server)
-            if origin != server:
-                return invalid(f"a secret that came from {origin} must not go to {server}")
-        return {"valid": True}
+        arguments = raw_json.encode(payload.get("arguments", {}))
+        session = Session(invocation.session, server, "/", "/")
+        self._last = EventContext(Event.PRE_TOOL_USE, session, tool, tool, arguments=arguments)
+        decision = (await self._hooks_at(self._last).run_pre_hooks(self._last, None, [])).decision
+        return invalid(decision.reason) if isinstance(decision, Refuse) else {"valid": True}
+
+    def _hooks_at(self, context: EventContext) -> Hooks:
+        server = context.session.server
+        return self._hooks.setdefault(server, Hooks((), SECRETS, server, {}, shared=Shared(labels=self._labels)))
+
+
+def cross_boundary_guard() -> AsyncJudge:
+    """`cross-boundary-guard`: a secret that came from one server does not go to another one."""
+    sessions: defaultdict[str, _GuardedSession] = defaultdict(_GuardedSession)
+
+    async def judge(invocation: Invocation) -> Mapping[str, object]:
+        return await sessions[invocation.session].judge(invocation)
 
     return judge
 
 
-def part_of(word: str) -> str:
-    """The secret itself: a word may have `NAME=` before it."""
-    return word.rpartition("=")[2] if "=" in word.rstrip("=") else word
-
-
-BEHAVIOURS: dict[str, Callable[[], Judge]] = {
+BEHAVIOURS: dict[str, Callable[[], Judge | AsyncJudge]] = {
     "allow-all": lambda: allow_all,
     "deny-all": lambda: deny_all,
     "require-note": lambda: require_note,
@@ -145,7 +165,8 @@ def offered(entry: dict[str, Any]) -> Offered:
     judge = BEHAVIOURS[entry["behavior"]]()
 
     async def handle(invocation: Invocation) -> Mapping[str, object]:
-        return judge(invocation)
+        result = judge(invocation)
+        return await result if isinstance(result, Awaitable) else result
 
     return Offered(descriptor, handle)
 
