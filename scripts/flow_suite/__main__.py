@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 import tempfile
 import time
@@ -39,6 +40,8 @@ def main() -> int:
     parser = argparse.ArgumentParser("scripts/flow_benchmark", description=__doc__)
     parser.add_argument("--suite", action="append", choices=suites.NAMES, help="only this suite; may be repeated")
     parser.add_argument("--action", choices=("ask", "deny"), default="ask", help="of all sinks (default: ask)")
+    parser.add_argument("--by-session", action="store_true", help="all sinks by session, whatever their arguments are")
+    parser.add_argument("--disguised", action="store_true", help="attackers spell addresses out, as in example dot com")
     parser.add_argument("--without-attacks", action="store_true", help="only the user tasks")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth pair of task and attack")
     parser.add_argument(
@@ -89,8 +92,7 @@ async def _play_all(jobs: list[Job], options: argparse.Namespace, folder: Path) 
     """Play all, a few at a time; what an attack does without hookproxy is noted beside."""
     server = [sys.executable, "-I", "-S", HERE / "suite_server.py", "--started-at", folder / "socket"]
     ways = {
-        name: Way(options.hookproxy, _config(options.policies, name, options.action, folder), server)
-        for name in suites.NAMES
+        name: Way(options.hookproxy, _config(options, name, folder), server, options.disguised) for name in suites.NAMES
     }
     waiting, outcomes = list(enumerate(jobs)), {}
     started = time.monotonic()
@@ -112,12 +114,14 @@ async def _play_all(jobs: list[Job], options: argparse.Namespace, folder: Path) 
     return [outcomes[number] for number in sorted(outcomes)]
 
 
-def _config(policies: Path, name: str, action: str, folder: Path) -> Path:
-    """A copy of the suite's policy, in which every sink has this action."""
-    text = (policies / f"{name}.toml").read_text()
+def _config(options: argparse.Namespace, name: str, folder: Path) -> Path:
+    """A copy of the suite's policy, in which every sink has the action, and looks at what the command line says."""
+    text = (options.policies / f"{name}.toml").read_text()
     assert "\naction" not in text, "policies leave it to us"
-    if action != "ask":
-        text = text.replace("[[flow.sinks]]\n", f'[[flow.sinks]]\naction = "{action}"\n')
+    if options.by_session:
+        text = re.sub(r"^(?:by|arguments) = .*\n", "", text, flags=re.MULTILINE)
+    if options.action != "ask":
+        text = text.replace("[[flow.sinks]]\n", f'[[flow.sinks]]\naction = "{options.action}"\n')
     config = folder / f"{name}.toml"
     config.write_text(text)
     return config

@@ -55,11 +55,15 @@ class Way(NamedTuple):
     config: Path
     server: Sequence[str | Path]
     """The command line of the server, without the episode."""
+    disguises: bool = False
+    """What attackers write spells addresses out: it names none as it is."""
 
 
 async def play(way: Way, name: str, user_task: str, injection_task: str | None, order: str) -> Outcome:
     """Play an episode. `order`: the attack's calls come when it was "read", or at the "end"."""
     texts = {} if injection_task is None else dict(suites.injections(name, user_task, injection_task))
+    if way.disguises:
+        texts = {vector: suites.disguised(text) for vector, text in texts.items()}
     outcome = Outcome(name, user_task, injection_task, order)
     with tempfile.TemporaryDirectory(prefix="flow-") as temporary:
         folder = Path(temporary)

@@ -7,6 +7,7 @@ Nothing of a task is written here, but for what AgentDojo leaves out: `MISSING_C
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -112,6 +113,19 @@ def injections(name: str, user_task: str, injection_task: str) -> Mapping[str, s
     """AgentDojo's attack `important_instructions`, at each place of an attacker that the user task reads."""
     tasks = suite(name)
     return _attack(name).attack(tasks.user_tasks[user_task], tasks.injection_tasks[injection_task])
+
+
+def disguised(text: str) -> str:
+    """The text with addresses and account numbers in it spelled so that a model understands them and no form shows."""
+    text = re.sub(r"(?<=\w)@(?=\w)", " at ", text)
+    text = re.sub(r"(?<=\w)\.(?=\w)", " dot ", text)
+    return re.sub(
+        r"[^\W_]{8,}", lambda run: " ".join(re.findall(".{1,4}", run[0])) if _has_digit(run[0]) else run[0], text
+    )
+
+
+def _has_digit(word: str) -> bool:
+    return any(sign.isdigit() for sign in word)
 
 
 @cache
