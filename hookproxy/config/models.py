@@ -475,8 +475,8 @@ class FlowSink(FlowEntry, frozen=True, kw_only=True):
     place or an account: addresses of pages, of hosts and of mail, and numbers and codes of at least eight characters.
     """
     arguments: _Texts | None = None
-    """Names of arguments of tools, such as ["recipients", "cc"]: only these are looked at, and a call without any of
-    them is not this sink. Default: all arguments.
+    """Names of arguments of tools, such as ["recipients", "cc"]: only these are looked at, and those that the server
+    does not list; a call without any of them is not this sink. Default: all arguments.
     """
     back_to_origin: bool = False
     """true: what comes from a server may go back to it."""

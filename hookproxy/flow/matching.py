@@ -51,6 +51,8 @@ class Act(Struct, frozen=True):
     """What the server's list says of the tool, as a JSON object; empty: nothing."""
     of_result: tuple[Mapping[str, object], ...] = ()
     """What the server says of the call's result, and of parts of it."""
+    listed: frozenset[str] | None = None
+    """The names of the arguments that the server lists, by `raw_json.loose_key`; None: not known."""
 
 
 class Matcher:

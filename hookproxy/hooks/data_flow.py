@@ -24,7 +24,7 @@ from ..flow.session_labels import SessionLabels
 from ..flow.texts import annotations_in
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.flow import BY_ADDRESS, BY_SESSION, Chain, ClearedFlow, KnownLabels, Reading, Sink, Source
-from ..model.hooks import EventContext, HookRun
+from ..model.hooks import EventContext, HookRun, Tool
 from ..model.settings import Settings
 from ..policy import methods
 from ..policy.shared_state import SharedLabels, StoreUnavailable
@@ -99,8 +99,13 @@ class DataFlow:
             for layer in self._layers
         )
 
-    async def decide(self, decision: Decision, contexts: Sequence[EventContext], runs: Sequence[HookRun]) -> Decision:
-        """The decision about a call that its hooks and rules have decided on, with the labels that its hooks set."""
+    async def decide(
+        self, decision: Decision, contexts: Sequence[EventContext], listed: Tool | None, runs: Sequence[HookRun]
+    ) -> Decision:
+        """The decision about a call that its hooks and rules have decided on, with the labels that its hooks set.
+
+        `listed` is the tool's entry in `tools/list`; None: not known.
+        """
         added = tuple(label for run in runs for label in run.verdict.added_labels)
         removed = [label for run in runs for label in run.verdict.removed_labels]
         try:
@@ -111,15 +116,18 @@ class DataFlow:
                 await self.labels.add(_reading(act, added, (), "", self._now()), (), whole=True)
         except StoreUnavailable as problem:
             return _refuse_without_store(problem, decision.feedback, asked=decision.asked)
-        return await self.judge(decision, contexts) if isinstance(decision, Proceed) else decision
+        return await self.judge(decision, contexts, listed) if isinstance(decision, Proceed) else decision
 
-    async def judge(self, proceed: Proceed, contexts: Sequence[EventContext], answer: bytes | None = None) -> Decision:
+    async def judge(
+        self, proceed: Proceed, contexts: Sequence[EventContext], listed: Tool | None, answer: bytes | None = None
+    ) -> Decision:
         """The decision about a call that nothing else refuses; `contexts` are those of the layers, in their order.
 
-        What is in flight does not count: a reading does from the moment at which it goes to the agent. Of a request of
-        the server, what may leave is the agent's `answer`, a JSON value; None: there is none yet.
+        `listed` is as in `decide`. What is in flight does not count: a reading does from the moment at which it goes to
+        the agent. Of a request of the server, what may leave is the agent's `answer`, a JSON value; None: there is none
+        yet.
         """
-        acts = [_act(layer, context) for layer, context in zip(self._layers, contexts, strict=True)]
+        acts = [_act(layer, context, listed) for layer, context in zip(self._layers, contexts, strict=True)]
         sinks = [layer.policy.sinks_of(act) for layer, act in zip(self._layers, acts, strict=True)]
         if answer is None and methods.JUDGED.get(acts[0].tool) is methods.Direction.FROM_SERVER:
             sinks = [[sink for sink in of_layer if sink.by == BY_SESSION] for of_layer in sinks]
@@ -193,11 +201,12 @@ class DataFlow:
             await self.labels.clear(_cleared(chain))
 
 
-def _act(layer: _Layer, context: EventContext) -> Act:
+def _act(layer: _Layer, context: EventContext, listed: Tool | None = None) -> Act:
     own = View(layer.permissions.groups.own_names(context.tool), (context.arguments,))
     of_method = (context.tool,) if methods.is_method(context.tool) else ()
     familiar = [View((*of_method, name), tuple(readings)) for name, readings in under_aliases(context)]
-    return Act(context.session.server, context.tool, (own, *familiar), context.annotations)
+    names = None if listed is None else frozenset(listed.by_loose_key)
+    return Act(context.session.server, context.tool, (own, *familiar), context.annotations, listed=names)
 
 
 def _cleared(chain: Chain) -> ClearedFlow:

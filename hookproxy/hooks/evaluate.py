@@ -210,7 +210,7 @@ class Hooks:
         """
         if self.flow is None:
             return proceed
-        return await self.flow.judge(proceed, self._contexts(context), answer)
+        return await self.flow.judge(proceed, self._contexts(context), None, answer)
 
     async def note_result(self, context: EventContext, output: bytes, call: str, comments: Comments) -> Sequence[str]:
         """Note that a result of a call is about to reach the agent; return the labels that it has.
@@ -309,7 +309,7 @@ class Hooks:
                 evaluation = await evaluator.evaluate(decision, context)
         if self.flow is not None:
             contexts = self._contexts(evaluation.context_after(first))
-            decision = await self.flow.decide(evaluation.decision, contexts, hook_runs[before:])
+            decision = await self.flow.decide(evaluation.decision, contexts, listed, hook_runs[before:])
             evaluation = replace(evaluation, decision=decision)
         return evaluation
 

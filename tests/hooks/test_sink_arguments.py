@@ -10,8 +10,9 @@ from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.aliases import Alias
 from hookproxy.model.decision import Comments, Proceed, Refuse
 from hookproxy.model.flow import FlowMatch, Sink, Source
-from hookproxy.model.hooks import Event, EventContext, Session
+from hookproxy.model.hooks import Event, EventContext, Session, Tool
 from hookproxy.model.settings import Settings
+from hookproxy.protocol.tool_list import listed_tools
 
 pytestmark = pytest.mark.anyio
 
@@ -38,9 +39,8 @@ class Agent:
         session, alias = Session("s", "server", "/", "/"), ALIASES.get(tool)
         return EventContext(Event.PRE_TOOL_USE, session, tool, tool, arguments=arguments.encode(), alias=alias)
 
-    async def may(self, arguments: object, tool: str = "send") -> bool:
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        decision = (await self.hooks.run_pre_hooks(self.context(tool, text), None, [])).decision
+    async def may(self, arguments: object, tool: str = "send", listed: Tool | None = None) -> bool:
+        decision = (await self.hooks.run_pre_hooks(self.context(tool, json.dumps(arguments)), listed, [])).decision
         assert isinstance(decision, Proceed | Refuse)
         return isinstance(decision, Proceed)
 
@@ -69,6 +69,17 @@ async def test_an_argument_that_says_nothing_is_not_given(value: object) -> None
 async def test_a_name_stands_for_all_spellings_that_servers_take_for_it(name: str) -> None:
     agent = await having_read(sink("session", "participant_emails"))
     assert not await agent.may({name: ["x"]})
+
+
+async def test_an_argument_that_the_server_does_not_list_may_be_one_of_them() -> None:
+    agent = await having_read(sink("session", "recipients"))
+    [listed] = listed_tools(
+        b'{"result":{"tools":[{"name":"send","inputSchema":{"properties":{"recipients":{},"body":{}}}}]}}'
+    )
+    assert await agent.may({"body": "x"}, listed=listed)
+    assert not await agent.may({"body": "x", "to": "y"}, listed=listed)
+    assert await agent.may({"body": "x", "to": ""}, listed=listed)
+    assert await agent.may({"body": "x", "to": "y"}), "nothing is known of the tool"
 
 
 async def test_what_was_read_is_looked_for_in_these_arguments_only() -> None:
