@@ -87,8 +87,9 @@ class FlowPolicy:
 
 def _carried(act: Act, sink: Sink, known: KnownLabels) -> Iterator[Reading]:
     """The readings that the call may carry and the sink does not take."""
+    refused = frozenset(sink.labels)
     for reading in known.readings:
-        if not any(label in sink.labels for label in reading.labels):
+        if refused.isdisjoint(reading.labels):
             continue
         if sink.by != BY_SESSION and reading.number not in known.carried:
             continue

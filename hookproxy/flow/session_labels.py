@@ -6,7 +6,9 @@ of too many readings, the oldest one and one with the same labels become one, fo
 
 from __future__ import annotations
 
+import math
 import os
+from collections import Counter
 from collections.abc import Callable, Collection
 from time import monotonic
 from typing import Final
@@ -16,8 +18,9 @@ from msgspec.structs import replace
 
 from ..model.flow import SEVERAL_SERVERS, ClearedFlow, KnownLabels, Reading
 
-MOST_READINGS: Final = 256  # of a session: each is compared with each call of a sink
-MOST_PRINTS: Final = 100_000  # of a session, with 100 bytes each: the words of some hundred pages
+MOST_READINGS: Final = 100  # of a session: each is compared with each call of a sink, in a microsecond
+MOST_PRINTS: Final = 100_000  # of all readings, with 100 bytes each: the words of some hundred pages
+_MOST_MERGED: Final = 1000  # readings that others stand for, until it is noted at their prints
 _MOST_CLEARED: Final = 256  # as many as approvals are kept: beyond it a person is asked again
 
 
@@ -26,6 +29,11 @@ class _Kept(Struct):
     since: float
     """By the clock of the session."""
     whole: bool
+
+    @property
+    def ends(self) -> float:
+        """When its labels end."""
+        return self.since + self.reading.seconds if self.reading.seconds else math.inf
 
 
 class SessionLabels:
@@ -37,8 +45,13 @@ class SessionLabels:
         self._key = os.urandom(16)
         self._kept: dict[int, _Kept] = {}  # by the number of the reading, the oldest first
         self._readings_of: dict[int, tuple[int, ...]] = {}  # the numbers of the readings, by a print
-        self._cleared: list[ClearedFlow] = []
+        self._links = 0  # how many numbers it has
+        self._cleared: tuple[ClearedFlow, ...] = ()
+        self._merged: dict[int, int] = {}  # the number of the reading that stands for another one now
         self._last = 0
+        self._known: tuple[Reading, ...] | None = None  # None: it has changed
+        self._whole = frozenset[int]()
+        self._ends = math.inf  # when the first label ends
 
     def use_clock(self, clock: Callable[[], float]) -> None:
         """Take the time from another clock from now on, before anything is read: a trial has a time of its own."""
@@ -51,22 +64,27 @@ class SessionLabels:
     async def known(self, prints: Collection[int] | None) -> KnownLabels:
         """As in SharedLabels."""
         self._forget_old()
-        carried = {number for number, kept in self._kept.items() if kept.whole or prints is None}
-        for text in prints or ():
-            carried.update(self._readings_of.get(text, ()))
-        readings = tuple(kept.reading for kept in self._kept.values())
-        return KnownLabels(readings, frozenset(carried & self._kept.keys()), tuple(self._cleared))
+        if self._known is None:
+            self._known = tuple(kept.reading for kept in self._kept.values())
+            self._whole = frozenset(number for number, kept in self._kept.items() if kept.whole)
+        if prints is None:
+            return KnownLabels(self._known, frozenset(self._kept), self._cleared)
+        found = {number for text in prints for number in self._readings_of.get(text, ())}
+        carried = self._whole.union(map(self._present, found)) & self._kept.keys()
+        return KnownLabels(self._known, carried, self._cleared)
 
     async def add(self, reading: Reading, prints: Collection[int], whole: bool) -> None:
         """As in SharedLabels."""
         self._forget_old()
         self._last += 1
         number = self._last
-        if not whole and len(self._readings_of) + len(prints) > MOST_PRINTS:
+        if not whole and self._links + len(prints) > MOST_PRINTS:
             self._forget_prints()
-        whole = whole or len(self._readings_of) + len(prints) > MOST_PRINTS
-        self._kept[number] = _Kept(replace(reading, number=number), self._clock(), whole)
+        whole = whole or self._links + len(prints) > MOST_PRINTS
+        self._kept[number] = kept = _Kept(replace(reading, number=number), self._clock(), whole)
+        self._ends, self._known = min(self._ends, kept.ends), None
         if not whole:
+            self._links += len(prints)
             for text in prints:
                 self._readings_of[text] = (*self._readings_of.get(text, ()), number)
         if len(self._kept) > MOST_READINGS:
@@ -74,6 +92,7 @@ class SessionLabels:
 
     async def remove(self, labels: Collection[str]) -> None:
         """As in SharedLabels."""
+        self._known = None
         for number, kept in list(self._kept.items()):
             left = tuple(label for label in kept.reading.labels if label not in labels)
             if left:
@@ -84,26 +103,38 @@ class SessionLabels:
     async def clear(self, cleared: ClearedFlow) -> None:
         """As in SharedLabels."""
         if len(self._cleared) < _MOST_CLEARED:
-            self._cleared.append(cleared)
+            self._cleared = (*self._cleared, cleared)
 
     def _forget_old(self) -> None:
         """The time is over for some."""
-        now = self._clock()
-        for number, kept in list(self._kept.items()):
-            if kept.reading.seconds and now - kept.since >= kept.reading.seconds:
-                del self._kept[number]
+        if self._ends == math.inf or (now := self._clock()) < self._ends:
+            return
+        self._kept = {number: kept for number, kept in self._kept.items() if now < kept.ends}
+        self._ends = min((kept.ends for kept in self._kept.values()), default=math.inf)
+        self._known = None
+
+    def _present(self, number: int) -> int:
+        """The number of the reading that stands for this one now."""
+        while (merged := self._merged.get(number)) is not None:
+            number = merged
+        return number
 
     def _forget_prints(self) -> None:
         """Forget the prints of readings that are not kept any more, or that any text carries."""
         needed = {number for number, kept in self._kept.items() if not kept.whole}
-        left = {text: tuple(needed.intersection(numbers)) for text, numbers in self._readings_of.items()}
+        left = {
+            text: tuple(needed.intersection(map(self._present, numbers))) for text, numbers in self._readings_of.items()
+        }
         self._readings_of = {text: numbers for text, numbers in left.items() if numbers}
+        self._links = sum(map(len, self._readings_of.values()))
+        self._merged.clear()
 
     def _merge_oldest(self) -> None:
-        """Make one reading of the oldest one and the next one with the same labels, or else with the next one."""
-        (number, oldest), *others = self._kept.items()
-        same = [other for _, other in others if other.reading.labels == oldest.reading.labels]
-        newer = same[0] if same else others[0][1]
+        """Make one reading of the two oldest ones with the labels that most readings have; or else of any two."""
+        (labels, count), *_ = Counter(kept.reading.labels for kept in self._kept.values()).most_common(1)
+        alike = [kept for kept in self._kept.values() if count == 1 or kept.reading.labels == labels]
+        oldest, newer = alike[:2]
+        number = oldest.reading.number
         seconds = 0.0
         if oldest.reading.seconds and newer.reading.seconds:
             seconds = max(oldest.reading.seconds + oldest.since - newer.since, newer.reading.seconds)
@@ -114,4 +145,7 @@ class SessionLabels:
         merged = replace(
             newer.reading, labels=labels, server=server, place="", seconds=seconds, call="", number=self._last
         )
-        self._kept = {self._last: _Kept(merged, newer.since, whole=True), **self._kept}
+        self._kept = {self._last: _Kept(merged, newer.since, oldest.whole or newer.whole), **self._kept}
+        self._merged[number] = self._merged[newer.reading.number] = self._last
+        if len(self._merged) > _MOST_MERGED:
+            self._forget_prints()

@@ -4,8 +4,8 @@ How it works: the readings are the fields of a hash, by their numbers, and the p
 another one, each with the numbers of its readings. The store knows neither what was read nor where: prints are keyed,
 and a reading goes there without the place. Each function is one script, which the store runs as a whole.
 
-Law 3: beyond a bound, further readings with the same labels are one, whose labels any text carries and do not end with
-time. Where the store cannot be reached, nothing passes that depends on labels.
+Law 3: beyond a bound, further readings with the same labels are one, whose labels do not end with time, or are carried
+by any text. Where the store cannot be reached, nothing passes that depends on labels.
 """
 
 # ruff: noqa: D102  # methods without a docstring are described by policy.shared_state
@@ -38,35 +38,40 @@ return redis.call('GET', KEYS[1])
 
 _KNOWN: Final = """
 -- KEYS: the readings, the prints, what is cleared, and the last number. ARGV: for how many milliseconds they are kept,
--- and the prints of a text. Returns the time in milliseconds, the readings, what is cleared, and the numbers of the
--- readings of which the text has something.
+-- and the prints of a text. Returns the time in milliseconds, the readings with their fields, what is cleared, and the
+-- fields of the readings of which the text has something.
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end
-local numbers = {}
+local fields = {}
 for i = 2, #ARGV do
   local found = redis.call('HGET', KEYS[2], ARGV[i])
-  if found then table.insert(numbers, found) end
+  if found then table.insert(fields, found) end
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-return {now, redis.call('HVALS', KEYS[1]), redis.call('SMEMBERS', KEYS[3]), numbers}
+return {now, redis.call('HGETALL', KEYS[1]), redis.call('SMEMBERS', KEYS[3]), fields}
 """
 
 _ADD: Final = """
 -- KEYS as above. ARGV: for how many milliseconds they are kept, how many readings and prints there may be, the reading,
--- the same for further ones with its labels, these labels, 1 if any text carries it, and its prints.
+-- the same for further ones with its labels, the field of these, 1 if any text carries it, and its prints.
 local number = redis.call('INCR', KEYS[4])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local whole = ARGV[7]
+local whole, field, reading = ARGV[7], tostring(number), ARGV[4]
 if redis.call('HLEN', KEYS[2]) + #ARGV - 7 > tonumber(ARGV[3]) then whole = '1' end
 if redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[2]) then
-  redis.call('HSET', KEYS[1], ARGV[6], number .. ' ' .. now .. ' 1 ' .. ARGV[5])
-else
-  redis.call('HSET', KEYS[1], number, number .. ' ' .. now .. ' ' .. whole .. ' ' .. ARGV[4])
-  for i = 8, #ARGV do
-    if whole == '1' then break end
-    local found = redis.call('HGET', KEYS[2], ARGV[i])
-    redis.call('HSET', KEYS[2], ARGV[i], found and (found .. ' ' .. number) or number)
+  field, reading = ARGV[6], ARGV[5]
+  local before = redis.call('HGET', KEYS[1], field)
+  if before and string.match(before, '^%d+ %d+ 1 ') then whole = '1' end
+end
+redis.call('HSET', KEYS[1], field, number .. ' ' .. now .. ' ' .. whole .. ' ' .. reading)
+for i = 8, #ARGV do
+  if whole == '1' then break end
+  local found = redis.call('HGET', KEYS[2], ARGV[i])
+  if not found then
+    redis.call('HSET', KEYS[2], ARGV[i], field)
+  elseif not string.find(' ' .. found .. ' ', ' ' .. field .. ' ', 1, true) then
+    redis.call('HSET', KEYS[2], ARGV[i], found .. ' ' .. field)
   end
 end
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end
@@ -116,16 +121,17 @@ class StoreLabels:
 
     async def known(self, prints: Collection[int] | None) -> KnownLabels:
         texts = [] if prints is None else sorted(map(str, prints))
-        now, raw_readings, raw_cleared, numbers = await self._store.run_script(
+        now, fields, raw_cleared, found = await self._store.run_script(
             tuple[int, list[bytes], list[bytes], list[bytes]], _KNOWN, self._keys, self._milliseconds, *texts
         )
-        kept = sorted(
-            (one for one in map(self._kept, raw_readings) if not one.has_ended(now)), key=lambda one: one.number
+        by_field = {field: self._kept(raw) for field, raw in zip(fields[::2], fields[1::2], strict=False)}
+        kept = {field: one for field, one in by_field.items() if not one.has_ended(now)}
+        carried = {field for names in found for field in names.split()}
+        return KnownLabels(
+            tuple(one.reading for one in sorted(kept.values(), key=lambda one: one.number)),
+            frozenset(one.number for field, one in kept.items() if one.whole or prints is None or field in carried),
+            tuple(self._decoded(raw, ClearedFlow) for raw in raw_cleared),
         )
-        carried = {int(number) for found in numbers for number in found.split()}
-        carried |= {one.number for one in kept if one.whole or prints is None}
-        cleared = tuple(self._decoded(raw, ClearedFlow) for raw in raw_cleared)
-        return KnownLabels(tuple(one.reading for one in kept), frozenset(carried), cleared)
 
     async def add(self, reading: Reading, prints: Collection[int], whole: bool) -> None:
         known = replace(reading, place="", call="")
@@ -134,7 +140,7 @@ class StoreLabels:
         whole = whole or len(prints) > _MOST_PRINTS
         await self._store.run_script(
             int, _ADD, self._keys, self._milliseconds, _MOST_READINGS, _MOST_PRINTS, msgspec.json.encode(known),
-            msgspec.json.encode(further), f"further {' '.join(sorted(reading.labels))}", int(whole), *texts,
+            msgspec.json.encode(further), f"further:{','.join(sorted(reading.labels))}", int(whole), *texts,
         )  # fmt: skip
 
     async def remove(self, labels: Collection[str]) -> None:

@@ -79,6 +79,26 @@ async def test_beyond_the_bound_of_readings_no_label_is_lost() -> None:
     assert {label for one in known.readings for label in one.labels} == {"first", "x", "y"}
     merged = known.readings[0]
     assert merged.server == SEVERAL_SERVERS
-    assert merged.number in known.carried
+    assert not known.carried
+    assert (await labels.known({1})).carried >= {merged.number}
     clock.now = 99.9
     assert "first" in {label for one in (await labels.known(())).readings for label in one.labels}
+
+
+async def test_what_was_read_long_ago_is_still_found_and_nothing_else_is() -> None:
+    labels = SessionLabels()
+    for number in range(10 * MOST_READINGS):
+        await labels.add(reading("a" if number % 3 else "b"), {number}, False)
+    known = await labels.known({7})
+    (carried,) = [one for one in known.readings if one.number in known.carried]
+    assert carried.labels == ("a",)
+    assert not (await labels.known({-1})).carried
+
+
+async def test_readings_that_stand_for_others_must_be_approved_anew() -> None:
+    labels = SessionLabels()
+    await labels.add(reading("a"), {0}, False)
+    numbers = {one.number for one in (await labels.known({0})).readings}
+    for number in range(1, MOST_READINGS + 1):
+        await labels.add(reading("a"), {number}, False)
+    assert not (await labels.known({0})).carried & numbers

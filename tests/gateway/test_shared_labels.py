@@ -86,20 +86,34 @@ async def test_a_label_ends_with_its_time(server: StoreProcess) -> None:
         assert readings[0].labels == ("b",)
 
 
-async def test_beyond_the_bounds_labels_hold_for_more(server: StoreProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_beyond_the_bound_further_readings_are_one_whose_labels_do_not_end(
+    server: StoreProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shared_labels, "_MOST_READINGS", 2)
+    async with open_store(server) as store:
+        labels = labels_of(store)
+        await labels.add(Reading(("a",), "t", "s", seconds=9), {1}, False)
+        await labels.add(Reading(("b",), "t", "s"), {2}, False)
+        for _ in range(3):
+            await labels.add(Reading(("a",), "t", "s", seconds=9), {2, 5}, False)
+        known = await labels.known({5})
+        assert [one.labels for one in known.readings] == [("a",), ("b",), ("a",)]
+        assert (known.readings[2].server, known.readings[2].seconds) == (SEVERAL_SERVERS, 0)
+        assert known.carried == {5}
+        assert (await labels.known({2})).carried == {2, 5}
+        assert (await labels.known({9})).carried == set()
+
+
+async def test_beyond_the_bound_of_prints_any_text_carries_a_reading(
+    server: StoreProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shared_labels, "_MOST_PRINTS", 3)
     async with open_store(server) as store:
         labels = labels_of(store)
-        await labels.add(Reading(("a",), "t", "s", seconds=9), {1, 2}, False)
-        await labels.add(Reading(("b",), "t", "s"), {3, 4}, False)
-        assert (await labels.known(())).carried == {2}
-        for _ in range(3):
-            await labels.add(Reading(("a",), "t", "s", seconds=9), {5}, False)
-        known = await labels.known(())
-        assert [one.labels for one in known.readings] == [("a",), ("b",), ("a",)]
-        assert (known.readings[2].server, known.readings[2].seconds) == (SEVERAL_SERVERS, 0)
-        assert known.carried == {2, 5}
+        await labels.add(Reading(("a",), "t"), {1, 2}, False)
+        await labels.add(Reading(("b",), "t"), {3, 4}, False)
+        await labels.add(Reading(("c",), "t"), range(9), False)
+        assert (await labels.known(())).carried == {2, 3}
 
 
 async def test_without_the_store_nothing_is_known(server: StoreProcess) -> None:
