@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ..flow.matching import holds
 from ..hooks.familiar_tools import FamiliarTools
 from ..jsonrpc import raw_json
 from ..model.hooks import Tool
@@ -38,6 +39,9 @@ _FIRST_WORDS: Final = 2  # of a description: "Securely sends …"
 _UNTRUSTED_ALIASES: Final = frozenset({"WebFetch", "WebSearch"})
 _FILE_ALIASES: Final = frozenset({"Read", "Grep", "Glob", "LS"})
 _READING_ALIASES: Final = _FILE_ALIASES | _UNTRUSTED_ALIASES
+_UNTRUSTED_HINTS: Final = ("returnMetadata.source=untrustedPublic", "maliciousActivityHint")
+_PRIVATE_HINTS: Final = ("privateHint", "sensitiveHint=high", "sensitiveHint=medium")
+"""Trust annotations of SEP-1913 on a tool, as entries of `[flow]` name them."""
 _CHANGING_ALIASES: Final = frozenset({"Write", "Edit", "MultiEdit"})
 
 
@@ -231,10 +235,10 @@ class _Judged:
         labels = found[0] if found else ()
         if not labels and self._familiar & _FILE_ALIASES:
             labels = ("untrusted", "private")
-        if self._hints.get("openWorldHint") is True or self._familiar & _UNTRUSTED_ALIASES or self._fetches:
+        if self._is_open or self._fetches or self._familiar & _UNTRUSTED_ALIASES or self._says(_UNTRUSTED_HINTS):
             labels = labels if "untrusted" in labels else ("untrusted", *labels)
-        is_sensitive = self._hints.get("privateHint") is True or self._hints.get("sensitiveHint") == "high"
-        return (*labels, "private") if is_sensitive and not {"private", "secret"} & set(labels) else labels
+        is_private = self._says(_PRIVATE_HINTS)
+        return (*labels, "private") if is_private and not {"private", "secret"} & set(labels) else labels
 
     @property
     def sink(self) -> str:
@@ -248,13 +252,21 @@ class _Judged:
             return self.does
         if acts_on == "spend":
             return "spend"
-        if self.does == "send" or self._arguments & table().recipients or self._hints.get("openWorldHint") is True:
+        if self.does == "send" or self._arguments & table().recipients or self._is_open:
             return "send"
         if (
             not self.does and self._hints.get("destructiveHint") is True
         ):  # of what changes something, many servers say it
             return "destroy"
         return acts_on or self.does
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether its server says, in so many words, that it deals with the world outside."""
+        return self._hints.get("openWorldHint") is True
+
+    def _says(self, hints: Iterable[str]) -> bool:
+        return any(holds(hint, self._hints, {}) for hint in hints)
 
     @property
     def _fetches(self) -> bool:
