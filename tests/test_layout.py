@@ -32,6 +32,7 @@ FLOORS: Final = {
     "hooks": 6,
     "config": 6,
     "learning": 6,
+    "approvals": 6,
     "live": 5,
     "trust": 5,
     "bundles": 5,

@@ -331,6 +331,7 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
     import time
 
     from ..live import messages, registry
+    from ..model.errors import UserError
     from ..session.live_feed import open_feed
 
     run = messages.Run(
@@ -345,6 +346,11 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
         proxy.policy.judges_calls,
     )
     feed = open_feed(run, report, needed=loaded.settings.uses_console)
+    try:
+        feed.prepare(loaded.settings)
+    except UserError:
+        feed.close()
+        raise
     feed.add_session(proxy)
     return feed
 

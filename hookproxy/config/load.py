@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ..dialects.dialect import Dialect, Group
 from ..dialects.own import OWN, own_dialect, own_hook
 from ..dialects.shared.hook_file import resolve_program
+from ..model.approval_settings import NOT_TOLD
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import HookSpec
 from ..model.lock_settings import LockSettings
@@ -42,6 +43,7 @@ KEYS_OF_SETTINGS: Final = {
     "prompter": "on_ask_fallback",
     "console": "on_ask_fallback",
     "ask_seconds": "ask_seconds",
+    "approvals": "approvals",
     "feedback": "feedback",
     "strict": "strict",
     "on_cut_input": "on_cut_input",
@@ -653,10 +655,16 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         "shown_tools": validate.shown_tools(file, path, within) if file.tools else (),
         "limits": validate.limits(file, path, text, within),
         "lock": _lock(file, path, within, file_context),
+        "approvals": NOT_TOLD,
         "secrets": None,
         "flow_sources": (),
         "flow_sinks": (),
     }
+    if file.approvals.desktop or file.approvals.webhook:
+        from .approvals_table import approval_settings
+
+        where = f"{path}: {''.join(f'{name}.' for name in within)}approvals"
+        converted["approvals"] = approval_settings(file, path, file_context, where)
     if file.secrets is not None:
         from .secrets_table import secret_settings
 

@@ -54,7 +54,7 @@ spans to another address.
 """
 _FALLBACK: Final = ("on_ask_fallback", "prompter", "console")
 _OF_MANAGED: Final = (
-    "on_ask_fallback", "prompter", "on_cut_input", "allow", "ask", "deny", "rule_places", "agent_rules",
+    "on_ask_fallback", "prompter", "approvals", "on_cut_input", "allow", "ask", "deny", "rule_places", "agent_rules",
     "default_permission", "hide_denied", "unreadable", "check_types", "aliases", "auto_aliases", "limits",
     "flow_sources", "flow_sinks", "watched_rules",
 )  # fmt: skip

@@ -702,6 +702,30 @@ class GuardTable(Table, frozen=True):
     """
 
 
+class ApprovalWebhook(Table, frozen=True):
+    """`[approvals.webhook]`: a chat program, or another service, that is told about approvals and may answer them."""
+
+    url: _Text
+    """Where each approval is posted as JSON, with a signature. https, except on this machine."""
+    secret: _Text
+    """The secret of the signature: "env:NAME", "file:PATH", "keyring:SERVICE/USER" or "command:WORDS". A relative path
+    starts from the folder of this file.
+    """
+    listen: _Text = "127.0.0.1:0"
+    """Where answers come: an address of this machine, and a port; 0 is any free one."""
+    public_url: _Text | None = None
+    """The address of `listen` for the service, where a tunnel or a reverse proxy stands before it."""
+
+
+class ApprovalsTable(Table, frozen=True):
+    """How people are told about calls that wait for approval, beside the agent and open consoles."""
+
+    desktop: bool = False
+    """true shows a notification of the desktop, by notify-send, or osascript on macOS."""
+    webhook: ApprovalWebhook | None = None
+    """A chat program, or another service, that is told about approvals and may answer them."""
+
+
 class LockTable(Table, frozen=True):
     """What servers say of themselves is compared with what `hookproxy lock` has recorded of them."""
 
@@ -851,6 +875,8 @@ class ConfigFile(Table, frozen=True):
     """Where data may go."""
     lock: LockTable | None = None
     """What servers say of themselves, pinned."""
+    approvals: ApprovalsTable = field(default_factory=ApprovalsTable)
+    """How people are told about calls that wait for approval."""
     secrets: Secrets | None = None
     """Secrets that tools can use and models cannot see."""
     model: Model | None = None

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from ..model.approval_settings import NOT_TOLD
 from ..model.secret_settings import SecretSettings
-from ..model.settings import ConsoleUse, OnAsk, OnFailure, RootsRule, Settings
+from ..model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 from .load import KEYS_OF_SETTINGS, SPELLINGS
 
 _UNSET: Final = (
     *("audit_file", "audit_chain_key_file", "audit_sign_key", "audit_max_file_bytes", "audit_keep_files"),
-    *("otel_endpoint", "lock", "secrets"),
+    *("otel_endpoint", "lock", "secrets", "approvals"),
 )
 """Settings that are empty or 0 if the file does not have their key."""
 
@@ -24,33 +25,45 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 def setting_line(settings: Settings, name: str) -> str:
     """The line of hookproxy.toml that gives the setting of this name the value that it has, such as `strict = true`."""
     key, value = KEYS_OF_SETTINGS[name], getattr(settings, name)
-    if name in _UNSET and not value:
+    if name in _UNSET and (not value or value == NOT_TOLD):
         return f"{key} is not set"
     if name in SPELLINGS:
         value = SPELLINGS[name][value]
     elif key == "on_ask_fallback":
         word = str(settings.console or settings.on_ask_fallback)
         value = {"command": settings.prompter} if settings.prompter else word
-    elif name == "roots":
-        value = _roots(settings.roots)
-    elif settings.lock is not None and name == "lock":
-        lock = settings.lock
-        value = {"file": lock.file, "on_change": lock.on_change, "create": lock.create, "hidden_text": lock.hidden_text}
-    elif settings.secrets is not None and name == "secrets":
-        value = _secrets(settings.secrets)
+    elif name in _TABLES:
+        value = _TABLES[name](settings)
     elif name == "audit_chain" and settings.audit_chain_key_file:
         value = "keyed"
     return f"{key} = {_text(value)}"
 
 
-def _roots(rule: RootsRule) -> dict[str, object]:
+def _roots(settings: Settings) -> dict[str, object]:
+    rule = settings.roots
     if rule.given is not None:
         return {"give": [address for address, _name in rule.given]} if rule.given else {"pass": False}
     return {"allow": list(rule.allowed[-1])} if rule.allowed else {"pass": True}
 
 
-def _secrets(secrets: SecretSettings) -> dict[str, object]:
-    """What is set of the table, as its keys."""
+def _lock(settings: Settings) -> dict[str, object]:
+    lock = settings.lock
+    if lock is None:
+        return {}
+    return {"file": lock.file, "on_change": lock.on_change, "create": lock.create, "hidden_text": lock.hidden_text}
+
+
+def _approvals(settings: Settings) -> dict[str, object]:
+    approvals, hook = settings.approvals, settings.approvals.webhook
+    if hook is None:
+        return {"desktop": approvals.desktop}
+    table = {"url": hook.url, "secret": str(hook.secret), "listen": hook.listen}
+    webhook = {**table, **({"public_url": hook.public_url} if hook.public_url else {})}
+    return {**({"desktop": True} if approvals.desktop else {}), "webhook": webhook}
+
+
+def _secrets(settings: Settings) -> dict[str, object]:
+    secrets = settings.secrets or SecretSettings()
     values = {name: str(source) for name, source in secrets.values.items()}
     off = [{"tool": entry.tool, "server": entry.server} for entry in secrets.off]
     restore = [{"tool": entry.tool, "server": entry.server, "rules": entry.rules} for entry in secrets.restore]
@@ -58,6 +71,15 @@ def _secrets(secrets: SecretSettings) -> dict[str, object]:
     return {
         key: value for key, value in {**table, "skip": secrets.skip, "off": off, "restore": restore}.items() if value
     }
+
+
+_TABLES: Final[Mapping[str, Callable[[Settings], dict[str, object]]]] = {
+    "roots": _roots,
+    "lock": _lock,
+    "approvals": _approvals,
+    "secrets": _secrets,
+}
+"""What is set of each table that is one setting, as its keys."""
 
 
 def ask_fallback(settings: Settings) -> str:

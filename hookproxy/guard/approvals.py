@@ -29,11 +29,14 @@ from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call
 from ..session.approval_answer import AnsweredCall, Judged
 from ..session.approval_details import ApprovalDetails, ApprovalResult
-from ..session.outside_approval import Asked, CheckEdit, OutsideApproval
+from ..session.outside_approval import IN_AGENT, Asked, CheckEdit, OutsideApproval
 from ..session.waiting_approvals import UNKNOWN, Invite, ReadEdit
 from .entries import patience
 
 if TYPE_CHECKING:
+    import anyio.abc
+
+    from ..approvals.ways import Ways
     from ..session.live_feed import LiveFeed
 
 _SHARE: Final = 0.8  # of the time that the agent waits: its client gives up at 0.9, and the answer must come before
@@ -56,10 +59,21 @@ class GuardApprovals:
     """The ways to ask, for all sessions under one configuration."""
 
     def __init__(
-        self, settings: Settings, audit: Audit, report: Callable[[str], None], feed: LiveFeed | None = None
+        self,
+        settings: Settings,
+        audit: Audit,
+        tasks: anyio.abc.TaskGroup,
+        report: Callable[[str], None],
+        feed: LiveFeed | None = None,
     ) -> None:
-        """`feed` is what consoles see; None: there are none."""
+        """`feed` is what consoles see; None: there are none. `tasks` shows notifications of the desktop.
+
+        Raises UserError if a secret that telling people needs cannot be read.
+        """
+        if feed is not None:
+            feed.prepare(settings)
         self._settings = settings
+        self._tasks = tasks
         self._report = report
         self._outside = OutsideApproval(report)
         self._outside.approvals = None if feed is None else _InFeed(feed, audit)
@@ -77,22 +91,26 @@ class GuardApprovals:
         if not isinstance(decision, Proceed) or decision.approval_request is None:
             return Judged(decision, context)
         native.record.asked_by = request.by
-        if can_ask and not self._outside.waits(request, settings, agent_cannot=False):
-            return Judged(decision, context)
-        result = await self._ask(native, decision, context)
+        result = ApprovalResult(Approval.NOT_ASKED)
+        if not can_ask or self._outside.waits(request, settings, agent_cannot=False):
+            result = await self._ask(native, decision, context)
         if can_ask and result.approval is Approval.NOT_ASKED:
+            self._tasks.start_soon(self._outside.tell, self._asked(native, decision, context), IN_AGENT)
             return Judged(decision, context)
         answered = AnsweredCall(native.hooks, native.record, self._report, approvers=settings.approvers)
         return await answered.decide(result, decision, context, partial(self._ask, native))
 
     async def _ask(self, native: NativeCall, proceed: Proceed, context: EventContext) -> ApprovalResult:
+        cannot = Can.ASK not in native.side.can
+        return await self._outside.ask(self._asked(native, proceed, context), native.call, agent_cannot=cannot)
+
+    def _asked(self, native: NativeCall, proceed: Proceed, context: EventContext) -> Asked:
         assert proceed.approval_request is not None
         details = ApprovalDetails.of(
             context.session.server, context, proceed.approval_request, native.hooks, self._settings
         )
         left = patience(native.side) * _SHARE - (monotonic() - native.started)
-        asked = Asked(details, native.hooks, self._settings, _check_edit(native, context), max(left, 0.0))
-        return await self._outside.ask(asked, native.call, agent_cannot=Can.ASK not in native.side.can)
+        return Asked(details, native.hooks, self._settings, _check_edit(native, context), max(left, 0.0))
 
 
 def _check_edit(native: NativeCall, context: EventContext) -> CheckEdit | None:
@@ -122,12 +140,16 @@ class _InFeed(Struct, frozen=True):
     def is_watched(self) -> bool:
         return self.feed.approvals.may_be_answered(UNKNOWN)
 
+    def ways(self) -> Ways:
+        return self.feed.ways()
+
     async def ask(
         self,
         approval: WaitingApproval,
         call: Call | None = None,
         *,
         only_while_watched: bool = False,
+        on_consoles: bool = True,
         read_edit: ReadEdit | None = None,
         invite: Sequence[Invite] = (),
     ) -> GivenAnswer | None:
@@ -135,5 +157,9 @@ class _InFeed(Struct, frozen=True):
             if other is call:
                 approval = replace(approval, call=key, session=record.session, agent=record.agent)
         return await self.feed.approvals.ask(
-            approval, only_while_watched=only_while_watched, read_edit=read_edit, invite=invite
+            approval,
+            only_while_watched=only_while_watched,
+            on_consoles=on_consoles,
+            read_edit=read_edit,
+            invite=invite,
         )

@@ -70,7 +70,10 @@ class Judge:
         report: Callable[[str], None],
         feed: LiveFeed | None = None,
     ) -> None:
-        """Hooks that nobody awaits run in `tasks`. `report` gets sentences for people, and `feed` is for consoles."""
+        """Hooks that nobody awaits run in `tasks`. `report` gets sentences for people, and `feed` is for consoles.
+
+        Raises UserError if a secret that asking people needs cannot be read.
+        """
         self._loaded = loaded
         self._settings = loaded.settings
         self._tasks = tasks
@@ -78,7 +81,7 @@ class Judge:
         self._audit = Audit(replace(loaded.settings, audit_begun=True))  # a record must be there before the answer
         self._audit.report_to(report)
         self._feed = feed
-        self._approvals = GuardApprovals(loaded.settings, self._audit, report, feed)
+        self._approvals = GuardApprovals(loaded.settings, self._audit, tasks, report, feed)
         self.sessions = AgentSessions(loaded, tasks)
         self._acts = SameActs()
         self._open: dict[tuple[str, str, str], _OpenCall] = {}  # by agent, session and the call's id

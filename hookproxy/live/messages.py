@@ -192,6 +192,8 @@ class Answer(Struct, frozen=True, tag="answer"):
     """Where the person is: the console's kind and address, such as `web console, 127.0.0.1`."""
     arguments: str = ""
     """With `allow`: all arguments as JSON, as the person has changed them; empty: they stay as they are."""
+    token: str = ""
+    """What proves that the answer came by the webhook's message; empty: a console gives it."""
 
 
 class AnswerTaken(Struct, frozen=True, tag="answer_taken"):

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from .aliases import Alias
+from .approval_settings import NOT_TOLD, ApprovalSettings
 from .flow import Sink, Source
 from .limits import Limit
 from .lock_settings import LockSettings
@@ -161,6 +162,8 @@ class Settings(Struct, frozen=True):
     """Whether the call waits for approval on a console if the agent cannot ask."""
     ask_seconds: float = MAX_ASK_SECONDS
     """How long a call waits for approval on a console, or in a prompter, before it is denied."""
+    approvals: ApprovalSettings = NOT_TOLD
+    """How people are told about approvals that wait, beside the agent and open consoles."""
     feedback: Delivery = Delivery.AUTO
     strict: bool = False
     """A finding of `check` stops start-up."""

@@ -21,7 +21,7 @@ from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call
 from ..protocol.handshake import Handshake, supports_forms
 from .approval_details import ApprovalDetails, ApprovalResult
-from .outside_approval import Asked, OutsideApproval
+from .outside_approval import IN_AGENT, Asked, OutsideApproval
 
 _MAX_PENDING: Final = 512  # requests at a time: nobody answers so many, and each keeps its call in memory
 BY_AGENT: Final = "the agent's dialog (elicitation)"
@@ -81,8 +81,14 @@ class Approvals:
             result = await self.outside.ask(asked, call, agent_cannot=not can_ask)
             if call.stateless or not can_ask or result.approval is not Approval.NOT_ASKED:
                 return result
+        self.tell(asked)
         details = asked.details
         return await self._ask_agent(call, details.message, bool(details.similar))
+
+    def tell(self, asked: Asked) -> None:
+        """Show a notification, if one is configured, that the agent asks."""
+        if asked.layer.approvals.desktop:
+            self._context.spawn(self.outside.tell, asked, IN_AGENT)
 
     async def _ask_agent(self, call: Call, message: str, offers_similar: bool) -> ApprovalResult:
         """`offers_similar`: the person may allow calls like this one."""

@@ -185,10 +185,11 @@ async def _ask(context: CallContext, proceed: Proceed) -> ApprovalResult | Decis
     prompt_context = replace(context.event_context, trigger="permission_prompt", message=details.message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.start_hooks(replace(prompt_context, event=event))
+    asked = Asked(details, policy.hooks, settings, _check_edit(context))
     asks_by_response = call.stateless and can_ask
     if not asks_by_response or approvals.waits_outside(request, settings, agent_cannot=False):
         services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
-        result = await approvals.ask(call, Asked(details, policy.hooks, settings, _check_edit(context)))
+        result = await approvals.ask(call, asked)
         if services.policy.settings.approvers and not settings.approvers:  # since the user was asked
             return decide.declined(proceed, RefusalCause.ASK_UNAVAILABLE, services.policy.settings.approvers)
         if not asks_by_response or result.approval is not Approval.NOT_ASKED:

@@ -16,11 +16,12 @@ import os
 import socket
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from time import monotonic, time
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.abc
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -42,6 +43,7 @@ from ..live.messages import (
     Stage,
     WaitingApproval,
 )
+from ..model.approval_settings import NOT_TOLD, WebhookSettings
 from ..model.errors import UserError
 from ..model.principal import Principal
 from ..model.settings import Arguments, Results, Settings
@@ -51,6 +53,7 @@ from ..trust.sources import state_folder
 from .waiting_approvals import UNKNOWN, Invite, ReadEdit, WaitingApprovals
 
 if TYPE_CHECKING:
+    from ..approvals.ways import Ways
     from ..audit.log import Audit
     from ..hooks.evaluate import Hooks
     from .proxy import Proxy
@@ -383,6 +386,8 @@ class LiveFeed:
         self._report = report
         self._listener: socket.socket | None = None
         self._folder = ""
+        self._ways: Ways | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
         self._sessions: dict[str, LiveSession] = {}
         self._consoles: set[Console] = set()
         self.approvals = approvals = WaitingApprovals(run.run)
@@ -411,6 +416,25 @@ class LiveFeed:
     def can_ask(self) -> bool:
         """A console can find the approvals of this run."""
         return self._listener is not None
+
+    def ways(self) -> Ways:
+        """The ways to tell people about approvals, and to take their answers."""
+        if self._ways is None:
+            from ..approvals.ways import Ways  # for such configurations only
+            from ..config.secret_values import read_value
+
+            def secret_of(hook: WebhookSettings) -> bytes:
+                return read_value(hook.secret, "approvals.webhook.secret", os.environ)
+
+            self._ways = Ways(self.approvals.take, secret_of, self._folder, self._spawn, self._report)
+            self.approvals.take_with_token = self._ways.take
+        return self._ways
+
+    def prepare(self, settings: Settings) -> None:
+        """Read what telling people will need. Raises UserError."""
+        for layer in filter(None, (settings, settings.managed)):
+            if layer.approvals != NOT_TOLD:
+                self.ways().prepare(layer.approvals)
 
     def close(self) -> None:
         """Be found no more."""
@@ -480,11 +504,26 @@ class LiveFeed:
         return bool(self._consoles)
 
     async def serve(self) -> None:
-        """Serve the consoles that connect, until it is cancelled."""
-        if self._listener is None:
-            return
-        self._remove_dead()
+        """Serve the consoles that connect, until it is cancelled: then no answer is taken any more."""
         async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            try:
+                await self._accept(tasks)
+            finally:
+                if self._ways is not None:
+                    with anyio.CancelScope(shield=True):  # it is bounded by itself
+                        await self._ways.aclose()
+
+    def _spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
+        assert self._tasks is not None, "answers come only while consoles are served"
+        self._tasks.start_soon(function, *arguments)
+
+    async def _accept(self, tasks: anyio.abc.TaskGroup) -> None:
+        if self._listener is None:
+            if self._ways is not None:
+                await anyio.sleep_forever()  # answers may come
+        else:
+            self._remove_dead()
             async for connection in unix_socket.accepted(self._listener, _RETRY_SECONDS, self._report_console):
                 tasks.start_soon(self._serve, connection)
 
@@ -578,18 +617,25 @@ class _ForSession(Struct, frozen=True):
             agent=self.proxy.calls.agent(),
         )
 
+    def ways(self) -> Ways:
+        return self.feed.ways()
+
     async def ask(
         self,
         approval: WaitingApproval,
         call: Call | None = None,
         *,
         only_while_watched: bool = False,
+        on_consoles: bool = True,
         read_edit: ReadEdit | None = None,
         invite: Sequence[Invite] = (),
     ) -> GivenAnswer | None:
-        named = self._named(approval, call)
         return await self.feed.approvals.ask(
-            named, only_while_watched=only_while_watched, read_edit=read_edit, invite=invite
+            self._named(approval, call),
+            only_while_watched=only_while_watched,
+            on_consoles=on_consoles,
+            read_edit=read_edit,
+            invite=invite,
         )
 
 

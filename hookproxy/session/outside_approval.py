@@ -1,13 +1,14 @@
-"""Asks a person to approve a call without the agent: on a console, or with a prompter of the operator (law 1).
+"""Asks a person to approve a call without the agent: on a console, by the webhook, or with a prompter (law 1).
 
-A call waits for a console as the configuration says; where nobody can be asked there, the prompter asks.
+How it works: the call waits, on all consoles and for the webhook at once, as long as somebody could answer; the first
+answer counts. Where nobody could be told, the prompter asks. Nobody at all is a refusal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 from msgspec import Struct
@@ -16,6 +17,7 @@ from ..hooks.evaluate import Hooks
 from ..jsonrpc import normalize, raw_json
 from ..jsonrpc.nesting import is_deeper
 from ..live.messages import GivenAnswer, WaitingApproval
+from ..model.approval_settings import NOT_TOLD
 from ..model.decision import ApprovalRequest
 from ..model.hooks import Document, Ended, Event, HookResult, HookSpec
 from ..model.settings import Arguments, ConsoleUse, OnAsk, Settings
@@ -26,7 +28,13 @@ from ..runners.registry import RUNNERS
 from .approval_details import ApprovalDetails, ApprovalResult
 from .waiting_approvals import Invite, NobodyToAsk, ReadEdit
 
+if TYPE_CHECKING:
+    from ..approvals.ways import Ways
+
 _MAX_PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
+
+IN_AGENT: Final = "the agent"
+"""Where a person answers whom the agent asks."""
 
 CheckEdit = Callable[[bytes], Awaitable[None]]
 """Raises ValueError with a sentence for arguments, as normalised JSON, that the tool cannot get."""
@@ -42,12 +50,16 @@ class OutsideApprovals(Protocol):
     def is_watched(self) -> bool:
         """A console is open of somebody who may answer them."""
 
+    def ways(self) -> Ways:
+        """The ways to tell people about them."""
+
     async def ask(
         self,
         approval: WaitingApproval,
         call: Call | None = None,
         *,
         only_while_watched: bool = False,
+        on_consoles: bool = True,
         read_edit: ReadEdit | None = None,
         invite: Sequence[Invite] = (),
     ) -> GivenAnswer | None:
@@ -97,16 +109,14 @@ class OutsideApproval:
 
     def waits(self, request: ApprovalRequest | None, settings: Settings, *, agent_cannot: bool) -> bool:
         """This request waits for people outside of the agent; `agent_cannot` ask."""
-        settings = decide.settings_for(settings, request)
-        if self.approvals is None:
+        layer = decide.settings_for(settings, request)
+        if self.approvals is None or not (agent_cannot or layer.on_ask is OnAsk.CONSOLE):
             return False
-        if settings.on_ask is OnAsk.CONSOLE:
-            return self.approvals.consoles_find_it
-        if not agent_cannot:
+        if layer.approvals.webhook is not None and not settings.approvers:
+            return True
+        if not self.approvals.consoles_find_it or not _on_consoles(layer):
             return False
-        if settings.console is ConsoleUse.ALWAYS:
-            return self.approvals.consoles_find_it
-        return settings.console is ConsoleUse.IF_OPEN and self.approvals.is_watched()
+        return _waits_for_consoles(layer) or layer.approvals.desktop or self.approvals.is_watched()
 
     async def ask(self, asked: Asked, call: Call | None, *, agent_cannot: bool) -> ApprovalResult:
         """Ask, and wait for the answer. On cancel, the request is withdrawn, and a prompter is ended."""
@@ -136,12 +146,24 @@ class OutsideApproval:
                 await check(arguments)
             return arguments
 
+        invite: Sequence[Invite] = ()
+        if settings.approvals != NOT_TOLD:
+            may_answer, on_consoles = not asked.settings.approvers, _on_consoles(settings)
+            find = approvals.consoles_find_it and on_consoles
+            invite = approvals.ways().invitations(settings.approvals, may_answer=may_answer, consoles_find_it=find)
         return await approvals.ask(
             waiting,
             call,
-            only_while_watched=settings.on_ask is not OnAsk.CONSOLE and settings.console is not ConsoleUse.ALWAYS,
+            only_while_watched=not (approvals.consoles_find_it and _waits_for_consoles(settings)),
+            on_consoles=_on_consoles(settings),
             read_edit=read_edit if check is not None else None,
+            invite=invite,
         )
+
+    async def tell(self, asked: Asked, where: str) -> None:
+        """Show a notification about a call that waits there, in the agent, if one is configured."""
+        if self.approvals is not None and asked.layer.approvals.desktop:
+            await self.approvals.ways().notify(asked.details.waiting(0.0, masked=True), where)
 
     async def _prompt(self, asked: Asked) -> ApprovalResult:
         settings, managed = asked.layer, asked.details.request.managed
@@ -155,6 +177,16 @@ class OutsideApproval:
         approval = await prompt(settings.prompter, document, environ, self._report, asked.seconds)
         answered = approval in (Approval.ONCE, Approval.NO)
         return ApprovalResult(approval, f"the program {settings.prompter[0]}" if answered else "")
+
+
+def _on_consoles(layer: Settings) -> bool:
+    """Whoever has a console open may answer requests of this layer."""
+    return layer.on_ask is OnAsk.CONSOLE or layer.console is not ConsoleUse.NEVER
+
+
+def _waits_for_consoles(layer: Settings) -> bool:
+    """Requests of this layer wait for a console that may be opened later."""
+    return layer.on_ask is OnAsk.CONSOLE or layer.console is ConsoleUse.ALWAYS
 
 
 def read_arguments(text: str, shown: bytes, arguments: bytes, max_depth: int) -> bytes:

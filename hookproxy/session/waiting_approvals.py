@@ -63,6 +63,8 @@ class _Waiting(Struct, eq=False):
     only_while_watched: bool
     """It waits only as long as somebody could answer."""
     read_edit: ReadEdit | None
+    on_consoles: bool
+    """Consoles show it, and may answer it."""
     invitations: int
     """How many people or programs are being told, or were told and may answer."""
     answered: anyio.Event = field(default_factory=anyio.Event)
@@ -85,6 +87,8 @@ class WaitingApprovals:
         """Passes on an answer to an approval that waits in another process."""
         self.approvers: Approvers | None = None
         """Who may answer; None: whoever has a console."""
+        self.take_with_token: Callable[[Answer], Awaitable[AnswerTaken | None]] | None = None
+        """Takes an answer that has come by the webhook's message, and through another process; None: there is none."""
         self.viewers: Callable[[], Iterable[Principal | None]] = lambda: ()
         """Returns who has a console open."""
         self.on_settled: Callable[[Settled], None] = lambda _settled: None
@@ -95,19 +99,21 @@ class WaitingApprovals:
         approval: WaitingApproval,
         *,
         only_while_watched: bool = False,
+        on_consoles: bool = True,
         read_edit: ReadEdit | None = None,
         invite: Sequence[Invite] = (),
     ) -> GivenAnswer | None:
         """Wait for an answer until `approval.until`; None: nobody has answered. On cancel, it is withdrawn.
 
         With `only_while_watched` it waits only as long as somebody could answer: the last console that is closed ends
-        it, if none of those whom `invite` tells may answer. Raises NobodyToAsk if nobody ever could.
+        it, if none of those whom `invite` tells may answer. Raises NobodyToAsk if nobody ever could. Without
+        `on_consoles`, only these may.
         """
         self.asked += 1
         name = f"{self._run}-{self.asked}"
         is_short = len(bytes(approval.arguments)) <= LONGEST_EDIT
         named = replace(approval, id=name, may_edit=is_short and read_edit is not None)
-        waiting = _Waiting(named, only_while_watched, read_edit, len(invite))
+        waiting = _Waiting(named, only_while_watched, read_edit, on_consoles, len(invite))
         self._waiting[name] = waiting
         settled = Settled(name, "withdrawn")
         try:
@@ -145,7 +151,7 @@ class WaitingApprovals:
 
     def _has_somebody(self, waiting: _Waiting) -> bool:
         waits = not waiting.only_while_watched or waiting.invitations > 0
-        return waits or self.may_be_answered(waiting.approval)
+        return waits or (waiting.on_consoles and self.may_be_answered(waiting.approval))
 
     def may_be_answered(self, approval: WaitingApproval) -> bool:
         """Whether somebody has a console open who may answer this."""
@@ -158,13 +164,15 @@ class WaitingApprovals:
         return any(waiting.approval.call == call for waiting in self._waiting.values())
 
     def here(self) -> list[WaitingApproval]:
-        """The approvals that wait in this process."""
-        return [waiting.approval for waiting in self._waiting.values() if not waiting.answered.is_set()]
+        """The approvals that wait in this process, and that consoles may show."""
+        shown = (waiting for waiting in self._waiting.values() if waiting.on_consoles)
+        return [waiting.approval for waiting in shown if not waiting.answered.is_set()]
 
     def everywhere(self) -> Iterator[WaitingApproval]:
-        """All approvals that wait, here and elsewhere."""
+        """All approvals that consoles show, here and elsewhere."""
         for waiting in self._waiting.values():
-            yield waiting.approval
+            if waiting.on_consoles:
+                yield waiting.approval
         yield from self._elsewhere.values()
 
     def show_elsewhere(self, approvals: Iterable[WaitingApproval]) -> None:
@@ -179,7 +187,7 @@ class WaitingApprovals:
         """Take an answer: the first one of somebody who may give it counts."""
         answer = given.answer
         waiting = self._waiting.get(answer.approval)
-        if waiting is None or waiting.answered.is_set():
+        if waiting is None or waiting.answered.is_set() or not (waiting.on_consoles or answer.token):
             return _not_taken(answer, _TOO_LATE)
         if why := self._why_not(given.who, waiting.approval, answer.action) or _impossible(answer, waiting.approval):
             return _not_taken(answer, why)
@@ -205,6 +213,9 @@ class WaitingApprovals:
 
         Who the account is, and what it may, is looked up now: a console may be open for days.
         """
+        if answer.token:
+            taken = None if self.take_with_token is None else await self.take_with_token(answer)
+            return taken or _not_taken(answer, _TOO_LATE)
         person = None
         if self.approvers is not None:
             try:
