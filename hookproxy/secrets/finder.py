@@ -12,7 +12,7 @@ token, a rule for what stands behind a name, `generic-api-key`. No value is in a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -25,7 +25,7 @@ from .gates import Gated, Gates, is_named
 from .readings import Reading, readings
 from .rules import GENERIC, Rule, known_rules, user_rule
 
-_LITERALS: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"|-?[0-9][0-9.eE+-]*')
+_LITERALS: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|-?[0-9][0-9.eE+-]*')
 """The strings and numbers of a JSON text."""
 
 
@@ -125,15 +125,21 @@ class Finder:
         for reading in readings(text) if rules or gated.reads else ():
             if gated.reads and reading.text is not text and (more := self._gates.matching(reading.text)):
                 rules |= more.rules
-            for number in rules:
-                yield from self._by_rule(number, reading)
+            yield from self._in_reading(reading, rules)
 
-    def _by_rule(self, number: int, reading: Reading) -> Iterator[_Candidate]:
-        rule = self._rules[number]
-        for start, end in rule.find(reading.text):
-            secret = reading.text[start:end]
-            if not any(pattern.fullmatch(secret) for pattern in self._allow):
-                yield _Candidate(*reading.place(start, end), self._ranks[number], rule.id)
+    def _in_reading(self, reading: Reading, rules: Iterable[int]) -> Iterator[_Candidate]:
+        found = [
+            _Candidate(start, end, self._ranks[number], self._rules[number].id)
+            for number in rules
+            for start, end in self._rules[number].find(reading.text)
+            if not self._is_allowed(reading.text[start:end])
+        ]
+        places = reading.written(place for candidate in found for place in candidate[:2]) if found else {}
+        for candidate in found:
+            yield candidate._replace(start=places[candidate.start], end=places[candidate.end])
+
+    def _is_allowed(self, secret: bytes) -> bool:
+        return any(pattern.fullmatch(secret) for pattern in self._allow)
 
 
 def _rank(rule: Rule) -> int:

@@ -1,15 +1,13 @@
 """Texts as they read once the escapes of JSON in them are undone, and where what is read stands in the text.
 
-Each escape is read as one byte, so that its place is known by counting; places are only computed when they are asked
-for. An escape of a character that is not ASCII is read as one byte of something else: no rule asks for such characters.
+Each escape is read as one byte, so that its place is known by counting: that of what was found, in one more pass. An
+escape of a character that is not ASCII is read as a byte of something else: no rule asks for such characters.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 DEPTH: Final = 4
@@ -53,32 +51,18 @@ class Reading:
         """The reading with its escapes undone; None: it has none."""
         if b"\\" not in self.text:
             return None
-        text, number = _ESCAPE.subn(lambda escape: _BYTES[escape[0]], self.text)
-        return Reading(text, self) if number else None
+        text = _read(self.text)
+        return Reading(text, self) if len(text) < len(self.text) else None
 
-    def place(self, start: int, end: int) -> tuple[int, int]:
-        """Where what is read from `start` to `end` stands in the text: whole escapes."""
-        if self._of is None:
-            return start, end
-        return self._of.place(self._before(start), self._before(end))
-
-    def _before(self, at: int) -> int:
-        """The place in the reading before this one."""
-        read, written = self._places
-        number = bisect_right(read, at) - 1
-        return written[number] + at - read[number]
-
-    @cached_property
-    def _places(self) -> tuple[list[int], list[int]]:
-        """Where each piece without an escape begins, as it is read and as it is written."""
-        assert self._of is not None
-        read, written = [0], [0]
-        shorter = 0
-        for match in _ESCAPE.finditer(self._of.text):
-            shorter += match.end() - match.start() - 1
-            read.append(match.end() - shorter)
-            written.append(match.end())
-        return read, written
+    def written(self, offsets: Iterable[int]) -> Mapping[int, int]:
+        """Where in the text these places of the reading are: before the escape of what is read there."""
+        read = sorted(set(offsets))
+        places: list[int] = read
+        reading = self
+        while reading._of is not None:
+            reading = reading._of
+            places = _before_escapes(reading.text, places)
+        return dict(zip(read, places, strict=True))
 
 
 def readings(text: bytes) -> Iterator[Reading]:
@@ -89,3 +73,30 @@ def readings(text: bytes) -> Iterator[Reading]:
             return
         yield reading
         reading = reading.deeper()
+
+
+def _read(text: bytes) -> bytes:
+    """The text with each escape as one byte."""
+    read, at = bytearray(), 0
+    for escape in _ESCAPE.finditer(text):  # not `sub`, which would make an object of each piece before it joins them
+        start, end = escape.span()
+        read += text[at:start]
+        read += _BYTES[text[start:end]]
+        at = end
+    read += text[at:]
+    return bytes(read)
+
+
+def _before_escapes(text: bytes, offsets: Sequence[int]) -> list[int]:
+    """Where in a text with escapes these places are, which are those in what it reads, in order."""
+    places: list[int] = []
+    longer = number = 0  # how much longer the text is than what it reads, up to here; the next offset
+    for escape in _ESCAPE.finditer(text):
+        start = escape.start()
+        while number < len(offsets) and offsets[number] + longer <= start:
+            places.append(offsets[number] + longer)
+            number += 1
+        if number == len(offsets):
+            break
+        longer += escape.end() - start - 1
+    return places + [offset + longer for offset in offsets[number:]]

@@ -3,8 +3,9 @@
 How it works. What a rule's pattern matches is a secret if it is random enough (Shannon's entropy) and if no allowlist
 knows it: neither the rule's own nor that of all rules. `gates` says which rules are worth trying on a text.
 
-Differences from gitleaks: which file or commit a text comes from is not known, so exceptions for files hold nowhere;
-and `gitleaks:allow` in a text means nothing, because whoever wrote the text could show a secret with it.
+Differences from gitleaks: which file or commit a text comes from is not known, so exceptions for files hold nowhere.
+`gitleaks:allow` in a text means nothing, because whoever wrote the text could show a secret with it. What may follow a
+secret is more, except for the rule that knows any random text behind a word such as `key`.
 """
 
 from __future__ import annotations
@@ -31,8 +32,15 @@ depends on it: it is left out, and an exception for the match gets it back."""
 _LONGEST_BEFORE: Final = 50  # as there
 _BEFORE: Final = re.compile(rb"[\w.-]*\Z", re.ASCII)
 
-_END: Final = r"(?:\s|\z)", r"(?:[\s\"]|\z)"
-"""The end of a text, and the same where a text may be a string of JSON."""
+_ENDS: Final = (
+    (
+        r"""(?:[\x60'"\s;]|\\[nr]|$)""",
+        r"""(?:[\x60'"\s;&)\]}<>|]|\\[nrtu"]|[.,:!?](?:[\s'"\\]|$)|$)""",
+    ),
+    (r"(?:\s|\z)", r"(?:[\s\"]|\z)"),
+)
+"""What follows a secret in the patterns of gitleaks, and what it is here: texts of tools are sentences, addresses with
+`&`, HTML and strings of JSON as well."""
 
 GENERIC: Final = "generic-api-key"
 """The rule for whatever is random and stands behind a word such as `key`."""
@@ -75,7 +83,10 @@ class Rule:
     @cached_property
     def pattern(self) -> Pattern:
         """Its pattern. Raises PatternError for a user's that cannot be compiled."""
-        return compiled(self.table.regex.replace(_BEFORE_NAME, "").replace(*_END).encode())
+        regex = self.table.regex.replace(_BEFORE_NAME, "")
+        for end, more in _ENDS if self.id != GENERIC else ():
+            regex = regex.replace(end, more)
+        return compiled(regex.encode())
 
     @cached_property
     def _allowlists(self) -> Sequence[Allowlist]:

@@ -17,7 +17,7 @@ from .finder import Finder
 _PIECE: Final = 1024 * 1024  # bytes that are read at once
 _LONGEST: Final = 64 * 1024  # bytes of a secret: private keys have 4 kB, and their lines may be escaped twice
 _BEFORE: Final = 512  # bytes before a secret that say what it is, such as its name
-_TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"|[{}\[\],]')
+_TOKEN: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|[{}\[\],]')
 
 
 class Readable(Protocol):

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from hookproxy.model.secret_settings import SecretSettings
-from hookproxy.secrets.finder import Finder
+from hookproxy.secrets.finder import Finder, Found
 from hookproxy.secrets.rules import Rule, entropy, known_rules
 from tests.support.regex_examples import example
 
@@ -41,6 +41,16 @@ def test_what_a_rule_finds_is_found_in_a_text_and_in_its_json(rule: Rule) -> Non
         if tried == 3:
             break
     assert tried, "no example was made"
+
+
+@pytest.mark.parametrize("after", [".", ", and", ")", "&v=3", "&amp;", "</b>", ":\n", "!", "'", "|", "\\n", '\\"', ""])
+def test_a_token_is_found_in_sentences_addresses_and_html(after: str) -> None:
+    token = "AIza" + "Sy3kQ9xLw7Rt2Vn8Bm5Zc1Hf6Jd4Gp0TqXe"
+    assert FINDER.find(f"the key {token}{after}".encode()) == [Found(8, 8 + len(token), "gcp-api-key")]
+
+
+def test_a_name_that_goes_on_is_not_a_token() -> None:
+    assert FINDER.find(b"box.ico-" + b"7a388b69018576d24b59331fd60aab0c" + b".png") == []
 
 
 def test_the_entropy_is_shannons() -> None:
