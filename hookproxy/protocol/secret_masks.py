@@ -23,7 +23,7 @@ from ..jsonrpc import raw_json
 from ..model.newest_entries import NewestEntries
 
 if TYPE_CHECKING:
-    from ..secrets.finder import Secret
+    from ..secrets.literals import Secret
     from ..secrets.placeholders import Placeholders
     from ..secrets.session_finder import SessionFinder
 

@@ -11,50 +11,23 @@ token, a rule for what stands behind a name, `generic-api-key`. No value is in a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
-
-from msgspec import Struct
 
 from ..model.secret_settings import SecretSettings
 from . import spellings
 from .engine import Pattern, compiled
 from .gates import Gated, Gates, is_named
+from .literals import Found, Secret, in_literals
 from .readings import Reading, readings
 from .rules import GENERIC, Rule, known_rules, user_rule
 
-_LITERALS: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|-?[0-9][0-9.eE+-]*')
-"""The strings and numbers of a JSON text."""
-
+_LATER_BYTES: Final = frozenset(bytes((byte,)) for byte in range(0x80, 0xC0))
+"""The bytes of a character in UTF-8 but its first."""
 
 _NAMED, _USERS, _OWN_FORM, _BEHIND_NAME, _LEAST = range(5)
 """How specific it is what finds a secret, from the most specific one on."""
-
-
-class Found(NamedTuple):
-    """A secret in a text."""
-
-    start: int
-    end: int
-    rule: str
-    """The id of what has found it."""
-
-
-class Secret(Struct, frozen=True):
-    """A secret in a JSON text. A placeholder takes the place of its first part, and nothing the place of the others."""
-
-    rule: str
-    value: bytes
-    """The text that is replaced, as a reader of the text has it: without the escapes of JSON strings."""
-    parts: tuple[tuple[int, int], ...]
-    """Where it stands. A part is within the quotes of a string and cuts no escape, or is a whole number."""
-    is_number: bool = False
-    """The first part is a number: what replaces it needs quotes."""
-
-    def __repr__(self) -> str:
-        return f"Secret(rule={self.rule!r}, parts={self.parts!r})"
 
 
 class _Candidate(NamedTuple):
@@ -106,7 +79,10 @@ class Finder:
     def find(self, text: bytes) -> list[Found]:
         """The secrets in a text, in order. What is escaped as JSON in it is found, too, with its escapes."""
         gated = self._gates.matching(text)
-        return _merged([*self._by_values(text, gated), *self._by_rules(text, gated)]) if gated else []
+        if gated is None:
+            return []
+        candidates = [*self._by_values(text, gated), *self._by_rules(text, gated)]
+        return _merged(candidates if text.isascii() else [_with_whole_characters(text, one) for one in candidates])
 
     def find_in_json(self, raw: bytes) -> list[Secret]:
         """The secrets in a JSON text, in order: what its strings say, and what its names say of its values."""
@@ -148,6 +124,16 @@ def _rank(rule: Rule) -> int:
     return _BEHIND_NAME if is_named(rule.table) else _OWN_FORM
 
 
+def _with_whole_characters(text: bytes, candidate: _Candidate) -> _Candidate:
+    """The candidate with all bytes of its first and its last character in UTF-8: patterns are about bytes."""
+    start, end = candidate.start, candidate.end
+    while start > 0 and text[start : start + 1] in _LATER_BYTES:
+        start -= 1
+    while text[end : end + 1] in _LATER_BYTES:
+        end += 1
+    return candidate._replace(start=start, end=end)
+
+
 def _merged(candidates: list[_Candidate]) -> list[Found]:
     """What overlaps is one, under the name of the most specific, or of the longest; so are parts of a value."""
     merged: list[_Candidate] = []
@@ -164,64 +150,3 @@ def _merged(candidates: list[_Candidate]) -> list[Found]:
 def without_overlaps(found: list[Found]) -> list[Found]:
     """The same in order; what overlaps is one, under the name of the longest."""
     return _merged([_Candidate(start, end, 0, rule) for start, end, rule in found]) if found else []
-
-
-class _Part(NamedTuple):
-    start: int
-    end: int
-    is_number: bool
-
-
-def in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
-    """What was found, cut to the strings and numbers of the JSON text."""
-    parts: dict[Found, list[_Part]] = {}
-    first = 0  # of those that end behind what was read
-    for match in _LITERALS.finditer(raw):
-        while first < len(found) and found[first].end <= match.start():
-            first += 1
-        if first == len(found):
-            break
-        for number in range(first, len(found)):
-            if found[number].start >= match.end():
-                break
-            if (part := _part(raw, match, found[number])) is not None:
-                parts.setdefault(found[number], []).append(part)
-    return [_secret(raw, one.rule, places) for one, places in parts.items()]
-
-
-def _part(raw: bytes, match: re.Match[bytes], found: Found) -> _Part | None:
-    """What of the literal is a part of the secret: of a number all, of a string what lies in it, with whole escapes."""
-    if match.lastindex is None:
-        return _Part(*match.span(), True)
-    start, end = match.span(1)
-    begin, stop = max(found.start, start), min(found.end, end)
-    if begin >= stop:
-        return None
-    return _Part(_escape_at(raw, begin, start)[0], _escape_at(raw, stop, start)[1], False)
-
-
-def _secret(raw: bytes, rule: str, parts: Sequence[_Part]) -> Secret:
-    texts = [raw[part.start : part.end] if part.is_number else _read(raw[part.start : part.end]) for part in parts]
-    return Secret(rule, b"".join(texts), tuple((part.start, part.end) for part in parts), parts[0].is_number)
-
-
-def _escape_at(raw: bytes, at: int, start: int) -> tuple[int, int]:
-    """Where the escape begins and ends that is cut at `at` in the string that begins at `start`; none: there itself."""
-    backslash = raw.rfind(b"\\", max(at - 5, start), at)
-    run = backslash
-    while run >= start and raw[run] == 0x5C:
-        run -= 1
-    if (backslash - run) % 2:  # the last one begins an escape
-        end = backslash + (6 if raw[backslash + 1] == 0x75 else 2)
-        if end > at:
-            return backslash, end
-    return at, at
-
-
-def _read(content: bytes) -> bytes:
-    """What the content of a JSON string says."""
-    import json
-
-    if b"\\" not in content:
-        return content
-    return str(json.loads(b'"' + content + b'"', strict=False)).encode(errors="surrogatepass")

@@ -6,18 +6,18 @@ where two pieces meet: what is found in the last `_LONGEST` bytes counts with th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final, Protocol
 
 from msgspec import Struct
 
 from .finder import Finder
+from .literals import member_at
 
 _PIECE: Final = 1024 * 1024  # bytes that are read at once
 _LONGEST: Final = 64 * 1024  # bytes of a secret: private keys have 4 kB, and their lines may be escaped twice
 _BEFORE: Final = 512  # bytes before a secret that say what it is, such as its name
-_TOKEN: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|[{}\[\],]')
+_LONGEST_NAME: Final = 60  # characters of a name that are shown
 
 
 class Readable(Protocol):
@@ -64,32 +64,12 @@ def in_text(file: Readable, finder: Finder) -> Iterator[Place]:
 
 def in_record(raw: bytes, line: int, finder: Finder) -> list[Place]:
     """The secrets in a record, which is a line of JSON."""
-    return [
-        Place(secret.rule, line, _moved(line, 1, raw[: secret.parts[0][0]])[1], member_at(raw, secret.parts[0][0]))
-        for secret in finder.find_in_json(raw)
-    ]
+    places = [(secret.rule, secret.parts[0][0]) for secret in finder.find_in_json(raw)]
 
+    def shown(name: str) -> str:
+        return "…" if finder.find(name.encode()) else name[:_LONGEST_NAME]
 
-def member_at(raw: bytes, place: int) -> str:
-    """The member of a JSON text in which a place is, such as `a.b[0].c`; empty: it is in none."""
-    path: list[int | str] = []
-    name, before = "", b""
-    for match in _TOKEN.finditer(raw):
-        token = match[0]
-        if match.end() > place:
-            break
-        if token in (b"{", b"["):
-            path.append("" if token == b"{" else 0)
-        elif token in (b"}", b"]"):
-            path = path[:-1]
-        elif token == b",":
-            if path and isinstance(path[-1], int):
-                path[-1] += 1
-        elif path and isinstance(path[-1], str) and before in (b"{", b","):
-            name = match[1].decode(errors="replace")
-            path[-1] = name
-        before = token
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+    return [Place(rule, line, _moved(line, 1, raw[:at])[1], member_at(raw, at, shown)) for rule, at in places]
 
 
 def _moved(line: int, column: int, text: bytes) -> tuple[int, int]:

@@ -11,7 +11,8 @@ from typing import Final
 
 from . import spellings
 from .engine import Pattern, PatternError, compiled
-from .finder import Finder, Found, Secret, in_literals, without_overlaps
+from .finder import Finder, without_overlaps
+from .literals import Found, Secret, in_literals
 
 _MOST: Final = 32  # values: sessions give a tool one or two
 _SHORTEST: Final = 8  # bytes of a part that is looked for: shorter ones are in ordinary texts

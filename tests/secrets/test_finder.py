@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from hookproxy.model.secret_settings import SecretSettings
-from hookproxy.secrets.finder import Finder, Found
+from hookproxy.secrets.finder import Finder
+from hookproxy.secrets.literals import Found
 
 VALUE = b'Kd83&xQ/+2.mT"uw'
 TOKEN = b"ghp_" + b"aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
@@ -28,3 +31,83 @@ def test_what_is_found_in_json_lies_within_its_strings() -> None:
         b'""',
         b'""',
     ]
+
+
+def test_no_character_is_cut() -> None:
+    finder = Finder(SecretSettings(detectors={"five": "k-.{5}"}), {})
+    text = "k-日本語 key".encode()
+    assert [text[start:end].decode() for start, end, _ in finder.find(text)] == ["k-日本"]
+
+
+def test_a_users_pattern_is_about_what_a_text_reads() -> None:
+    finder = Finder(SecretSettings(detectors={"quoted": 'ticket "([0-9]+)"'}), {})
+    text = 'a ticket "4711" b'
+    for spelled in (text, json.dumps(text), json.dumps(json.dumps(text))):
+        assert [spelled[start:end] for start, end, _ in finder.find(spelled.encode())] == ["4711"]
+
+
+def test_letters_as_escapes_hide_nothing() -> None:
+    spelled = "".join(f"\\u{ord(char):04x}" for char in f"see {TOKEN.decode()} there")
+    for _ in range(2):
+        (found,) = FINDER.find(spelled.encode())
+        assert found.rule == "github-pat"
+        assert json.loads(f'"{spelled[found.start : found.end]}"').replace("\\", "").replace("u00", "")
+        spelled = json.dumps(spelled)[1:-1]
+
+
+def test_a_false_alarm_is_not_found_but_a_named_value_is() -> None:
+    finder = Finder(SecretSettings(allow=("ghp_.*",)), {})
+    assert finder.find(TOKEN) == []
+    named = Finder(SecretSettings(allow=(".*",)), {"MY_KEY": VALUE})
+    assert named.find(b"a " + VALUE) == [Found(2, 2 + len(VALUE), "MY_KEY")]
+
+
+def test_a_rule_that_is_skipped_finds_nothing() -> None:
+    assert Finder(SecretSettings(skip=("github-pat",)), {}).find(TOKEN) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (b"key = " + TOKEN, "github-pat"),
+        (b"my-key = " + TOKEN, "github-pat"),
+        (b"api_key = T-123456-aB3dE6gH9jK2mN5p", "own"),
+        (b"api_key = " + b"k3J9x8Lq2Wm4Zt7Rv1Ny6", "generic-api-key"),
+        (b"discord_key = " + b"k3j9x8lq2wm4zt7rv1ny6k3j9x8lq2wm", "discord-client-secret"),
+    ],
+)
+def test_the_most_specific_rule_names_what_several_find(text: bytes, rule: str) -> None:
+    finder = Finder(SecretSettings(detectors={"own": "T-[0-9]{6}"}), {"MY_KEY": VALUE})
+    (found,) = finder.find(text)
+    assert found.rule == rule
+    assert text[found.start : found.end] == text.rpartition(b" ")[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"ghp_" * 500_000,
+        b"api_key: " * 200_000,
+        b"-----BEGIN PRIVATE KEY-----\n" * 20_000,
+        b"-----BEGIN PRIVATE KEY-----" + b"A" * 2_000_000,
+        b"curl x -u a:b " * 50_000,
+        b"\\" * 2_000_000,
+        b"\\u0061" * 100_000,
+        b'{"key":' * 200_000,
+        VALUE[:-1] * 100_000,
+        b"%25" * 500_000,
+        b"&amp;" * 400_000,
+        b"kind: secret data: " * 50_000,
+        b"discord linear okta adobe = " * 50_000,
+    ],
+    ids=lambda text: repr(text[:20]),
+)
+def test_a_hostile_text_of_megabytes_is_searched_in_linear_time(text: bytes) -> None:
+    """It would take minutes otherwise, and be ended by the time limit of tests."""
+    FINDER.find(text)
+    FINDER.find_in_json(json.dumps({"a": text.decode()}).encode())
+
+
+def test_no_value_is_in_a_repr() -> None:
+    (secret,) = FINDER.find_in_json(json.dumps({"a": VALUE.decode()}).encode())
+    assert VALUE.decode() not in f"{FINDER!r} {secret!r} {vars(FINDER)!r}"

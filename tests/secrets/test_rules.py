@@ -9,7 +9,8 @@ from random import Random
 import pytest
 
 from hookproxy.model.secret_settings import SecretSettings
-from hookproxy.secrets.finder import Finder, Found
+from hookproxy.secrets.finder import Finder
+from hookproxy.secrets.literals import Found
 from hookproxy.secrets.rules import Rule, entropy, known_rules
 from tests.support.regex_examples import example
 
