@@ -25,6 +25,7 @@ from ..convert import hook_decision
 from ..convert.run_hook import expressible, failures, normalised, recognise_agent, with_lines
 from ..dialects.agent_documents import Members, agents_of, is_of
 from ..dialects.agent_side import AgentEvent, AgentSide, HookDecision, HookOutput, agent_side, refuse_by_status
+from ..dialects.shared.input import result_text
 from ..hooks.evaluate import Hooks
 from ..jsonrpc.raw_json import encode
 from ..live.messages import RunSession
@@ -226,6 +227,8 @@ class Judge:
         if (problem := self._audit.write_begun(record)) and self._audit.required:
             record.note_end(Refused(b"", problem, "audit"))
             return self._ended(record, started, _unrecorded(problem))
+        if not _hears_of_each_end(side):
+            record.labels = await hooks.note_begun(judged.event_context, record.call)
         call.phase = Phase.FORWARDED
         self._keep_open(side, context, _OpenCall(record, started, perf_counter()))
         return hook_decision.before_call(decision, own, by_person=bool(record.answered_by))
@@ -307,10 +310,15 @@ def _digest(event: AgentEvent, request: Request) -> bytes:
     return digest.digest()
 
 
+def _hears_of_each_end(side: AgentSide) -> bool:
+    """Whether the agent's hooks also learn how a call has failed."""
+    return {*side.events.values(), *side.also} >= _AFTER
+
+
 def _output(context: EventContext) -> bytes:
-    """All that the agent reads of a result, as a JSON value."""
-    if (end := context.outcome) is None:
-        return b"[]"
+    """All that the agent reads of a result, as a JSON value; empty if its hooks do not hear what that is."""
+    if (end := context.outcome) is None or not (result_text(end) or end.whole):
+        return b""
     return b"[%b]" % b",".join(filter(None, (end.content, end.structured, end.more, end.whole, encode(end.error))))
 
 

@@ -28,6 +28,7 @@ from ..model.hooks import EventContext, HookRun, Tool
 from ..model.settings import Settings
 from ..policy import methods
 from ..policy.shared_state import SharedLabels, StoreUnavailable
+from . import bounded_cache
 from .permissions import Permissions, under_aliases
 
 _COMMENT = "Note: {}."
@@ -76,6 +77,7 @@ class DataFlow:
         self._reads_results = any(layer.policy.reads_results for layer in self._layers)
         self._by_content = frozenset[str]().union(*(layer.policy.by_content for layer in self._layers))
         self._server = server
+        self._concerned: dict[str, tuple[bool, bool]] = {}
         self._now: Callable[[], float] = time
         self.labels: SharedLabels = SessionLabels() if labels is None else labels
 
@@ -85,19 +87,28 @@ class DataFlow:
         if isinstance(self.labels, SessionLabels):
             self.labels.use_clock(clock)
 
+    def forget_tools(self) -> None:
+        """Decide anew which tools may be sources and sinks: more is known of the server's tools."""
+        self._concerned.clear()
+
     def concerns(self, tool: str) -> bool:
         """True if calls of this tool, or requests of this method, may be a source or a sink."""
-        return self.has_source(tool) or any(
-            layer.policy.may_have_sink(self._server, layer.permissions.groups.possible_names(tool))
-            for layer in self._layers
-        )
+        return any(self._may_be(tool))
 
     def has_source(self, tool: str) -> bool:
         """True if results of this tool, or of requests of this method, may get labels."""
-        return any(
-            layer.policy.may_have_source(self._server, layer.permissions.groups.possible_names(tool))
-            for layer in self._layers
-        )
+        return self._may_be(tool)[0]
+
+    def _may_be(self, tool: str) -> tuple[bool, bool]:
+        """Whether some calls of this tool, or requests of this method, may be a source, and a sink."""
+        known = self._concerned.get(tool)
+        if known is None:
+            names = [(layer.policy, layer.permissions.groups.possible_names(tool)) for layer in self._layers]
+            is_source = any(policy.may_have_source(self._server, of_layer) for policy, of_layer in names)
+            is_sink = any(policy.may_have_sink(self._server, of_layer) for policy, of_layer in names)
+            known = is_source, is_sink
+            bounded_cache.keep(self._concerned, tool, known)
+        return known
 
     async def decide(
         self, decision: Decision, contexts: Sequence[EventContext], listed: Tool | None, runs: Sequence[HookRun]
@@ -127,6 +138,8 @@ class DataFlow:
         the agent. Of a request of the server, what may leave is the agent's `answer`, a JSON value; None: there is none
         yet.
         """
+        if not self._may_be(contexts[0].tool)[1]:
+            return proceed
         acts = [_act(layer, context, listed) for layer, context in zip(self._layers, contexts, strict=True)]
         sinks = [layer.policy.sinks_of(act) for layer, act in zip(self._layers, acts, strict=True)]
         if answer is None and methods.JUDGED.get(acts[0].tool) is methods.Direction.FROM_SERVER:
@@ -160,6 +173,8 @@ class DataFlow:
         """
         if comments.removed_labels:
             await self.labels.remove(comments.removed_labels)
+        if not self.has_source(contexts[0].tool) and not comments.added_labels:
+            return ()
         said = annotations_in(output) if self._reads_results else ()
         acts = [
             replace(_act(layer, context), of_result=said) for layer, context in zip(self._layers, contexts, strict=True)
@@ -180,6 +195,24 @@ class DataFlow:
                 await self.labels.add(reading, found or (), whole=found is None)
                 labels += reading.labels
         return tuple(dict.fromkeys(labels))
+
+    async def note_begun(self, contexts: Sequence[EventContext], call: str) -> Sequence[str]:
+        """Note a call that may begin, where it is not certain that anybody hears of its result. Returns its labels.
+
+        What the result says is not known: it only is in the session. Raises StoreUnavailable.
+        """
+        acts = [_act(layer, context) for layer, context in zip(self._layers, contexts, strict=True)]
+        sources = [
+            source
+            for layer, act in zip(self._layers, acts, strict=True)
+            for source in layer.policy.sources_of(act)
+            if not source.secrets
+        ]
+        if not sources:
+            return ()
+        reading = _reading(acts[0], (), sources, call, self._now())
+        await self.labels.add(reading, (), whole=False)
+        return reading.labels
 
     async def _known(
         self, look: _Look, acts: Sequence[Act], answer: bytes | None, approved: tuple[ClearedFlow, ...]

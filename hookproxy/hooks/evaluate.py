@@ -123,6 +123,8 @@ class Hooks:
         renamed = self._familiar.note_tools(tools, server_name)
         for groups in (self.groups, *(layer.groups for layer in self._layers)):
             groups.forget_tools()
+        if self.flow is not None:
+            self.flow.forget_tools()
         return renamed
 
     def prepare_names(self) -> None:
@@ -221,6 +223,10 @@ class Hooks:
         if self.flow is None:
             return ()
         return await self.flow.note_result(self._contexts(context), output, call, comments)
+
+    async def note_begun(self, context: EventContext, call: str) -> Sequence[str]:
+        """Note a call that may begin, where nobody may hear of its result; `call` and what it returns as above."""
+        return () if self.flow is None else await self.flow.note_begun(self._contexts(context), call)
 
     def _contexts(self, context: EventContext) -> list[EventContext]:
         """The context as each layer sees it."""

@@ -68,3 +68,25 @@ async def test_labels_outlast_a_changed_configuration(tmp_path: Path) -> None:
         async with judging(configured(tmp_path, POLICY + "\n")) as judge:
             judge.take_over(former)
             assert await refuses(judge)
+
+
+def of_droid(name: str, tool: str, arguments: dict[str, str], call: str, **more: object) -> Request:
+    document = {"session_id": "s", "hook_event_name": name, "tool_name": tool, "tool_input": arguments, **more}
+    document |= {"cwd": "/", "transcript_path": "", "permission_mode": "default", "tool_use_id": call}
+    return Request("droid", "/", {"PATH": "/usr/bin:/bin"}, json.dumps(document).encode())
+
+
+async def test_an_agent_that_tells_nothing_of_failed_calls_has_read_what_may_have_failed(tmp_path: Path) -> None:
+    async with judging(configured(tmp_path, POLICY)) as judge:
+        await judge.judge(of_droid("PreToolUse", "Read", READ, "call-a"))
+        output = await judge.judge(of_droid("PreToolUse", "FetchUrl", {"url": "https://example.com"}, "call-b"))
+        assert "would send what `Read` read" in output.stderr + output.stdout.decode()
+
+
+async def test_what_was_read_is_not_known_where_the_agent_does_not_tell_it(tmp_path: Path) -> None:
+    by_value = POLICY.replace('action = "deny"', 'action = "deny"\nby = "value"')
+    async with judging(configured(tmp_path, by_value)) as judge:
+        call = f"call-{next(CALLS)}"
+        await judge.judge(event("PreToolUse", "Read", READ, "s", call))
+        await judge.judge(event("PostToolUse", "Read", READ, "s", call, tool_response=""))
+        assert await refuses(judge)
