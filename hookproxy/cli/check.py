@@ -31,7 +31,6 @@ from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.flow import Source
 from ..model.settings import Settings
-from . import guard_entries
 from .agent_entry import use_entry
 from .common import load_named, parse_with_command, show, tell, unread_file, working_directory
 from .hook_list import print_blocks, print_hooks
@@ -90,6 +89,8 @@ def main(arguments: Sequence[str]) -> int:
     if command:
         server, failure = _list_tools(loaded, options.name or server_name(command), command)
         report = inspect(loaded, os.environ, server)
+    from . import guard_entries
+
     of_guard = guard_entries.checked(loaded, options.agent)
     findings, remarks = (*report.findings, *of_guard.findings), (*report.remarks, *of_guard.remarks)
     report = replace(report, starts=starts, findings=findings, remarks=remarks)
@@ -116,6 +117,8 @@ def _as_agent(options: Namespace, cwd: str, command: list[str]) -> tuple[str, li
     try:
         entry = use_entry(options, cwd)
     except UserError:
+        from . import guard_entries
+
         if options.server is not None or options.tools or not guard_entries.of_agent(options.agent):
             raise
         return cwd, command  # its servers are not wrapped, and the guard judges its own tools

@@ -26,7 +26,6 @@ from ..trust.sources import state_folder
 from ..wrapping import written
 from ..wrapping.known_agents import AGENTS_BY_NAME
 from ..wrapping.wrap_entry import PROGRAM
-from . import wrap
 
 _WORD: Final = r"(?:'[^']*'|[^\s'\"\\])+"
 _LINE: Final = re.compile(rf"(?P<start>{_WORD}) -I -S -E (?P<rest>{_WORD} {_WORD} {_WORD} {_WORD}(?: {_WORD})*)")
@@ -187,6 +186,8 @@ def program_path() -> str:
     beside = os.path.join(os.path.dirname(sys.executable), PROGRAM)
     if os.access(beside, os.X_OK):
         return beside
+    from . import wrap
+
     words = wrap.own_program().start
     found = shutil.which(words[0]) if len(words) == 1 else None
     if found is None:
