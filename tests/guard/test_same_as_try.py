@@ -1,0 +1,89 @@
+"""Every agent's own documents get the decision that `try` gives the same act behind MCP."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hookproxy.config.load import Loaded
+from hookproxy.dialects.agent_side import Can, HookOutput, agent_side, names
+from hookproxy.guard.exchange import Request
+from hookproxy.model.hooks import Permission, Session
+from hookproxy.trial.report import try_call
+from hookproxy.trial.run import TrialCall
+from tests.guard.test_judge import AGENTS, configured, judging, permission
+
+pytestmark = pytest.mark.anyio
+
+POLICIES: Final = {
+    "a rule that denies": '[permissions]\ndeny = ["Bash(rm *)"]',
+    "a rule that asks": '[permissions]\nask = ["Bash(rm *)", "Bash(git push *)"]',
+    "a default": '[permissions]\ndefault = "deny"\nallow = ["Bash(git *)"]',
+    "a rule about a folder": '[permissions]\ndeny = ["Read(/etc/**)", "Write(/etc/**)"]',
+    "a hook of Claude Code": '[[use]]\nfile = "settings.json"\ndialect = "claude"',
+    "an own hook": '[[hooks.PreToolUse]]\nmatcher = "Bash"\ncommand = "./guard.sh"',
+    "a hook that fails": '[[hooks.PreToolUse]]\nmatcher = "Bash"\ncommand = "exit 7"\non_failure = "deny"',
+    "a rule about a method": '[permissions]\ndeny = ["resources/read"]',
+}
+COMMANDS: Final = (
+    "rm x",
+    "git status",
+    "cd /; sudo rm -rf y",
+    "git push origin",
+    "cat /etc/passwd",
+    "$(echo rm) x",
+    "",
+)
+
+
+def policy(folder: Path, text: str) -> Loaded:
+    handler = {"type": "command", "command": str(folder / "guard.sh")}
+    groups = {"PreToolUse": [{"matcher": "Bash", "hooks": [handler]}]}
+    (folder / "settings.json").write_text(json.dumps({"hooks": groups}))
+    guard = folder / "guard.sh"
+    guard.write_text('#!/bin/sh\ngrep -q \'"command":"rm \' || exit 0\necho no rm >&2\nexit 2\n')
+    guard.chmod(0o755)
+    return configured(folder, text)
+
+
+def recorded(agent: str, command: str) -> Request:
+    """The document that the agent gives to a hook before its own shell runs this command."""
+    row = AGENTS[agent]
+    document = json.dumps(row.before)
+    before = next(text for text in ("rm x", "rm -rf x") if text in document)
+    environ = {"PATH": "/usr/bin:/bin", **row.before_variables}
+    return Request(agent, "/", environ, document.replace(before, command).encode())
+
+
+async def tried(loaded: Loaded, request: Request) -> str:
+    """What `try` says of the same call of the tool `Bash` of a server, with all its arguments."""
+    side = agent_side(request.agent)
+    assert side is not None
+    context = side.read_document(request.document, {**request.environ, "PWD": "/"}).context
+    renamed = {theirs: ours for ours, theirs in (context.alias.arguments if context.alias else {}).items()}
+    arguments = {renamed.get(name, name): value for name, value in json.loads(context.arguments).items()}
+    call = TrialCall("Bash", json.dumps(arguments).encode())
+    report = await try_call(loaded, call, None, Session("s", "server", "/", "/"), {"PATH": "/usr/bin:/bin"})
+    return {"deny": "deny", "asked": "ask", "asked-deny": "deny"}.get(report.trial.decision, "allow")
+
+
+@pytest.mark.parametrize("agent", names())
+@pytest.mark.parametrize("name", POLICIES)
+async def test_the_decision_about_a_recorded_document_is_that_of_try(agent: str, name: str, tmp_path: Path) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    loaded = policy(tmp_path, POLICIES[name])
+    decisions = {"deny": Permission.DENY, "ask": Permission.ASK if Can.ASK in side.can else Permission.DENY}
+    silent = HookOutput(AGENTS[agent].no_decision.encode())
+    async with judging(loaded) as judge:
+        for command in COMMANDS:
+            request = recorded(agent, command)
+            expected = await tried(loaded, request)
+            output = await judge.judge(request)
+            if expected == "allow":
+                assert output.stdout == silent.stdout or permission(agent, output) is Permission.ALLOW, command
+            else:
+                assert permission(agent, output) is decisions[expected], command
