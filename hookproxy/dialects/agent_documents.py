@@ -17,7 +17,11 @@ class Members:
     """The members of a document, each with the type that is wanted. Wrong types count as absent."""
 
     def __init__(self, raw: bytes) -> None:
-        """Raises Unreadable, DuplicateKeys."""
+        """Raises Unreadable, DuplicateKeys, and ValueError for what is not UTF-8: readers would see different texts."""
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            raise ValueError("it is not UTF-8") from None
         self._raw = {name: bytes(value) for name, value in raw_json.fields(raw).items()}
 
     def __contains__(self, name: str) -> bool:

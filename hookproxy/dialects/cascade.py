@@ -226,7 +226,8 @@ def _edit_alias(tool: str, info: Members) -> Alias:
 
 def _own_arguments(info: Members) -> bytes:
     """The members about a command or a file. Of several edits of a file, all texts count as one."""
-    texts: dict[str, object] = {key: info.text(key) for key in ("command_line", "cwd", "file_path") if key in info}
+    as_they_are = [key for key in ("command_line", "cwd", "file_path") if key in info]  # not as far as they can be read
+    texts: dict[str, object] = {key: msgspec.Raw(info.raw(key)) for key in as_they_are}
     if "edits" in info:
         texts["edits"] = msgspec.Raw(info.raw("edits"))
     edits = [Members(bytes(edit)) for edit in raw_json.items(info.raw("edits", b"[]"))]
