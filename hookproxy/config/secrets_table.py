@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..model.errors import ConfigError
 from ..model.secret_settings import SecretSettings, SecretsOff, SecretsRestore
 from ..policy.globs import glob
-from ..secrets.engine import PatternError, compiled
+from ..secrets.engine import PatternError, check_installed, compiled
 from ..secrets.placeholders import is_rule_id
 from ..secrets.rules import known_rules
 from ..trust.sources import FileContext
@@ -29,6 +29,7 @@ def secret_settings(
 
     Raises ConfigError, and UserError if the package for patterns is not installed.
     """
+    check_installed()
     place = _Place(path, text, (*within, "secrets"))
     known = {rule.id for rule in known_rules()}
     for names, key in ((table.detectors, "detectors"), (table.values, "values")):

@@ -123,6 +123,11 @@ class PatternSet:
         return sorted(number for number in numbers if number < self._size)
 
 
+def check_installed() -> None:
+    """Raise UserError if the package is missing."""
+    _engine()
+
+
 def compiled(pattern: bytes) -> Pattern:
     """The pattern. Raises PatternError, whose text says what is wrong, and UserError if the package is missing."""
     engine = _engine()

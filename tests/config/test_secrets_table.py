@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from hookproxy.config.load import load
-from hookproxy.model.errors import ConfigError
+from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.model.secret_settings import SecretSettings, SecretsOff, SecretsRestore, Source, merged
+from hookproxy.secrets import engine
 
 
 def settings(tmp_path: Path, text: str) -> SecretSettings | None:
@@ -80,6 +82,18 @@ def test_what_cannot_be_used_stops_the_start(tmp_path: Path, text: str, problem:
         settings(tmp_path, f"\n{text}")
     assert problem in raised.value.message
     assert raised.value.hint
+
+
+def test_without_the_package_for_patterns_the_table_stops_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    engine._engine.cache_clear()
+    try:
+        with pytest.raises(UserError, match=r"\[secrets\] needs the package google-re2"):
+            settings(tmp_path, "[secrets]")
+    finally:
+        engine._engine.cache_clear()
 
 
 @pytest.mark.parametrize("value", ["hunter2hunter2", "ghp_hunter2:hunter2", "env:hunter2-hunter2", ":hunter2"])
