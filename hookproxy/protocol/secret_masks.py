@@ -3,10 +3,11 @@
 How it works. The finder searches a message as a whole, so that a member's name says what its value is, and says where
 in which string a secret stands. Two places are read besides: texts in base64, and texts of content blocks that a reader
 may put together. Only the bytes of secrets are replaced, by splices; a message without one is the same object (law 2).
+Searching (`search`) changes nothing, so that another thread may do it; placeholders are chosen afterwards.
 
 What must hold: members by which both sides find each other again (`id`, `method`, tokens of progress) stay as they are.
 A string stays a string. Where a whole text is a handle, such as a URI or a cursor, the server gets its own text back
-(`handles`): it has given it, and means it.
+(`handles`): it has given it, and means it. All of it takes time linear in the length, however many secrets there are.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from ..jsonrpc import raw_json
 from ..model.newest_entries import NewestEntries
@@ -32,16 +35,35 @@ Edit = tuple[Span, bytes]
 
 _TEXTS: Final = re.compile(rb'"(text|blob|data)"[ \t\r\n]*:[ \t\r\n]*"')
 """The beginning of the text of a block, and of data in base64. Within a string, no quote stands without a backslash."""
-_CONTENT: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*')
+_STRING: Final = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
+_CONTENT: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _ESCAPE: Final = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u....|.)", re.DOTALL)
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/\r\n]+={0,2}[\r\n]*")
 _BACKSLASH: Final = ord("\\")
 _SHORTEST_BASE64: Final = 16  # characters: what is shorter has no secret in it
+_DEEPEST: Final = 8  # strings of JSON around each other: deeper ones have 256 backslashes for one quote
 
 _ENVELOPE: Final = ("id", "jsonrpc", "method")
 _OF_PARAMS: Final = ("progressToken", "requestId", "progress", "total")
 _HANDLES: Final = frozenset({b"uri", b"name", b"nextCursor", b"requestState", b"taskId"})
 _MOST_HANDLE_BYTES: Final = 4 * 1024 * 1024  # of a session: a thousand cursors have 100 kB
+
+
+class Hidden(Struct, frozen=True):
+    """A part of a JSON text that is replaced."""
+
+    span: Span
+    rule: str = ""
+    """What has found the secret; empty: nothing takes its place, because it goes on from another part."""
+    value: bytes = b""
+    quoted: bool = False
+    """A number: what takes its place needs quotes."""
+    data: bytes = b""
+    """The part is base64 of this text, in which `within` is replaced; empty: it is not."""
+    within: tuple[Hidden, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Hidden({self.span}, {self.rule!r})"
 
 
 class SecretMasks:
@@ -55,30 +77,33 @@ class SecretMasks:
         self.on_placeholder: Callable[[str, bytes], None] | None = None
         """Called with each placeholder that is used, and its value."""
 
-    def message(self, line: bytes) -> bytes:
-        """A message of the server without its secrets; `line` itself if it has none."""
-        edits = self._edits(line)
+    def message(self, line: bytes, hidden: Sequence[Hidden] | None = None) -> bytes:
+        """A message of the server without its secrets; `line` itself if it has none.
+
+        `hidden` is what `search` has found in it; None: it is searched now.
+        """
+        hidden = self.search(line) if hidden is None else hidden
+        if not hidden:
+            return line
+        protected = _Spans(_protected(line))
+        edits = [self._edit(part) for part in hidden if not protected.overlap(part.span)]
         if not edits:
             return line
-        protected = _protected(line)
-        edits = [edit for edit in edits if not _overlaps(edit[0], protected)]
-        masked = raw_json.splice(line, edits)
-        if edits:
-            self._note_handles(line, edits)
-        return masked if edits else line
+        self._note_handles(line, edits)
+        return raw_json.splice(line, edits)
 
     def json(self, raw: bytes) -> bytes:
         """A JSON value without its secrets; `raw` itself if it has none."""
-        edits = self._edits(raw)
-        return raw_json.splice(raw, edits) if edits else raw
+        hidden = self.search(raw)
+        return raw_json.splice(raw, [self._edit(part) for part in hidden]) if hidden else raw
 
     def raw_text(self, text: bytes) -> bytes:
         """A text without its secrets; `text` itself if it has none. Escapes of JSON in it hide nothing."""
-        if not (edits := self._edits_of_text(text)):
+        if not (hidden := self._search_text(text)):
             return text
         if text.lstrip()[:1] in (b"{", b"[") and _is_json(text):
             return self.json(text)  # what stands for a value knows its escapes
-        return raw_json.splice(text, edits)
+        return raw_json.splice(text, [self._edit(part) for part in hidden])
 
     def text(self, text: str) -> str:
         """As `raw_text`."""
@@ -89,53 +114,50 @@ class SecretMasks:
         """As `text`: nothing is known only from other texts."""
         return self.text(text)
 
+    def _edit(self, hidden: Hidden) -> Edit:
+        if hidden.data:
+            edits = [self._edit(part) for part in hidden.within]
+            return hidden.span, base64.b64encode(raw_json.splice(hidden.data, edits))
+        if not hidden.rule:
+            return hidden.span, b""
+        placeholder = self.placeholders.for_value(hidden.rule, hidden.value)
+        if self.on_placeholder is not None:
+            self.on_placeholder(placeholder, hidden.value)
+        return hidden.span, (f'"{placeholder}"' if hidden.quoted else placeholder).encode()
+
     # --- what is replaced ---
 
-    def _edits_of_text(self, text: bytes) -> list[Edit]:
+    def search(self, raw: bytes) -> list[Hidden]:
+        """What is to be replaced in a JSON text, in order. It changes nothing, and may run in another thread."""
+        secrets = self.finder.find_in_json(raw)
+        hidden = [part for secret in secrets for part in _parts_of(secret)]
+        if any(b"\\" in raw[slice(*secret.parts[0])] for secret in secrets):
+            hidden = _as_meant(raw, hidden)
+        hidden.sort(key=_span_of)
+        if matches := list(_TEXTS.finditer(raw)):
+            more = self._search_texts(raw, matches, _Spans([part.span for part in hidden]))
+            hidden = sorted([*hidden, *more], key=_span_of) if more else hidden
+        return hidden
+
+    def _search_text(self, text: bytes) -> list[Hidden]:
         return [
-            ((found.start, found.end), self._placeholder(found.rule, text[found.start : found.end]))
+            Hidden((found.start, found.end), found.rule, text[found.start : found.end])
             for found in self.finder.find(text)
         ]
 
-    def _placeholder(self, rule: str, value: bytes) -> bytes:
-        placeholder = self.placeholders.for_value(rule, value)
-        if self.on_placeholder is not None:
-            self.on_placeholder(placeholder, value)
-        return placeholder.encode()
-
-    def _edits(self, raw: bytes) -> list[Edit]:
-        """What is replaced in a JSON text, in order."""
-        edits: list[Edit] = []
-        for secret in self.finder.find_in_json(raw):
-            edits += self._edits_of_secret(raw, secret)
-        if matches := list(_TEXTS.finditer(raw)):
-            edits += self._edits_of_texts(raw, matches, edits)
-        return sorted(edits)
-
-    def _edits_of_secret(self, raw: bytes, secret: Secret) -> Iterator[Edit]:
-        """A secret in several strings is one placeholder in the first of them, and nothing in the others."""
-        first = secret.parts[0]
-        value = secret.value
-        if not secret.is_number and len(secret.parts) == 1 and b"\\" in raw[slice(*first)]:
-            value = _meant(raw, first)
-        placeholder = self._placeholder(secret.rule, value)
-        yield first, b'"%b"' % placeholder if secret.is_number else placeholder
-        for part in secret.parts[1:]:
-            yield part, b""
-
-    def _edits_of_texts(self, raw: bytes, matches: Sequence[re.Match[bytes]], known: Sequence[Edit]) -> list[Edit]:
+    def _search_texts(self, raw: bytes, matches: Sequence[re.Match[bytes]], known: _Spans) -> list[Hidden]:
         """What is replaced in texts in base64, and in texts that hold a secret together."""
-        edits: list[Edit] = []
+        hidden: list[Hidden] = []
         texts: list[Span] = []
         for match in matches:
             span = match.end(), _end_of_content(raw, match.end())
             if match[1] == b"text":
                 texts.append(span)
-            elif not _overlaps(span, [edit[0] for edit in known]) and (edit := self._edit_of_base64(raw, span)):
-                edits.append(edit)
-        return edits + (self._edits_of_split(raw, texts, known) if len(texts) > 1 else [])
+            elif not known.overlap(span) and (part := self._search_base64(raw, span)) is not None:
+                hidden.append(part)
+        return hidden + (self._search_split(raw, texts, known) if len(texts) > 1 else [])
 
-    def _edit_of_base64(self, raw: bytes, span: Span) -> Edit | None:
+    def _search_base64(self, raw: bytes, span: Span) -> Hidden | None:
         content = raw[slice(*span)]
         if b"\\" in content:
             content = content.replace(b"\\/", b"/").replace(b"\\n", b"\n").replace(b"\\r", b"\r")
@@ -146,10 +168,10 @@ class SecretMasks:
             text.decode()
         except (binascii.Error, UnicodeDecodeError):
             return None  # it is not a text
-        masked = self.raw_text(text)
-        return None if masked is text else (span, base64.b64encode(masked))
+        within = self._search_text(text)
+        return Hidden(span, data=text, within=tuple(within)) if within else None
 
-    def _edits_of_split(self, raw: bytes, spans: Sequence[Span], known: Sequence[Edit]) -> list[Edit]:
+    def _search_split(self, raw: bytes, spans: Sequence[Span], known: _Spans) -> list[Hidden]:
         """What is replaced of secrets that begin in one text and end in a later one."""
         contents = [raw[slice(*span)] for span in spans]
         texts = [_decoded(content) for content in contents]
@@ -157,31 +179,70 @@ class SecretMasks:
         for text in texts:
             starts.append(starts[-1] + len(text))
         joined = b"".join(texts)
-        edits: list[Edit] = []
+        hidden: list[Hidden] = []
         for found in self.finder.find(joined):
             first, last = bisect_right(starts, found.start) - 1, bisect_right(starts, found.end - 1) - 1
             if first == last:
                 continue  # it was found where it stands
-            placeholder = self._placeholder(found.rule, joined[found.start : found.end])
+            rule = found.rule
             for number in range(first, last + 1):
                 begin = _raw_offset(contents[number], max(found.start - starts[number], 0))
                 end = _raw_offset(contents[number], min(found.end - starts[number], len(texts[number])))
                 span = spans[number][0] + begin, spans[number][0] + end
-                if end > begin and not _overlaps(span, [edit[0] for edit in (*known, *edits)]):
-                    edits.append((span, placeholder if number == first else b""))
-        return edits
+                if end > begin and not known.overlap(span):
+                    hidden.append(Hidden(span, rule, joined[found.start : found.end] if rule else b""))
+                    rule = ""
+        return hidden
 
     def _note_handles(self, line: bytes, edits: Sequence[Edit]) -> None:
         """Note the texts of masked handles, so that the server gets them back."""
-        for (start, _), _ in edits:
-            opening = _opening_quote(line, start)
-            if opening < 0 or _name_before(line, opening) not in _HANDLES:
-                continue
-            span = opening + 1, _end_of_content(line, opening + 1)
-            within = [((s - span[0], e - span[0]), new) for (s, e), new in edits if span[0] <= s and e <= span[1]]
-            content = line[slice(*span)]
-            masked = raw_json.splice(content, within)
-            self.handles.keep(_decoded(masked).decode(errors="replace"), b'"%b"' % content, len(content) + len(masked))
+        for span, within in _by_string(line, edits):
+            if _name_before(line, span[0] - 1) in _HANDLES:
+                content = line[slice(*span)]
+                masked = raw_json.splice(content, [((s - span[0], e - span[0]), new) for (s, e), new in within])
+                shown = _decoded(masked).decode(errors="replace")
+                self.handles.keep(shown, b'"%b"' % content, len(content) + len(masked))
+
+
+class _Spans:
+    """Places that do not overlap each other, to be asked about others."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._spans = sorted(spans)
+        self._ends = [end for _, end in self._spans]
+
+    def overlap(self, span: Span) -> bool:
+        """One of them has a byte of this one."""
+        number = bisect_right(self._ends, span[0])
+        return number < len(self._spans) and self._spans[number][0] < span[1]
+
+
+def _span_of(hidden: Hidden) -> Span:
+    return hidden.span
+
+
+def _parts_of(secret: Secret) -> Iterator[Hidden]:
+    """A secret in several strings is one placeholder in the first of them, and nothing in the others."""
+    yield Hidden(secret.parts[0], secret.rule, secret.value, secret.is_number)
+    yield from (Hidden(part) for part in secret.parts[1:])
+
+
+def _as_meant(raw: bytes, hidden: Sequence[Hidden]) -> list[Hidden]:
+    """The same; a value in JSON within a string is what whoever reads that JSON gets."""
+    in_order = sorted(hidden, key=_span_of)
+    depths = depths_of(raw, [part.span[0] for part in in_order])
+    return [
+        Hidden(part.span, part.rule, _meant(raw[slice(*part.span)], depth), part.quoted)
+        if depth > 1 and part.rule and b"\\" in raw[slice(*part.span)]
+        else part
+        for part, depth in zip(in_order, depths, strict=True)
+    ]
+
+
+def _meant(content: bytes, depth: int) -> bytes:
+    for _ in range(depth):
+        content = _decoded(content)
+    return content
 
 
 def _protected(line: bytes) -> list[Span]:
@@ -204,11 +265,24 @@ def _members_at(line: bytes, span: Span, names: Sequence[str]) -> Iterator[Span]
         yield from ((span[0] + inner[name][0], span[0] + inner[name][1]) for name in names if name in inner)
 
 
-def _overlaps(span: Span, others: Sequence[Span]) -> bool:
-    return any(span[0] < end and start < span[1] for start, end in others)
-
-
 # --- strings of JSON ---
+
+
+def _by_string(raw: bytes, edits: Sequence[Edit]) -> Iterator[tuple[Span, list[Edit]]]:
+    """The contents of the strings in which something is replaced, each with that; `edits` are in order."""
+    span, within = (0, 0), list[Edit]()
+    for edit in edits:
+        (start, _), _ = edit
+        if start < span[1]:
+            within.append(edit)
+            continue
+        if within:
+            yield span, within
+        opening, within = _opening_quote(raw, start, span[1]), []
+        if opening >= 0 and (end := _end_of_content(raw, opening + 1)) > start:  # else it is a number
+            span, within = (opening + 1, end), [edit]
+    if within:
+        yield span, within
 
 
 def _end_of_content(raw: bytes, start: int) -> int:
@@ -217,17 +291,17 @@ def _end_of_content(raw: bytes, start: int) -> int:
     return match.end() if match else start
 
 
-def _opening_quote(raw: bytes, at: int) -> int:
-    """Where the quote is that opens the string in which this place is; -1: it is in none."""
-    quote = raw.rfind(b'"', 0, at)
-    while quote > 0:
+def _opening_quote(raw: bytes, at: int, least: int) -> int:
+    """Where the last quote before this place is that no backslash escapes, but not before `least`; -1: nowhere."""
+    quote = raw.rfind(b'"', least, at)
+    while quote >= least:
         before = quote
-        while before and raw[before - 1] == _BACKSLASH:
+        while before > least and raw[before - 1] == _BACKSLASH:
             before -= 1
         if (quote - before) % 2 == 0:
             return quote
-        quote = raw.rfind(b'"', 0, before)
-    return quote
+        quote = raw.rfind(b'"', least, before)
+    return -1
 
 
 def _name_before(raw: bytes, opening: int) -> bytes:
@@ -261,19 +335,39 @@ def _raw_offset(content: bytes, at: int) -> int:
     return at + shift
 
 
-def depth_of(raw: bytes, at: int) -> int:
-    """In how many strings this place of a JSON text is: 1, and one more for each JSON text that such a string holds."""
-    opening = _opening_quote(raw, at)
-    if opening < 0:
-        return 0
-    content = raw[opening + 1 : _end_of_content(raw, opening + 1)]
-    if b"\\" not in content and b'"' not in content:
-        return 1
+def depths_of(raw: bytes, places: Sequence[int], deepest: int = _DEEPEST) -> list[int]:
+    """In how many strings each of these places of a JSON text is: 0, 1, or more if a string holds JSON with strings.
+
+    The places are in order.
+    """
+    depths: list[int] = []
+    for match in _STRING.finditer(raw) if places else ():
+        start, end = match.span(1)
+        inside: list[int] = []
+        while len(depths) + len(inside) < len(places) and (at := places[len(depths) + len(inside)]) < end:
+            if at < start:
+                depths.append(0)  # nothing is inside yet: the places are in order
+            else:
+                inside.append(at - start)
+        if inside:
+            depths += _depths_within(match[1], inside, deepest)
+        if len(depths) == len(places):
+            break
+    return depths + [0] * (len(places) - len(depths))
+
+
+def _depths_within(content: bytes, places: Sequence[int], deepest: int) -> list[int]:
+    """As `depths_of`, for places in the content of a string."""
     text = _decoded(content)
-    if text.lstrip()[:1] not in (b"{", b"[", b'"') or not _is_json(text):
-        return 1
-    within = len(_decoded(raw[opening + 1 : at]))
-    return 1 + (depth_of(text, within) if within < len(text) else 0)
+    if deepest <= 1 or text.lstrip()[:1] not in (b"{", b"[", b'"') or not _is_json(text):
+        return [1] * len(places)
+    decoded: list[int] = []
+    before = at = 0
+    for place in places:  # each part is decoded once
+        at += len(_decoded(content[before:place]))
+        decoded.append(at)
+        before = place
+    return [1 + depth for depth in depths_of(text, decoded, deepest - 1)]
 
 
 def _is_json(text: bytes) -> bool:
@@ -282,11 +376,3 @@ def _is_json(text: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _meant(raw: bytes, span: Span) -> bytes:
-    """What this part of a string says to whoever reads the string, and the JSON in it."""
-    text = raw[slice(*span)]
-    for _ in range(depth_of(raw, span[0])):
-        text = _decoded(text)
-    return text

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
-from .secret_masks import Edit, depth_of
+from .secret_masks import Edit, depths_of
 
 if TYPE_CHECKING:
     from ..secrets.placeholders import Restored
@@ -32,12 +32,17 @@ def placeholders_in(raw: bytes) -> Iterator[tuple[int, int, str]]:
 
 def restored(raw: bytes, value_of: ValueOf) -> bytes:
     """The JSON value with values in the place of their placeholders; `raw` itself if there is none."""
-    edits: list[Edit] = []
-    for start, end, placeholder in placeholders_in(raw) if BEGINNING in raw else ():
-        if (secret := value_of(placeholder)) is None or not (depth := depth_of(raw, start)):
-            continue
-        if (content := _content(secret.value, depth)) is not None:
-            edits.append(((start, end), content))
+    secrets = [
+        ((start, end), secret.value)
+        for start, end, placeholder in (placeholders_in(raw) if BEGINNING in raw else ())
+        if (secret := value_of(placeholder)) is not None
+    ]
+    depths = depths_of(raw, [start for (start, _), _ in secrets])
+    edits: list[Edit] = [
+        (span, content)
+        for (span, value), depth in zip(secrets, depths, strict=True)
+        if depth and (content := _content(value, depth)) is not None
+    ]
     return raw_json.splice(raw, edits) if edits else raw
 
 
