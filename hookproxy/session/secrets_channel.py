@@ -3,15 +3,19 @@
     server ─▶ whole lines ─▶ masked ─▶ the session: router, hooks, records, the agent
     server ◀─ values in the place of placeholders, where a tool may have them ◀─ the session, which has judged the call
 
-It is a channel around the server's own one. A message without secrets is the server's, byte for byte (law 2). While a
-placeholder is looked up at other runs, what follows it waits, so that the order stays (`_held`).
+It is a channel around the server's own one. A message without secrets is the server's, byte for byte (law 2). The order
+stays: while a placeholder is looked up at other runs, what follows it waits (`_held`); and so does what the server says
+(`_waiting`) before the session's key is there, and, at a gateway, while a long message is searched in a thread: a
+megabyte of nothing but secrets takes more than a second, in which other sessions go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+import anyio
+import anyio.to_thread
 import msgspec
 
 from ..jsonrpc import raw_json
@@ -24,9 +28,12 @@ from .change_event import ChangeEvent
 from .relay import replacement
 
 if TYPE_CHECKING:
+    from ..protocol.secret_masks import Hidden
     from ..transports.channel import Channel, OnBytes, OnEnd, OnFull
     from .hidden_secrets import HiddenSecrets
 
+_LONG_BYTES: Final = 256 * 1024
+"""Of a message that a thread searches: a shorter one takes a millisecond, and at the worst half a second."""
 _CALLS_BYTES: Final = 4 * 1024 * 1024
 """Of memory for the calls whose tool is known: some thousands. Others are masked as if their tool were not listed."""
 
@@ -51,35 +58,43 @@ _REQUEST: Final = msgspec.json.Decoder(_Request)
 _TOOLS_CALL: Final = "tools/call"
 
 
+class SessionSide(msgspec.Struct, frozen=True):
+    """What the channel needs of its session."""
+
+    spawn: Callable[..., None]
+    """Runs a coroutine until the session ends."""
+    output_schema: Callable[[str], bytes] = lambda _tool: b""
+    """A listed tool's; empty: it has none."""
+    compares_lists: Callable[[], bool] = lambda: False
+    """Lists are compared with a lock: the session gets them as they are, and masks them itself, because placeholders
+    are others in each session."""
+    is_one_of_many: bool = False
+    """Other sessions go on while a long message is searched."""
+
+
 class SecretsChannel:
     """As Channel."""
 
-    def __init__(
-        self,
-        server: Channel,
-        secrets: HiddenSecrets,
-        limit: int,
-        output_schema: Callable[[str], bytes],
-        spawn: Callable[..., None],
-        compares_lists: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """`limit` is that of a message, in bytes. `output_schema` gives a listed tool's; empty: it has none.
-
-        `spawn` runs a coroutine until the session ends. If it `compares_lists` with a lock, the session gets them as
-        they are, and masks them itself: placeholders are others in each session.
-        """
+    def __init__(self, server: Channel, secrets: HiddenSecrets, limit: int, session: SessionSide) -> None:
+        """`limit` is that of a message, in bytes."""
         self._server = server
         self._secrets = secrets
         self._limit = limit
-        self._output_schema = output_schema
-        self._spawn = spawn
-        self._compares_lists = compares_lists
+        self._output_schema, self._spawn = session.output_schema, session.spawn
+        self._compares_lists = session.compares_lists
         self._lines = Lines(limit, fast_scan.response_id)
         self._tools: NewestEntries[str] = NewestEntries(_CALLS_BYTES)  # of calls, by the keys of their ids
         self._lists: set[str] = set()  # the ids of requests whose responses the session masks
         self._substitutes = False
         self._held: list[bytes] | None = None  # what waits for a look-up; None: nothing does
-        self._early: list[bytes] | None = None if secrets.is_ready else []  # what came before there was a key
+        self._longest_here = (
+            _LONG_BYTES if session.is_one_of_many else limit
+        )  # bytes of a message that is searched at once
+        self._waiting: list[bytes] | None = (
+            None if secrets.is_ready else []
+        )  # pieces of the server; None: nothing waits
+        self._lines_left: list[bytes] = []  # whole lines before these
+        self._is_paused = self._pauses = False  # by the session; for a long message
         self._changes = ChangeEvent()
         self._has_ended = self._output_ends = False
         self._deliver: OnBytes
@@ -88,33 +103,63 @@ class SecretsChannel:
     def start(self, on_bytes: OnBytes, on_end: OnEnd, on_full: OnFull, on_gone: OnEnd) -> None:
         """As in Channel. Where the session's key is with other runs, nothing is delivered before it is there."""
         self._deliver, self._on_end = on_bytes, on_end
-        if self._early is not None:
+        if self._waiting is not None:
             self._spawn(self._prepare)
         self._server.start(self._take, self._end, on_full, on_gone)
 
     async def _prepare(self) -> None:
         await self._secrets.prepare()
-        early, self._early = self._early or [], None
-        for piece in early:
-            self._take(piece)
-        if self._has_ended:
-            self._end()
+        self._go_on()
 
     # --- from the server ---
 
     def _take(self, piece: bytes) -> None:
-        if self._early is not None:
-            self._early.append(piece)
+        if self._waiting is not None:
+            self._waiting.append(piece)
             return
         block = self._lines.feed(piece)
         if self._lines.lost:
             self._deliver_substitutes()
         if block:
-            lines = split_lines(block)
-            masked = list(map(self._masked, lines))
+            self._take_lines(split_lines(block))
+
+    def _take_lines(self, lines: list[bytes]) -> None:
+        """Deliver lines masked, up to a long one, which a thread searches first."""
+        masked: list[bytes] = []
+        for number, line in enumerate(lines):
+            if len(line) > self._longest_here:
+                self._waiting, self._lines_left = [], lines[number:]
+                self._pause(True)
+                self._spawn(self._search_first, line)
+                break
+            masked.append(self._masked(line))
+        if masked:
             self._deliver(masked[0] if len(masked) == 1 else b"".join(masked))
-            if self._secrets.has_unpublished:
-                self._spawn(self._secrets.publish)
+        if self._secrets.has_unpublished:
+            self._spawn(self._secrets.publish)
+
+    async def _search_first(self, line: bytes) -> None:
+        """Search the first line that waits in a thread, deliver it masked, and go on."""
+        hidden = await anyio.to_thread.run_sync(self._secrets.masks.search, line, abandon_on_cancel=True)
+        if self._lines_left and self._lines_left[0] is line:  # else it could not wait (`drain`)
+            self._deliver(self._masked(self._lines_left.pop(0), hidden))
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Nothing is waited for any more: deliver what has come meanwhile."""
+        pieces, self._waiting = self._waiting or [], None
+        lines, self._lines_left = self._lines_left, []
+        self._pause(False)
+        if lines:
+            self._take_lines(lines)
+        for piece in pieces:
+            self._take(piece)
+        if self._has_ended:
+            self._end()
+
+    def _pause(self, pauses: bool) -> None:
+        self._pauses = pauses
+        (self._server.pause if pauses or self._is_paused else self._server.resume)()
 
     def _deliver_substitutes(self) -> None:
         """Errors in the place of messages that were too long."""
@@ -126,7 +171,7 @@ class SecretsChannel:
 
     def _end(self) -> None:
         self._has_ended = True
-        if self._early is not None:
+        if self._waiting is not None:
             return
         rest = self._lines.take()
         if self._lines.lost:
@@ -135,7 +180,8 @@ class SecretsChannel:
             self._deliver(self._masked(rest))
         self._on_end()
 
-    def _masked(self, line: bytes) -> bytes:
+    def _masked(self, line: bytes, hidden: Sequence[Hidden] | None = None) -> bytes:
+        """The line as the session gets it; `hidden` is what was found in it already."""
         secrets, tool = self._secrets, ""
         if secrets.has_off and (tool := self._tool_of(line)) and secrets.is_off(tool):
             return line
@@ -143,7 +189,7 @@ class SecretsChannel:
             return line
         if line.lstrip()[:1] not in (b"{", b"["):
             return secrets.masks.raw_text(line)
-        masked = secrets.masks.message(line)
+        masked = secrets.masks.message(line, hidden)
         if masked is line:
             return line
         tool = tool or self._tool_of(line)
@@ -233,11 +279,14 @@ class SecretsChannel:
 
     def pause(self) -> None:
         """As in Channel."""
+        self._is_paused = True
         self._server.pause()
 
     def resume(self) -> None:
         """As in Channel."""
-        self._server.resume()
+        self._is_paused = False
+        if not self._pauses:
+            self._server.resume()
 
     @property
     def gone(self) -> bool:
@@ -260,8 +309,11 @@ class SecretsChannel:
         return self._server.queued + sum(map(len, self._held or ()))
 
     def drain(self) -> None:
-        """As in Channel."""
+        """As in Channel. What waits for a thread is searched now: nothing else is waited for any more."""
         self._server.drain()
+        self._longest_here = self._limit
+        if self._lines_left:
+            self._go_on()
 
     async def flushed(self) -> None:
         """As in Channel."""
