@@ -28,6 +28,8 @@ from measures import Bench, Samples, hooked, remote, unhooked
 from portable import measure_portable
 from report import (
     FIGURES,
+    FLOW_FIGURES,
+    FLOWS,
     HOOK_FIGURES,
     HOOKED,
     RELAYS,
@@ -56,6 +58,7 @@ that program runs before each call. reader: a program that reads its input to th
 --url: the server is reached at an address; the bridge floor is asyncio and httptools without JSON, sessions and
 errors. rules + audit: a hookproxy.toml has permission rules about the tool, and every call is recorded in full.
 [secrets]: what looks like a secret is hidden, in messages that have none.
+[flow]: the tool is a source and a sink of data, and each result is looked through for secrets.
 keyed and signed audit: the same with required records and a keyed chain, and with signed checkpoints too.
 spawn + wait: a small Python process calls os.posix_spawn and waits, for the same program, one after another.
 For the 10 MB result it also sends the reader as many bytes as hookproxy sent it: only this time is
@@ -140,6 +143,7 @@ def show(samples: Samples, results: list[Result], about: str, markdown: bool) ->
         (["a hook at work", "where", *HOOKED], figure_rows(samples, HOOK_FIGURES, HOOKED)),
         (["rules and an audit", "where", *RULED], figure_rows(samples, RULE_FIGURES, RULED)),
         (["hidden secrets", "where", *SECRETS], figure_rows(samples, SECRET_FIGURES, SECRETS)),
+        (["where data may go", "where", *FLOWS], figure_rows(samples, FLOW_FIGURES, FLOWS)),
         (["a server at an address", "where", *REMOTES], figure_rows(samples, REMOTE_FIGURES, REMOTES)),
         (["other hooks", "where", *RUNNERS], figure_rows(samples, RUNNER_FIGURES, RUNNERS)),
         (["budget", "where", "measured", "quartiles", "limit", ""], budget_rows(results, plain)),

@@ -47,6 +47,23 @@ calls = "all"
 """
 
 HIDING = "hookproxy [secrets]"
+FLOWING = "hookproxy [flow]"
+_FLOW = """\
+[[flow.sources]]
+tool = "echo"
+labels = ["private"]
+[[flow.sources]]
+tool = "echo"
+secrets = true
+labels = ["secret"]
+[[flow.sinks]]
+tool = "echo"
+labels = ["secret"]
+by = "value"
+[[flow.sinks]]
+tool = "echo"
+labels = ["untrusted"]
+"""
 
 REMOTE_FLOOR, REMOTE, REMOTE_HOOKS = "bridge floor", "hookproxy --url", "hookproxy --url, hooks"
 MCP_REMOTE, SUPERGATEWAY, MCP_PROXY, FASTMCP_URL = "mcp-remote", "supergateway", "mcp-proxy", "fastmcp, URL"
@@ -136,6 +153,14 @@ def hiding(folder: Path) -> Contestant:
     config.write_text(f'[secrets]\n[[secrets.restore]]\ntool = "echo"\n{_NO_AUDIT}')
     argv = [str(Path(sys.executable).parent / "hookproxy"), "run", "--config", str(config)]
     return Contestant(HIDING, lambda server: [*argv, "--", *server])
+
+
+def flowing(folder: Path) -> Contestant:
+    """hookproxy for which the echo tool is a source and a sink of data, and every call has a label that it may have."""
+    config = folder / "flow.toml"
+    config.write_text(_FLOW + _NO_AUDIT)
+    argv = [str(Path(sys.executable).parent / "hookproxy"), "run", "--config", str(config)]
+    return Contestant(FLOWING, lambda server: [*argv, "--", *server])
 
 
 def _make_audit_keys(folder: Path) -> None:
@@ -258,6 +283,7 @@ def all_contestants(folder: Path) -> dict[str, Contestant]:
         hookproxy(POST_HOOK, folder, {"PostToolUse": ("mcp__.*__many", shlex.join(drain(folder)))}),
         *(configured(folder, name) for name in AUDITS),
         hiding(folder),
+        flowing(folder),
         Contestant(SPAWN, lambda _: [sys.executable, str(HERE / "spawner.py")]),
         Contestant(FASTMCP, lambda server: fastmcp + server, slow=True, foreign=True),
         *all_runners(folder),

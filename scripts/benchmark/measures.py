@@ -21,6 +21,7 @@ from contestants import (
     DRAINED,
     FASTMCP,
     FLOOR,
+    FLOWING,
     HIDING,
     PLAIN,
     POST_HOOK,
@@ -212,6 +213,7 @@ def hooked(folder: Path) -> list[Measure]:
             "secrets-text", 12, {name: lambda peer: peer.text_latencies(20, 100_000) for name in (UNMATCHED, HIDING)}
         ),
         Measure("secrets-result", 4, {name: lambda peer: peer.long_result(b"big") for name in (UNMATCHED, HIDING)}),
+        Measure("flow", 12, {name: lambda peer: peer.latencies(100, 5) for name in (UNMATCHED, FLOWING)}),
         Measure("runners", 8, {name: lambda peer: peer.latencies(100, 5) for name in (UNMATCHED, *WITHOUT_SPAWN)}),
         Measure("scripts", 4, {name: lambda peer: spaced(peer, 4) for name in (UNMATCHED, *WITH_SCRIPTS)}),
     ]

@@ -14,6 +14,7 @@ from contestants import (
     DIRECT,
     FASTMCP,
     FLOOR,
+    FLOWING,
     HIDING,
     HTTP,
     KEYED,
@@ -39,6 +40,7 @@ RELAYS = [DIRECT, FLOOR, PLAIN, UNMATCHED, FASTMCP]
 HOOKED = [SPAWN, FLOOR, UNMATCHED, PRE_HOOK, POST_HOOK]
 RULED = [UNMATCHED, CONFIGURED, KEYED, SIGNED]
 SECRETS = [UNMATCHED, HIDING]
+FLOWS = [UNMATCHED, FLOWING]
 REMOTES = list(BRIDGES)
 RUNNERS = [UNMATCHED, *WITHOUT_SPAWN, *WITH_SCRIPTS]
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -122,6 +124,8 @@ SECRET_FIGURES = [
     Figure("a 10 MB result, ms", "secrets-result", MS, form=".1f"),
 ]
 
+FLOW_FIGURES = [Figure("a small call, p50 µs", "flow", US, form=".1f")]
+
 REMOTE_FIGURES = [
     Figure("a small call, p50 µs", "remote", US),
     Figure("64 calls in flight, thousand calls/s", "remote-flight", K, form=".1f"),
@@ -155,6 +159,11 @@ def beyond_unconfigured(of: Of) -> float:
 def beyond_visible(of: Of) -> float:
     """Milliseconds that hiding secrets adds."""
     return (of(HIDING) - of(UNMATCHED)) * MS
+
+
+def beyond_unlabelled(of: Of) -> float:
+    """Milliseconds that sources and sinks of data add."""
+    return (of(FLOWING) - of(UNMATCHED)) * MS
 
 
 def added(of: Of, name: str) -> float:
@@ -248,6 +257,7 @@ BUDGETS = [
     Budget("10 MB result with rules and a full audit: beyond without", "rules-result", beyond_unconfigured, 37.5, "ms"),
     Budget("small call with hidden secrets: beyond", "secrets", beyond_visible, 0.1, "ms"),
     Budget("100 kB text with hidden secrets: beyond", "secrets-text", beyond_visible, 1, "ms", placement="pinned"),
+    Budget("small call with sources and sinks: beyond", "flow", beyond_unlabelled, 0.3, "ms", placement="pinned"),
     Budget(
         "start with a hookproxy.toml, server boots in 300 ms: beyond without",
         "start-300",
