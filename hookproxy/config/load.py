@@ -292,6 +292,7 @@ def _divided(loaded: Loaded, user: Layer, managed: Sequence[Layer]) -> Loaded:
         or any(group.watched for group in loaded.groups)
         or any(limit.watched for layer in layers for limit in layer.settings.limits)
         or any(rule.watched for layer in layers for rule in layer.settings.agent_rules)
+        or any(sink.watched for layer in layers for sink in layer.settings.flow_sinks)
     )
     if not marks:
         return loaded

@@ -26,6 +26,7 @@ def amounts(watched: Watched) -> str:
         (sum(len(group.hooks) for group in watched.groups), "hook"),
         (sum(layer.rule_count + (layer.default_permission != "allow") for layer in layers), "rule"),
         (sum(len(layer.limits) for layer in layers), "limit"),
+        (sum(len(layer.flow_sinks) for layer in layers), "sink"),
     )
     words = [counted(number, what) for number, what in numbers if number] or ["no hook, no rule and no limit"]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
@@ -55,3 +56,5 @@ def _rules(settings: Settings, managed: str) -> Iterator[str]:
         yield f"{of_agent.decision} {of_agent.text}{managed}, {of_agent.place}"
     for limit in settings.limits:
         yield f"no more than {limit}{managed}, {limit.place or limit.by}"
+    for sink in settings.flow_sinks:
+        yield f"sink of {', '.join(sink.labels)}{managed}, {sink.place}"

@@ -71,6 +71,16 @@ def test_a_limit_is_watched_beside_one_in_force(tmp_path: Path) -> None:
     assert [(limit.tool, limit.by) for limit in whole.watched.settings.limits] == [("a", "limits[0]")]
 
 
+def test_a_sink_is_watched_beside_one_in_force_with_the_same_sources(tmp_path: Path) -> None:
+    text = '[[flow.{}]]\ntool = "{}"\nlabels = ["x"]\n'
+    sinks = text.format("sinks", "a") + 'mode = "monitor"\n' + text.format("sinks", "b")
+    whole = loaded(tmp_path, text.format("sources", "s") + sinks)
+    assert whole.watched is not None
+    assert [sink.match.tools for sink in whole.settings.flow_sinks] == [("b",)]
+    assert [sink.match.tools for sink in whole.watched.settings.flow_sinks] == [("a",)]
+    assert whole.settings.flow_sources == whole.watched.settings.flow_sources != ()
+
+
 def test_a_hook_file_is_watched_with_its_rules(tmp_path: Path) -> None:
     hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": "guard"}]}]}
     document = {"hooks": hooks, "permissions": {"deny": ["Bash(rm:*)"]}}

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from hookproxy.audit.log import Audit
 from hookproxy.dialects.dialect import Group
 from hookproxy.hooks.evaluate import Hooks
+from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.hooks import Event
 from hookproxy.model.limits import Limit, Per
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
@@ -449,3 +450,21 @@ async def test_a_defect_in_what_is_watched_reaches_nobody(tmp_path: Path) -> Non
         assert [await one.agent.line() for _ in range(3)] == [CAPABILITIES, result(1), result(2)]
         await one.finish()
     assert [text for text in one.reports if "what follows in this session is not watched" in text]
+
+
+async def test_a_watched_sink_records_what_it_would_have_refused(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    source = Source(FlowMatch(tools=("read_file",)), ("secret",), "flow.sources[0]")
+    sink = Sink(FlowMatch(tools=("write_file",)), ("secret",), "flow.sinks[0]", "deny")
+    policy = watched_rules(flow_sources=(source,), flow_sinks=(sink,))
+    async with rig(settings=Settings(audit_file=str(audit)), kind=rig_with(policy)) as run:
+        for number, tool in ((1, "read_file"), (2, "write_file")):
+            await run.agent.send(call(number, tool))
+            assert await run.server.line() == call(number, tool)
+            await run.server.send(result(number))
+            assert await run.agent.line() == result(number)
+        await run.finish()
+    (record,) = [one for one in map(json.loads, audit.read_text().splitlines()) if one["tool"] == "write_file"]
+    assert record["decision"] == "allow"
+    assert record["monitor"]["would"] == ["refused"]
+    assert "would send what `read_file` read" in record["monitor"]["reason"]
