@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..model.errors import UserError
 from ..model.secret_settings import LONGEST_VALUE, SHORTEST_VALUE, SecretSettings, Source
+from ..secrets.engine import PatternError
 from ..secrets.finder import Finder
 
 if TYPE_CHECKING:
@@ -35,7 +36,12 @@ class Value(bytes):
 
 def finder(settings: SecretSettings, environ: Mapping[str, str]) -> Finder:
     """What finds the secrets of these settings. Raises UserError for a value that cannot be had or used."""
-    return Finder(settings, read_values(settings.values, environ))
+    values = read_values(settings.values, environ)
+    try:
+        return Finder(settings, values)
+    except PatternError as problem:
+        hint = "name fewer values in secrets.values, or shorter ones"
+        raise UserError(f"secrets: what is looked for cannot be compiled: {problem}", hint) from None
 
 
 def read_values(sources: Mapping[str, Source], environ: Mapping[str, str]) -> dict[str, Value]:

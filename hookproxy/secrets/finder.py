@@ -43,19 +43,21 @@ class _Candidate(NamedTuple):
         return self.rank == _NAMED
 
 
+_NOTHING_MORE: Final = Gated(frozenset(), (), reads=False)
 _NOTHING: Final = _Candidate(-1, -1, _LEAST, "")
 
 
 class _ValuePart:
     """A part of a named value, or all of it. Its pattern is compiled when it is first tried."""
 
-    def __init__(self, name: str, regex: bytes) -> None:
+    def __init__(self, name: str, value: bytes) -> None:
         self.name = name
-        self._regex = regex
+        self.beginning = spellings.beginning(value)
+        self._value = value
 
     @cached_property
     def pattern(self) -> Pattern:
-        return compiled(self._regex)
+        return compiled(spellings.pattern(self._value))
 
 
 class Finder:
@@ -71,9 +73,8 @@ class Finder:
         known = [rule for rule in known_rules() if rule.id not in settings.skip]
         self._rules: Sequence[Rule] = [*own, *known]
         self._ranks = [_USERS] * len(own) + [_rank(rule) for rule in known]
-        parts = [(name, part) for name, value in values.items() for part in spellings.patterns(value)]
-        self._values = [_ValuePart(name, part) for name, part in parts]
-        self._gates = Gates(self._rules, len(own), [part for _, part in parts])
+        self._values = [_ValuePart(name, part) for name, value in values.items() for part in spellings.parts(value)]
+        self._gates = Gates(self._rules, len(own), [value.beginning for value in self._values])
         self._allow = [compiled(regex.encode()) for regex in settings.allow]
 
     def find(self, text: bytes) -> list[Found]:
@@ -81,7 +82,7 @@ class Finder:
         gated = self._gates.matching(text)
         if gated is None:
             return []
-        candidates = [*self._by_values(text, gated), *self._by_rules(text, gated)]
+        candidates = [found for reading in self._readings(text, gated) for found in self._in_reading(*reading)]
         return _merged(candidates if text.isascii() else [_with_whole_characters(text, one) for one in candidates])
 
     def find_in_json(self, raw: bytes) -> list[Secret]:
@@ -89,30 +90,33 @@ class Finder:
         found = self.find(raw)
         return in_literals(raw, found) if found else []
 
-    def _by_values(self, text: bytes, gated: Gated) -> Iterator[_Candidate]:
-        for number in gated.values:
+    def _readings(self, text: bytes, gated: Gated) -> Iterator[tuple[Reading, Gated]]:
+        """What the text reads, each with what may be in it. Patterns of values see through escapes by themselves."""
+        yield Reading(text), gated
+        rules = gated.rules
+        for reading in readings(text) if rules or gated.reads else ():
+            more = (self._gates.matching(reading.text) if gated.reads else None) or _NOTHING_MORE
+            rules |= more.rules
+            yield reading, Gated(rules, more.values, reads=True)
+
+    def _in_reading(self, reading: Reading, gated: Gated) -> Iterator[_Candidate]:
+        found = [*self._by_values(reading.text, gated.values), *self._by_rules(reading.text, gated.rules)]
+        places = reading.written(place for candidate in found for place in candidate[:2]) if found else {}
+        for candidate in found:
+            yield candidate._replace(start=places[candidate.start], end=places[candidate.end])
+
+    def _by_values(self, text: bytes, numbers: Iterable[int]) -> Iterator[_Candidate]:
+        for number in numbers:
             value = self._values[number]
             for match in value.pattern.finditer(text):
                 yield _Candidate(*match.span(), _NAMED, value.name)
 
-    def _by_rules(self, text: bytes, gated: Gated) -> Iterator[_Candidate]:
-        """What these rules find in a text and in what it reads."""
-        rules = gated.rules
-        for reading in readings(text) if rules or gated.reads else ():
-            if gated.reads and reading.text is not text and (more := self._gates.matching(reading.text)):
-                rules |= more.rules
-            yield from self._in_reading(reading, rules)
-
-    def _in_reading(self, reading: Reading, rules: Iterable[int]) -> Iterator[_Candidate]:
-        found = [
-            _Candidate(start, end, self._ranks[number], self._rules[number].id)
-            for number in rules
-            for start, end in self._rules[number].find(reading.text)
-            if not self._is_allowed(reading.text[start:end])
-        ]
-        places = reading.written(place for candidate in found for place in candidate[:2]) if found else {}
-        for candidate in found:
-            yield candidate._replace(start=places[candidate.start], end=places[candidate.end])
+    def _by_rules(self, text: bytes, numbers: Iterable[int]) -> Iterator[_Candidate]:
+        for number in numbers:
+            rule = self._rules[number]
+            for start, end in rule.find(text):
+                if not self._is_allowed(text[start:end]):
+                    yield _Candidate(start, end, self._ranks[number], rule.id)
 
     def _is_allowed(self, secret: bytes) -> bool:
         return any(pattern.fullmatch(secret) for pattern in self._allow)

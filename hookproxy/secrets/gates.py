@@ -54,7 +54,7 @@ _GATES: Final = {
     "square-access-token": rb"(?:EAAA|sq0atp-)[\w-]{22}",
     "twilio-api-key": rb"SK[0-9a-fA-F]{32}",
     "vault-service-token": rb"hvs\.|s\.[A-Za-z0-9]{24}",
-    GENERIC: rb"(?i)(?:access|auth|api|credential|creds|key|passw(?:or)?d|secret|token)%s(?:%s|[a-z_.-]{%d,}[0-9=])"
+    GENERIC: rb"(?i)(?:access|auth|api|credential|creds|key|passw(?:or)?d|secret|token)%s(?:%s|[a-z_.-]{%d,}[0-9=+/\\])"
     % (_ASSIGNED_ESCAPED, _GENERIC_SECRET, _LEAST),
 }
 """Gates of rules whose keywords are in ordinary texts: `key`, `s.`, `lob` (in `glob`)."""
@@ -80,30 +80,31 @@ class Gates:
 
     def __init__(self, rules: Sequence[Rule], users: int, values: Sequence[bytes]) -> None:
         """The first `users` rules are the user's. Values are given as patterns. Raises PatternError."""
-        self._values, self._users = len(values), users
         named = {number: name for number, rule in enumerate(rules) if (name := _name(rule.table))}
         self._named = list(named)
         self._own = [number for number in range(len(rules)) if number not in named]
-        any_name = rb"(?i)(?:%s)%s%s" % (b"|".join(named.values()), _ASSIGNED_ESCAPED, _NAMED_SECRET)
         own = [
             rules[number].table.regex.encode() if number < users else _gate(rules[number].table) for number in self._own
         ]
-        self._set = PatternSet([*values, _LETTERS, any_name, *own])
+        any_name = rb"(?i)(?:%s)%s%s" % (b"|".join(named.values()), _ASSIGNED_ESCAPED, _NAMED_SECRET)
+        self._first_value = len(own)
+        self._letters = len(own) + len(values)
+        self._any_name = self._letters + 1 if named else -1
+        self._set = PatternSet([*own, *values, _LETTERS, *([any_name] if named else [])])
         self._names = PatternSet([_keywords(rules[number].table) for number in self._named])
         self._escapes_matter = any(not _PLAIN.fullmatch(rule.table.regex) for rule in rules[:users])
 
     def matching(self, text: bytes) -> Gated | None:
         """What may be in the text; None: nothing."""
         numbers = self._set.matching(text)
-        reads = self._escapes_matter and b"\\" in text
+        reads = self._letters in numbers or (self._escapes_matter and b"\\" in text)
         if not numbers and not reads:
             return None
-        letters = self._values
-        rules = {self._own[number - letters - 2] for number in numbers if number > letters + 1}
-        if letters + 1 in numbers:
+        rules = {self._own[number] for number in numbers if number < self._first_value}
+        if self._any_name in numbers:
             rules.update(self._named[number] for number in self._names.matching(text))
-        values = [number for number in numbers if number < letters]
-        return Gated(frozenset(rules), values, reads or letters in numbers)
+        values = [number - self._first_value for number in numbers if self._first_value <= number < self._letters]
+        return Gated(frozenset(rules), values, reads)
 
 
 def _name(table: RuleTable) -> bytes:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-DEPTH: Final = 4
+DEPTH: Final = 3
 """Escapes around escapes: a JSON text in a JSON text in a message has two, and a log of it three."""
 
 _ESCAPE: Final = re.compile(rb"\\(?:[\"\\/bfnrt]|u[0-9A-Fa-f]{4})")
@@ -66,8 +66,8 @@ class Reading:
 
 
 def readings(text: bytes) -> Iterator[Reading]:
-    """The text as it is, and after each round of undoing its escapes."""
-    reading: Reading | None = Reading(text)
+    """What the text reads after each round of undoing its escapes."""
+    reading = Reading(text).deeper()
     for _ in range(DEPTH):
         if reading is None:
             return

@@ -1,7 +1,7 @@
 """A pattern for a value that finds it however it is written, where the text stands: no text is decoded.
 
 How it works. Each character of the value is a choice of its spellings: as it is, percent-encoded, as an escape of JSON
-and of programs, as an entity of HTML, and each of these inside of another one (`\\\\u0041`, `%2541`, `&amp;#65;`). In
+and of programs, as an entity of HTML, and each of these inside of another one (`%2541`, `%5C%22`, `&amp;#65;`). In
 base64 a value begins at one of three places of a group of characters. At its ends, a character holds bits of the value
 and of its neighbour: there, all characters with the value's bits are a choice. So what is found is every character that
 has a bit of the value, and nothing else. The pattern is linear in the value's length, and so is the search.
@@ -22,16 +22,29 @@ _NEW_LINE: Final = rb"(?:\\*[rn]|[\r\n])*"
 """Tools that encode break their lines. In JSON, the break is an escape."""
 
 _LONGEST: Final = 256
-"""Characters of a part: the pattern of so many takes half a megabyte."""
+"""Characters of a part: the pattern of so many takes a megabyte."""
 
+_BEGINNING: Final = 12
+"""Characters that hardly any text has by chance."""
+
+_BACKSLASH: Final = rb"(?:\\|%(?:25)*5[Cc])"
+_AMPERSAND: Final = rb"(?:&|%(?:25)*26)"
+_SEMICOLON: Final = rb"(?:;|%(?:25)*3[Bb])"
+_NUMBER: Final = rb"(?:\#|%(?:25)*23)"
 _CONTROLS: Final = {7: b"a", 8: b"b", 9: b"t", 10: b"n", 11: b"v", 12: b"f", 13: b"r"}
 
 
-def patterns(value: bytes) -> list[bytes]:
-    """The patterns of a value: a long one is found part by part, so that no pattern takes megabytes."""
+def parts(value: bytes) -> list[bytes]:
+    """The value in parts: a long one is found part by part, so that no pattern takes megabytes."""
     text = value.decode(errors="surrogateescape")
     size = -(-len(text) // -(-len(text) // _LONGEST))  # all parts are about as long: none is so short as to be a word
-    return [pattern(text[at : at + size].encode(errors="surrogateescape")) for at in range(0, len(text), size)]
+    return [text[at : at + size].encode(errors="surrogateescape") for at in range(0, len(text), size)]
+
+
+def beginning(value: bytes) -> bytes:
+    """The pattern of what a value begins with, which is enough to know that a text has none."""
+    text = value.decode(errors="surrogateescape")
+    return pattern(text[:_BEGINNING].encode(errors="surrogateescape"))
 
 
 def pattern(value: bytes) -> bytes:
@@ -45,21 +58,22 @@ def pattern(value: bytes) -> bytes:
 def _escaped(char: str) -> bytes:
     """A character in all spellings."""
     raw, code = char.encode(errors="surrogateescape"), ord(char)
-    plain = b"".join(map(_byte, raw))
-    ways = [plain, b"".join(rb"%%(?:25)*(?i:%02x)" % byte for byte in raw)]
-    ways.append(b"".join(rb"\\+x(?i:%02x)" % byte for byte in raw))
-    if not 0xDC80 <= code <= 0xDCFF:  # not a byte that is not UTF-8
-        units = char.encode("utf-16-be")
-        ways.append(b"".join(rb"\\+u(?i:%s)" % units[at : at + 2].hex().encode() for at in range(0, len(units), 2)))
-        entities = [rb"#0*%d" % code, rb"#[xX]0*(?i:%x)" % code, *map(quoted, _entity_names(char))]
-        ways.append(rb"&(?:amp;)*(?:%s);?" % b"|".join(entities))
-    if code in _CONTROLS:
-        ways.append(rb"\\+" + _CONTROLS[code])
-    elif code < 0x80 and not char.isalnum():
-        ways.append(rb"\\+" + plain)
+    is_text = not 0xDC80 <= code <= 0xDCFF  # else it is a byte that is not UTF-8
+    plain = [b"".join(map(_byte, raw)), b"".join(rb"%%(?:25)*(?i:%02x)" % byte for byte in raw)]
+    if is_text:
+        entities = [rb"%s0*%d" % (_NUMBER, code), rb"%s[xX]0*(?i:%x)" % (_NUMBER, code), *map(quoted, _entities(char))]
+        plain.append(rb"%s(?:amp%s)*(?:%s)%s?" % (_AMPERSAND, _SEMICOLON, b"|".join(entities), _SEMICOLON))
     if char == " ":
-        ways.append(rb"\+")
-    return b"(?:%s)" % b"|".join(ways)
+        plain.append(rb"\+")
+    ways = [b"|".join(plain) if char.isalnum() or code >= 0x80 else rb"%s*(?:%s)" % (_BACKSLASH, b"|".join(plain))]
+    letters = [b"".join(rb"%s+x(?i:%02x)" % (_BACKSLASH, byte) for byte in raw)]
+    if is_text:
+        units = [char.encode("utf-16-be")[at : at + 2].hex().encode() for at in range(0, 2 + 2 * (code > 0xFFFF), 2)]
+        letters.append(b"".join(rb"%s+u(?i:%s)" % (_BACKSLASH, unit) for unit in units))
+        letters.append(rb"%s+(?:u\{0*(?i:%x)\}|U(?i:%08x))" % (_BACKSLASH, code, code))
+    if code in _CONTROLS:
+        letters.append(_BACKSLASH + b"+" + _CONTROLS[code])
+    return b"(?:%s)" % b"|".join([*ways, *letters])
 
 
 def _byte(byte: int) -> bytes:
@@ -67,7 +81,7 @@ def _byte(byte: int) -> bytes:
 
 
 @cache
-def _entity_names(char: str) -> Sequence[bytes]:
+def _entities(char: str) -> Sequence[bytes]:
     from html.entities import html5
 
     return sorted({name.rstrip(";").encode() for name, text in html5.items() if text == char})

@@ -47,6 +47,12 @@ SPELLINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "in a form": lambda value: quote(value, safe="").replace("%20", "+"),
     "escaped as HTML": html.escape,
     "escaped as HTML twice": lambda value: html.escape(html.escape(value)),
+    "escaped as HTML in a URL": lambda value: quote(html.escape(value), safe=""),
+    "escaped as JSON in a URL": lambda value: quote(_escaped(value), safe=""),
+    "escaped as HTML and as JSON": lambda value: _escaped(html.escape(value)),
+    "escaped as HTML for JSON, as Go does": lambda value: html.escape(value).replace("&", "\\u0026"),
+    "in the escapes of JavaScript": lambda value: "".join(f"\\u{{{ord(char):x}}}" for char in value),
+    "in the escapes of Python": lambda value: "".join(f"\\U{ord(char):08x}" for char in value),
     "as numbers of HTML": lambda value: "".join(f"&#{ord(char)};" for char in value),
     "as hexadecimal numbers of HTML": lambda value: "".join(f"&#x{ord(char):x};" for char in value),
     "hexadecimal": lambda value: value.encode().hex(),
@@ -68,15 +74,14 @@ VALUES: Final = (
     "line one\nline two\tx",
     "~~~~????>>>>1234",  # base64 with all its signs
 )
+NO_RULES: Final = SecretSettings(skip=tuple(rule.id for rule in known_rules()))
 SUFFIXES: Final = ("", "z", "zz", " and more")
 
 
 def found_in(text: bytes, value: bytes) -> bytes:
     """The text without what was found."""
-    finder = compiled(spellings.pattern(value))
-    matches = [match.span() for match in finder.finditer(text)]
-    assert len(matches) == 1
-    start, end = matches[0]
+    finder = Finder(NO_RULES, {"MY_KEY": value})
+    ((start, end, _),) = finder.find(text)
     return text[:start] + b"<>" + text[end:]
 
 
@@ -110,7 +115,7 @@ def test_any_bytes_are_found_in_base64_and_hexadecimal(value: bytes, before: byt
 
 
 def test_other_values_are_not_found() -> None:
-    finder = Finder(SecretSettings(skip=tuple(rule.id for rule in known_rules())), {"MY_KEY": b"Kd83xQ2mTuw9"})
+    finder = Finder(NO_RULES, {"MY_KEY": b"Kd83xQ2mTuw9"})
     for other in ("Kd83xQ2mTuw8", "Kd83xQ2mTuv9", "kd83xq2mtuw9", "9Kd83xQ2mTuw"):
         for spelled in SPELLINGS.values():
             assert finder.find(spelled(other).encode()) == []
