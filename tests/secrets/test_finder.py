@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 import pytest
 
@@ -111,3 +112,14 @@ def test_a_hostile_text_of_megabytes_is_searched_in_linear_time(text: bytes) -> 
 def test_no_value_is_in_a_repr() -> None:
     (secret,) = FINDER.find_in_json(json.dumps({"a": VALUE.decode()}).encode())
     assert VALUE.decode() not in f"{FINDER!r} {secret!r} {vars(FINDER)!r}"
+
+
+@pytest.mark.parametrize("digits", [8, 9, 10, 32, 64])
+@pytest.mark.parametrize(
+    "text",
+    ["{}", 'api_key = "{}"', "token: {}", "Authorization: Bearer {}", "https://u:{}@host/", '{{"password": "{}"}}'],
+)
+def test_a_placeholder_is_not_a_secret(text: str, digits: int) -> None:
+    digest = sha256(text.encode()).hexdigest()[:digits]
+    for rule in ("generic-api-key", "github-pat", "MY_KEY"):
+        assert FINDER.find(text.format(f"{{{{secret:{rule}:{digest}}}}}").encode()) == []
