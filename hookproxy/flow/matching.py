@@ -23,8 +23,8 @@ from ..policy.call_texts import all_texts
 from ..policy.globs import OF_RESOURCE, WorkBudget
 from ..policy.rules import Rules, ToolRules
 
-_EVERYTHING: Final = ("*", "*/*")
-"""The globs of an entry that names neither tools nor methods: it is about both."""
+_EVERYTHING: Final = ("*", *(name for name in methods.JUDGED if name != methods.ROOTS))
+"""What an entry is about that names neither tools nor methods. The agent's folders are nothing that it has read."""
 
 _ANNOTATION_DEFAULTS: Final[Mapping[str, object]] = {"destructiveHint": True, "openWorldHint": True}
 """What holds for a tool whose server does not say it, as MCP has it; other hints are false then."""

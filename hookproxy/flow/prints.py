@@ -16,6 +16,7 @@ from typing import Final
 from ..jsonrpc import normalize
 from ..jsonrpc.unicode_text import normalized
 from ..secrets.mask import Masking
+from ..secrets.placeholders import PLACEHOLDER
 from .addresses import is_address
 from .spellings import TooMuch, spellings
 from .texts import texts_of
@@ -36,6 +37,8 @@ _UNSEEN: Final = re.compile(
     "\\ufe00-\\ufe0f\\ufeff\\ufff9-\\ufffb\\U000e0000-\\U000e0fff]"
 )
 """Characters that are not seen, and could stand within a word."""
+_PLACEHOLDER: Final = re.compile(PLACEHOLDER.pattern.encode())
+"""Some tools may have the value that it stands for (`[[secrets.restore]]`), so it is one as well."""
 _SHORT: Final = "\0"
 """Before a short value, which is no piece of a text."""
 
@@ -58,7 +61,7 @@ def has_secret(output: bytes) -> bool:
         normal = normalize.normalize(output)  # no word is hidden by escapes
     except (ValueError, RecursionError):
         return True
-    return Masking().json(normal) is not normal
+    return _without_secrets(normal) is not normal
 
 
 def prints_of_secrets(output: bytes, key: bytes) -> frozenset[int] | None:
@@ -67,8 +70,14 @@ def prints_of_secrets(output: bytes, key: bytes) -> frozenset[int] | None:
         normal = normalize.normalize(output)
     except (ValueError, RecursionError):
         return None
-    everything, others = prints_of_output(normal, key), prints_of_output(Masking().json(normal), key)
+    everything, others = prints_of_output(normal, key), prints_of_output(_without_secrets(normal), key)
     return None if everything is None or others is None else everything - others
+
+
+def _without_secrets(output: bytes) -> bytes:
+    """The output without what looks like a secret, and without placeholders of secrets; itself if it has none."""
+    shown = _PLACEHOLDER.sub(b"", output) if b"{{secret:" in output else output
+    return Masking().json(shown)
 
 
 def prints_of_arguments(

@@ -43,6 +43,7 @@ JUDGED: Final = {
 known as `resources/subscribe`."""
 
 SUBSCRIBE: Final = "resources/subscribe"
+ROOTS: Final = "roots/list"
 _OF_RESOURCES: Final = frozenset({"resources/read", SUBSCRIBE})
 
 UNSEEN: Final = frozenset({

@@ -94,7 +94,8 @@ def message(server: str, tool: str, arguments: bytes, request: ApprovalRequest, 
     warning = f"\nNot all of it is shown here: {missing}." if missing else ""
     asks = f"{by} asks you to confirm{f': {reason}' if reason else '.'}"
     beyond = " beyond this limit" if request.limits else ""
-    choices = [f"{Approval.SESSION.value}: every call of {tool}{beyond}, whatever its arguments"]
+    with_read = " with what was read until now" if request.chains else ""
+    choices = [f"{Approval.SESSION.value}: every call of {tool}{beyond}{with_read}, whatever its arguments"]
     if similar:
         choices.insert(0, f"{Approval.SIMILAR.value}: {_shortened(similar, _LONGEST_REASON)}")
     return "\n\n".join(

@@ -12,13 +12,14 @@ from typing import Final
 
 from ..jsonrpc import nesting, normalize, raw_json
 from ..model.decision import RefusalCause
+from ..policy import methods
 from . import calls
 from .response_edits import error_response
 from .responses import Members
 
 ELICITATION: Final = "elicitation/create"
 SAMPLING: Final = "sampling/createMessage"
-ROOTS: Final = "roots/list"
+ROOTS: Final = methods.ROOTS
 
 METHODS: Final[Mapping[bytes, str]] = {f'"{name}"'.encode(): name for name in (ELICITATION, SAMPLING, ROOTS)}
 """The methods by their spelling as compact JSON."""

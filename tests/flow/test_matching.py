@@ -65,6 +65,9 @@ def test_methods_are_meant_where_neither_tools_nor_methods_are_named() -> None:
     assert matches(FlowMatch(methods=("resources/*",)), read)
     assert matches(FlowMatch(tools=("fetch",), methods=("resources/read",)), read)
     assert not matches(FlowMatch(tools=("*",)), read)
+    roots = Act("web", "roots/list", (View(("roots/list",), (b"{}",)),))
+    assert not matches(FlowMatch(servers=("web",)), roots)
+    assert matches(FlowMatch(methods=("*/*",)), roots)
     assert not matches(FlowMatch(resources=("other://*",)), read)
     assert not matches(FlowMatch(annotations=("openWorldHint",)), read)
 

@@ -110,3 +110,15 @@ def test_escapes_hide_no_secret() -> None:
 def test_prints_depend_on_the_key() -> None:
     read = output(SECRET)
     assert not (prints.prints_of_output(read, KEY) or set()) & (prints.prints_of_output(read, b"k" * 16) or set())
+
+
+def test_the_placeholder_of_a_secret_is_one() -> None:
+    placeholder = "{{secret:github-pat:3f9a1b2c}}"
+    read = output(f"hello everybody, TOKEN={placeholder}")
+    assert prints.has_secret(read)
+    known = prints.prints_of_secrets(read, KEY)
+    assert known is not None
+    for text, is_secret in ((f"use {placeholder} now", True), ("everybody", False)):
+        found = prints.prints_of_arguments([json.dumps(text).encode()], KEY)
+        assert found is not None
+        assert bool(found & known) is is_secret

@@ -6,6 +6,7 @@ import json
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.settings import Settings
@@ -249,3 +250,27 @@ async def test_what_a_source_asks_in_its_result_is_read() -> None:
         await run.agent.message()
         await call(run, 2, "send", _meta=STATELESS)
         assert "Blocked" in json.dumps(await run.agent.message())
+
+
+async def test_what_a_person_has_allowed_is_not_asked_again_in_a_further_round() -> None:
+    meta = {**STATELESS, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+    asking = policy()
+    settings = replace(asking, flow_sinks=(replace(asking.flow_sinks[0], action="ask"),))
+    async with rig(settings=settings) as run:
+        await call(run, 1, "read", _meta=STATELESS)
+        await run.server.message()
+        await run.server.send(line(id=1, result={"resultType": "complete", **TEXT}))
+        await run.agent.message()
+        await call(run, 2, "send", _meta=meta)
+        asked = (await run.agent.message())["result"]
+        assert "would send what `read` read" in json.dumps(asked["inputRequests"])
+        approval = {"hookproxy.ask": {"action": "accept", "content": {"decision": "allow once"}}}
+        await call(run, 3, "send", _meta=meta, requestState=asked["requestState"], inputResponses=approval)
+        await run.server.message()
+        requests = {"name": {"method": "elicitation/create", "params": {"message": "Name?"}}}
+        result = {"resultType": "input_required", "inputRequests": requests, "requestState": "s"}
+        await run.server.send(line(id=3, result=result))
+        state = (await run.agent.message())["result"]["requestState"]
+        inputs = {"name": {"action": "accept", "content": {"x": "ada"}}}
+        await call(run, 4, "send", _meta=meta, requestState=state, inputResponses=inputs)
+        assert (await run.server.message())["params"]["inputResponses"] == inputs
