@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from ..model.call_end import CallEnd, Refused, Responded
 from ..model.decision import Proceed
@@ -81,6 +81,11 @@ class Record(Struct):
     alias: str = ""
     """The tool's name for hooks, if it has an alias."""
     hook_runs: list[HookRun] = field(default_factory=list)
+    earlier_hooks: Sequence[Raw] = ()
+    """The hooks that have run for it elsewhere, as a line shows them, and how long they took:"""
+    earlier_ms: float = 0.0
+    native: str = ""
+    """The id of the record of the agent's own event about it, if another configuration has judged that; else empty."""
     final: bytes = b""
     """The rewritten arguments, if a hook rewrote them."""
     decision: str = ""

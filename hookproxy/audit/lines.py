@@ -82,6 +82,7 @@ _KEPT_ARGUMENTS: Final = frozenset({"arguments", "rewritten", "masked"})
 _LEFT_OUT_IF_EMPTY: Final = (
     *(
         "call",
+        "native",
         "method",
         "alias",
         "skipped",
@@ -127,6 +128,10 @@ class Lines:
         masking = self._masking()
         members = self._members(record, masking)
         return self._encoded(members, record, masking)
+
+    def hooks_of(self, record: Record) -> bytes:
+        """The hooks that have run for a call, as its line has them: a JSON array. Raises as `of_call`."""
+        return bytes(raw_json.fields(self.of_call(record))["hooks"]) if record.hook_runs else b"[]"
 
     def _masking(self) -> Masking | None:
         """What masks one line; None: nothing is masked."""
@@ -200,6 +205,7 @@ class Lines:
             "v": VERSION,
             "time": _time(record.at),
             "call": record.call,
+            "native": record.native,
             "session": record.session,
             "server": record.server,
             "tool": record.tool,
@@ -207,7 +213,7 @@ class Lines:
             "alias": record.alias,
             "id": msgspec.Raw(record.id),
             **self._arguments(record, masking),
-            "hooks": [self._hook(run, record.tool) for run in record.hook_runs] if record.hook_runs else [],
+            "hooks": [*record.earlier_hooks, *(self._hook(run, record.tool) for run in record.hook_runs)],
             "skipped": [
                 {"source": hook.spec.source, "event": hook.spec.event, "command": hook.spec.target, "why": hook.why}
                 for hook in record.skipped
@@ -229,7 +235,7 @@ class Lines:
             "edited": record.edited,
             "result": record.result,
             "ms": round(record.ms, 3),
-            "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3) if record.hook_runs else 0.0,
+            "hook_ms": round(record.earlier_ms + sum(run.result.ms for run in record.hook_runs), 3),
             "agent": record.agent,
             "monitor": {} if record.watched is None else self._monitor(record.watched, record, masking),
         }

@@ -163,6 +163,20 @@ class Audit:
         record.span = span = self._collector.begin(record, call, caller_attributes(self._principal))
         return span.env
 
+    def hooks_of(self, record: Record) -> bytes:
+        """The hooks that have run for a call, as its line shows them: a JSON array."""
+        return self._lines.hooks_of(record)
+
+    def hand_over(self, record: Record) -> None:
+        """Somebody else records how a call ends that was begun here."""
+        self.in_flight.pop(record.call, None)
+        record.span = None
+
+    def take_over(self, record: Record, call: str) -> None:
+        """Record how a call ends that was begun elsewhere, under this id; a line that it has begun is written."""
+        self.in_flight[call] = self.in_flight.pop(record.call)
+        record.call, record.begun = call, True
+
     def new_id(self) -> str:
         """The id of a further call."""
         return f"{self._run}-{next(self._numbers)}"

@@ -99,6 +99,7 @@ async def _run(options: Namespace) -> None:
 
 def _read(options: Namespace) -> Read:
     """Read the configuration. Raises UserError."""
+    from ..config.digest import digest_of
     from ..config.load import MANAGED_FOLDER, failing_closed, find_project, load_by, make_data_folders
     from ..guard.current_policy import Read
 
@@ -110,7 +111,8 @@ def _read(options: Namespace) -> Read:
     tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
     own = os.path.join(user_config_folder(), CONFIG)
     managed = (MANAGED_FOLDER, os.path.join(MANAGED_FOLDER, "managed.toml"))
-    return Read(loaded, tuple(dict.fromkeys((own, *managed, *context.files_read))))
+    paths = tuple(dict.fromkeys((own, *managed, *context.files_read)))
+    return Read(loaded, paths, digest_of(loaded))
 
 
 def folder(path: str | None = None) -> str:

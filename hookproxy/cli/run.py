@@ -227,7 +227,6 @@ async def _serve(
     import uuid
 
     import anyio
-    from msgspec.structs import replace
 
     from ..audit.log import Audit
     from ..hooks import failures
@@ -273,7 +272,7 @@ async def _serve(
         in_force = "configured" if loaded.watched is None else "in force"
         report(f"{_cut(name)}: no hook and no permission rule is {in_force}, so no call is guarded")
     if link is not None:
-        link.on_session = lambda name: proxy.change_session(replace(proxy.session, id=name))
+        _connect(link, proxy)
     feed = _open_feed(proxy, loaded, report)
     gc.freeze()  # collections during calls skip what is loaded, which stays; to collect first would take 5 ms
     gc.enable()
@@ -310,7 +309,22 @@ def _guard_link(loaded: "Loaded", session: "Session") -> "GuardLink | None":
     from ..guard.link import GuardLink
 
     path = place.socket_for_run(os.environ, managed=loaded.managed is not None)
-    return GuardLink(path, session.server, session.id) if path else None
+    return GuardLink(path, session, loaded) if path else None
+
+
+def _connect(link: "GuardLink", proxy: "Proxy") -> None:
+    """Let the session be that of its agent, and the guard know what the server's tools are."""
+    from msgspec.structs import replace
+
+    note_list = proxy.on_tools_listed
+
+    def note(line: bytes, tools: "Sequence[Tool]", server_name: str) -> None:
+        note_list(line, tools, server_name)
+        link.note_tools(tools, server_name)
+
+    proxy.on_tools_listed = note
+    link.spawn = proxy.spawn
+    link.on_session = lambda name: proxy.change_session(replace(proxy.session, id=name))
 
 
 def _hidden_secrets(

@@ -24,7 +24,7 @@ from ..model.lock_settings import LockSettings
 from ..model.model_endpoint import ModelEndpoint
 from ..model.pack_settings import NamedPacks
 from ..model.settings import ROOTS_OF_AGENT, ConsoleUse, OnFailure, Results, SeenNames, Settings
-from ..trust.sources import FileContext, Layer, ManagedSummary, Watched, state_folder, store_path
+from ..trust.sources import FileContext, FileSnapshot, Layer, ManagedSummary, Watched, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
 from .secret_files import with_credentials_folder
 
@@ -137,6 +137,8 @@ class Loaded(Struct, frozen=True):
     """The value of `--hooks` for each file that the command line names."""
     watched: Watched | None = None
     """The policy that is only watched; None: there is none."""
+    files_read: Mapping[str, FileSnapshot] = {}
+    """All files that were read, by path, but for the administrator's."""
 
     @property
     def all_groups(self) -> tuple[Group, ...]:
@@ -202,7 +204,8 @@ def load_by(
         user = replace(user, packs=_with_own_keys(user.packs, user.source, own_file, file_context))
     if not user.require_trust and any(_required_trust(path, file_context) for path in {user.source, own_file} - {""}):
         user = replace(user, require_trust=True)
-    return complete(user, file_context, file_context.project)
+    loaded = complete(user, file_context, file_context.project)
+    return replace(loaded, files_read=file_context.files_read)
 
 
 def load_isolated(

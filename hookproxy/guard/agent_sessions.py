@@ -70,12 +70,14 @@ class AgentSessions:
 
         There is at least one process: if nobody can say which, the run itself.
         """
-        agent = next((process for process in processes if process in self._of_process), None)
-        if agent is not None:
-            return self._of_process[agent]
-        session = NativeSession(self._loaded, {}, self._tasks, own_id)
-        self._note_process(processes[0], session)
-        return session
+        agent = self.agent_of(processes)
+        if agent not in self._of_process:
+            self._note_process(agent, NativeSession(self._loaded, {}, self._tasks, own_id))
+        return self._of_process[agent]
+
+    def agent_of(self, processes: Sequence[Process]) -> Process:
+        """The agent among these processes, the likeliest of which is the first, as in `of_run`."""
+        return next((process for process in processes if process in self._of_process), processes[0])
 
     async def aclose(self) -> None:
         """End the programs that hooks of the sessions keep running."""

@@ -22,7 +22,6 @@ from ..dialects.agent_side import HookOutput
 from ..model.errors import UserError
 from ..session.live_feed import LiveSession
 from . import client
-from .agent_sessions import AgentSessions
 from .exchange import Request
 from .judge import Judge
 from .status import NativeSessionStatus, Status
@@ -52,6 +51,8 @@ class Read(Struct, frozen=True):
 
     loaded: Loaded
     paths: tuple[str, ...]
+    digest: str = ""
+    """As `config.digest` says."""
 
 
 class CurrentPolicy:
@@ -72,7 +73,7 @@ class CurrentPolicy:
         self._problem = ""
         self._program = _state(client.__file__)
         self._since = time()
-        self._judge = Judge(found.loaded, tasks, report, feed)
+        self._judge = Judge(found.loaded, tasks, report, feed, found.digest)
         self._running: dict[Judge, int] = {self._judge: 0}
         if feed is not None:
             feed.show(_SHOWN, LiveSession(lambda: self._judge.described(), lambda: self._judge.judging()))
@@ -103,14 +104,14 @@ class CurrentPolicy:
             config=self.loaded.path,
             problem=self._problem,
             fails_closed=settings.guard_fail_closed or self.loaded.managed is not None,
-            sessions=tuple(NativeSessionStatus(agent, name) for agent, name in self._judge.sessions.ids),
+            sessions=tuple(NativeSessionStatus(agent, name) for agent, name in self.current.sessions.ids),
             open_calls=self._judge.open_calls(),
         )
 
     @property
-    def sessions(self) -> AgentSessions:
-        """The sessions that are known now."""
-        return self._judge.sessions
+    def current(self) -> Judge:
+        """What judges now, or did until the configuration could not be read any more."""
+        return self._judge
 
     async def aclose(self) -> None:
         """End all sessions, and write what waits to be recorded."""
@@ -126,7 +127,7 @@ class CurrentPolicy:
             self._report(self._problem)
             return
         self._problem, self.loaded, self._seen = "", found.loaded, _seen(found.paths)
-        former, self._judge = self._judge, Judge(found.loaded, self._tasks, self._report, self._feed)
+        former, self._judge = self._judge, Judge(found.loaded, self._tasks, self._report, self._feed, found.digest)
         self._judge.take_over(former)
         if self._feed is not None:
             self._feed.follow(_SHOWN)

@@ -13,7 +13,7 @@ calls for which the person's own configuration asks. What the administrator requ
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from time import monotonic
@@ -25,7 +25,10 @@ from .. import __version__
 from ..policy.shared_state import Approved, Shared, StoreUnavailable
 
 if TYPE_CHECKING:
+    from ..config.load import Loaded
+    from ..model.hooks import EventContext, Session, Tool
     from ..model.limits import CountedCall, Limit
+    from ..model.told_call import ToldCall
     from ..policy.rate_limits import LimitReached
     from ..transports.line_client import LineClient
     from .limit_windows import LimitWindows
@@ -42,12 +45,17 @@ _MOST_APPROVED: Final = 1024  # as in a run without a guard
 class GuardLink:
     """The connection of one run to the guard, if there is one. `NativeCalls` of its hooks."""
 
-    def __init__(self, path: str, server: str, session: str) -> None:
-        """`path` is the guard's socket; `session` is the id that the run has if it is alone."""
-        self._path, self._server = path, server
-        self._own_session = self.session = session
+    def __init__(self, path: str, session: Session, loaded: Loaded) -> None:
+        """`path` is the guard's socket; `session` is the run's own, whose id it has if it is alone."""
+        self._path, self._session, self._loaded = path, session, loaded
+        self.session = session.id
+        """The id of the session."""
         self.on_session: Callable[[str], None] = lambda _session: None
-        """Called with the id of the session, when it is another one than before."""
+        """Called with that id, when it is another one than before."""
+        self.spawn: Callable[[Callable[[], Coroutine[object, object, None]]], None] = lambda _function: None
+        """Runs a function beside the calls."""
+        self._tools: dict[str, Tool] = {}
+        self._server_name = ""
         self._connection: LineClient | None = None
         self._opening = anyio.Lock()
         self._not_before = 0.0
@@ -61,6 +69,42 @@ class GuardLink:
         """Wait until it is known to which session of the agent this run belongs, if there is a guard."""
         with suppress(StoreUnavailable):
             await self._connected()
+
+    def note_tools(self, tools: Sequence[Tool], server_name: str) -> None:
+        """The server has listed these tools: hooks of the agent's own events may know them by what it says of them."""
+        self._tools.update((tool.name, tool) for tool in tools)
+        self._server_name = server_name
+        if self._connection is None or self._connection.is_lost:
+            self.spawn(self.join)
+        else:
+            self._tell_tools(self._connection, tools)
+
+    async def claim(self, context: EventContext, listed: Tool | None, call_id: str) -> ToldCall | None:
+        """As in NativeCalls."""
+        from msgspec.structs import replace
+
+        from . import seen
+        from .run_messages import Claim
+
+        try:
+            connection = await self._connected()
+            arguments = seen.digest_of_arguments(context.arguments)
+            claim = Claim(context.tool, arguments, call_id, seen.digest_of(context, listed))
+            told = (await self._answered(connection, claim)).told
+        except StoreUnavailable:
+            return None
+        if told is not None and self._loaded.managed is not None:  # whoever has answered: it is judged here
+            return replace(told, decided=False)
+        return told
+
+    def note_end(self, told: ToldCall, size: int, seconds: float) -> None:
+        """As in NativeCalls."""
+        from msgspec.json import encode
+
+        from .run_messages import Ended
+
+        if self._connection is not None:
+            self._connection.tell(encode(Ended(told.record, size, seconds)))
 
     async def ask(self, request: Request) -> Response:
         """The guard's response. Raises StoreUnavailable: there is no guard, or it does not answer."""
@@ -87,6 +131,7 @@ class GuardLink:
 
     async def _open(self) -> LineClient:
         """Raises StoreUnavailable."""
+        from ..config.digest import digest_of
         from ..transports import line_client  # not before somebody listens
         from .exchange import write_control
         from .run_messages import LONGEST, Join
@@ -95,12 +140,24 @@ class GuardLink:
             connection = await line_client.connect(self._path, write_control("run"), LONGEST)
         except OSError as problem:
             raise StoreUnavailable(_NO_GUARD) from problem
+        own = self._session
         try:
-            await self._answered(connection, Join(__version__, self._server, self._own_session))
+            await self._answered(
+                connection, Join(__version__, own.server, own.id, own.command, digest_of(self._loaded))
+            )
         except StoreUnavailable:  # it would say the same to each call
             self._not_before = monotonic() + _RETRY_SECONDS
             raise
+        if self._tools:
+            self._tell_tools(connection, tuple(self._tools.values()))
         return connection
+
+    def _tell_tools(self, connection: LineClient, tools: Sequence[Tool]) -> None:
+        from msgspec.json import encode
+
+        from .run_messages import Listed
+
+        connection.tell(encode(Listed(tuple(tools), self._server_name)))
 
     async def _answered(self, connection: LineClient, request: Request) -> Response:
         from msgspec.json import decode, encode

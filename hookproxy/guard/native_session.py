@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from glob import escape
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..config.load import Loaded
@@ -19,14 +20,17 @@ from ..convert.run_hook import knowing_own_tools
 from ..dialects.agent_side import agent_side
 from ..dialects.dialect import Group
 from ..hooks.evaluate import Hooks
+from ..model.hooks import Tool
 from ..model.settings import ToolNames
 from ..policy.shared_state import Approved, Shared, SharedLabels
+from ..protocol.tool_list import ListedTools
 from .limit_windows import LimitWindows
 
 if TYPE_CHECKING:
     import anyio.abc
 
 _MOST_SERVERS: Final = 64  # servers of one agent: the names come from it, and each takes some kilobytes
+_MOST_BYTES: Final = 4 * 1024 * 1024  # of the tools of one server: several hundred
 _MOST_APPROVED: Final = 256  # of one server: people allow a few, and each is compared with each call
 
 
@@ -55,6 +59,15 @@ class ServerApprovals:
         self.add(calls)
 
 
+class _Server(Struct):
+    """What is known of a server of the agent."""
+
+    command: tuple[str, ...] = ()
+    name: str = ""
+    """As it calls itself."""
+    tools: ListedTools = field(default_factory=lambda: ListedTools(_MOST_BYTES))
+
+
 class NativeSession:
     """What is known of one session."""
 
@@ -79,6 +92,7 @@ class NativeSession:
         self.labels = labels or (_new_labels() if loaded.settings.has_flow else None)
         """What it has read; None: nothing says where data may go."""
         self._approvals: dict[str, ServerApprovals] = {}
+        self._servers: dict[str, _Server] = {}  # those whose runs have said what they are
         self._hooks: dict[str, Hooks] = {}
 
     def begin_events(self, name: str, environ: Mapping[str, str]) -> None:
@@ -87,13 +101,33 @@ class NativeSession:
 
     def under(self, loaded: Loaded) -> NativeSession:
         """The session under another configuration: limits count anew, and what was allowed must be allowed anew."""
-        return NativeSession(loaded, self._environ, self._tasks, self.id, self.labels)
+        session = NativeSession(loaded, self._environ, self._tasks, self.id, self.labels)
+        session._servers = self._servers
+        return session
 
     def approvals(self, server: str) -> ServerApprovals:
         """What is allowed of the tools of this server."""
         if server not in self._approvals and len(self._approvals) >= _MOST_SERVERS:
             del self._approvals[next(iter(self._approvals))]
         return self._approvals.setdefault(server, ServerApprovals())
+
+    def begin_run(self, server: str, command: Sequence[str]) -> None:
+        """A run of the proxy serves this server, which has this command line."""
+        if server in self._servers or len(self._servers) < _MOST_SERVERS:
+            self._servers.setdefault(server, _Server()).command = tuple(command)
+
+    def note_tools(self, server: str, tools: Sequence[Tool], server_name: str) -> None:
+        """What the server has listed, as in `Hooks.note_tools`."""
+        if (of_server := self._servers.get(server)) is not None:
+            of_server.tools.note(tools)
+            of_server.name = server_name
+            if server in self._hooks:
+                self._hooks[server].note_tools(tools, server_name)
+
+    def listed(self, server: str, tool: str) -> Tool | None:
+        """What the server says of a tool; None: nothing is known."""
+        of_server = self._servers.get(server)
+        return None if of_server is None else of_server.tools.get(tool)
 
     def hooks_for(self, server: str, agent: str = "") -> Hooks:
         """The hooks and rules for the tools of this server; "": the own tools of this agent."""
@@ -105,7 +139,9 @@ class NativeSession:
             groups = loaded.groups
             if not server:
                 groups = tuple(_about_own_tools(group) for group in groups if not self._runs_itself(agent, group))
-            hooks = Hooks(groups, loaded.settings, server, self._environ, loaded.trust, shared=shared)
+            known = self._servers.get(server, _Server())
+            hooks = Hooks(groups, loaded.settings, server, self._environ, loaded.trust, known.command, shared)
+            hooks.note_tools(known.tools.values(), known.name)
             hooks.open(self._tasks, lambda _run: None, lambda: None)
             self._hooks[server] = hooks
         return self._hooks[server]

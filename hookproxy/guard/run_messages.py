@@ -11,10 +11,12 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
+from ..model.hooks import Tool
 from ..model.limits import Limit
+from ..model.told_call import ToldCall
 
-LONGEST: Final = 1024 * 1024
-"""Bytes of a line: limits and approvals have some hundred each, and there are few."""
+LONGEST: Final = 64 * 1024 * 1024
+"""Bytes of a line: the tools that a server lists, and arguments before hooks rewrote them, may be long."""
 
 
 class Join(Struct, frozen=True, tag=True):
@@ -26,6 +28,39 @@ class Join(Struct, frozen=True, tag=True):
     """The server's name, as hooks see it."""
     session: str
     """The id that its own session has: the guard's, if it is the first of its agent."""
+    command: tuple[str, ...] = ()
+    """The server's command line, by which its tools may be known; empty: it has none."""
+    policy: str = ""
+    """A digest of its configuration, as `config.digest` says; empty: the guard's decisions do not count for it."""
+
+
+class Listed(Struct, frozen=True, tag=True):
+    """The server has listed these tools."""
+
+    tools: tuple[Tool, ...]
+    server_name: str
+    """As in `Hooks.note_tools`."""
+
+
+class Claim(Struct, frozen=True, tag=True):
+    """The run has got a call. Has the agent told of it?"""
+
+    tool: str
+    arguments: bytes
+    """A digest of its exact arguments."""
+    call: str
+    """The agent's own id of it; empty: the call has none along."""
+    seen: str
+    """As `seen.digest_of` says."""
+
+
+class Ended(Struct, frozen=True, tag=True):
+    """A claimed call has ended, and is recorded."""
+
+    record: str
+    size: int
+    """Bytes of its response."""
+    seconds: float
 
 
 class Limits(Struct, frozen=True, tag=True):
@@ -52,7 +87,7 @@ class Allow(Struct, frozen=True, tag=True):
     """An `Approved`."""
 
 
-Request = Join | Limits | Count | Approvals | Allow
+Request = Join | Listed | Claim | Ended | Limits | Count | Approvals | Allow
 
 
 class Exceeded(Struct, frozen=True, omit_defaults=True):
@@ -71,3 +106,4 @@ class Response(Struct, frozen=True, omit_defaults=True):
     exceeded: tuple[Exceeded, ...] = ()
     approved: tuple[Raw, ...] = ()
     """Each an `Approved`."""
+    told: ToldCall | None = None

@@ -13,12 +13,26 @@ from msgspec import Raw
 from msgspec.json import Decoder, Encoder
 
 from .. import __version__
+from ..model.told_call import ToldCall
 from ..policy.sent_approvals import read_approved
 from ..processes.ancestry import Process
-from .agent_sessions import AgentSessions
+from .judge import Judge
 from .limit_windows import LimitWindows
 from .native_session import NativeSession
-from .run_messages import Allow, Approvals, Count, Exceeded, Join, Limits, Request, Response
+from .open_calls import OpenCall
+from .run_messages import (
+    Allow,
+    Approvals,
+    Claim,
+    Count,
+    Ended,
+    Exceeded,
+    Join,
+    Limits,
+    Listed,
+    Request,
+    Response,
+)
 
 _DECODER: Final = Decoder(Request)
 _ENCODER: Final = Encoder()
@@ -31,11 +45,11 @@ class NotARun(Exception):
 class RunPeer:
     """One run of the proxy, from its first request on."""
 
-    def __init__(self, processes: Sequence[Process], sessions: Callable[[], AgentSessions]) -> None:
-        """`processes` are those that may be its agent, as `agent_process` says; `sessions` returns those
-        that are known now."""
-        self._processes, self._sessions = processes, sessions
+    def __init__(self, processes: Sequence[Process], judge: Callable[[], Judge]) -> None:
+        """`processes` are those that may be its agent, as `agent_process` says; `judge` returns what judges now."""
+        self._processes, self._judge = processes, judge
         self._joined: Join | None = None
+        self._taken_over: dict[str, OpenCall] = {}  # by the ids of their records
 
     def answer(self, line: bytes) -> bytes:
         """The response to a request, with its line end. Raises NotARun."""
@@ -43,29 +57,46 @@ class RunPeer:
             request = _DECODER.decode(line)
         except (ValueError, RecursionError) as unreadable:
             raise NotARun(str(unreadable)) from None
+        judge = self._judge()
         if isinstance(request, Join):
             if request.version != __version__:
                 raise NotARun(f"it is of version {request.version}")
             self._joined = request
         if self._joined is None:
             raise NotARun("it has not said who it is")
-        session = self._sessions().of_run(self._processes, self._joined.session)
-        return _ENCODER.encode(_response(session, self._joined.server, request)) + b"\n"
+        session = judge.sessions.of_run(self._processes, self._joined.session)
+        return _ENCODER.encode(self._response(judge, session, self._joined, request)) + b"\n"
 
+    def close(self) -> None:
+        """It has gone: how its calls end will not be known."""
+        for call in self._taken_over.values():
+            self._judge().calls.lost(call)
 
-def _response(session: NativeSession, server: str, request: Request) -> Response:
-    """Raises NotARun."""
-    match request:
-        case Limits():
-            return Response(session.id, tuple(_exceeded(session.limits, request)))
-        case Approvals():
-            approved = session.approvals(server).all
-            return Response(session.id, approved=tuple(Raw(_ENCODER.encode(calls)) for calls in approved))
-        case Allow(calls):
-            _add(session, server, calls)
-        case Join():
-            pass
-    return Response(session.id)
+    def _response(self, judge: Judge, session: NativeSession, run: Join, request: Request) -> Response:
+        """Raises NotARun."""
+        match request:
+            case Claim():
+                return Response(session.id, told=self._claimed(judge, run, request))
+            case Ended(record, size, seconds):
+                if (call := self._taken_over.pop(record, None)) is not None:
+                    judge.calls.ended(call, size, seconds)
+            case Limits():
+                return Response(session.id, tuple(_exceeded(session.limits, request)))
+            case Approvals():
+                approved = session.approvals(run.server).all
+                return Response(session.id, approved=tuple(Raw(_ENCODER.encode(calls)) for calls in approved))
+            case _:
+                _note(session, run, request)
+        return Response(session.id)
+
+    def _claimed(self, judge: Judge, run: Join, claim: Claim) -> ToldCall | None:
+        claimed = judge.calls.claim(judge.sessions.agent_of(self._processes), run, claim)
+        if claimed is None:
+            return None
+        call, told = claimed
+        if told.decided:
+            self._taken_over[told.record] = call
+        return told
 
 
 def _exceeded(windows: LimitWindows, request: Limits) -> Iterator[Exceeded]:
@@ -82,11 +113,17 @@ def _exceeded(windows: LimitWindows, request: Limits) -> Iterator[Exceeded]:
     return (Exceeded(limits.index(reached.limit), reached.retry_after) for reached in exceeded)
 
 
-def _add(session: NativeSession, server: str, calls: Raw) -> None:
-    """Raises NotARun."""
-    try:
-        approved = read_approved(bytes(calls))
-    except (ValueError, RecursionError) as unreadable:
-        raise NotARun(str(unreadable)) from None
-    if not approved.managed:
-        session.approvals(server).add(approved)
+def _note(session: NativeSession, run: Join, request: Join | Listed | Allow) -> None:
+    """Note what a run says. Raises NotARun."""
+    match request:
+        case Join():
+            session.begin_run(run.server, run.command)
+        case Listed(tools, server_name):
+            session.note_tools(run.server, tools, server_name)
+        case Allow(calls):
+            try:
+                approved = read_approved(bytes(calls))
+            except (ValueError, RecursionError) as unreadable:
+                raise NotARun(str(unreadable)) from None
+            if not approved.managed:
+                session.approvals(run.server).add(approved)

@@ -29,7 +29,6 @@ from ..live import registry
 from ..model.errors import UserError
 from ..transports import unix_socket
 from . import agent_process
-from .agent_sessions import AgentSessions
 from .current_policy import CannotJudge, Superseded
 from .exchange import (
     LONGEST_HEAD,
@@ -43,6 +42,7 @@ from .exchange import (
     write_failure,
     write_response,
 )
+from .judge import Judge
 from .place import NAME
 from .run_messages import LONGEST
 from .runs import NotARun, RunPeer
@@ -63,8 +63,8 @@ class Answers(Protocol):
     """What those who connect are answered."""
 
     @property
-    def sessions(self) -> AgentSessions:
-        """The sessions that are known now."""
+    def current(self) -> Judge:
+        """What judges now."""
 
     async def judge(self, request: Request) -> HookOutput:
         """What the agent reads for its event. Raises CannotJudge and Superseded."""
@@ -215,7 +215,7 @@ class Guard:
 
     async def _serve_run(self, connection: socket.socket, received: bytearray, answers: Answers) -> None:
         """Answer a run of the proxy until it ends, or this guard does."""
-        peer = RunPeer(agent_process.of_run(unix_socket.process_of_peer(connection)), lambda: answers.sessions)
+        peer = RunPeer(agent_process.of_run(unix_socket.process_of_peer(connection)), lambda: answers.current)
         with anyio.CancelScope() as serving:
             self._runs.add(serving)
             try:
@@ -227,6 +227,7 @@ class Guard:
             except NotARun as refused:
                 self._report(f"a run of hookproxy was turned away: {refused}")
             finally:
+                peer.close()
                 self._runs.remove(serving)
 
 

@@ -31,6 +31,7 @@ from .select import HookGroups, SelectedHooks
 if TYPE_CHECKING:
     import anyio.abc
 
+    from ..model.told_call import ToldCall
     from ..trust.check_unchanged import Trust
     from .data_flow import DataFlow
 
@@ -318,6 +319,20 @@ class Hooks:
             decision = await self.flow.decide(evaluation.decision, contexts, listed, hook_runs[before:])
             evaluation = replace(evaluation, decision=decision)
         return evaluation
+
+    async def judge_again(self, context: EventContext, listed: Tool | None, told: ToldCall) -> Decision:
+        """The decision on a call for which these very hooks have run elsewhere, where nothing refused it.
+
+        What needs no hook is judged again, as what has been told may be wrong: a rule that denies the call does, and
+        what its agent has read meanwhile counts. There is no managed layer: what that requires is never judged
+        elsewhere alone.
+        """
+        (layer,) = self._layers
+        decision = layer.apply_rules(Proceed(), context, allowed=True)
+        if isinstance(decision, Refuse):
+            return decision
+        proceed = Proceed(asked=told.asked, exceeds=told.exceeds, chains=told.chains)
+        return proceed if self.flow is None else await self.flow.judge(proceed, self._contexts(context), listed)
 
     async def run_meta_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> bytes | Refuse | None:
         """Run the PreMcpToolCall hooks on a call that is about to be sent, managed ones last: each sees `_meta` so far.

@@ -371,6 +371,8 @@ class AgentState(Struct, frozen=True, omit_defaults=True):
     """Of what kind the subagent is, or the agent that was started as one of a kind."""
     permission_mode: str = ""
     transcript_path: str = ""
+    model: str = ""
+    """The model that acts, where a document says it."""
 
 
 class EventContext(Struct, frozen=True):

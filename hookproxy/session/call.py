@@ -26,6 +26,7 @@ from ..protocol import approval_messages, elicitations, feedback, request_edits,
 from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call, Phase, Progress
 from ..protocol.request_state import CallRound
+from . import native_event
 from .approval import by_agent
 from .approval_answer import AnsweredCall
 from .approval_details import ApprovalDetails, ApprovalResult
@@ -63,6 +64,8 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
         if audit.path or audit.on_ended is not None:
             record.skipped = policy.skipped_hooks.of(record, call.alias)
         services.report_unwritten(problem := audit.write(record))
+        if call.told is not None and policy.hooks.native is not None:
+            policy.hooks.native.note_end(call.told, len(call.response_line), call.seconds)
         if end.line is not None:
             line = end.line
             if problem and audit.required and not (isinstance(end, Refused) or call.ended_because):
@@ -112,9 +115,7 @@ async def _process(call: Call, policy: Policy, services: CallServices, record: R
         _start_elicitation_result_hooks(context)
     if earlier is not None:
         return await _resume(context, replace(earlier, feedback=(*session_feedback, *earlier.feedback)))
-    evaluation = await policy.hooks.run_pre_hooks(context.event_context, services.tool(call.tool), record.hook_runs)
-    decision = evaluation.decision
-    context.event_context = evaluation.context_after(context.event_context)
+    decision = await _judge(context)
     if session_feedback:
         decision = replace(decision, feedback=(*session_feedback, *decision.feedback))
     if isinstance(decision, Proceed) and decision.approval_request:
@@ -123,6 +124,20 @@ async def _process(call: Call, policy: Policy, services: CallServices, record: R
             return approved
         decision = approved
     return await _carry_out(context, decision)
+
+
+async def _judge(context: CallContext) -> Decision:
+    """What hooks and rules decide, here or already for the agent's own event."""
+    policy = context.policy
+    listed = context.services.tool(context.call.tool)
+    told = None if policy.hooks.native is None else await native_event.claim(context, listed)
+    if told is not None and told.decided:
+        decision = await policy.hooks.judge_again(context.event_context, listed, told)
+    else:
+        evaluation = await policy.hooks.run_pre_hooks(context.event_context, listed, context.record.hook_runs)
+        decision = evaluation.decision
+        context.event_context = evaluation.context_after(context.event_context)
+    return native_event.without_answered_request(decision, told)
 
 
 def _refuse_without_audit(call: Call, policy: Policy, services: CallServices, problem: str) -> Refused:
@@ -264,10 +279,13 @@ async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
         decision = await _with_meta(context, decision)
     if isinstance(decision, Proceed) and call.inputs and hooks.flow is not None:
         decision = await _judge_inputs(context, decision)
-    if isinstance(decision, Proceed) and hooks.has_limits and not context.was_forwarded:
+    counted = context.was_forwarded or (call.told is not None and call.told.decided)
+    if isinstance(decision, Proceed) and hooks.has_limits and not counted:
         decision = await hooks.apply_limits(decision, context.event_context)
     if isinstance(decision, Proceed):
+        final = record.final  # what was told has been rewritten already
         record.note_allowed(decision)
+        record.final = record.final or final
         if problem := context.policy.audit.write_begun(record):
             return _refuse_without_audit(call, context.policy, services, problem)
         return await _forward(context, decision)
@@ -337,6 +355,7 @@ async def _exchange(context: CallContext, line: bytes) -> bytes | Ending:
     sent = perf_counter()
     response = await context.services.forward(context.call, line)
     seconds = perf_counter() - sent
+    context.call.seconds += seconds
     context.event_context = replace(context.event_context, outcome=Outcome(duration_ms=round(seconds * 1000)))
     if context.call.progress is not Progress.NOT_SENT:
         size = len(response) if isinstance(response, bytes) else 0

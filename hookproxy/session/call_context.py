@@ -174,7 +174,7 @@ def event_context_of(call: Call, policy: Policy, services: CallServices) -> Even
         session=services.session,
         tool=call.tool,
         tool_name=groups.first_tool_name(call.tool, call.alias),
-        tool_use_id=(call.meta and _id_of_agent(call)) or f"call_{request_id}",
+        tool_use_id=id_of_agent(call) or f"call_{request_id}",
         arguments=call.arguments,
         alias=call.alias,
         annotations=listed.annotations if listed else b"",
@@ -185,7 +185,8 @@ def event_context_of(call: Call, policy: Policy, services: CallServices) -> Even
     )
 
 
-def _id_of_agent(call: Call) -> str:
+def id_of_agent(call: Call) -> str:
+    """The id by which the agent itself knows the call; empty: it does not say."""
     for key in _ID_IN_META:
         if key in call.meta and (name := raw_json.text(bytes(call.meta[key]))):
             return name

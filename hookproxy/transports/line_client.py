@@ -36,6 +36,14 @@ class LineClient(asyncio.Protocol):
         self._transport.write(line + b"\n")
         return await answer
 
+    def tell(self, line: bytes) -> None:
+        """Send a line whose answer nobody needs; nobody gets it if the connection is lost."""
+        if self._transport is not None and not self.is_lost:
+            nobody = asyncio.get_running_loop().create_future()
+            nobody.cancel()
+            self._waiting.append(nobody)
+            self._transport.write(line + b"\n")
+
     def close(self) -> None:
         """End it: whoever waits for an answer gets none."""
         self.is_lost = True

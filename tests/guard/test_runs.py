@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hookproxy import __version__
 from hookproxy.config.load import Loaded, load
 from hookproxy.guard.agent_sessions import AgentSessions
+from hookproxy.guard.judge import Judge
 from hookproxy.guard.runs import NotARun, RunPeer
 from hookproxy.policy.shared_state import Approved
 from hookproxy.processes.ancestry import Process
@@ -28,8 +30,17 @@ def loaded(tmp_path: Path) -> Loaded:
 
 
 @pytest.fixture
-async def sessions(loaded: Loaded) -> AgentSessions:
-    return AgentSessions(loaded, anyio.create_task_group())
+async def judge(loaded: Loaded) -> AsyncIterator[Judge]:
+    async with anyio.create_task_group() as tasks:
+        judge = Judge(loaded, tasks, print, digest="same")
+        yield judge
+        await judge.aclose()
+        tasks.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def sessions(judge: Judge) -> AgentSessions:
+    return judge.sessions
 
 
 def ask(peer: RunPeer, kind: str, **members: object) -> dict[str, Any]:
@@ -37,8 +48,8 @@ def ask(peer: RunPeer, kind: str, **members: object) -> dict[str, Any]:
     return answer
 
 
-def joined(sessions: AgentSessions, *processes: Process, server: str = "files", own: str = "own") -> RunPeer:
-    peer = RunPeer(processes, lambda: sessions)
+def joined(judge: Judge, *processes: Process, server: str = "files", own: str = "own") -> RunPeer:
+    peer = RunPeer(processes, lambda: judge)
     ask(peer, "Join", version=__version__, server=server, session=own)
     return peer
 
@@ -47,8 +58,10 @@ def session_of(peer: RunPeer) -> str:
     return str(ask(peer, "Approvals")["session"])
 
 
-async def test_a_run_belongs_to_the_nearest_process_that_has_told_of_a_session(sessions: AgentSessions) -> None:
-    run = joined(sessions, AGENT, SHELL)
+async def test_a_run_belongs_to_the_nearest_process_that_has_told_of_a_session(
+    judge: Judge, sessions: AgentSessions
+) -> None:
+    run = joined(judge, AGENT, SHELL)
     assert session_of(run) == "own"
     sessions.of_event("claude", "s", {}, SHELL)
     assert session_of(run) == "own", "the shell in which the agent was started may have started others"
@@ -56,11 +69,11 @@ async def test_a_run_belongs_to_the_nearest_process_that_has_told_of_a_session(s
     assert session_of(run) == "a"
     sessions.of_event("claude", "b", {}, AGENT)
     assert session_of(run) == "b", "the session that it has told of last"
-    assert session_of(joined(sessions, SERVER, AGENT)) == "b"
+    assert session_of(joined(judge, SERVER, AGENT)) == "b"
 
 
-async def test_the_first_event_goes_on_with_the_session_of_the_runs(sessions: AgentSessions) -> None:
-    first, second = joined(sessions, AGENT, own="one"), joined(sessions, AGENT, own="two")
+async def test_the_first_event_goes_on_with_the_session_of_the_runs(judge: Judge, sessions: AgentSessions) -> None:
+    first, second = joined(judge, AGENT, own="one"), joined(judge, AGENT, own="two")
     assert session_of(first) == session_of(second) == "one"
     ask(first, "Allow", calls={"tool": "write"})
     session = sessions.of_event("claude", "a", {}, AGENT)
@@ -68,25 +81,25 @@ async def test_the_first_event_goes_on_with_the_session_of_the_runs(sessions: Ag
     assert session_of(second) == "a"
 
 
-async def test_another_process_with_the_id_of_an_agent_is_not_that_agent(sessions: AgentSessions) -> None:
+async def test_another_process_with_the_id_of_an_agent_is_not_that_agent(judge: Judge, sessions: AgentSessions) -> None:
     sessions.of_event("claude", "a", {}, AGENT)
-    assert session_of(joined(sessions, Process(AGENT.pid, 99))) == "own"
+    assert session_of(joined(judge, Process(AGENT.pid, 99))) == "own"
 
 
-async def test_a_session_that_goes_on_in_another_process_is_the_same(sessions: AgentSessions) -> None:
+async def test_a_session_that_goes_on_in_another_process_is_the_same(judge: Judge, sessions: AgentSessions) -> None:
     session = sessions.of_event("claude", "a", {}, AGENT)
     assert sessions.of_event("claude", "a", {}, Process(11, 2)) is session
     assert sessions.of_event("codex", "a", {}, Process(11, 2)) is not session
 
 
 async def test_a_run_cannot_allow_what_the_administrator_requires_or_what_another_server_does(
-    sessions: AgentSessions,
+    judge: Judge,
 ) -> None:
-    run = joined(sessions, AGENT)
+    run = joined(judge, AGENT)
     ask(run, "Allow", calls={"tool": "write", "managed": True})
     ask(run, "Allow", calls={"tool": "read"})
     assert ask(run, "Approvals")["approved"] == [{"tool": "read"}]
-    assert "approved" not in ask(joined(sessions, AGENT, server="mail"), "Approvals")
+    assert "approved" not in ask(joined(judge, AGENT, server="mail"), "Approvals")
 
 
 @pytest.mark.parametrize(
@@ -104,14 +117,12 @@ async def test_a_run_cannot_allow_what_the_administrator_requires_or_what_anothe
         b"\xff",
     ],
 )
-async def test_what_a_run_of_this_version_does_not_say_ends_the_connection(
-    sessions: AgentSessions, line: bytes
-) -> None:
-    peer = joined(sessions, AGENT)
+async def test_what_a_run_of_this_version_does_not_say_ends_the_connection(judge: Judge, line: bytes) -> None:
+    peer = joined(judge, AGENT)
     with pytest.raises(NotARun):
         peer.answer(line)
 
 
-async def test_nothing_is_answered_before_a_run_has_said_who_it_is(sessions: AgentSessions) -> None:
+async def test_nothing_is_answered_before_a_run_has_said_who_it_is(judge: Judge, sessions: AgentSessions) -> None:
     with pytest.raises(NotARun):
-        RunPeer((AGENT,), lambda: sessions).answer(b'{"type":"Approvals"}')
+        RunPeer((AGENT,), lambda: judge).answer(b'{"type":"Approvals"}')

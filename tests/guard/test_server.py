@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from hookproxy.dialects.agent_side import HookOutput
-from hookproxy.guard.agent_sessions import AgentSessions
 from hookproxy.guard.exchange import Request
+from hookproxy.guard.judge import Judge
 from hookproxy.guard.server import AnotherRuns, Guard
 from hookproxy.guard.status import Status
 
@@ -25,7 +25,7 @@ async def answer(_request: Request) -> HookOutput:
 class Answering:
     """Answers events by a function."""
 
-    sessions: AgentSessions  # no run asks
+    current: Judge  # no run asks
 
     def __init__(self, judge: Callable[[Request], Awaitable[HookOutput]] = answer) -> None:
         self._judge = judge

@@ -1,0 +1,128 @@
+"""A call to a server is judged once, although it comes twice: as the agent's own event, and through `run`."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.guard_desk import Desk
+from tests.support.guarded_agent import GuardedAgent, guarded_agent
+
+LOUD = """#!/usr/bin/env python3
+import json, sys
+document = json.load(sys.stdin)
+with open(HERE + "/seen", "a") as seen:
+    seen.write(json.dumps(document) + "\\n")
+if document.get("agent_type") == "Explore" or document.get("agent_id") == "a7":
+    print("not by this subagent", file=sys.stderr)
+    sys.exit(2)
+if document["tool_input"].get("n") == "rewrite":
+    print(json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"n": "rewritten"}}}))
+if document["hook_event_name"] == "PostToolUse":
+    print(json.dumps({"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "commented"}}))
+"""
+
+
+class JoinedDesk(Desk):
+    """Hooks write what they get to a file."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.hook = home / "hook.py"
+        self.hook.write_text(LOUD.replace("HERE", repr(str(home))))
+        self.hook.chmod(0o755)
+        self.hooks = "".join(f"[[hooks.{event}]]\ncommand = '{self.hook}'\n" for event in ("PreToolUse", "PostToolUse"))
+
+    def seen(self) -> list[dict[str, Any]]:
+        """The documents that hooks have got since the last time."""
+        file = self.home / "seen"
+        lines = file.read_text().splitlines() if file.exists() else []
+        file.unlink(missing_ok=True)
+        return [json.loads(line) for line in lines]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[JoinedDesk]:
+    desk = JoinedDesk(tmp_path)
+    desk.configure(desk.hooks + '[audit]\ncalls = "all"\n')
+    yield desk
+    desk.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def agent(desk: JoinedDesk) -> Iterator[GuardedAgent]:
+    with guarded_agent(desk) as agent:
+        agent.event("SessionStart", "", {})
+        agent.start("files")
+        agent.send("files", "tools/list")
+        yield agent
+
+
+def test_hooks_run_once_and_there_is_one_record(desk: JoinedDesk, agent: GuardedAgent) -> None:
+    members = {"agent_id": "a1", "agent_type": "Plan", "permission_mode": "plan", "transcript_path": "/t.jsonl"}
+    assert agent.event("PreToolUse", "mcp__files__echo", {"n": 1}, "toolu_1", cwd="/tmp", **members) == ("", "")
+    assert agent.call("files", "echo", {"n": 1}, "toolu_1").endswith("commented")
+    assert agent.event("PostToolUse", "mcp__files__echo", {"n": 1}, "toolu_1", tool_response=[]) == ("", "")
+    agent.order(end="files")
+    before, after = desk.seen()
+    assert [document["hook_event_name"] for document in (before, after)] == ["PreToolUse", "PostToolUse"]
+    for document in (before, after):
+        assert members.items() <= document.items()
+        assert (document["session_id"], document["cwd"], document["tool_use_id"]) == ("s", "/tmp", "toolu_1")
+        assert document["annotations"] == {"readOnlyHint": True}
+    begun, ended = (record for record in desk.records() if record["tool"] == "echo")
+    assert (begun["result"], ended["result"], begun["call"]) == ("begun", "ok", ended["call"])
+    assert [hook["event"] for hook in ended["hooks"]] == ["PreToolUse", "PostToolUse"]
+    assert (ended["session"], ended["decision"]) == ("s", "allow")
+
+
+def test_arguments_that_a_hook_has_rewritten_are_not_judged_again(desk: JoinedDesk, agent: GuardedAgent) -> None:
+    agent.event("PreToolUse", "mcp__files__echo", {"n": "rewrite"}, "toolu_1")
+    agent.call("files", "echo", {"n": "rewritten"}, "toolu_1")
+    assert [document["hook_event_name"] for document in desk.seen()] == ["PreToolUse", "PostToolUse"]
+    agent.order(end="files")
+    *_, ended = desk.records()
+    assert (ended["arguments"], ended["rewritten"]) == ({"n": "rewrite"}, {"n": "rewritten"})
+
+
+@pytest.mark.parametrize(
+    ("server", "tool", "arguments", "use"),
+    [
+        ("files", "echo", {"n": 1, "m": 2}, "toolu_1"),
+        ("files", "echo", {"n": 1.0}, "toolu_1"),
+        ("files", "echo", {"n": 1}, "toolu_2"),
+        ("files", "typed", {"path": "x"}, "toolu_1"),
+        ("other", "echo", {"n": 1}, ""),
+    ],
+)
+def test_a_call_that_differs_in_anything_is_judged_itself(
+    desk: JoinedDesk, agent: GuardedAgent, server: str, tool: str, arguments: dict[str, object], use: str
+) -> None:
+    if server == "other":
+        agent.start("other")
+    agent.event("PreToolUse", "mcp__files__echo", {"n": 1}, "toolu_1", agent_type="Plan")
+    agent.call(server, tool, arguments, use)
+    events = [(document["hook_event_name"], document.get("agent_type")) for document in desk.seen()]
+    assert events == [("PreToolUse", "Plan"), ("PreToolUse", None), ("PostToolUse", None)]
+
+
+def test_an_event_is_claimed_once(desk: JoinedDesk, agent: GuardedAgent) -> None:
+    agent.event("PreToolUse", "mcp__files__echo", {"n": 1}, "toolu_1")
+    agent.call("files", "echo", {"n": 1}, "toolu_1")
+    agent.call("files", "echo", {"n": 1}, "toolu_1")
+    assert [document["hook_event_name"] for document in desk.seen()] == ["PreToolUse", "PostToolUse"] * 2
+
+
+@pytest.mark.parametrize("denied", [{"agent_type": "Explore"}, {"agent_id": "a7"}])
+def test_one_subagent_alone_is_refused_by_type_and_by_id(
+    desk: JoinedDesk, agent: GuardedAgent, denied: dict[str, str]
+) -> None:
+    for tool in ("Bash", "mcp__files__echo"):
+        assert agent.event("PreToolUse", tool, {"command": "ls"}, f"{tool}1", **denied)[0] == "deny"
+        assert agent.event("PreToolUse", tool, {"command": "ls"}, f"{tool}2", agent_id="a8", agent_type="Plan")[0] == ""
+        assert agent.event("PreToolUse", tool, {"command": "ls"}, f"{tool}3")[0] == ""
