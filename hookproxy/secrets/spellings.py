@@ -73,7 +73,8 @@ def _escaped(char: str) -> bytes:
         letters.append(rb"%s+(?:u\{0*(?i:%x)\}|U(?i:%08x))" % (_BACKSLASH, code, code))
     if code in _CONTROLS:
         letters.append(_BACKSLASH + b"+" + _CONTROLS[code])
-    return b"(?:%s)" % b"|".join([*ways, *letters])
+    spelled = b"(?:%s)" % b"|".join([*ways, *letters])
+    return _escaped("\r") + b"?" + spelled if char == "\n" else spelled
 
 
 def _byte(byte: int) -> bytes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from hookproxy.cli.secrets import main
 from hookproxy.model.errors import UserError
+from tests.support import program
 
 TOKEN = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
 
@@ -71,3 +73,10 @@ def test_what_is_missing_is_said_with_the_usage(words: list[str]) -> None:
     with pytest.raises(UserError) as raised:
         main(words)
     assert "scan" in raised.value.hint
+
+
+@pytest.mark.slow
+def test_standard_input_is_searched_as_it_comes(tmp_path: Path) -> None:
+    argv = [program.HOOKPROXY, "secrets", "scan", "-"]
+    ended = subprocess.run(argv, input=f"a\nb {TOKEN}", capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "-:2:3: github-pat\n")

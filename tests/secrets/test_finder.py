@@ -117,7 +117,15 @@ def test_no_value_is_in_a_repr() -> None:
 @pytest.mark.parametrize("digits", [8, 9, 10, 32, 64])
 @pytest.mark.parametrize(
     "text",
-    ["{}", 'api_key = "{}"', "token: {}", "Authorization: Bearer {}", "https://u:{}@host/", '{{"password": "{}"}}'],
+    [
+        "{}",
+        'api_key = "{}"',
+        "token: {}",
+        "Authorization: Bearer {}",
+        "https://u:{}@host/",
+        '{{"password": "{}"}}',
+        'curl -u "me:{}" https://a.example',
+    ],
 )
 def test_a_placeholder_is_not_a_secret(text: str, digits: int) -> None:
     digest = sha256(text.encode()).hexdigest()[:digits]

@@ -36,6 +36,8 @@ SPELLINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "in a header": lambda value: f"Authorization: Bearer {value}\r\n",
     "in a file of variables": lambda value: f'export KEY="{value}"\n',
     "escaped as JSON": _escaped,
+    "with the line ends of Windows": lambda value: value.replace("\n", "\r\n"),
+    "with the line ends of Windows, as JSON": lambda value: _escaped(value.replace("\n", "\r\n")),
     "escaped as JSON twice": lambda value: _escaped(_escaped(value)),
     "escaped as JSON three times": lambda value: _escaped(_escaped(_escaped(value))),
     "in escapes of JSON only": lambda value: "".join(f"\\u{ord(char):04X}" for char in value if ord(char) < 0x10000),
