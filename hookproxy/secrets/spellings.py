@@ -5,6 +5,8 @@ and of programs, as an entity of HTML, and each of these inside of another one (
 base64 a value begins at one of three places of a group of characters. At its ends, a character holds bits of the value
 and of its neighbour: there, all characters with the value's bits are a choice. So what is found is every character that
 has a bit of the value, and nothing else. The pattern is linear in the value's length, and so is the search.
+
+(`jsonrpc.known_secrets` keeps values out of errors: of short texts, without the package for patterns, and by parts.)
 """
 
 from __future__ import annotations

@@ -54,6 +54,48 @@ def test_a_name_that_goes_on_is_not_a_token() -> None:
     assert FINDER.find(b"box.ico-" + b"7a388b69018576d24b59331fd60aab0c" + b".png") == []
 
 
+RANDOM = "k3J9x8Lq2Wm4Zt7Rv1Ny6"
+
+
+def test_what_is_random_behind_a_word_for_secrets_is_found() -> None:
+    text = f'"api_key": "{RANDOM}"'.encode()
+    assert FINDER.find(text) == [Found(12, 12 + len(RANDOM), "generic-api-key")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'primary_key = "{RANDOM}"',
+        f'my.very.long.name.before.it.primary_key = "{RANDOM}"',
+        f"--mount=type=secret,id=x,token={RANDOM}",
+        f'api_key = "{RANDOM[:8]}example{RANDOM[8:]}"',
+        f'api_key = "{RANDOM[:8]}abcdefghijklmnopqrstuvwxyz{RANDOM[8:]}"',
+        'api_key = "a1a1a1a1a1a1a1a1a1"',
+        'api_key = "some.name_of_a.thing"',
+        f"AKIA{'IOSFODNN7'}EXAMPLE",
+        "AKIA" + "A" * 16,
+        f"author={RANDOM}",
+    ],
+)
+def test_what_an_exception_knows_or_is_too_regular_is_not_found(text: str) -> None:
+    assert FINDER.find(text.encode()) == []
+
+
+def test_an_exception_for_a_line_is_not_looked_for_in_another_line() -> None:
+    text = f"--mount=type=secret, x\ntoken={RANDOM}\n--mount=type=secret, x".encode()
+    assert [found.rule for found in FINDER.find(text)] == ["generic-api-key"]
+
+
+def test_a_comment_that_allows_a_secret_means_nothing() -> None:
+    assert FINDER.find(f'api_key = "{RANDOM}"  # gitleaks:allow'.encode()) != []
+
+
+def test_the_group_of_a_rule_is_what_is_found() -> None:
+    secret = "squ_" + "9f8e7d6c5b4a39281706" * 2
+    text = f"sonar_token={secret}".encode()
+    assert FINDER.find(text) == [Found(12, 12 + len(secret), "sonar-api-token")]
+
+
 def test_the_entropy_is_shannons() -> None:
     assert entropy(b"aaaa") == 0
     assert entropy(b"abcdabcd") == 2
