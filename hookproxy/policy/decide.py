@@ -147,8 +147,10 @@ def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decis
     """
     request, approvers = proceed.approval_request, settings.approvers
     settings = settings_for(settings, request)
-    asks = settings.on_ask in (OnAsk.ELICIT, OnAsk.CONSOLE)
-    if request is None or (asks and can_ask):
+    if request is None:
+        return proceed
+    asks = settings.on_ask in (OnAsk.ELICIT, OnAsk.CONSOLE) or (settings.on_ask is OnAsk.ALLOW and bool(request.chains))
+    if asks and can_ask:
         return proceed
     if asks:
         allowed, cause = settings.on_ask_fallback is OnFailure.ALLOW, RefusalCause.ASK_UNAVAILABLE

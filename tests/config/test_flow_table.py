@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hookproxy.config.gateway import load_gateway
 from hookproxy.config.load import load
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.flow import FlowMatch, Sink, Source
@@ -81,3 +82,15 @@ def test_an_entry_that_cannot_be_used_is_an_error_with_its_key(
     assert where in raised.value.message
     assert why in raised.value.message
     assert raised.value.hint
+
+
+def test_a_gateway_has_entries_for_all_servers_and_for_one(tmp_path: Path) -> None:
+    sink = '[[{}flow.sinks]]\ntool = "{}"\nlabels = ["x"]\n'
+    server = '[servers.{}]\ncommand = ["cat"]\n'
+    text = sink.format("", "all") + server.format("a") + sink.format("servers.a.", "one") + server.format("b")
+    (tmp_path / "gateway.toml").write_text(text)
+    config = load_gateway("gateway.toml", {}, str(tmp_path))
+    sinks = {name: server.loaded.settings.flow_sinks for name, server in config.servers.items()}
+    assert [sink.match.tools for sink in sinks["a"]] == [("all",), ("one",)]
+    assert [sink.key for sink in sinks["a"]] == ["flow.sinks[0]", "servers.a.flow.sinks[0]"]
+    assert [sink.match.tools for sink in sinks["b"]] == [("all",)]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from hookproxy.config.load import KEYS_OF_SETTINGS
 from hookproxy.config.managed_merge import merge
 from hookproxy.model.errors import ConfigError
+from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import AgentRule, Arguments, ConsoleUse, Delivery, OnAsk, OnFailure, Settings
 from hookproxy.trust.sources import Layer
@@ -276,3 +277,23 @@ def test_rules_of_agents_settings_files_stay_in_their_layer() -> None:
     settings, _ = merge_settings({"agent_rules": (own,)}, {"agent_rules": (theirs,)})
     assert settings.managed
     assert (settings.agent_rules, settings.managed.agent_rules) == ((own,), (theirs,))
+
+
+def test_sources_and_sinks_of_both_count_each_in_its_own_layer() -> None:
+    def of(key: str) -> Mapping[str, object]:
+        match = FlowMatch(tools=("*",))
+        return {"flow_sources": (Source(match, ("x",), key),), "flow_sinks": (Sink(match, ("x",), key),)}
+
+    settings, notes = merge_settings(of("user"), of("etc"))
+    assert notes == ()
+    assert settings.managed is not None
+    for own, key in ((settings, "user"), (settings.managed, "etc")):
+        assert [source.key for source in own.flow_sources] == [sink.key for sink in own.flow_sinks] == [key]
+
+
+def test_sources_and_sinks_of_several_files_of_the_administrator_add_up() -> None:
+    match = FlowMatch(tools=("*",))
+    files = [layer(name, flow_sinks=(Sink(match, ("x",), name),)) for name in ("a", "b")]
+    settings, _, _, _ = merge(layer("user"), files)
+    assert settings.managed is not None
+    assert [sink.key for sink in settings.managed.flow_sinks] == ["a", "b"]

@@ -155,3 +155,27 @@ async def test_without_the_store_no_sink_and_no_hook_that_reads_labels_gets_a_ca
     refused = (await with_hooks.run_pre_hooks(context("get"), None, [])).decision
     assert isinstance(refused, Refuse)
     assert refused.cause is RefusalCause.STORE_AWAY
+
+
+async def test_the_administrators_sinks_judge_by_labels_of_the_user_and_only_their_own_approval_clears_them() -> None:
+    posts = FlowMatch(tools=("post",))
+    own = Settings(
+        flow_sources=(Source(FlowMatch(tools=("get",)), ("private",), "flow.sources[0]"),),
+        flow_sinks=(Sink(posts, ("private",), "flow.sinks[0]"),),
+        managed=Settings(flow_sinks=(Sink(posts, ("private",), "flow.sinks[0]"),)),
+    )
+    (web,) = servers(own, "web")
+    await web.read("memo", "get")
+    asking = await web.call("post")
+    assert isinstance(asking, Proceed)
+    assert asking.approval_request is not None
+    assert asking.approval_request.managed
+    assert [chain.managed for chain in asking.approval_request.chains] == [False, True]
+    of_user = replace(asking.approval_request, chains=asking.approval_request.chains[:1], managed=False)
+    await web.hooks.allow_tool("post", of_user)
+    again = await web.call("post")
+    assert isinstance(again, Proceed)
+    assert again.approval_request is not None
+    assert [chain.managed for chain in again.approval_request.chains] == [True]
+    await web.hooks.allow_tool("post", again.approval_request)
+    assert await web.call("post") == Proceed()

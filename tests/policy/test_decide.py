@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, RefusalCause, Refuse
+from hookproxy.model.flow import Chain
 from hookproxy.model.hooks import NO_VERDICT, Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
 from hookproxy.model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 from hookproxy.policy.decide import (
@@ -522,3 +523,14 @@ def test_what_could_not_be_judged_is_refused_for_that() -> None:
     refuse = decide([hook_run(Verdict(failure="its input was too long", unjudged=True))], Settings(), None)
     assert isinstance(refuse, Refuse)
     assert refuse.cause is RefusalCause.UNJUDGED
+
+
+@pytest.mark.parametrize("on_ask", [OnAsk.ALLOW, OnAsk.ELICIT, OnAsk.CONSOLE])
+def test_only_a_person_allows_what_would_carry_data_to_a_sink(on_ask: OnAsk) -> None:
+    settings = Settings(on_ask=on_ask, on_ask_fallback=OnFailure.ALLOW)
+    chain = Chain((), (1,), ("secret",), "flow.sinks[0]", "fetch")
+    asking = Proceed(approval_request=ApprovalRequest("flow.sinks[0]", "it would", chains=(chain,)))
+    assert without_person(asking, settings, can_ask=True) is asking
+    refused = without_person(asking, settings, can_ask=False)
+    assert isinstance(refused, Refuse)
+    assert (refused.cause, refused.chains) == (RefusalCause.ASK_UNAVAILABLE, (chain,))
