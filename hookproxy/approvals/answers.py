@@ -55,6 +55,12 @@ _HEADERS: Final[Headers] = (
     (b"x-content-type-options", b"nosniff"),
 )
 
+
+def is_answer(target: bytes) -> bool:
+    """The target of a request is the URL of an answer. A reverse proxy may have changed the beginning of it."""
+    return _TARGET.fullmatch(target) is not None
+
+
 Answering = Callable[[Answer], Awaitable[AnswerTaken | None]]
 """Takes an answer, or passes it on; None: there is no such approval, or its token is another one."""
 
@@ -76,12 +82,12 @@ class AnswerServer:
     """Listens at one address from `open` until `aclose`."""
 
     def __init__(self, secret: bytes, answering: Answering, spawn: Spawn, report: Callable[[str], None]) -> None:
-        """`spawn` starts a task in which an answer is taken."""
+        """`spawn` starts a task in which an answer is taken. `secret` is the webhook's; empty: nobody asks for it."""
         self._secret = secret
         self._answering = answering
         self._spawn = spawn
         self._report = report
-        self._listener = Listener(self._handle, _LIMITS)
+        self._listener = Listener(self.handle, _LIMITS)
         self._socket: socket.socket | None = None
         self._accepting: Accepting | None = None
         self.address = ""
@@ -146,8 +152,9 @@ class AnswerServer:
 
     # --- requests ---
 
-    def _handle(self, request: Request, responder: Responder) -> None:
-        if request.method == b"GET" and (holder := _HOLDER.fullmatch(request.target)):
+    def handle(self, request: Request, responder: Responder) -> None:
+        """Respond to a request, now or later."""
+        if self._secret and request.method == b"GET" and (holder := _HOLDER.fullmatch(request.target)):
             responder.respond(HTTPStatus.OK, _HEADERS, self._proof(holder[1]))
             return
         match, headers = _TARGET.fullmatch(request.target), dict(request.headers)

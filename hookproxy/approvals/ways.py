@@ -25,11 +25,14 @@ from ..network import address
 from ..network.connect import tls_context
 from ..network.post import CollectedResponse, request_head, send_alone
 from . import desktop, pass_on, webhook
-from .answers import AnswerServer, PortTaken, Spawn, new_token
+from .answers import PATH, AnswerServer, PortTaken, Spawn, new_token
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Sequence
+
+    from ..transports.http.request_reader import Request
+    from ..transports.http.responder import Responder
 
 Invite = Callable[[WaitingApproval], Awaitable[bool]]
 """As `session.waiting_approvals.Invite`."""
@@ -64,6 +67,8 @@ class Ways:
         self._report = report
         self._secrets: dict[WebhookSettings, bytes] = {}
         self._servers: dict[WebhookSettings, AnswerServer] = {}
+        self.own_address = ""
+        """The address of a listener of ours that gives answers to `handle`; empty: each webhook has its own."""
         self._tokens: dict[str, tuple[str, str]] = {}
         """Of the last approvals that were posted: their tokens, and what the webhook is called."""
 
@@ -107,13 +112,15 @@ class Ways:
         token = new_token()
         self._keep_token(approval.id, token, f"the webhook {place.origin}")
         try:
-            server = self._server(hook)
-            await server.open(hook.listen)
-            url = f"{hook.public_url or server.address}/{approval.id}/{token}"
-            await self._send(place, webhook.body(approval, url), self._secret(hook))
+            server = None if self.own_address else self._server(hook)
+            if server is not None:
+                await server.open(hook.listen)
+            base = hook.public_url or (f"{self.own_address}{PATH}" if server is None else server.address)
+            await self._send(place, webhook.body(approval, f"{base}/{approval.id}/{token}"), self._secret(hook))
             while True:
                 await anyio.sleep(_PORT_SECONDS)
-                await server.open(hook.listen)  # the run that has had the port may have ended
+                if server is not None:  # the run that has had the port may have ended
+                    await server.open(hook.listen)
         except (OSError, PortTaken, UserError, ValueError) as problem:
             text = problem.message if isinstance(problem, UserError) else str(problem) or type(problem).__name__
             self._report(f"the webhook {place.origin} cannot ask about a call of {approval.tool}: {text}")
@@ -163,6 +170,11 @@ class Ways:
         return server
 
     # --- answers ---
+
+    @cached_property
+    def handle(self) -> Callable[[Request, Responder], None]:
+        """Responds to an answer that has come to a listener of ours; it knows no secret."""
+        return AnswerServer(b"", self._answer, self._spawn, self._report).handle
 
     async def take(self, answer: Answer) -> AnswerTaken | None:
         """Take an answer with its token; None: no approval with this token waits here."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+from urllib.parse import urlsplit
 
 from ..model.approval_settings import NOT_TOLD
 from ..model.secret_settings import SecretSettings
@@ -93,19 +94,25 @@ def ask_fallback(settings: Settings) -> str:
         waits = settings.on_ask is OnAsk.CONSOLE or settings.console is ConsoleUse.ALWAYS
         while_open = "" if waits else " while one is open, and else the call is refused"
         return f"{who} on a console of the gateway{while_open}, and never who has asked for the call (roles.approver)"
+    hook = settings.approvals.webhook
+    webhook = "" if hook is None else f"the webhook {urlsplit(hook.url).netloc}"
     if settings.on_ask is OnAsk.CONSOLE:
-        return "hookproxy console and hookproxy top ask"
+        return f"{webhook and f'{webhook}, '}hookproxy console and hookproxy top ask"
+    return f"if the agent cannot ask, {webhook and f'{webhook} asks; without it, '}{_without_webhook(settings)}"
+
+
+def _without_webhook(settings: Settings) -> str:
     consoles = "hookproxy console or hookproxy top"
     if settings.console is ConsoleUse.ALWAYS:
-        return f'if the agent cannot ask, {consoles} asks instead (on_ask_fallback = "console")'
+        return f'{consoles} asks instead (on_ask_fallback = "console")'
     if settings.prompter:
-        return f"if the agent cannot ask, {settings.prompter[0]} asks instead (on_ask_fallback)"
+        return f"{settings.prompter[0]} asks instead (on_ask_fallback)"
+    if settings.console is ConsoleUse.IF_OPEN and settings.approvals.desktop:
+        return f'{consoles} asks, and a notification says so (on_ask_fallback = "auto")'
     if settings.console is ConsoleUse.IF_OPEN:
-        asks = f"{consoles} asks while one is open, and else the call is refused"
-        return f'if the agent cannot ask, {asks} (on_ask_fallback = "auto")'
-    allowed = settings.on_ask_fallback is OnFailure.ALLOW
-    done = "allowed" if allowed else "refused"
-    return f'if the agent cannot ask, the call is {done} (on_ask_fallback = "{settings.on_ask_fallback}")'
+        return f'{consoles} asks while one is open, and else the call is refused (on_ask_fallback = "auto")'
+    done = "allowed" if settings.on_ask_fallback is OnFailure.ALLOW else "refused"
+    return f'the call is {done} (on_ask_fallback = "{settings.on_ask_fallback}")'
 
 
 def _text(value: object) -> str:

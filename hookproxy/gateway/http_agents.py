@@ -8,7 +8,7 @@ then, so it does not exist either for a token that gives the same user another n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
 from time import perf_counter
@@ -36,6 +36,8 @@ from ..transports.http.agent_requests import (
     wrong_source,
 )
 from ..transports.http.agent_stream import JSON_HEADER
+from ..transports.http.listener import Admitted
+from ..transports.http.peers import network_of
 from . import probes
 from .gateway import BLOCKED, NotAdmitted
 from .http_listeners import networks
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from ..session.proxy import Report
+    from ..transports.http.listener import Admission
     from ..transports.http.request_reader import Request
     from ..transports.http.responder import Headers, Responder
     from .capacity import Claim
@@ -170,8 +173,29 @@ class HttpAgents:
         self.end_unused = self.sessions.end_unused  # both run until they are cancelled
         self.end_forbidden_streams = self.senders.open_streams.end_forbidden
         self.refusals = HttpRefusals(gateway, report, self.sessions.known)
-        self.admit = Admissions(authenticator, self.senders, self.refusals, self._rejection_of_head, tasks).admit
+        self._admit = Admissions(authenticator, self.senders, self.refusals, self._rejection_of_head, tasks).admit
         self.long = LongRequests(gateway, tasks, self.handle, self._handle_looked_at, self._refuse_long)
+
+    @property
+    def address(self) -> str:
+        """Where agents reach the gateway."""
+        return self._servers.address
+
+    def admit(self, request: Request, decide: Callable[[Admission], None]) -> Admission | None:
+        """As `listener.Admit`. Whoever answers an approval is known by the URL alone."""
+        if self._answer_handler(request) is not None and not self.senders.is_in_the_clear(request):
+            return Admitted(network_of(request.peer.address))
+        return self._admit(request, decide)
+
+    def _answer_handler(self, request: Request) -> Callable[[Request, Responder], None] | None:
+        """What responds to the answer to an approval of which a webhook was told; None: it is something else."""
+        feed = self._gateway.feed
+        handler = None if feed is None else feed.answer_handler
+        if handler is None:
+            return None
+        from ..approvals.answers import is_answer  # for such configurations only
+
+        return handler if is_answer(request.target) else None
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Handle one request; the response comes now or later."""
@@ -186,19 +210,27 @@ class HttpAgents:
             responder.close_after()
             responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
             return
-        if request.target in probes.PATHS and self._answers_probes and probes.may_ask(request):
-            if (rejected := wrong_source(request.headers, self._servers.rules)) is not None:
-                responder.respond(rejected.status, rejected.headers, rejected.body)
-            else:
-                probes.respond(self._gateway, request, responder)
-            return
-        if request.target.startswith(_WELL_KNOWN):
-            self._servers.respond_with_metadata(request, responder)
+        if self._respond_to_anybody(request, responder):
             return
         token, resource = self.senders.token_of(request)
         if request.target in _PAGES and self._refuses_page(token, request, responder):
             return
         self._authenticate(token, request, responder, resource)
+
+    def _respond_to_anybody(self, request: Request, responder: Responder) -> bool:
+        """Respond to a request that needs no token. False: it needs one."""
+        if request.target in probes.PATHS and self._answers_probes and probes.may_ask(request):
+            if (rejected := wrong_source(request.headers, self._servers.rules)) is not None:
+                responder.respond(rejected.status, rejected.headers, rejected.body)
+            else:
+                probes.respond(self._gateway, request, responder)
+        elif (handler := self._answer_handler(request)) is not None:
+            handler(request, responder)
+        elif request.target.startswith(_WELL_KNOWN):
+            self._servers.respond_with_metadata(request, responder)
+        else:
+            return False
+        return True
 
     def _refuses_page(self, token: bytes | Challenge, request: Request, responder: Responder) -> bool:
         """Respond to a request for the landing page that needs no look at the token. False: it needs one."""

@@ -148,6 +148,7 @@ async def _serve(
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
             web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
+            _prepare_approvals(feed, config)
             report(f"listens at {', '.join(listening.addresses())}")
             report(serves := _what_it_serves(config))
             manager.ready(serves)
@@ -165,6 +166,12 @@ async def _serve(
         tasks.cancel_scope.cancel()
     gateway.health.watch(())
     signing.close()
+
+
+def _prepare_approvals(feed: LiveFeed, config: GatewayConfig) -> None:
+    """Read the secrets of webhooks. Raises UserError."""
+    for server in config.servers.values():
+        feed.prepare(server.loaded.settings)
 
 
 async def _begin_signing(gateway: Gateway, report: GatewayLog, tasks: TaskGroup) -> AuditSigning:
@@ -231,6 +238,8 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     users = authenticator(config, tokens, report)
     tasks.start_soon(users.prepare)
     agents = HttpAgents(gateway, users, listening.http, tasks, report)
+    if gateway.feed is not None:
+        gateway.feed.answers_at = agents.address
     longest = max(server.loaded.settings.max_message_bytes for server in config.servers.values())
     listener = Listener(
         agents.handle,

@@ -122,12 +122,13 @@ class CurrentPolicy:
         self._seen = _seen(path for path, _ in self._seen)  # as it is before it is read: a later change is seen again
         try:
             found = self._read()
+            judge = Judge(found.loaded, self._tasks, self._report, self._feed, found.digest)
         except UserError as error:
             self._problem = str(error)
             self._report(self._problem)
             return
         self._problem, self.loaded, self._seen = "", found.loaded, _seen(found.paths)
-        former, self._judge = self._judge, Judge(found.loaded, self._tasks, self._report, self._feed, found.digest)
+        former, self._judge = self._judge, judge
         self._judge.take_over(former)
         if self._feed is not None:
             self._feed.follow(_SHOWN)

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from ..approvals.ways import Ways
     from ..audit.log import Audit
     from ..hooks.evaluate import Hooks
+    from ..transports.http.request_reader import Request
+    from ..transports.http.responder import Responder
     from .proxy import Proxy
 
 _LONGEST_RECORD: Final = 256 * 1024
@@ -387,6 +389,8 @@ class LiveFeed:
         self._listener: socket.socket | None = None
         self._folder = ""
         self._ways: Ways | None = None
+        self.answers_at = ""
+        """The address of a listener of this process for answers of webhooks; empty: there is none."""
         self._tasks: anyio.abc.TaskGroup | None = None
         self._sessions: dict[str, LiveSession] = {}
         self._consoles: set[Console] = set()
@@ -427,8 +431,14 @@ class LiveFeed:
                 return read_value(hook.secret, "approvals.webhook.secret", os.environ)
 
             self._ways = Ways(self.approvals.take, secret_of, self._folder, self._spawn, self._report)
+            self._ways.own_address = self.answers_at
             self.approvals.take_with_token = self._ways.take
         return self._ways
+
+    @property
+    def answer_handler(self) -> Callable[[Request, Responder], None] | None:
+        """Responds to answers that come to the listener at `answers_at`; None: none can come."""
+        return None if self._ways is None or not self.answers_at else self._ways.handle
 
     def prepare(self, settings: Settings) -> None:
         """Read what telling people will need. Raises UserError."""

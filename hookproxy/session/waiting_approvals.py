@@ -189,7 +189,9 @@ class WaitingApprovals:
         waiting = self._waiting.get(answer.approval)
         if waiting is None or waiting.answered.is_set() or not (waiting.on_consoles or answer.token):
             return _not_taken(answer, _TOO_LATE)
-        if why := self._why_not(given.who, waiting.approval, answer.action) or _impossible(answer, waiting.approval):
+        # who has the token was told by whoever configures who may answer
+        why = "" if answer.token else self._why_not(given.who, waiting.approval, answer.action)
+        if why := why or _impossible(answer, waiting.approval):
             return _not_taken(answer, why)
         if answer.arguments and waiting.read_edit is not None:
             try:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.config.load import Loaded, load
-from hookproxy.config.toml_text import setting_line
+from hookproxy.config.toml_text import ask_fallback, setting_line
 from hookproxy.model.approval_settings import ApprovalSettings, WebhookSettings
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.secret_settings import Source
@@ -76,3 +76,11 @@ def test_a_mistake_is_told_with_its_key_and_without_a_secret(tmp_path: Path, tex
     assert key in error
     assert why in error
     assert "hunter2" not in error
+
+
+def test_who_asks_is_said_in_words(tmp_path: Path) -> None:
+    assert ask_fallback(loaded(tmp_path, HOOK).settings).startswith(
+        "if the agent cannot ask, the webhook chat.example asks; without it, hookproxy console or hookproxy top asks"
+    )
+    assert ask_fallback(loaded(tmp_path, f'on_ask = "console"\n{HOOK}').settings).startswith("the webhook chat.example")
+    assert "a notification says so" in ask_fallback(loaded(tmp_path, "[approvals]\ndesktop = true").settings)

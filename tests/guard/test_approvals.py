@@ -6,24 +6,29 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from hookproxy.console.follow import Follower
 from hookproxy.dialects.agent_side import HookOutput
 from hookproxy.guard import approvals
+from hookproxy.guard.current_policy import CurrentPolicy, Read
 from hookproxy.guard.exchange import Request
 from hookproxy.guard.judge import Judge
 from hookproxy.live import messages
 from hookproxy.live.messages import Action, AnswerTaken
+from hookproxy.model.errors import UserError
 from hookproxy.model.hooks import Permission
 from hookproxy.session.live_feed import LiveFeed
 from tests.dialects.tables import agents
 from tests.guard.test_judge import before, configured, permission, records
 from tests.session.test_live_feed import until
+from tests.support.webhook_receiver import SECRET, receiver, send
 
 pytestmark = pytest.mark.anyio
 
@@ -207,3 +212,25 @@ async def test_a_program_that_asks_is_asked_for_the_agents_own_tools_too(tmp_pat
     assert permission("codex", one.outputs[0]) is not Permission.DENY
     assert json.loads((tmp_path / "asked").read_text())["tool"] == "Bash"
     assert records(tmp_path)[0]["answered_by"] == f"the program {ask}"
+
+
+async def test_a_webhook_is_asked_about_an_agents_own_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APPROVAL_SECRET", SECRET.decode())
+    with receiver() as service:
+        text = f'{ASKS}\n[approvals.webhook]\nurl = "{service.url}"\nsecret = "env:APPROVAL_SECRET"'
+        async with watched(tmp_path, text, follows=False) as one, anyio.create_task_group() as tasks:
+            tasks.start_soon(one.judged, before("codex"))
+            posted = await anyio.to_thread.run_sync(service.message)
+            assert (posted["server"], posted["tool"], posted["agent"]) == ("", "Bash", "codex")
+            answer = partial(send, posted["answer_url"], {"decision": "allow"})
+            assert (await anyio.to_thread.run_sync(answer))[0] == 200
+    assert permission("codex", one.outputs[0]) is not Permission.DENY
+    assert str(records(tmp_path)[0]["answered_by"]).startswith("the webhook http://127.0.0.1:")
+
+
+async def test_a_secret_that_cannot_be_read_is_an_error_of_the_configuration(tmp_path: Path) -> None:
+    text = f'{ASKS}\n[approvals.webhook]\nurl = "https://chat.example/x"\nsecret = "env:NO_SUCH_SECRET"'
+    loaded = configured(tmp_path, text)
+    async with anyio.create_task_group() as tasks:
+        with pytest.raises(UserError, match=r"approvals\.webhook\.secret: the environment variable NO_SUCH_SECRET"):
+            CurrentPolicy(lambda: Read(loaded, ()), tasks, print, LiveFeed(RUN, print))

@@ -15,11 +15,13 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
+from hookproxy.approvals import desktop
 from hookproxy.console.follow import Follower
 from hookproxy.console.state import State
 from hookproxy.dialects.dialect import Group
 from hookproxy.live import messages, registry
 from hookproxy.live.messages import Action, WaitingApproval
+from hookproxy.model.approval_settings import ApprovalSettings
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Arguments, ConsoleUse, OnAsk, OnFailure, Settings
 from hookproxy.session import live_feed
@@ -501,3 +503,45 @@ async def test_a_console_sees_no_secret_unless_the_audit_has_everything(tmp_path
             for secret in ("hunter22", "swordfish9"):
                 assert (secret in text) is (kept is Arguments.FULL), place
             assert ("reboot" in text) is (kept is Arguments.FULL or place == "approval"), place
+
+
+async def test_a_notification_says_that_a_call_waits_and_the_call_waits_for_a_console(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = tmp_path / "shown"
+    program = tmp_path / "notify-send"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >>"{shown}"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(desktop, "_PLACES", (str(tmp_path),))
+    settings = Settings(approvals=ApprovalSettings(desktop=True))
+    for can_ask in (False, True):
+        (folder := tmp_path / str(can_ask)).mkdir()
+        async with watched(folder, stub_group(ASKS), settings=settings, follows=False) as one:
+            await handshake(one, {"elicitation": {}} if can_ask else {})
+            await one.agent.send(call(1, path="a secret path"))
+            if can_ask:
+                assert (await one.agent.message())["method"] == "elicitation/create"
+                with anyio.fail_after(TIMEOUT):
+                    while "in the agent." not in shown.read_text():
+                        await anyio.lowlevel.checkpoint()
+            else:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(one.console.follow)  # a person opens one
+                    assert (await one.say(await one.approval(), "allow")).accepted
+                    await one.server.line()
+                    tasks.cancel_scope.cancel()
+                assert "write of files waits for your answer in hookproxy console" in shown.read_text()
+        assert "secret path" not in shown.read_text()
+
+
+async def test_where_no_notification_can_be_shown_the_call_is_refused_as_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desktop, "_PLACES", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    settings = Settings(approvals=ApprovalSettings(desktop=True), ask=("write",))
+    async with watched(tmp_path, settings=settings, follows=False) as one:
+        await handshake(one)
+        await one.agent.send(call(1))
+        assert "cannot ask" in await one.refusal()
+        assert any("the desktop does not say so: there is no " in text for text in one.reports)
