@@ -12,14 +12,13 @@ has a bit of the value, and nothing else. The pattern is linear in the value's l
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
 from .engine import quoted
 
 _ALPHABET: Final = (string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/").encode()
-_URL_SAFE: Final = {ord("+"): b"-", ord("/"): b"_"}
 _NEW_LINE: Final = rb"(?:\\*[rn]|[\r\n])*"
 """Tools that encode break their lines. In JSON, the break is an escape."""
 
@@ -59,35 +58,46 @@ def pattern(value: bytes) -> bytes:
 @cache
 def _escaped(char: str) -> bytes:
     """A character in all spellings."""
-    raw, code = char.encode(errors="surrogateescape"), ord(char)
-    is_text = not 0xDC80 <= code <= 0xDCFF  # else it is a byte that is not UTF-8
-    plain = [b"".join(map(_byte, raw)), b"".join(rb"%%(?:25)*(?i:%02x)" % byte for byte in raw)]
-    if is_text:
-        entities = [rb"%s0*%d" % (_NUMBER, code), rb"%s[xX]0*(?i:%x)" % (_NUMBER, code), *map(quoted, _entities(char))]
-        plain.append(rb"%s(?:amp%s)*(?:%s)%s?" % (_AMPERSAND, _SEMICOLON, b"|".join(entities), _SEMICOLON))
+    raw = char.encode(errors="surrogateescape")
+    ways = [b"".join(map(_byte, raw)), b"".join(rb"%%(?:25)*(?i:%02x)" % byte for byte in raw), *_entities(char)]
     if char == " ":
-        plain.append(rb"\+")
-    ways = [b"|".join(plain) if char.isalnum() or code >= 0x80 else rb"%s*(?:%s)" % (_BACKSLASH, b"|".join(plain))]
-    letters = [b"".join(rb"%s+x(?i:%02x)" % (_BACKSLASH, byte) for byte in raw)]
-    if is_text:
-        units = [char.encode("utf-16-be")[at : at + 2].hex().encode() for at in range(0, 2 + 2 * (code > 0xFFFF), 2)]
-        letters.append(b"".join(rb"%s+u(?i:%s)" % (_BACKSLASH, unit) for unit in units))
-        letters.append(rb"%s+(?:u\{0*(?i:%x)\}|U(?i:%08x))" % (_BACKSLASH, code, code))
-    if code in _CONTROLS:
-        letters.append(_BACKSLASH + b"+" + _CONTROLS[code])
-    spelled = b"(?:%s)" % b"|".join([*ways, *letters])
+        ways.append(rb"\+")  # in the query of a URL
+    plain = b"(?:%s)" % b"|".join(ways)
+    if not (char.isalnum() or ord(char) >= 0x80):
+        plain = _BACKSLASH + b"*" + plain
+    spelled = b"(?:%s)" % b"|".join([plain, *(_BACKSLASH + b"+" + way for way in _escapes(char, raw))])
     return _escaped("\r") + b"?" + spelled if char == "\n" else spelled
+
+
+def _escapes(char: str, raw: bytes) -> Iterator[bytes]:
+    """What stands for the character behind a backslash."""
+    again = _BACKSLASH + b"+"
+    yield again.join(rb"x(?i:%02x)" % byte for byte in raw)
+    if _is_text(char):
+        units = char.encode("utf-16-be").hex(" ", 2).encode().split()
+        yield again.join(rb"u(?i:%s)" % unit for unit in units)
+        yield rb"(?:u\{0*(?i:%x)\}|U(?i:%08x))" % (ord(char), ord(char))
+    if ord(char) in _CONTROLS:
+        yield _CONTROLS[ord(char)]
+
+
+def _entities(char: str) -> Iterator[bytes]:
+    """The entity of HTML for the character, also where its ampersand is one itself."""
+    from html.entities import html5
+
+    if _is_text(char):
+        names = sorted({name.rstrip(";") for name, text in html5.items() if text == char})
+        ways = [rb"%s0*%d" % (_NUMBER, ord(char)), rb"%s[xX]0*(?i:%x)" % (_NUMBER, ord(char)), *map(str.encode, names)]
+        yield rb"%s(?:amp%s)*(?:%s)%s?" % (_AMPERSAND, _SEMICOLON, b"|".join(ways), _SEMICOLON)
+
+
+def _is_text(char: str) -> bool:
+    """False for what stands for a byte that is not UTF-8."""
+    return not 0xDC80 <= ord(char) <= 0xDCFF
 
 
 def _byte(byte: int) -> bytes:
     return quoted(bytes((byte,))) if byte < 0x80 else rb"\x%02x" % byte
-
-
-@cache
-def _entities(char: str) -> Sequence[bytes]:
-    from html.entities import html5
-
-    return sorted({name.rstrip(";").encode() for name, text in html5.items() if text == char})
 
 
 def _hexadecimal(value: bytes) -> bytes:
@@ -112,10 +122,6 @@ def _sextet(bits: str) -> bytes:
         if all(want in ("?", is_bit) for want, is_bit in zip(bits, f"{code:06b}", strict=True))
     ]
     ways = [quoted(_ALPHABET[code : code + 1]) for code in fitting]
-    if 62 in fitting:
-        ways.append(b"-")
-    if 63 in fitting:
-        ways += [b"_", rb"\\+/", b"%2[Ff]"]
-    if 62 in fitting:
-        ways.append(b"%2[Bb]")
+    ways += [b"-", b"%2[Bb]"] if 62 in fitting else []
+    ways += [b"_", rb"\\+/", b"%2[Ff]"] if 63 in fitting else []
     return ways[0] if len(ways) == 1 else b"(?:%s)" % b"|".join(ways)
