@@ -246,12 +246,12 @@ async def _serve(
         command=tuple(command),
         url=options.url or "",
     ).in_project(loaded.project)
-    secrets = _hidden_secrets(loaded, name, NOTHING_SHARED, report)
+    link = _guard_link(loaded, session)
+    shared = NOTHING_SHARED if link is None else link.shared
+    secrets = _hidden_secrets(loaded, name, shared)
     report = report if secrets is None else secrets.masked_report(report)
     agent_channel = open_channel(*agent_pipes)
     server_channel, server = open_server(options, loaded, report)
-    link = _guard_link(loaded, session)
-    shared = NOTHING_SHARED if link is None else link.shared
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command, shared)
     for note in hooks.groups.unreachable_server_notes(name):
         report(note)
@@ -327,9 +327,7 @@ def _connect(link: "GuardLink", proxy: "Proxy") -> None:
     link.on_session = lambda name: proxy.change_session(replace(proxy.session, id=name))
 
 
-def _hidden_secrets(
-    loaded: "Loaded", name: str, shared: "Shared", report: "Callable[[str], None]"
-) -> "HiddenSecrets | None":
+def _hidden_secrets(loaded: "Loaded", name: str, shared: "Shared") -> "HiddenSecrets | None":
     """What this run hides; None: nothing. Raises UserError for a value that cannot be had."""
     if loaded.settings.secrets is None:
         return None
@@ -337,7 +335,7 @@ def _hidden_secrets(
     from ..session.hidden_secrets import HiddenSecrets
 
     settings = loaded.settings.secrets
-    return HiddenSecrets(settings, finder(settings, os.environ), name, shared.secrets, report)
+    return HiddenSecrets(settings, finder(settings, os.environ), name, shared.secrets)
 
 
 def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]") -> "LiveFeed":

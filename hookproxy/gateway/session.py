@@ -121,7 +121,7 @@ class GatewaySession(Struct, eq=False, weakref=True):
             may_change=True,
             request_states=request_states,
             watch=None if watched is None else watched.watch,
-            secrets=hidden_secrets(server, settings, policy.shared, self.report),
+            secrets=hidden_secrets(server, settings, policy.shared),
         )
         self._agent = agent
         del hooks, settings, audit, watched  # they are kept by the proxy until another policy replaces them
@@ -281,14 +281,14 @@ def _connect(proxy: Proxy, agent: Channel, server: Channel, server_end: ServerEn
         agent.why_ended = server_end.why_we_ended_it
 
 
-def hidden_secrets(server: GatewayServer, settings: Settings, shared: Shared, report: Report) -> HiddenSecrets | None:
+def hidden_secrets(server: GatewayServer, settings: Settings, shared: Shared) -> HiddenSecrets | None:
     """What these settings hide in a session of this server; None: nothing. Raises UserError."""
     if settings.secrets is None:
         return None
     from ..session.hidden_secrets import HiddenSecrets
     from .finders import finder_of
 
-    return HiddenSecrets(settings.secrets, finder_of(settings.secrets), server.name, shared.secrets, report)
+    return HiddenSecrets(settings.secrets, finder_of(settings.secrets), server.name, shared.secrets)
 
 
 class MeteredAudit(Audit):

@@ -13,7 +13,7 @@ calls for which the person's own configuration asks. What the administrator requ
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from time import monotonic
@@ -39,6 +39,7 @@ _SECONDS: Final = (
 )
 _RETRY_SECONDS: Final = 10.0  # until a guard is asked again that did not answer: each call would wait for it
 _NO_GUARD: Final = "no guard runs"
+_LONGEST_SECRET: Final = 64 * 1024  # bytes: a private key has four thousand, and a line a million
 _MOST_APPROVED: Final = 1024  # as in a run without a guard
 
 
@@ -63,7 +64,9 @@ class GuardLink:
     @property
     def shared(self) -> Shared:
         """What the hooks of the run share."""
-        return Shared(limits=LinkedLimits(self), approvals=LinkedApprovals(self), native=self)
+        return Shared(
+            limits=LinkedLimits(self), approvals=LinkedApprovals(self), secrets=LinkedSecrets(self), native=self
+        )
 
     async def join(self) -> None:
         """Wait until it is known to which session of the agent this run belongs, if there is a guard."""
@@ -277,6 +280,33 @@ class LinkedApprovals:
         if not calls.managed:
             with suppress(StoreUnavailable):
                 await self._link.ask(Allow(Raw(encode(calls))))
+
+
+class LinkedSecrets:
+    """`SharedSecrets`: what any run of the session has hidden."""
+
+    def __init__(self, link: GuardLink) -> None:
+        self._link = link
+
+    async def key(self) -> bytes:
+        """As in SharedSecrets."""
+        from .run_messages import SecretKey
+
+        return (await self._link.ask(SecretKey())).secret_key
+
+    async def keep(self, values: Mapping[str, str]) -> None:
+        """As in SharedSecrets. What is too long for a line stays with this run."""
+        from .run_messages import KeepSecrets
+
+        for placeholder, value in values.items():  # each takes a millisecond, and there are few
+            if len(value) <= _LONGEST_SECRET:
+                await self._link.ask(KeepSecrets({placeholder: value}))
+
+    async def value_of(self, placeholder: str) -> str | None:
+        """As in SharedSecrets."""
+        from .run_messages import SecretOf
+
+        return (await self._link.ask(SecretOf(placeholder))).secret
 
 
 def _read(sent: Sequence[bytes]) -> Iterator[Approved]:

@@ -24,6 +24,7 @@ from ..model.hooks import Tool
 from ..model.settings import ToolNames
 from ..policy.shared_state import Approved, Shared, SharedLabels
 from ..protocol.tool_list import ListedTools
+from .kept_secrets import KeptSecrets
 from .limit_windows import LimitWindows
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class NativeSession:
         self.limits = LimitWindows()
         self.labels = labels or (_new_labels() if loaded.settings.has_flow else None)
         """What it has read; None: nothing says where data may go."""
+        self.secrets = KeptSecrets()
+        """What its runs have hidden."""
         self._approvals: dict[str, ServerApprovals] = {}
         self._servers: dict[str, _Server] = {}  # those whose runs have said what they are
         self._hooks: dict[str, Hooks] = {}
@@ -103,6 +106,7 @@ class NativeSession:
         """The session under another configuration: limits count anew, and what was allowed must be allowed anew."""
         session = NativeSession(loaded, self._environ, self._tasks, self.id, self.labels)
         session._servers = self._servers
+        session.secrets = self.secrets
         return session
 
     def approvals(self, server: str) -> ServerApprovals:

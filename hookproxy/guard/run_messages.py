@@ -87,7 +87,23 @@ class Allow(Struct, frozen=True, tag=True):
     """An `Approved`."""
 
 
-Request = Join | Listed | Claim | Ended | Limits | Count | Approvals | Allow
+class SecretKey(Struct, frozen=True, tag=True):
+    """What is the key of the session's placeholders?"""
+
+
+class KeepSecrets(Struct, frozen=True, tag=True):
+    """The values of these placeholders, with a character for each byte."""
+
+    values: dict[str, str]
+
+
+class SecretOf(Struct, frozen=True, tag=True):
+    """What does this placeholder stand for?"""
+
+    placeholder: str
+
+
+Request = Join | Listed | Claim | Ended | Limits | Count | Approvals | Allow | SecretKey | KeepSecrets | SecretOf
 
 
 class Exceeded(Struct, frozen=True, omit_defaults=True):
@@ -107,3 +123,6 @@ class Response(Struct, frozen=True, omit_defaults=True):
     approved: tuple[Raw, ...] = ()
     """Each an `Approved`."""
     told: ToldCall | None = None
+    secret_key: bytes = b""
+    secret: str | None = None
+    """What a placeholder stands for; None: no run of the session has made it."""

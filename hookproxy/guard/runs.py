@@ -28,10 +28,13 @@ from .run_messages import (
     Ended,
     Exceeded,
     Join,
+    KeepSecrets,
     Limits,
     Listed,
     Request,
     Response,
+    SecretKey,
+    SecretOf,
 )
 
 _DECODER: Final = Decoder(Request)
@@ -85,6 +88,8 @@ class RunPeer:
             case Approvals():
                 approved = session.approvals(run.server).all
                 return Response(session.id, approved=tuple(Raw(_ENCODER.encode(calls)) for calls in approved))
+            case SecretKey() | KeepSecrets() | SecretOf():
+                return _about_secrets(session, request)
             case _:
                 _note(session, run, request)
         return Response(session.id)
@@ -111,6 +116,17 @@ def _exceeded(windows: LimitWindows, request: Limits) -> Iterator[Exceeded]:
     except ValueError as problem:
         raise NotARun(str(problem)) from None
     return (Exceeded(limits.index(reached.limit), reached.retry_after) for reached in exceeded)
+
+
+def _about_secrets(session: NativeSession, request: SecretKey | KeepSecrets | SecretOf) -> Response:
+    match request:
+        case SecretKey():
+            return Response(session.id, secret_key=session.secrets.key)
+        case SecretOf(placeholder):
+            return Response(session.id, secret=session.secrets.value_of(placeholder))
+        case KeepSecrets(values):
+            session.secrets.keep(values)
+            return Response(session.id)
 
 
 def _note(session: NativeSession, run: Join, request: Join | Listed | Allow) -> None:

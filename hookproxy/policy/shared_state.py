@@ -62,7 +62,8 @@ class SharedApprovals(Protocol):
 class SharedSecrets(Protocol):
     """What `[secrets]` has hidden in a session that several runs serve: what one hides, another may restore.
 
-    All functions raise StoreUnavailable. Values never leave the account of the user.
+    All functions raise StoreUnavailable. Values never leave the account of the user. A value is text with a character
+    for each of its bytes.
     """
 
     async def key(self) -> bytes:

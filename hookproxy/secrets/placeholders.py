@@ -87,12 +87,15 @@ class Placeholders:
         if not is_rule_id(rule):
             raise ValueError(f"{rule!r} is not an id of a rule")
         placeholder = next(text for text in self._candidates(rule, value) if text not in self._restored)
+        self._keep(placeholder, rule, value)
+        return placeholder
+
+    def _keep(self, placeholder: str, rule: str, value: bytes) -> None:
         self._tags[rule, value] = placeholder
         self._restored[placeholder] = Restored(rule, value)
         self._size += len(value)
         while len(self._restored) > self._max_values or (self._size > self._max_bytes and self._restored):
             self._forget()
-        return placeholder
 
     def value_of(self, placeholder: str) -> Restored | None:
         """What the placeholder stands for; None: this session has not made it, or has forgotten it."""
@@ -100,6 +103,15 @@ class Placeholders:
         if restored is not None:
             self._use(placeholder)
         return restored
+
+    def adopt(self, placeholder: str, value: bytes) -> None:
+        """Let a placeholder that another run of the session has made stand for its value here, too.
+
+        The value has this placeholder from now on, unless it has one already, or the placeholder stands for another.
+        """
+        match = PLACEHOLDER.fullmatch(placeholder)
+        if match is not None and placeholder not in self._restored and (match[1], value) not in self._tags:
+            self._keep(placeholder, match[1], value)
 
     def _candidates(self, rule: str, value: bytes) -> Iterator[str]:
         """From the shortest tag on. No two values are known that share a whole digest."""

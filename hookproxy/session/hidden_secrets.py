@@ -13,18 +13,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec.structs import replace
 
 from ..model.hooks import Event, EventContext, HookResult, HookSpec, Verdict
+from ..model.newest_entries import NewestEntries
 from ..policy.globs import glob
 from ..policy.shared_state import SharedSecrets, StoreUnavailable
 from ..policy.tool_tables import is_about
 from ..protocol.secret_masks import SecretMasks
 from ..protocol.secret_restores import ValueOf, placeholders_in, restored
-from ..secrets.placeholders import PLACEHOLDER, Placeholders
+from ..secrets.placeholders import MAX_VALUES, PLACEHOLDER, Placeholders
 from ..secrets.session_finder import SessionFinder
 
 if TYPE_CHECKING:
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from ..secrets.placeholders import Restored
 
 _KEY_BYTES: Final = 32  # of HMAC-SHA-256
+_MOST_UNPUBLISHED_BYTES: Final = 1024 * 1024  # of memory, while nobody keeps them: some hundreds
 _SHARED_SECONDS: Final = 5.0  # for what other runs know: they are on the same machine, and answer in a millisecond
-_NOT_SHARED: Final = "placeholders of this run mean nothing to other runs of the session"
 
 
 class HiddenSecrets:
@@ -46,15 +48,15 @@ class HiddenSecrets:
         finder: Finder,
         server: str,
         shared: SharedSecrets | None = None,
-        report: Callable[[str], None] = lambda _text: None,
     ) -> None:
         """`server` is the server's name, as the tables of `settings` have it."""
         self._settings = settings
         self._server = server
         self._shared = shared
-        self._report = report
-        self._published: set[str] = set()
-        self._unpublished: dict[str, str] = {}
+        self._noted: set[str] = set()  # the placeholders that other runs know, or will be told of
+        self._unpublished: NewestEntries[str] = NewestEntries(_MOST_UNPUBLISHED_BYTES)
+        self.has_news = False
+        """Other runs are to be told of placeholders."""
         self._rules_by_tool: dict[str, tuple[re.Pattern[str], ...]] = {}
         self.masks = SecretMasks(SessionFinder(finder), Placeholders(os.urandom(_KEY_BYTES)))
         self.is_ready = shared is None
@@ -69,16 +71,15 @@ class HiddenSecrets:
         self.masks.finder = SessionFinder(finder)
 
     async def prepare(self) -> None:
-        """Get the session's key. Where it cannot be had, this run has one of its own."""
+        """Get the session's key. Where nobody has it, this run has one of its own."""
         if self._shared is None:
             return
-        try:
+        self.masks.on_placeholder = self._note_placeholder
+        with suppress(
+            StoreUnavailable, TimeoutError, ValueError
+        ):  # nobody keeps it yet: values are shared all the same
             with anyio.fail_after(_SHARED_SECONDS):
                 self.masks.placeholders = Placeholders(await self._shared.key())
-            self.masks.on_placeholder = self._note_placeholder
-        except (StoreUnavailable, TimeoutError, ValueError) as problem:
-            self._shared = None
-            self._report(f"{_NOT_SHARED}: {_why(problem)}")
         self.is_ready = True
 
     def masked_report(self, report: Callable[[str], None]) -> Callable[[str], None]:
@@ -124,26 +125,25 @@ class HiddenSecrets:
     # --- other runs of the session ---
 
     def _note_placeholder(self, placeholder: str, value: bytes) -> None:
-        if placeholder not in self._published:
-            self._published.add(placeholder)
-            self._unpublished[placeholder] = value.decode("latin-1")
-
-    @property
-    def has_unpublished(self) -> bool:
-        """Other runs do not know all placeholders of this one yet."""
-        return bool(self._unpublished)
+        if placeholder not in self._noted:
+            if len(self._noted) >= MAX_VALUES:
+                self._noted.clear()  # they are told once more
+            self._noted.add(placeholder)
+            self._unpublished.keep(placeholder, value.decode("latin-1"), len(value))
+            self.has_news = True
 
     async def publish(self) -> None:
         """Let other runs of the session know this one's placeholders."""
-        while self._unpublished and self._shared is not None:
-            values, self._unpublished = self._unpublished, {}
-            try:
-                with anyio.fail_after(_SHARED_SECONDS):
+        if not self.has_news:
+            return
+        self.has_news = False
+        values = dict(self._unpublished)
+        with suppress(StoreUnavailable, TimeoutError):  # nobody keeps them now: they are sent with the next ones
+            with anyio.fail_after(_SHARED_SECONDS):
+                if self._shared is not None:
                     await self._shared.keep(values)
-            except (StoreUnavailable, TimeoutError) as problem:
-                self._published -= values.keys()
-                self._report(f"{_NOT_SHARED}: {_why(problem)}")
-                return
+            for placeholder in values:
+                self._unpublished.forget(placeholder)
 
     def unknown_in(self, arguments: bytes) -> Sequence[str]:
         """The placeholders in arguments that only another run may know."""
@@ -158,15 +158,14 @@ class HiddenSecrets:
             with anyio.fail_after(_SHARED_SECONDS):
                 for placeholder in placeholders:
                     await self._take_over(placeholder)
-        except (StoreUnavailable, TimeoutError) as problem:
-            self._report(f"a placeholder could not be looked up: {_why(problem)}")
+        except (StoreUnavailable, TimeoutError):
+            return  # it stays a text, as one that nobody knows
 
     async def _take_over(self, placeholder: str) -> None:
-        match = PLACEHOLDER.fullmatch(placeholder)
         value = await self._shared.value_of(placeholder) if self._shared is not None else None
-        if match is not None and value is not None:
-            self._published.add(placeholder)
-            self.masks.placeholders.for_value(match[1], value.encode("latin-1"))
+        if value is not None:
+            self._noted.add(placeholder)
+            self.masks.placeholders.adopt(placeholder, value.encode("latin-1"))
 
     # --- hooks ---
 
@@ -241,7 +240,3 @@ _OUTPUTS: Final = ("content", "structured", "more", "whole")
 """The members of an outcome that have what the tool has returned."""
 
 _MOST_TOOLS: Final = 4096  # whose rules are remembered: more than any server has
-
-
-def _why(problem: Exception) -> str:
-    return str(problem) or "no answer"

@@ -5,13 +5,14 @@
 
 It is a channel around the server's own one. A message without secrets is the server's, byte for byte (law 2). The order
 stays: while a placeholder is looked up at other runs, what follows it waits (`_held`); and so does what the server says
-(`_waiting`) before the session's key is there, and, at a gateway, while a long message is searched in a thread: a
-megabyte of nothing but secrets takes more than a second, in which other sessions go on.
+(`_waiting`) before the session's key is there, while other runs are told of new placeholders, and, at a gateway, while
+a long message is searched in a thread: a megabyte of nothing but secrets takes more than a second, in which other
+sessions go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -93,7 +94,9 @@ class SecretsChannel:
         self._waiting: list[bytes] | None = (
             None if secrets.is_ready else []
         )  # pieces of the server; None: nothing waits
-        self._lines_left: list[bytes] = []  # whole lines before these
+        self._masked_first = b""  # a masked line before all of them
+        self._lines_left: list[bytes] = []  # whole lines between both
+        self._drained = False  # nothing may be waited for any more
         self._is_paused = self._pauses = False  # by the session; for a long message
         self._changes = ChangeEvent()
         self._has_ended = self._output_ends = False
@@ -128,25 +131,42 @@ class SecretsChannel:
         masked: list[bytes] = []
         for number, line in enumerate(lines):
             if len(line) > self._longest_here:
-                self._waiting, self._lines_left = [], lines[number:]
-                self._pause(True)
-                self._spawn(self._search_first, line)
+                self._wait_with(lines[number:], self._search_first, line)
                 break
             masked.append(self._masked(line))
+            if self._secrets.has_news and not self._drained:
+                self._masked_first = masked.pop()
+                self._wait_with(lines[number + 1 :], self._tell_others, self._masked_first)
+                break
         if masked:
             self._deliver(masked[0] if len(masked) == 1 else b"".join(masked))
-        if self._secrets.has_unpublished:
-            self._spawn(self._secrets.publish)
+
+    def _wait_with(
+        self, lines: list[bytes], function: Callable[[bytes], Coroutine[object, object, None]], line: bytes
+    ) -> None:
+        """Deliver nothing more, these lines first of all, until the function has done something with a line."""
+        self._waiting, self._lines_left = [], lines
+        self._pause(True)
+        self._spawn(function, line)
+
+    async def _tell_others(self, masked: bytes) -> None:
+        """Let other runs know what this message has hidden, before the agent can ask them for it; and go on."""
+        await self._secrets.publish()
+        if self._masked_first is masked:  # else it could not wait (`drain`)
+            self._go_on()
 
     async def _search_first(self, line: bytes) -> None:
         """Search the first line that waits in a thread, deliver it masked, and go on."""
         hidden = await anyio.to_thread.run_sync(self._secrets.masks.search, line, abandon_on_cancel=True)
         if self._lines_left and self._lines_left[0] is line:  # else it could not wait (`drain`)
-            self._deliver(self._masked(self._lines_left.pop(0), hidden))
-            self._go_on()
+            self._masked_first = self._masked(self._lines_left.pop(0), hidden)
+            await self._tell_others(self._masked_first)
 
     def _go_on(self) -> None:
         """Nothing is waited for any more: deliver what has come meanwhile."""
+        masked, self._masked_first = self._masked_first, b""
+        if masked:
+            self._deliver(masked)
         pieces, self._waiting = self._waiting or [], None
         lines, self._lines_left = self._lines_left, []
         self._pause(False)
@@ -309,10 +329,10 @@ class SecretsChannel:
         return self._server.queued + sum(map(len, self._held or ()))
 
     def drain(self) -> None:
-        """As in Channel. What waits for a thread is searched now: nothing else is waited for any more."""
+        """As in Channel. What waits is delivered now: nothing is waited for any more."""
         self._server.drain()
-        self._longest_here = self._limit
-        if self._lines_left:
+        self._longest_here, self._drained = self._limit, True
+        if self._waiting is not None:
             self._go_on()
 
     async def flushed(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,3 +106,23 @@ def test_what_was_allowed_for_the_session_at_a_server_holds_for_the_agents_own_e
         assert "user" in agent.call("two", "echo", {"n": 5})
         assert agent.event("PreToolUse", "Bash", {"command": "ls"}, "t6")[0] == "ask"
         assert "user" in agent.call("one", "reply", {})
+
+
+def test_what_one_server_gave_is_restored_at_another_one_of_the_agent_and_at_no_others(desk: Desk) -> None:
+    token = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
+    desk.configure('[secrets]\n[[secrets.restore]]\ntool = "echo"\nserver = "two"\n')
+    logs = {name: desk.home / name for name in ("two", "strangers")}
+    with guarded_agent(desk) as agent, guarded_agent(desk, "b", ("sh", "-c", '"$@"', "sh")) as stranger:
+        for other in (agent, stranger):
+            other.event("PreToolUse", "Bash", {"command": "ls"}, "t1")
+        agent.start("one")
+        agent.start("two", E2E_LOG=str(logs["two"]))
+        stranger.start("two", E2E_LOG=str(logs["strangers"]))
+        shown = agent.call("one", "echo", {"text": token})
+        placeholder = re.findall(r"\{\{secret:github-pat:[0-9a-f]+\}\}", shown)[0]
+        echoed = [other.call("two", "echo", {"text": placeholder}) for other in (agent, stranger)]
+    assert token not in shown
+    assert all(placeholder in output and token not in output for output in echoed)
+    assert token in logs["two"].read_text()
+    assert token not in logs["strangers"].read_text()
+    assert placeholder in logs["strangers"].read_text()

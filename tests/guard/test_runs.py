@@ -126,3 +126,16 @@ async def test_what_a_run_of_this_version_does_not_say_ends_the_connection(judge
 async def test_nothing_is_answered_before_a_run_has_said_who_it_is(judge: Judge, sessions: AgentSessions) -> None:
     with pytest.raises(NotARun):
         RunPeer((AGENT,), lambda: judge).answer(b'{"type":"Approvals"}')
+
+
+async def test_runs_of_one_session_share_what_they_have_hidden_and_others_do_not(judge: Judge) -> None:
+    first, second = joined(judge, AGENT, server="a"), joined(judge, AGENT, server="b")
+    stranger = joined(judge, Process(77, 7), server="b")
+    ask(first, "KeepSecrets", values={"{{secret:x:00000000}}": "value"})
+    ask(first, "KeepSecrets", values={"{{secret:x:00000000}}": "another"})
+    assert ask(second, "SecretOf", placeholder="{{secret:x:00000000}}")["secret"] == "value"
+    assert "secret" not in ask(stranger, "SecretOf", placeholder="{{secret:x:00000000}}")
+    assert "secret" not in ask(second, "SecretOf", placeholder="{{secret:x:11111111}}")
+    keys = {ask(peer, "SecretKey")["secret_key"] for peer in (first, second)}
+    assert len(keys) == 1
+    assert ask(stranger, "SecretKey")["secret_key"] not in keys

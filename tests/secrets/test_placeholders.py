@@ -45,3 +45,18 @@ def test_a_value_is_in_no_repr() -> None:
     session = Placeholders(b"a" * 16)
     restored = session.value_of(session.for_value("rule", b"hush-hush"))
     assert "hush" not in repr(session) + repr(restored)
+
+
+def test_a_placeholder_of_another_run_is_taken_over_unless_it_would_stand_for_two_values() -> None:
+    one, other = Placeholders(b"a" * 16), Placeholders(b"b" * 16)
+    placeholder = one.for_value("rule", b"value")
+    other.adopt(placeholder, b"value")
+    assert other.value_of(placeholder) == Restored("rule", b"value")
+    assert other.for_value("rule", b"value") == placeholder
+    other.adopt(placeholder, b"another")
+    assert other.value_of(placeholder) == Restored("rule", b"value")
+    own = other.for_value("rule", b"own")
+    other.adopt("{{secret:rule:12345678}}", b"own")
+    assert (other.for_value("rule", b"own"), other.value_of("{{secret:rule:12345678}}")) == (own, None)
+    other.adopt("no placeholder", b"x")
+    assert len(other) == 2

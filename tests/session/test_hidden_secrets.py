@@ -393,6 +393,8 @@ class _Guard:
         return b"k" * 32
 
     async def keep(self, values: Mapping[str, str]) -> None:
+        if self.away:
+            raise StoreUnavailable("it has ended")
         self.values.update(values)
 
     async def value_of(self, placeholder: str) -> str | None:
@@ -412,11 +414,17 @@ async def test_what_one_server_gave_is_restored_at_another_one_of_the_session() 
         assert (await second.agent.message())["result"] == text(f"sent {known}")
 
 
-async def test_without_the_guard_a_run_hides_with_a_key_of_its_own() -> None:
+async def test_without_the_guard_a_run_has_a_key_of_its_own_and_tells_what_it_has_hidden_once_there_is_one() -> None:
     guard = _Guard()
     guard.away = True
-    reports: list[str] = []
-    secrets = HiddenSecrets(SETTINGS, FINDER, "a", guard, reports.append)
-    async with rig(secrets=secrets) as one:
-        assert TOKEN not in await placeholder_of(one)
-    assert reports == ["placeholders of this run mean nothing to other runs of the session: it has ended"]
+    async with rig(secrets=hidden("a", guard)) as one, rig(secrets=hidden("b", guard)) as other:
+        known = await placeholder_of(one)
+        assert guard.values == {}
+        guard.away = False
+        await placeholder_of(one, VALUE)
+        await one.proxy.secrets.publish()  # type: ignore[union-attr]  # it is there
+        assert guard.values[known] == TOKEN
+        await other.agent.send(call("push", {"a": known}, 2))
+        assert json.loads(await other.server.line())["params"]["arguments"] == {"a": TOKEN}
+        await other.server.send(response(text(TOKEN), 2))
+        assert (await other.agent.message())["result"] == text(known), "also under another key"

@@ -141,6 +141,7 @@ class Guard:
 
     def __init__(self) -> None:
         self.lets = anyio.Event()
+        self.keeps: anyio.Event | None = None
         self.values: dict[str, str] = {}
 
     async def key(self) -> bytes:
@@ -148,6 +149,7 @@ class Guard:
         return b"k" * 32
 
     async def keep(self, values: Mapping[str, str]) -> None:
+        await (self.keeps or self.lets).wait()
         self.values.update(values)
 
     async def value_of(self, placeholder: str) -> str | None:
@@ -166,6 +168,36 @@ async def test_nothing_is_delivered_before_the_key_of_the_session_is_there() -> 
         assert await one.ids(2) == [1, 2]
         await anyio.wait_all_tasks_blocked()
         assert list(guard.values.values()) == [TOKEN]
+
+
+async def test_other_runs_know_a_placeholder_before_the_agent_does() -> None:
+    guard = Guard()
+    guard.lets.set()
+    async with hidden(guard) as one:
+        await anyio.wait_all_tasks_blocked()
+        known: list[int] = []
+        one.channel.start(lambda _piece: known.append(len(guard.values)), lambda: None, lambda _: None, lambda: None)
+        one.server.says(message(1) + message(2, TOKEN) + message(3) + message(4, TOKEN[:-1] + "7") + message(5))
+        with anyio.fail_after(TIMEOUT):
+            while len(known) < 4:
+                await anyio.lowlevel.checkpoint()
+        assert known[:4] == [0, 1, 1, 2]
+
+
+async def test_what_waits_for_other_runs_is_delivered_when_the_session_ends() -> None:
+    guard = Guard()
+    guard.lets.set()
+    async with hidden(guard) as one:
+        await anyio.wait_all_tasks_blocked()
+        guard.keeps = anyio.Event()
+        one.server.says(message(1, TOKEN) + message(2, TOKEN) + message(3))
+        await anyio.wait_all_tasks_blocked()
+        assert one.got == []
+        one.channel.drain()
+        assert await one.ids(3) == [1, 2, 3]
+        guard.keeps.set()
+        await anyio.wait_all_tasks_blocked()
+        assert await one.ids(3) == [1, 2, 3]
 
 
 async def test_what_follows_a_look_up_waits_and_the_output_ends_after_it() -> None:
