@@ -89,6 +89,11 @@ def subverb_parsers() -> dict[str, Parser]:
     update.add_common("--config")
     remove = Parser("pack remove", "Remove an installed pack with its environments.")
     remove.add_argument("name", metavar="NAME", help="the pack")
+    remove.add_argument(
+        "--forget",
+        action="store_true",
+        help="also forget its highest version and its key, so that an older one may be installed",
+    )
     listing = Parser("pack list", "Show which packs are installed.")
     return {"new": new, "sign": sign, "verify": verify, "list": listing, "update": update, "remove": remove}
 
@@ -286,7 +291,7 @@ def _fingerprint(state: Installed) -> str:
 
 def _remove(options: Namespace) -> int:
     here = _machine()
-    here.store.remove(options.name)
+    here.store.remove(options.name, forget=options.forget)
     show_line(f"removed {options.name}; a hookproxy.toml whose [packs] use names it does not start any more")
     return 0
 

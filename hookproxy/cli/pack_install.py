@@ -20,7 +20,7 @@ from ..config.pack_layer import FOLDER, keys_in_force, read_pack
 from ..model.errors import ConfigError, UserError, not_installed
 from ..model.hooks import HookSpec
 from ..packs import environment, make
-from ..packs.manifest import TESTS, Pack, Refused, number, verify
+from ..packs.manifest import TESTS, Pack, Refused, check_successor, number, verify
 from ..packs.store import ENVIRONMENTS, Installed, Store
 from ..signing.keys import EXTRA, PublicKey
 from ..trust.sources import FileContext, Layer, data_folder
@@ -171,13 +171,21 @@ def _layer(here: Machine, pack: Pack) -> Layer:
 
 
 def check_new(here: Machine, pack: Pack) -> Installed | None:
-    """What is installed of this pack, which must be the same version or nothing. Raises UserError."""
+    """What is installed of this pack, which must be the same version or nothing. Raises UserError, also for one that is
+    older than what was installed before the pack was removed.
+    """
     state = here.store.installed(pack.name)
     if state is not None and state.digest != pack.digest:
         raise UserError(
             f"{pack.name} {state.version} is installed already",
             f"hookproxy pack update {pack.name} --from PACK shows what another version would change, and takes it",
         )
+    if state is None and (memory := here.store.memory(pack.name)) is not None:
+        try:
+            check_successor(pack, memory, here.keys)
+        except Refused as problem:
+            hint = f"nothing was installed; if it is to be taken: hookproxy pack remove {pack.name} --forget"
+            raise UserError(f"{pack.name}: {problem}", hint) from None
     return state
 
 

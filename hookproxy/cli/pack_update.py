@@ -97,7 +97,7 @@ def update(here: Machine, name: str, options: Namespace) -> int:
             show_line(f"{name} {state.version}: there is nothing new in {new.source}")
             return 0
     except Refused as problem:
-        hint = f"nothing has changed; if it is to be taken: hookproxy pack remove {name}, and install it again"
+        hint = f"nothing has changed; if it is to be taken: hookproxy pack remove {name} --forget, and install it again"
         raise UserError(f"{new.source}: {problem}", hint) from None
     with here.store.locked(name):
         return _show_and_take(here, state, new, options)

@@ -1,6 +1,7 @@
 """The folder of the packs that are installed: for each of them, which version counts, its files, and its environments.
 
     packs/NAME/state.json             which version counts, and what must be remembered
+    packs/NAME/removed.json           what must be remembered of a pack that was removed
     packs/NAME/VERSION-DIGEST/…       the files of a version; DIGEST is the beginning of the hash of its manifest
     packs/NAME/environments/KEY/…     what its hooks need: `environment`
 
@@ -33,6 +34,7 @@ from ..signing.keys import PublicKey
 from .manifest import NAME, Memory, Pack, Refused, verify
 
 STATE: Final = "state.json"
+REMOVED: Final = "removed.json"
 ENVIRONMENTS: Final = "environments"
 _FORMAT: Final = 1
 _NEW: Final = ".new-"  # of folders that are being written
@@ -102,6 +104,23 @@ class Store:
             hint = f"remove {self.place(name)}, and install the pack again"
             raise ConfigError(path, f"is not the state of a pack: {problem}", hint) from None
         return state
+
+    def memory(self, name: str) -> Memory | None:
+        """What a version is compared with that is installed now, also after the pack was removed; None: nothing is
+        known of the pack. Raises ConfigError if it cannot be read."""
+        if (state := self.installed(name)) is not None:
+            return state.memory
+        path = self.place(name, REMOVED)
+        try:
+            with open(path, "rb") as file:
+                return msgspec.json.decode(file.read(_LARGEST_STATE), type=Memory)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
+        except (ValueError, RecursionError) as problem:
+            hint = f"hookproxy pack remove {name} --forget, and install the pack again"
+            raise ConfigError(path, f"does not say which version was installed: {problem}", hint) from None
 
     def files(self, name: str, version: str, digest: str) -> str:
         """The folder with the files of a version."""
@@ -198,6 +217,8 @@ class Store:
             replace_file(path, msgspec.json.format(msgspec.json.encode(state), indent=1) + b"\n")
         except OSError as error:
             raise UserError(f"{path}: cannot be written: {error.strerror}", "nothing has changed; make room") from None
+        with suppress(FileNotFoundError):
+            os.unlink(self.place(pack.name, REMOVED))  # the state says at least as much
         self._keep(self.place(pack.name), {STATE, ENVIRONMENTS, current, last})
         self._keep(self.place(pack.name, ENVIRONMENTS), {state.environment, state.previous_environment})
 
@@ -207,11 +228,25 @@ class Store:
             for name in set(os.listdir(folder)) - names:
                 remove(os.path.join(folder, name))
 
-    def remove(self, name: str) -> None:
-        """Remove all of a pack. Raises UserError if it is not installed."""
-        if self.installed(name) is None:
+    def remove(self, name: str, *, forget: bool = False) -> None:
+        """Remove all of a pack but what must be remembered of it: an older version, or one that somebody else has
+        signed, does not get in by removing it first. `forget` removes that, too.
+
+        Raises UserError if it is not installed, and with `forget` if nothing is known of it.
+        """
+        state = self.installed(name)
+        if state is None and not (forget and os.path.lexists(self.place(name, REMOVED))):
             raise UserError(f"there is no pack {name}", self.hint(name))
-        remove(self.place(name))
+        if forget or state is None:
+            remove(self.place(name))
+            return
+        path = self.place(name, REMOVED)
+        try:
+            replace_file(path, msgspec.json.format(msgspec.json.encode(state.memory), indent=1) + b"\n")
+            os.unlink(self.place(name, STATE))  # from here on it is not installed
+        except OSError as error:
+            raise UserError(f"{path}: cannot be written: {error.strerror}", "nothing has changed; make room") from None
+        self._keep(self.place(name), {REMOVED})
 
     def hint(self, name: str) -> str:
         """What to do where there is no such pack."""

@@ -459,6 +459,24 @@ def test_a_version_that_fails_a_case_of_its_own_is_not_taken(
     assert installed(home) == before
 
 
+def test_an_older_version_does_not_get_in_by_removing_the_pack_first(
+    tmp_path: Path, here: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newer = in_folder(tmp_path / "new", packs.pack("1.1.0", key=KEY))
+    older = in_folder(tmp_path / "old", packs.pack("1.0.0", key=KEY))
+    other = in_folder(tmp_path / "other", packs.pack("1.2.0", key=None))
+    assert init.main(["--from", str(newer), "--install"]) == 0
+    assert pack.main(["remove", "quiet"]) == 0
+    for source, why in ((older, "older than version 1.1.0, which was installed before"), (other, "it is not signed")):
+        with pytest.raises(UserError, match=why) as raised:
+            init.main(["--from", str(source), "--install"])
+        assert "hookproxy pack remove quiet --forget" in raised.value.hint
+        assert installed(home) == ["removed.json"]
+    assert init.main(["--from", str(newer), "--install"]) == 0, "the same version may come back"
+    assert pack.main(["remove", "quiet", "--forget"]) == 0
+    assert init.main(["--from", str(older), "--install"]) == 0
+
+
 @pytest.mark.usefixtures("updatable")
 def test_packs_are_listed_and_removed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert pack.main(["list"]) == 0
@@ -466,6 +484,6 @@ def test_packs_are_listed_and_removed(home: Path, capsys: pytest.CaptureFixture[
     assert uninstall.main([]) == 0
     assert "  hookproxy pack remove quiet  # an installed pack\n" in capsys.readouterr().out
     assert pack.main(["remove", "quiet"]) == 0
-    assert not installed(home)
+    assert installed(home) == ["removed.json"]
     with pytest.raises(UserError, match="there is no pack quiet"):
         try_.main(["send_mail", "{}", "--config", "hookproxy.toml"])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.model.errors import UserError
-from hookproxy.packs.manifest import Pack, verify
+from hookproxy.model.errors import ConfigError, UserError
+from hookproxy.packs.manifest import Memory, Pack, verify
 from hookproxy.packs.store import ENVIRONMENTS, Store
 from tests.support.packs import pack
 from tests.support.signed_policy import new_key
@@ -95,7 +95,7 @@ def test_a_version_that_does_not_count_is_forgotten(store: Store) -> None:
 def test_a_pack_is_removed_with_all_of_it(store: Store) -> None:
     installed(store)
     os.makedirs(store.place("quiet", ENVIRONMENTS, "x"))
-    store.remove("quiet")
+    store.remove("quiet", forget=True)
     assert not os.path.exists(store.place("quiet"))
     with pytest.raises(UserError, match="there is no pack quiet") as raised:
         store.remove("quiet")
@@ -125,3 +125,33 @@ def test_if_a_version_cannot_be_written_nothing_is_left(store: Store, monkeypatc
     assert "nothing was installed" in raised.value.hint
     assert not [name for name in os.listdir(store.place("quiet")) if name.startswith(".")]
     assert store.installed("quiet") is None
+
+
+def test_a_removed_pack_is_remembered_until_it_is_forgotten(store: Store) -> None:
+    one = installed(store, "1.2")
+    os.makedirs(store.place("quiet", ENVIRONMENTS, "x"))
+    before = store.memory("quiet")
+    store.remove("quiet")
+    assert (store.installed("quiet"), store.names()) == (None, [])
+    assert os.listdir(store.place("quiet")) == ["removed.json"]
+    assert store.memory("quiet") == before == Memory("1.2", one.digest)
+    with pytest.raises(UserError, match="there is no pack quiet"):
+        store.remove("quiet")
+    installed(store, "1.3")
+    assert "removed.json" not in os.listdir(store.place("quiet"))
+    store.remove("quiet")
+    store.remove("quiet", forget=True)
+    assert store.memory("quiet") is None
+    with pytest.raises(UserError, match="there is no pack quiet"):
+        store.remove("quiet", forget=True)
+
+
+def test_what_is_remembered_and_cannot_be_read_lets_nothing_in(store: Store) -> None:
+    installed(store)
+    store.remove("quiet")
+    with open(store.place("quiet", "removed.json"), "w") as file:
+        file.write("{}")
+    with pytest.raises(ConfigError, match="does not say which version was installed") as raised:
+        store.memory("quiet")
+    assert "--forget" in raised.value.hint
+    store.remove("quiet", forget=True)
