@@ -299,10 +299,21 @@ class HookExecutor:
 
     def _finish(self, group: Group, run: HookRun, hook_runs: list[HookRun]) -> HookRun:
         if run.verdict.failure:
-            run = replace(run, consequence=decide.consequence(run, self.settings, group.on_failure))
+            consequence = decide.consequence(run, self.settings, group.on_failure)
+            run = replace(run, verdict=_without_secrets(run.verdict), consequence=consequence)
         hook_runs.append(run)
         self._report(run)
         return run
+
+
+def _without_secrets(verdict: Verdict) -> Verdict:
+    """The verdict of a hook that failed, without what looks like a secret in the texts about that: a program that fails
+    may print its configuration, and people, the audit and the model read it."""
+    from ..secrets.mask import Masking  # most hooks do not fail
+
+    masking = Masking()
+    messages = tuple(masking.text(text) for text in verdict.messages)
+    return replace(verdict, failure=masking.text(verdict.failure), messages=messages)
 
 
 def _with_labels_if_it_may(group: Group, spec: HookSpec, context: EventContext, verdict: Verdict) -> Verdict:

@@ -1113,3 +1113,18 @@ async def test_too_few_descriptors_for_a_hook_end_its_call_with_a_message_that_s
     assert "Traceback" not in agent.standard_error()
     resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (soft, hard))
     assert text_of(await agent.ask(call(3, "echo", n=2)))
+
+
+async def test_a_secret_that_a_failing_hook_prints_reaches_neither_people_nor_model_nor_audit(scene: Scene) -> None:
+    token = "ghp_" + "aB3" * 12
+    hook = f"[[hooks.PreToolUse]]\ncommand = 'echo \"login with {token} failed\" >&2; exit 1'\n"
+    config = scene.config(f'{hook}[audit]\nfile = "audit.jsonl"\n')
+    agent = scene.run("--name=lean", config)
+    await agent.initialize()
+    refused = text_of(await agent.ask(call(1, "echo")))
+    agent.go()
+    await agent.ended()
+    audit = next(scene.folder.glob("*/audit.jsonl")).read_text()
+    for text in (refused, agent.standard_error(), audit):
+        assert "login with [masked: " in text
+        assert token not in text.replace(hook.splitlines()[1], "")
