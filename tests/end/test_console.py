@@ -405,6 +405,26 @@ def test_a_denial_gives_the_model_its_reason_and_enter_never_allows(live: Live) 
     assert "Use the copy instead." in agent.text(1)
 
 
+def test_the_arguments_are_changed_before_the_call_is_allowed(live: Live) -> None:
+    agent, browser = live.agent(), live.browser
+    agent.send(call(1, "write", path="a"))
+    wait_for_approval(browser)
+    browser.click(".approval .edit summary")
+    field = browser.driver.find_element("css selector", ".approval .edit textarea")
+    assert json.loads(str(field.get_attribute("value"))) == {"path": "a"}
+    browser.type(".approval .edit textarea", "x")  # behind the end: no JSON any more
+    browser.click(".approval .edit button")
+    browser.until_text("Your answer was not taken: These arguments cannot be used: ")
+    browser.js("document.querySelector('.approval .edit textarea').value = arguments[0]", '{"path": "b"}')
+    check_looks(browser)
+    browser.click(".approval .edit button")
+    assert agent.text(1) == "ran write"
+    browser.until(lambda: browser.count(".approval:not(.settled)") == 0)
+    browser.until(lambda: "changed" in browser.text("#ended") or "rewritten" in browser.text("#ended"))
+    record = json.loads((live.folder / "audit.jsonl").read_text().splitlines()[-1])
+    assert (record["edited"], record["rewritten"]) == (True, {"path": "b"})
+
+
 def test_an_approval_is_answered_with_the_keyboard_alone(live: Live) -> None:
     agent, browser = live.agent(), live.browser
     agent.send(call(1, "write", path="a"))

@@ -12,10 +12,12 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.to_thread
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -25,7 +27,9 @@ from hookproxy.console.follow import Follower
 from hookproxy.console.state import ShownApproval
 from hookproxy.live import messages, registry
 from tests.end.agent import HOOKPROXY, PATIENCE, SERVER
+from tests.session.test_webhook import free_port
 from tests.support.gateway_process import GatewayProcess
+from tests.support.webhook_receiver import SECRET, receiver, send
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -235,3 +239,42 @@ async def until(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(PATIENCE):
         while not condition():  # noqa: ASYNC110
             await anyio.sleep(0.01)
+
+
+async def test_a_webhook_answers_for_two_servers_of_an_agent_at_one_port(runtime: Path, home: Path) -> None:
+    with receiver() as service:
+        (runtime / "hookproxy.toml").write_text(
+            f'{TOML.replace("console", "deny", 1)}[approvals.webhook]\nurl = "{service.url}"\n'
+            f'secret = "env:APPROVAL_SECRET"\nlisten = "127.0.0.1:{free_port()}"\n'
+        )
+        environ = {**environment(runtime, home), "APPROVAL_SECRET": SECRET.decode()}
+        run = ["run", "--config", "hookproxy.toml", "--name"]
+        servers = [
+            StdioServerParameters(command=HOOKPROXY, args=[*run, name, "--", *SERVER], cwd=str(runtime), env=environ)
+            for name in ("files", "mail")
+        ]
+        results: dict[str, object] = {}
+        with anyio.fail_after(PATIENCE):
+            async with (
+                Client(stdio_client(servers[0])) as files,
+                Client(stdio_client(servers[1])) as mail,
+                anyio.create_task_group() as tasks,
+            ):
+
+                async def call(name: str, client: Client) -> None:
+                    results[name] = await client.call_tool("echo", {"text": "all"})
+
+                tasks.start_soon(call, "files", files)
+                tasks.start_soon(call, "mail", mail)
+                for _ in range(2):
+                    posted = await anyio.to_thread.run_sync(service.message)
+                    changed = {"decision": "allow", "arguments": {"text": posted["server"]}}
+                    answer = partial(send, posted["answer_url"], changed)
+                    assert (await anyio.to_thread.run_sync(answer))[0] == 200
+    for name, result in results.items():
+        output, told = (content.text for content in getattr(result, "content", ()))
+        assert json.loads(output) == {"text": name}
+        assert told.startswith("The user has changed the arguments of this call")
+    records = audit(runtime)
+    assert [record["edited"] for record in records] == [True, True]
+    assert {str(record["answered_by"]).partition(" http")[0] for record in records} == {"the webhook"}
