@@ -85,10 +85,14 @@ def build_parser() -> Parser:
 
 async def _run(options: Namespace) -> None:
     from ..guard.server import Guard
+    from ..transports import unix_socket
 
     place = folder(options.socket)
     try:
-        guard = Guard(place, tell)
+        inherited = unix_socket.inherited_listeners(os.environ, os.getpid())
+        for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):  # they are for us alone
+            os.environ.pop(name, None)
+        guard = Guard(place, tell, inherited[0] if inherited else None)
     except OSError as problem:
         raise UserError(f"{place}: {problem.strerror}", "the guard needs a folder of your own") from None
     try:

@@ -24,7 +24,7 @@ from ..wrapping import files, hook_entries, undo, written
 from ..wrapping.diff import unified
 from ..wrapping.files import Snapshot
 from ..wrapping.syntax_tree import Edit, apply_edits
-from . import guard_entries, wrap
+from . import guard_entries, guard_service, wrap
 from .common import create, show, tell, working_directory
 from .options import Parser
 
@@ -50,6 +50,9 @@ def install_parser() -> Parser:
     )
     parser.add_argument("agents", metavar="AGENT", nargs="+", help=f"one of {', '.join(names())}")
     parser.add_argument("--fail-closed", action="store_true", help="refuse calls where the guard cannot judge them")
+    parser.add_argument(
+        "--service", action="store_true", help="also let systemd or launchd start the guard, as a service of your own"
+    )
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
     return parser
 
@@ -68,23 +71,32 @@ def install(arguments: Sequence[str], socket: str) -> int:
     options = install_parser().parse_args(list(arguments))
     sides = [_side(name) for name in options.agents]
     closed = options.fail_closed or fails_closed()
+    service = guard_service.texts_of(socket) if options.service else {}
     failed = False
     for side in sides:
-        line = command_line(side, socket, closed=closed)
         try:
-            if _take_out_former(side, line, options) and options.dry_run:
-                tell(f"{side.name}: and then the entries are written anew", prefix="")
-                continue
-            for change in [*changes(side, line)]:
-                _show(change) if options.dry_run else write(change)
+            _install(side, command_line(side, socket, closed=closed), options)
         except UserError as error:
             failed = True
             wrap.report_error(error)
-            continue
-        tell(*guard_entries.limits(side), prefix="")
+    if options.dry_run:
+        for path, text in service.items():
+            _show(Change(path, text))
+    elif service:
+        guard_service.install(service, socket)
     if failed and len(sides) == 1:
         raise UserError("nothing was changed", "the error is above")
     return EXIT_FINDINGS if failed else 0
+
+
+def _install(side: AgentSide, line: str, options: Namespace) -> None:
+    """Write the entries of one agent, and say what it cannot do. Raises UserError."""
+    if _take_out_former(side, line, options) and options.dry_run:
+        tell(f"{side.name}: and then the entries are written anew", prefix="")
+        return
+    for change in [*changes(side, line)]:
+        _show(change) if options.dry_run else write(change)
+    tell(*guard_entries.limits(side), prefix="")
 
 
 def uninstall(arguments: Sequence[str]) -> int:
@@ -95,6 +107,8 @@ def uninstall(arguments: Sequence[str]) -> int:
     sides = [_side(name) for name in (names() if options.all else options.agents)]
     state, record = _record()
     failed, done = False, list[str]()
+    if options.all and not options.dry_run:
+        done += guard_service.uninstall(record)
     for path in dict.fromkeys(path for side in sides for path in guard_entries.paths(side)):
         if path not in record.inserted and path not in record.created:
             continue

@@ -58,7 +58,11 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if not has_work:
         show(_NOTHING)
-    status = _carry_out(plan, state, record)
+    from . import guard_service
+
+    service = guard_service.uninstall(record)
+    plan = replace(plan, restored=tuple(file for file in plan.restored if file.snapshot.path not in service))
+    status = _carry_out(replace(plan, gone=(*plan.gone, *service)), state, record)
     _end_guard(home)
     show(f"{'restart the agents; ' if has_work else ''}what is left of hookproxy, to remove it:\n")
     _show_rest(state)

@@ -80,10 +80,14 @@ class AnotherRuns(Exception):
 class Guard:
     """The socket in a folder, from `__init__` to `close`."""
 
-    def __init__(self, folder: str, report: Callable[[str], None]) -> None:
-        """Listen. Raises AnotherRuns, UserError and OSError."""
+    def __init__(self, folder: str, report: Callable[[str], None], inherited: socket.socket | None = None) -> None:
+        """Listen, or serve those who connect at an `inherited` socket, at which systemd goes on listening.
+
+        Raises AnotherRuns, UserError and OSError.
+        """
         registry.prepare_folder(folder)
         self._folder = folder
+        self._is_inherited = inherited is not None
         self._report = report
         self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -91,7 +95,7 @@ class Guard:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise AnotherRuns from None
-            self._listener = registry.listen(folder, NAME)
+            self._listener = inherited or registry.listen(folder, NAME)
         except BaseException:
             os.close(self._lock)
             raise
@@ -106,7 +110,8 @@ class Guard:
     def close(self) -> None:
         """Stop listening, if it has not yet. Whoever connects now starts another guard."""
         if self._listener.fileno() >= 0:
-            registry.remove(self._folder, NAME)
+            if not self._is_inherited:
+                registry.remove(self._folder, NAME)
             self._listener.close()
             os.close(self._lock)
 

@@ -389,3 +389,24 @@ def test_a_console_sees_the_calls_of_agents_own_tools(desk: Desk) -> None:
         assert json.loads(bytes(ended.ended[0]))["call"] == call.call
     desk.end()
     assert registry.names(folder) == []
+
+
+AS_SYSTEMD: Final = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1');"
+    "os.execv(sys.argv[2], sys.argv[2:])"
+)
+"""Starts a program with one socket that listens already."""
+
+
+def test_a_guard_that_systemd_starts_serves_who_has_connected_and_leaves_the_socket(desk: Desk) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(desk.socket))
+        listener.listen()
+        for _ in range(2):
+            words = [sys.executable, "-c", AS_SYSTEMD, str(listener.fileno()), HOOKPROXY, "guard", "--socket"]
+            service = subprocess.Popen([*words, str(desk.socket)], env=desk.environ, pass_fds=[listener.fileno()])
+            assert desk.tool("PreToolUse", "Bash", {"command": "rm x"})[0] == "deny"
+            assert [service.pid] == desk.guards()
+            service.terminate()
+            assert service.wait(30) == 0
+            assert desk.socket.exists()
