@@ -46,10 +46,16 @@ class ServerApprovals:
         """All of it."""
         return self._approved
 
-    def add(self, calls: Approved) -> None:
-        """Allow these calls, too, unless too much is allowed already."""
-        if calls not in self._approved and len(self._approved) < _MOST_APPROVED:
-            self._approved.append(calls)
+    def add(self, calls: Approved) -> bool:
+        """Allow these calls, too. False: they were allowed before, or too much is."""
+        if calls in self._approved or len(self._approved) >= _MOST_APPROVED:
+            return False
+        self._approved.append(calls)
+        return True
+
+    def remove(self, calls: Approved) -> None:
+        """Do not allow these calls any more."""
+        self._approved = [other for other in self._approved if other != calls]
 
     async def approved(self) -> Sequence[Approved]:
         """As in SharedApprovals."""

@@ -2,11 +2,12 @@
 
 What a run may say is little: which session it is in follows from its process, whatever it says; it can ask for and add
 to what is allowed of its own server's tools alone, and never to what the administrator requires. It changes no policy.
+A server of a run is no run of the agent, whatever it says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Raw
@@ -15,10 +16,11 @@ from msgspec.json import Decoder, Encoder
 from .. import __version__
 from ..model.told_call import ToldCall
 from ..policy.sent_approvals import read_approved
-from ..processes.ancestry import Process
+from ..policy.shared_state import Approved
+from .agent_process import RunProcess
 from .judge import Judge
 from .limit_windows import LimitWindows
-from .native_session import NativeSession
+from .native_session import NativeSession, ServerApprovals
 from .open_calls import OpenCall
 from .run_messages import (
     Allow,
@@ -45,33 +47,72 @@ class NotARun(Exception):
     """What has connected does not speak as a run of this version does."""
 
 
+class RunPeers:
+    """All runs that are connected. None may stand below another one: it is a server, or what a server starts."""
+
+    def __init__(self) -> None:
+        self._joined: list[RunPeer] = []
+
+    def join(self, peer: RunPeer) -> None:
+        """A run has said who it is. What has pretended to be a run before, and stands below it, has said nothing."""
+        self._joined.append(peer)
+        for other in self._joined:
+            if other.process.is_below(peer.process):
+                other.revoke()
+
+    def check(self, peer: RunPeer) -> None:
+        """Raises NotARun if it stands below a run."""
+        if any(peer.process.is_below(other.process) for other in self._joined):
+            raise NotARun("a server of another run has started it")
+
+    def leave(self, peer: RunPeer) -> None:
+        """It has gone."""
+        if peer in self._joined:
+            self._joined.remove(peer)
+
+
 class RunPeer:
     """One run of the proxy, from its first request on."""
 
-    def __init__(self, processes: Sequence[Process], judge: Callable[[], Judge]) -> None:
-        """`processes` are those that may be its agent, as `agent_process` says; `judge` returns what judges now."""
-        self._processes, self._judge = processes, judge
-        self._joined: Join | None = None
+    def __init__(self, process: RunProcess, judge: Callable[[], Judge], peers: RunPeers) -> None:
+        """`judge` returns what judges now."""
+        self.process = process
+        self._judge, self._peers = judge, peers
+        self._run: Join | None = None
         self._taken_over: dict[str, OpenCall] = {}  # by the ids of their records
+        self._allowed: list[tuple[ServerApprovals, Approved]] = []
 
     def answer(self, line: bytes) -> bytes:
         """The response to a request, with its line end. Raises NotARun."""
+        self._peers.check(self)
         try:
             request = _DECODER.decode(line)
         except (ValueError, RecursionError) as unreadable:
             raise NotARun(str(unreadable)) from None
-        judge = self._judge()
         if isinstance(request, Join):
-            if request.version != __version__:
-                raise NotARun(f"it is of version {request.version}")
-            self._joined = request
-        if self._joined is None:
+            self._join(request)
+        if self._run is None:
             raise NotARun("it has not said who it is")
-        session = judge.sessions.of_run(self._processes, self._joined.session)
-        return _ENCODER.encode(self._response(judge, session, self._joined, request)) + b"\n"
+        judge = self._judge()
+        session = judge.sessions.of_run(self.process.agents, self._run.session)
+        return _ENCODER.encode(self._response(judge, session, self._run, request)) + b"\n"
+
+    def _join(self, join: Join) -> None:
+        if self._run is not None:
+            raise NotARun("it has said before who it is")
+        if join.version != __version__:
+            raise NotARun(f"it is of version {join.version}")
+        self._run = join
+        self._peers.join(self)
+
+    def revoke(self) -> None:
+        """What it has said that a person allows holds no longer."""
+        for approvals, calls in self._allowed:
+            approvals.remove(calls)
 
     def close(self) -> None:
         """It has gone: how its calls end will not be known."""
+        self._peers.leave(self)
         for call in self._taken_over.values():
             self._judge().calls.lost(call)
 
@@ -90,12 +131,22 @@ class RunPeer:
                 return Response(session.id, approved=tuple(Raw(_ENCODER.encode(calls)) for calls in approved))
             case SecretKey() | KeepSecrets() | SecretOf():
                 return _about_secrets(session, request)
+            case Allow(calls):
+                self._allow(session.approvals(run.server), calls)
             case _:
                 _note(session, run, request)
         return Response(session.id)
 
+    def _allow(self, approvals: ServerApprovals, calls: Raw) -> None:
+        try:
+            approved = read_approved(bytes(calls))
+        except (ValueError, RecursionError) as unreadable:
+            raise NotARun(str(unreadable)) from None
+        if not approved.managed and approvals.add(approved):
+            self._allowed.append((approvals, approved))
+
     def _claimed(self, judge: Judge, run: Join, claim: Claim) -> ToldCall | None:
-        claimed = judge.calls.claim(judge.sessions.agent_of(self._processes), run, claim)
+        claimed = judge.calls.claim(judge.sessions.agent_of(self.process.agents), run, claim)
         if claimed is None:
             return None
         call, told = claimed
@@ -129,17 +180,8 @@ def _about_secrets(session: NativeSession, request: SecretKey | KeepSecrets | Se
             return Response(session.id)
 
 
-def _note(session: NativeSession, run: Join, request: Join | Listed | Allow) -> None:
-    """Note what a run says. Raises NotARun."""
-    match request:
-        case Join():
-            session.begin_run(run.server, run.command)
-        case Listed(tools, server_name):
-            session.note_tools(run.server, tools, server_name)
-        case Allow(calls):
-            try:
-                approved = read_approved(bytes(calls))
-            except (ValueError, RecursionError) as unreadable:
-                raise NotARun(str(unreadable)) from None
-            if not approved.managed:
-                session.approvals(run.server).add(approved)
+def _note(session: NativeSession, run: Join, request: Join | Listed) -> None:
+    if isinstance(request, Join):
+        session.begin_run(run.server, run.command)
+    else:
+        session.note_tools(run.server, request.tools, request.server_name)

@@ -45,7 +45,7 @@ from .exchange import (
 from .judge import Judge
 from .place import NAME
 from .run_messages import LONGEST
-from .runs import NotARun, RunPeer
+from .runs import NotARun, RunPeer, RunPeers
 from .status import Status
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class Guard:
         self._at_once = False
         self._memory = _Memory(_MOST_HELD)
         self._runs: set[anyio.CancelScope] = set()
+        self._peers = RunPeers()
 
     def close(self) -> None:
         """Stop listening, if it has not yet. Whoever connects now starts another guard."""
@@ -220,7 +221,8 @@ class Guard:
 
     async def _serve_run(self, connection: socket.socket, received: bytearray, answers: Answers) -> None:
         """Answer a run of the proxy until it ends, or this guard does."""
-        peer = RunPeer(agent_process.of_run(unix_socket.process_of_peer(connection)), lambda: answers.current)
+        process = agent_process.of_run(unix_socket.process_of_peer(connection))
+        peer = RunPeer(process, lambda: answers.current, self._peers)
         with anyio.CancelScope() as serving:
             self._runs.add(serving)
             try:

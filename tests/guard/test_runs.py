@@ -12,15 +12,16 @@ import pytest
 
 from hookproxy import __version__
 from hookproxy.config.load import Loaded, load
+from hookproxy.guard.agent_process import RunProcess
 from hookproxy.guard.agent_sessions import AgentSessions
 from hookproxy.guard.judge import Judge
-from hookproxy.guard.runs import NotARun, RunPeer
+from hookproxy.guard.runs import NotARun, RunPeer, RunPeers
 from hookproxy.policy.shared_state import Approved
 from hookproxy.processes.ancestry import Process
 
 pytestmark = pytest.mark.anyio
 
-AGENT, SHELL, SERVER = Process(10, 1), Process(5, 0), Process(20, 3)
+AGENT, SHELL, SERVER, RUN = Process(10, 1), Process(5, 0), Process(20, 3), Process(15, 2)
 
 
 @pytest.fixture
@@ -48,8 +49,12 @@ def ask(peer: RunPeer, kind: str, **members: object) -> dict[str, Any]:
     return answer
 
 
-def joined(judge: Judge, *processes: Process, server: str = "files", own: str = "own") -> RunPeer:
-    peer = RunPeer(processes, lambda: judge)
+def peer_of(judge: Judge, *above: Process, itself: Process = RUN) -> RunPeer:
+    return RunPeer(RunProcess(itself, above, above), lambda: judge, RunPeers())
+
+
+def joined(judge: Judge, *above: Process, server: str = "files", own: str = "own") -> RunPeer:
+    peer = peer_of(judge, *above)
     ask(peer, "Join", version=__version__, server=server, session=own)
     return peer
 
@@ -125,7 +130,7 @@ async def test_what_a_run_of_this_version_does_not_say_ends_the_connection(judge
 
 async def test_nothing_is_answered_before_a_run_has_said_who_it_is(judge: Judge, sessions: AgentSessions) -> None:
     with pytest.raises(NotARun):
-        RunPeer((AGENT,), lambda: judge).answer(b'{"type":"Approvals"}')
+        peer_of(judge, AGENT).answer(b'{"type":"Approvals"}')
 
 
 async def test_runs_of_one_session_share_what_they_have_hidden_and_others_do_not(judge: Judge) -> None:
@@ -139,3 +144,19 @@ async def test_runs_of_one_session_share_what_they_have_hidden_and_others_do_not
     keys = {ask(peer, "SecretKey")["secret_key"] for peer in (first, second)}
     assert len(keys) == 1
     assert ask(stranger, "SecretKey")["secret_key"] not in keys
+
+
+async def test_a_server_is_no_run_and_what_it_has_said_before_its_run_came_does_not_hold(judge: Judge) -> None:
+    peers = RunPeers()
+    server = RunPeer(RunProcess(SERVER, (RUN, AGENT), (AGENT,)), lambda: judge, peers)
+    run = RunPeer(RunProcess(RUN, (AGENT,), (AGENT,)), lambda: judge, peers)
+    hello = {"version": __version__, "server": "files", "session": "own"}
+    ask(server, "Join", **hello)
+    ask(server, "Allow", calls={"tool": "delete"})
+    ask(run, "Join", **hello)
+    assert "approved" not in ask(run, "Approvals")
+    with pytest.raises(NotARun):
+        ask(server, "Allow", calls={"tool": "delete"})
+    run.close()
+    with pytest.raises(NotARun):
+        ask(RunPeer(RunProcess(SERVER, (RUN, AGENT), (AGENT,)), lambda: judge, peers), "Approvals")
