@@ -59,10 +59,6 @@ class _Part(Struct):
     started: float
     seen: str = ""
 
-    @property
-    def may_run(self) -> bool:
-        return isinstance(self.decision, Proceed)
-
 
 class CallEvents:
     """All calls under one configuration."""
@@ -193,7 +189,7 @@ class CallEvents:
 
     def _refuse(self, side: AgentSide, parts: Sequence[_Part], decision: HookDecision, process: Process | None) -> None:
         """Record that none of the parts runs, each with why."""
-        refusing = next((part for part in parts if not part.may_run), None)
+        refusing = next((part.decision for part in parts if isinstance(part.decision, Refuse)), None)
         for part in parts:
             self.open.refused(process, _act(part.context))
             if part.record is None:
@@ -201,9 +197,8 @@ class CallEvents:
             if isinstance(part.decision, Refuse):
                 _note_refusal(part.record, part.decision)
             else:  # another part is refused, or the agent cannot express what was decided
-                because = refusing and refusing.record
-                by, cause = (because.by, because.cause) if because else (side.name, RefusalCause.FAILURE.value)
-                part.record.note_end(Refused(b"", decision.reason, cause, by))
+                because = refusing or Refuse(side.name, "", cause=RefusalCause.FAILURE)
+                part.record.note_end(Refused(b"", decision.reason, because.cause.value, because.by, because.place))
             self._write(part.record, part.started)
 
     # --- after a call ---

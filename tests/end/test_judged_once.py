@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,6 +111,80 @@ def test_a_call_that_differs_in_anything_is_judged_itself(
     agent.call(server, tool, arguments, use)
     events = [(document["hook_event_name"], document.get("agent_type")) for document in desk.seen()]
     assert events == [("PreToolUse", "Plan"), ("PreToolUse", None), ("PostToolUse", None)]
+
+
+def test_what_a_person_has_allowed_in_the_agent_is_not_asked_again(desk: JoinedDesk, agent: GuardedAgent) -> None:
+    desk.configure('[permissions]\nask = ["echo"]\n')
+    agent.start("later")
+    agent.approves = "nobody was asked"
+    assert agent.event("PreToolUse", "mcp__later__echo", {"n": 1}, "toolu_1")[0] == "ask"
+    assert agent.call("later", "echo", {"n": 1}, "toolu_1") == '{"n": 1}'
+    assert "no answer" in agent.call("later", "echo", {"n": 1}, "toolu_2")
+    agent.order(end="later")
+    decisions = {(record["decision"], record["result"]) for record in desk.records()}
+    assert decisions == {("asked", "begun"), ("asked-allow", "sent"), ("asked-deny", "refused")}
+
+
+def test_a_run_with_another_configuration_judges_in_addition_and_knows_the_subagent(
+    desk: JoinedDesk, agent: GuardedAgent
+) -> None:
+    own, hook = desk.home / "own.toml", desk.home / "own.sh"
+    hook.write_text(f"#!/bin/sh\ncat >> {desk.home}/own\n")
+    hook.chmod(0o755)
+    own.write_text(f"[[hooks.PreToolUse]]\ncommand = '{desk.hook}'\n[[hooks.PreToolUse]]\ncommand = '{hook}'\n")
+    agent.start("own", "--config", str(own))
+    desk.configure('[audit]\ncalls = "all"\n')
+    assert agent.event("PreToolUse", "mcp__own__echo", {"n": 1}, "toolu_1", agent_type="Explore")[0] == ""
+    assert "not by this subagent" in agent.call("own", "echo", {"n": 1}, "toolu_1")
+    assert agent.event("PreToolUse", "mcp__own__echo", {"n": 2}, "toolu_2", agent_type="Plan")[0] == ""
+    assert agent.call("own", "echo", {"n": 2}, "toolu_2") == '{"n": 2}'
+    agent.event("PostToolUse", "mcp__own__echo", {"n": 2}, "toolu_2", tool_response=[])
+    agent.order(end="own")
+    assert [document["agent_type"] for document in desk.seen()] == ["Explore", "Plan"]
+    records = [record for record in desk.records() if record["result"] != "begun"]
+    of_run = [record for record in records if "native" in record]
+    assert [record["result"] for record in of_run] == ["refused", "sent"]
+    assert of_run[1]["native"] in [record["call"] for record in records]
+
+
+def test_a_joined_call_counts_once(desk: JoinedDesk, agent: GuardedAgent) -> None:
+    desk.configure('[[limits]]\ntool = "echo"\ncalls = 2\nper = "hour"\n')
+    agent.start("later")
+    agent.send("later", "tools/list")
+    for n in range(2):
+        assert agent.event("PreToolUse", "mcp__later__echo", {"n": n}, f"toolu_{n}")[0] == ""
+        assert "limit" not in agent.call("later", "echo", {"n": n}, f"toolu_{n}")
+    assert agent.event("PreToolUse", "mcp__later__echo", {"n": 3}, "toolu_3")[0] == "deny"
+
+
+def test_without_the_guard_that_has_judged_the_event_the_run_judges(desk: JoinedDesk, agent: GuardedAgent) -> None:
+    agent.event("PreToolUse", "mcp__files__echo", {"n": 1}, "toolu_1")
+    desk.end(signal.SIGKILL)
+    agent.call("files", "echo", {"n": 1}, "toolu_1")
+    assert [document["hook_event_name"] for document in desk.seen()] == ["PreToolUse", "PreToolUse", "PostToolUse"]
+
+
+def test_whoever_pretends_to_be_the_guard_lets_nothing_pass_that_a_rule_denies(desk: JoinedDesk) -> None:
+    desk.configure('[permissions]\ndeny = ["echo"]\nask = ["typed"]\n')
+    told = {"session": "x", "cwd": "/", "project_dir": "/", "tool_use_id": "t", "state": {}, "decided": True}
+    answer = json.dumps({"session": "x", "told": {**told, "asked": True}}).encode() + b"\n"
+
+    def pretend(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, connection.makefile("rb") as lines:
+            for line in lines:
+                if b"hookproxy-guard" not in line:
+                    connection.sendall(answer)
+
+    with socket.socket(socket.AF_UNIX) as listener, guarded_agent(desk) as agent:
+        listener.bind(str(desk.socket))
+        listener.listen()
+        pretending = threading.Thread(target=pretend, args=(listener,))
+        pretending.start()
+        agent.start("files")
+        assert "Blocked by the permission rule echo" in agent.call("files", "echo", {"n": 1}, "t")
+        agent.order(end="files")
+        pretending.join(30)
 
 
 def test_an_event_is_claimed_once(desk: JoinedDesk, agent: GuardedAgent) -> None:

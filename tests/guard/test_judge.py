@@ -257,3 +257,43 @@ async def test_the_hooks_of_a_file_that_the_agent_runs_itself_do_not_run_twice(
         document = document.replace(b'"conversation_id": "', b'"conversation_id": "another')
         await judge.judge(Request(agent, "/", environ, document))
         assert len(marks.read_text()) == runs + 1, "a variable from a project does not switch them off"
+
+
+def patch(*files: str, event: str = "PreToolUse", use: str = "t1") -> Request:
+    """Codex is to change these files by one patch."""
+    lines = [f"*** Update File: {file}\n@@\n-a\n+b\n" for file in files]
+    text = f"*** Begin Patch\n{''.join(lines)}*** End Patch"
+    document = {**AGENTS["codex"].before, "hook_event_name": event, "tool_name": "apply_patch", "tool_use_id": use}
+    document |= {"tool_input": {"command": text}, "cwd": "/"}
+    if event == "PostToolUse":
+        document["tool_response"] = "done"
+    return Request("codex", "/", {"PATH": "/usr/bin:/bin"}, json.dumps(document).encode())
+
+
+async def test_each_file_of_a_patch_is_open_and_has_its_end_in_the_record(tmp_path: Path) -> None:
+    async with judging(configured(tmp_path, '[permissions]\ndeny = ["Edit(/c)"]')) as judge:
+        assert permission("codex", await judge.judge(patch("/a", "/b"))) is not Permission.DENY
+        assert judge.open_calls() == 2
+        await judge.judge(patch("/a", "/b", event="PostToolUse"))
+        assert judge.open_calls() == 0
+    assert [record["result"] for record in records(tmp_path)] == ["begun", "begun", "ok", "ok"]
+
+
+async def test_if_one_file_of_a_patch_is_refused_none_is_recorded_as_allowed(tmp_path: Path) -> None:
+    async with judging(configured(tmp_path, '[permissions]\ndeny = ["Edit(/b)"]')) as judge:
+        assert permission("codex", await judge.judge(patch("/a", "/b", "/c"))) is Permission.DENY
+        assert judge.open_calls() == 0
+    found = records(tmp_path)
+    assert [(record["decision"], record["result"]) for record in found] == [("deny", "refused")] * 3
+    assert len({record["by"] for record in found}) == 1
+
+
+async def test_a_call_that_the_agent_cannot_express_is_recorded_as_refused(tmp_path: Path) -> None:
+    hook = tmp_path / "rewrite.sh"
+    hook.write_text('#!/bin/sh\ncat >&-\necho \'{"hookSpecificOutput":{"updatedInput":{"command":"true"}}}\'\n')
+    hook.chmod(0o755)
+    agent = next(name for name in WITH_SHELL if (side := agent_side(name)) and Can.REWRITE not in side.can)
+    async with judging(configured(tmp_path, f"[[hooks.PreToolUse]]\ncommand = '{hook}'")) as judge:
+        assert permission(agent, await judge.judge(before(agent))) is Permission.DENY
+        assert judge.open_calls() == 0
+    assert [(record["decision"], record["result"]) for record in records(tmp_path)] == [("deny", "refused")]
