@@ -41,6 +41,9 @@ _ESCAPE: Final = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u....|.)", 
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/\r\n]+={0,2}[\r\n]*")
 _BACKSLASH: Final = ord("\\")
 _SHORTEST_BASE64: Final = 16  # characters: what is shorter has no secret in it
+_LONGEST_WORD: Final = 16  # bytes of a text of the protocol between two parts of a secret; lines of keys have 64
+_LONGEST_NAME: Final = 32  # bytes of a name of letters, such as `structuredContent`
+_BLANKS: Final = 16  # bytes in which a colon is looked for
 _DEEPEST: Final = 8  # strings of JSON around each other: deeper ones have 256 backslashes for one quote
 
 _ENVELOPE: Final = ("id", "jsonrpc", "method")
@@ -130,7 +133,13 @@ class SecretMasks:
     def search(self, raw: bytes) -> list[Hidden]:
         """What is to be replaced in a JSON text, in order. It changes nothing, and may run in another thread."""
         secrets = self.finder.find_in_json(raw)
-        hidden = [part for secret in secrets for part in _parts_of(secret)]
+        in_several = _Spans([(secret.parts[0][0], secret.parts[-1][1]) for secret in secrets if len(secret.parts) > 1])
+        hidden = [
+            part
+            for secret in secrets
+            if not (secret.is_number and in_several.overlap(secret.parts[0]))
+            for part in _parts_of(raw, secret)
+        ]
         if any(b"\\" in raw[slice(*secret.parts[0])] for secret in secrets):
             hidden = _as_meant(raw, hidden)
         hidden.sort(key=_span_of)
@@ -221,10 +230,28 @@ def _span_of(hidden: Hidden) -> Span:
     return hidden.span
 
 
-def _parts_of(secret: Secret) -> Iterator[Hidden]:
-    """A secret in several strings is one placeholder in the first of them, and nothing in the others."""
-    yield Hidden(secret.parts[0], secret.rule, secret.value, secret.is_number)
-    yield from (Hidden(part) for part in secret.parts[1:])
+def _parts_of(raw: bytes, secret: Secret) -> Iterator[Hidden]:
+    """A secret in several strings is one placeholder in the first of them, and nothing in the others.
+
+    Names and words of the protocol between them, such as `"type":"text"`, are not parts of it, and neither are numbers.
+    """
+    first, *others = secret.parts
+    if not others:
+        yield Hidden(first, secret.rule, secret.value, secret.is_number)
+        return
+    others = [part for part in others if not _is_word(raw, part)]
+    value = b"".join(_decoded(raw[slice(*part)]) for part in (first, *others))
+    yield Hidden(first, secret.rule, value)
+    yield from map(Hidden, others)
+
+
+def _is_word(raw: bytes, part: Span) -> bool:
+    """This part is a whole string, and a name of letters or a short text."""
+    start, end = part
+    if raw[start - 1 : start] != b'"' or raw[end : end + 1] != b'"':
+        return False
+    is_name = raw[end + 1 : end + 1 + _BLANKS].lstrip().startswith(b":")
+    return end - start < _LONGEST_WORD or (is_name and raw[start:end].isalpha() and end - start < _LONGEST_NAME)
 
 
 def _as_meant(raw: bytes, hidden: Sequence[Hidden]) -> list[Hidden]:

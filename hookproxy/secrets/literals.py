@@ -149,16 +149,19 @@ def _escape_at(raw: bytes, at: int, start: int) -> tuple[int, int]:
         return pair.span()
     backslash = raw.rfind(b"\\", max(at - _LONGEST_ESCAPE + 1, start), at)
     if backslash >= 0 and not _is_escaped(raw, backslash, start):
-        end = backslash + (_LONGEST_ESCAPE if raw[backslash + 1] == ord("u") else 2)
+        end = backslash + (_LONGEST_ESCAPE if raw[backslash + 1 : backslash + 2] == b"u" else 2)
         if end > at:
             return backslash, end
     return at, at
 
 
 def _read(content: bytes) -> bytes:
-    """What the content of a JSON string says."""
+    """What the content of a JSON string says. What is no such content says what it is: servers write anything."""
     import json
 
     if b"\\" not in content:
         return content
-    return str(json.loads(b'"' + content + b'"', strict=False)).encode(errors="surrogatepass")
+    try:
+        return str(json.loads(b'"' + content + b'"', strict=False)).encode(errors="surrogatepass")
+    except ValueError:
+        return content

@@ -405,9 +405,9 @@ def _fitting(line: bytes, masked: bytes, schema: bytes) -> bytes:
             return masked
         start, end = spans["result"]
         result = masked[start:end]
-        inner = raw_json.members(result)["structuredContent"]
+        inner = raw_json.members(result).get("structuredContent", (0, 0))
         after = result[slice(*inner)]
-        if after == before:
+        if after in (before, b""):
             return masked
         fits = secret_schemas.fitting(before, after, schema)
         if fits is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+from itertools import pairwise
 from typing import Final
 
 import pytest
@@ -95,6 +96,41 @@ def test_only_the_secret_is_replaced_and_restoring_it_gives_the_document(
     assert json.loads(restored(masked, one.placeholders.value_of)) == planted
 
 
+FRAGMENTS: Final = st.sampled_from(
+    [
+        *(
+            '"',
+            "\\",
+            "{",
+            "}",
+            "[",
+            "]",
+            ":",
+            ",",
+            "0",
+            "\\u",
+            "\\ud83d",
+            '\\"',
+            '"text":"',
+            '"blob":"',
+            '"uri":"',
+            "\\n",
+        ),
+        *("\\q", "é", "\x7f", "\udc80", TOKEN, VALUE, json.dumps(VALUE), json.dumps(json.dumps(TOKEN))),
+        *("{{secret:github-pat:", "}}", "api_key = ", "-----BEGIN RSA PRIVATE KEY-----", "x9Qw72Lk0zVb31TyMnA4" * 5),
+    ]
+)
+
+
+@given(st.lists(FRAGMENTS, max_size=12))
+def test_whatever_a_server_writes_can_be_masked(fragments: list[str]) -> None:
+    raw = "".join(fragments).encode(errors="surrogateescape")
+    one = masks()
+    for masked in (one.message(raw), one.raw_text(raw), one.json(b'{"text":"%b"}' % raw)):
+        assert isinstance(restored(masked, one.placeholders.value_of), bytes)
+    assert TOKEN.encode() not in one.raw_text(raw)
+
+
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 @pytest.mark.parametrize("ascii_only", [True, False])
 @pytest.mark.parametrize("secret", [TOKEN, VALUE])
@@ -125,6 +161,24 @@ def test_a_secret_that_is_split_over_blocks_is_one_placeholder() -> None:
         one = masks()
         texts = [block["text"] for block in json.loads(one.json(json.dumps({"content": content}).encode()))["content"]]
         assert "".join(texts) == f"before {one.placeholders.for_value('github-pat', TOKEN.encode())} after"
+
+
+def test_a_private_key_over_several_blocks_is_hidden_and_the_blocks_stay_blocks() -> None:
+    lines = ["-----BEGIN RSA PRIVATE KEY-----", *(f"{n}" + "x9Qw72Lk0zVb31TyMnA4" * 3 for n in range(8)), "ab12=="]
+    key = "\n".join([*lines, "-----END RSA PRIVATE KEY-----"])
+    for count in (1, 2, 3, 5):
+        cuts = [len(key) * n // count for n in range(count + 1)]
+        parts = [key[begin:end] for begin, end in pairwise(cuts)]
+        content = [{"type": "text", "text": part} for part in ["before ", *parts, " after"]]
+        result = {"content": content, "structuredContent": {"n": 5, "after": "plain"}, "isError": False}
+        one = masks()
+        masked = json.loads(one.message(json.dumps({"id": 1, "result": result, "jsonrpc": "2.0"}).encode()))
+        shown = "".join(block["text"] for block in masked["result"]["content"])
+        assert shown.startswith("before {{secret:private-key:")
+        assert shown.endswith("}} after")
+        assert "x9Qw" not in json.dumps(masked)
+        assert [block["type"] for block in masked["result"]["content"]] == ["text"] * len(content)
+        assert masked["result"]["structuredContent"] == {"n": 5, "after": "plain"}
 
 
 def test_data_in_base64_is_masked_where_it_is_text_and_stays_where_it_is_not() -> None:
