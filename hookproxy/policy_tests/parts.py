@@ -110,6 +110,8 @@ def deciding(trial: TrialResult, parts: Iterable[Part]) -> Deciding:
     for ruling in trial.observation.rulings:
         found |= {part for part in known if _is_rule(part, ruling)}
     record = trial.record
+    for exceeded in () if record is None else record.exceeds:
+        found |= {part for part in known if part.kind == "limit" and exceeded.rpartition(": ")[0] == part.place}
     if record is not None and record.cause == "limit":
         found |= {part for part in known if part.kind == "limit" and part.place in (record.place, record.by)}
     if record is not None:

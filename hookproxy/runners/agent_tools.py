@@ -42,7 +42,8 @@ def main() -> None:
 def answer(root: str, tool: str, given: dict[str, object]) -> str:
     """The text of a call. Raises Refused, re.error and OSError."""
     real = os.path.realpath(root) if os.path.isabs(root) else ""
-    if not real or real in ("/", os.path.realpath(os.path.expanduser("~"))):
+    home = os.path.realpath(os.path.expanduser("~"))
+    if not real or home == real or home.startswith(f"{real.rstrip('/')}/"):
         raise Refused("the agent works in no project, so no files can be read")
     top = os.open(real, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
