@@ -40,6 +40,8 @@ Invite = Callable[[WaitingApproval], Awaitable[bool]]
 _POST_SECONDS: Final = 10.0  # for all of it: chat programs answer within one
 _LONGEST_RESPONSE: Final = 64 * 1024  # bytes of a response, which is not looked at
 _REDIRECTION: Final = 3  # the first digit of a status
+_MOST_POSTED: Final = 64  # at a time: a person answers one after another, and an agent must not flood a chat
+_MOST_SHOWING: Final = 4  # at a time: each is a process
 _MOST_TOKENS: Final = 1024  # twice as many as requests of one session wait at a time
 _PORT_SECONDS: Final = 1.0  # between two looks whether the run that has the port has ended
 _PLACES: Final = "hookproxy console or hookproxy top"
@@ -67,6 +69,8 @@ class Ways:
         self._report = report
         self._secrets: dict[WebhookSettings, bytes] = {}
         self._servers: dict[WebhookSettings, AnswerServer] = {}
+        self._posted = 0  # approvals that wait for the webhook's answer
+        self._showing = 0  # notifications that are being shown
         self.own_address = ""
         """The address of a listener of ours that gives answers to `handle`; empty: each webhook has its own."""
         self._tokens: dict[str, tuple[str, str]] = {}
@@ -88,7 +92,13 @@ class Ways:
 
     async def notify(self, approval: WaitingApproval, where: str) -> bool:
         """Show a notification about a call that waits there. False: it could not be shown, which is reported."""
-        problem = await desktop.notify(approval, where, os.environ)
+        if self._showing >= _MOST_SHOWING:
+            return True  # the others say already that something waits
+        self._showing += 1
+        try:
+            problem = await desktop.notify(approval, where, os.environ)
+        finally:
+            self._showing -= 1
         if problem:
             self._report(f"an approval waits, and the desktop does not say so: {problem}")
         return not problem
@@ -108,6 +118,16 @@ class Ways:
 
     async def _post(self, hook: WebhookSettings, approval: WaitingApproval) -> bool:
         """Post the approval; if that is done, answers are taken until this is cancelled."""
+        if self._posted >= _MOST_POSTED:
+            self._report(f"{_MOST_POSTED} calls wait for the webhook: it is not told about one more of {approval.tool}")
+            return False
+        self._posted += 1
+        try:
+            return await self._post_one(hook, approval)
+        finally:
+            self._posted -= 1
+
+    async def _post_one(self, hook: WebhookSettings, approval: WaitingApproval) -> bool:
         place = address.parse(hook.url)
         token = new_token()
         self._keep_token(approval.id, token, f"the webhook {place.origin}")

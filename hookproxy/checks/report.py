@@ -268,6 +268,7 @@ def _settings(settings: Settings) -> dict[str, object]:
     lock = settings.lock
     members["lock"] = lock and {name: value for name, value in asdict(lock).items() if name != "data"}
     members["secrets"] = to_builtins(settings.secrets)
+    members["approvals"] = to_builtins(settings.approvals)
     members["roots"] = {"give": settings.roots.given, "allow": settings.roots.allowed}
     members["managed"] = settings.managed and _settings(settings.managed)
     return _with_former_keys(members)

@@ -33,8 +33,8 @@ def setting_line(settings: Settings, name: str) -> str:
     elif key == "on_ask_fallback":
         word = str(settings.console or settings.on_ask_fallback)
         value = {"command": settings.prompter} if settings.prompter else word
-    elif name in _TABLES:
-        value = _TABLES[name](settings)
+    elif name in TABLES:
+        value = TABLES[name](settings)
     elif name == "audit_chain" and settings.audit_chain_key_file:
         value = "keyed"
     return f"{key} = {_text(value)}"
@@ -74,7 +74,7 @@ def _secrets(settings: Settings) -> dict[str, object]:
     }
 
 
-_TABLES: Final[Mapping[str, Callable[[Settings], dict[str, object]]]] = {
+TABLES: Final[Mapping[str, Callable[[Settings], dict[str, object]]]] = {
     "roots": _roots,
     "lock": _lock,
     "approvals": _approvals,

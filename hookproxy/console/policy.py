@@ -14,7 +14,7 @@ from ..checks.report import FailureEffect, alias_origin, names_of_tools
 from ..checks.startup_notes import KeyLines
 from ..config.load import KEYS_OF_SETTINGS, SPELLINGS, Loaded
 from ..config.parse import read_tables, validated
-from ..config.toml_text import ask_fallback
+from ..config.toml_text import TABLES, ask_fallback, setting_line
 from ..hooks.watched import parts as watched_parts
 from ..hooks.watched import summary as watched_summary
 from ..model.aliases import Alias
@@ -92,7 +92,10 @@ def settings_in_force(loaded: Loaded) -> list[Setting]:
         place = _place(file, line, lines)
         if not place and value != getattr(default, name):
             place = "the default with an audit in the state folder"
-        shown = SPELLINGS.get(name, {}).get(value) or _shown(value)
+        if name in TABLES:
+            shown = setting_line(loaded.settings, name).partition(" = ")[2] or "none"
+        else:
+            shown = SPELLINGS.get(name, {}).get(value) or _shown(value)
         settings.append(Setting(key, shown, place, layer_of(loaded, file) if file else ""))
     return sorted(settings, key=lambda setting: not setting.place)
 

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 _SHARE: Final = 0.8  # of the time that the agent waits: its client gives up at 0.9, and the answer must come before
 
 
+_LEAST_SECONDS: Final = 0.01  # if hooks have taken all of the time: nobody answers so fast
+
+
 class NativeCall(Struct, frozen=True):
     """A call of an agent that is being judged."""
 
@@ -110,7 +113,7 @@ class GuardApprovals:
             context.session.server, context, proceed.approval_request, native.hooks, self._settings
         )
         left = patience(native.side) * _SHARE - (monotonic() - native.started)
-        return Asked(details, native.hooks, self._settings, _check_edit(native, context), max(left, 0.0))
+        return Asked(details, native.hooks, self._settings, _check_edit(native, context), max(left, _LEAST_SECONDS))
 
 
 def _check_edit(native: NativeCall, context: EventContext) -> CheckEdit | None:

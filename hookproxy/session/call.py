@@ -219,9 +219,12 @@ async def _ask(context: CallContext, proceed: Proceed) -> ApprovalResult | Decis
 
 
 def _check_edit(context: CallContext) -> CheckEdit | None:
-    """Checks arguments that a person has changed; None: they cannot be changed, because it is not a tool's call."""
+    """Checks arguments that a person has changed; None: they cannot be changed.
+
+    Only those of a tool's call can, and only by the user: an approver would act with the rights of somebody else.
+    """
     call, services = context.call, context.services
-    if call.tool in methods.JUDGED:
+    if call.tool in methods.JUDGED or context.policy.settings.approvers:
         return None
 
     async def check(arguments: bytes) -> None:

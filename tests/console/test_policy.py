@@ -55,6 +55,16 @@ def test_one_key_is_one_setting_although_several_fields_hold_it(tmp_path: Path) 
     assert len({one.key for one in found}) == len(found)
 
 
+def test_tables_are_shown_as_their_keys_and_no_secret_is(tmp_path: Path) -> None:
+    hook = '[approvals.webhook]\nurl = "https://chat.example/x"\nsecret = "env:KEY"\n'
+    found = policy.settings_in_force(loaded(tmp_path, f'{hook}[secrets.values]\nkey = "env:KEY"\n'))
+    shown = {one.key: one.value for one in found}
+    assert 'url = "https://chat.example/x"' in shown["approvals"]
+    assert 'key = "env:KEY"' in shown["secrets"]
+    plain = {one.key: one.value for one in policy.settings_in_force(loaded(tmp_path, ""))}
+    assert (plain["approvals"], plain["secrets"], plain["lock"]) == ("none", "none", "none")
+
+
 def test_rules_say_where_they_are_written(tmp_path: Path) -> None:
     rules = [(one.decision, one.text, one.place) for one in policy.rules_in_force(loaded(tmp_path))]
     file = f"{tmp_path}/hookproxy.toml"

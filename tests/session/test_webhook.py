@@ -18,7 +18,7 @@ import anyio.to_thread
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.approvals import webhook
+from hookproxy.approvals import ways, webhook
 from hookproxy.audit.call_record import Record
 from hookproxy.live import messages
 from hookproxy.model.approval_settings import ApprovalSettings, WebhookSettings
@@ -307,6 +307,31 @@ async def test_at_a_gateway_with_approvers_the_webhook_is_not_asked(tmp_path: Pa
             await one.agent.send(call(1))
             await one.refusal()
             assert service.bodies.empty()
+
+
+async def test_an_agent_cannot_flood_a_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "_MOST_POSTED", 2)
+    with receiver() as service:
+        async with watched(tmp_path, stub_group(ASKS), settings=hooked(service.url), follows=False) as one:
+            await handshake(one)
+            for number in (1, 2):
+                await one.agent.send(call(number))
+                await message(service)
+            await one.agent.send(call(3))
+            assert "cannot ask" in await one.refusal()
+            assert service.bodies.empty()
+            assert any("2 calls wait for the webhook" in text for text in one.reports)
+
+
+async def test_an_approver_does_not_change_what_another_person_asked_for(tmp_path: Path) -> None:
+    settings = Settings(console=ConsoleUse.ALWAYS, approvers=("@leads",))
+    async with watched(tmp_path, stub_group(ASKS), settings=settings) as one:
+        await handshake(one)
+        await one.agent.send(call(1, to="ann"))
+        approval = await one.approval()
+        assert not approval.may_edit
+        given = messages.Answer(approval.id, "allow", arguments='{"to": "bob"}')
+        assert not (await one.feed.approvals.answer(given, "lena", os.geteuid())).accepted
 
 
 def free_port() -> int:
