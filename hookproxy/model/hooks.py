@@ -174,13 +174,11 @@ class HookSpec(Struct, frozen=True):
     def target(self) -> str:
         """What runs, for people. The query of an address is left out, because it may hold a secret."""
         tool = self.tool and f"{self.server}/{self.tool}"
-        policy = (
-            self.expression
-            or self.policy_file
-            or self.policy
-            or (f"{self.type}: {self.model.prompt}" if self.model else "")
+        policy = self.expression or self.policy_file or self.policy
+        question = f"{self.type}: {self.model.summary}" if self.model else ""
+        return (
+            self.shell or " ".join(self.argv) or self.call or tool or policy or question or self.url.partition("?")[0]
         )
-        return self.shell or " ".join(self.argv) or self.call or tool or policy or self.url.partition("?")[0]
 
     @property
     def matched_by(self) -> str:

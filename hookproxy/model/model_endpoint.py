@@ -5,11 +5,13 @@ There is no key in them: a source says where it is.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from .secret_settings import Source
+
+_SUMMARY_LENGTH: Final = 200  # characters, in which people recognise it
 
 
 class ModelEndpoint(Struct, frozen=True):
@@ -40,3 +42,9 @@ class ModelHook(Struct, frozen=True):
     """The model, by the endpoint's name of it."""
     takes_context: bool = False
     """The model may answer with `additionalContext`, too."""
+
+    @property
+    def summary(self) -> str:
+        """The beginning of the prompt on one line, for people: each record of a call has it."""
+        text = " ".join(self.prompt.split())
+        return text if len(text) <= _SUMMARY_LENGTH else f"{text[: _SUMMARY_LENGTH - 1]}…"

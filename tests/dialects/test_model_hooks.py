@@ -32,7 +32,7 @@ def test_an_entry_that_asks_a_model_becomes_a_hook_where_there_is_one(name: str,
     assert (spec.model.prompt, spec.model.model, spec.model.endpoint) == ("Safe?  $ARGUMENTS", "small", ENDPOINT)
     assert spec.model.takes_context is (name == "qwen")
     assert spec.timeout == (60 if kind == "agent" or name == "cursor" else 30)
-    assert spec.target == f"{kind}: Safe?  $ARGUMENTS"
+    assert spec.target == f"{kind}: Safe? $ARGUMENTS"
     assert hash(spec.identity), "entries with the same identity run once"
 
 
