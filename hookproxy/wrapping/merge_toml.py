@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from ..config.errors import line_of, toml_error
 from ..model.errors import ConfigError
+from ..model.limits import Measure
 from .syntax_tree import Edit, apply_edits, end_of_line, quoted
 from .toml_file import Statement, skip_blanks, statements_of, value_end
 
@@ -31,10 +32,13 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _BY_HAND: Final = "write its tables as [permissions] and [[use]] with keys below them, or merge by hand"
 _IDENTITY: Final[Mapping[str, Sequence[str]]] = {
     "hooks": ("name", "command", "argv", "call", "url"),
-    "limits": ("tool", "per"),
+    "limits": ("tool", "per", "window", "within"),
     "use": ("file",),
 }
 """By the first key of a list of tables: what makes two tables in it the same one, with other values beside."""
+
+_MEASURES: Final[Mapping[str, Sequence[str]]] = {"limits": tuple(Measure)}
+"""Keys, too, of which two such tables have the same ones, whatever their values are."""
 
 
 class Merged(Struct, frozen=True):
@@ -148,10 +152,13 @@ class _Comparison:
 
 def _same(path: Path, item: Table, present: Sequence[object], wanted: Sequence[object]) -> int | None:
     """The number of the table that is the same one, although some of its values are others."""
-    keys = _IDENTITY.get(path[0], ())
-    identity = [item.get(key) for key in keys]
+    keys, measures = _IDENTITY.get(path[0], ()), _MEASURES.get(path[0], ())
+
+    def identity(table: Table) -> list[object]:
+        return [*map(table.get, keys), *(key in table for key in measures)]
+
     for number, other in enumerate(present):
-        is_same = isinstance(other, dict) and [other.get(key) for key in keys] == identity
+        is_same = isinstance(other, dict) and identity(other) == identity(item)
         if keys and is_same and other not in wanted:
             return number
     return None
