@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -410,3 +411,64 @@ def test_a_guard_that_systemd_starts_serves_who_has_connected_and_leaves_the_soc
             service.terminate()
             assert service.wait(30) == 0
             assert desk.socket.exists()
+
+
+NOBODY: Final = 65534
+SYSTEM_PYTHON: Final = "/usr/bin/python3"
+"""That of our own environment may lie in a folder that others cannot enter."""
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not Path(SYSTEM_PYTHON).exists(), reason="only root starts programs of other accounts"
+)
+
+
+@needs_root
+def test_a_guard_of_another_account_is_never_asked(desk: Desk) -> None:
+    code = (
+        "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\ns.listen()\n"
+        "print('listens', flush=True)\n"
+        "c, _ = s.accept()\nc.sendall(b'0 0 0\\n' if c.recv(1) else b'x')"
+    )
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o777)
+        desk.socket = Path(folder) / "guard.sock"
+        other = subprocess.Popen(
+            [SYSTEM_PYTHON, "-I", "-S", "-c", code, str(desk.socket)], stdout=subprocess.PIPE, user=NOBODY, cwd="/"
+        )
+        with other:
+            assert other.stdout
+            assert other.stdout.readline() == b"listens\n"
+            done = desk.event("claude", LIST, *REFUSAL)
+            other.kill()
+    assert (done.returncode, f"user {NOBODY} listens".encode() in done.stderr) == (2, True), done
+
+
+@needs_root
+def test_events_of_another_account_are_turned_away(desk: Desk) -> None:
+    assert desk.tool("PreToolUse", "Bash", {"command": "ls"})[0] == ""
+    code = (
+        "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(f'/proc/self/fd/{sys.argv[1]}/guard.sock')\n"
+        "try:\n    s.sendall(sys.stdin.buffer.read())\n    print(s.recv(100))\nexcept ConnectionError:\n    print(b'')"
+    )
+    document = LIST.replace(b'"s"', b'"of-another-user"')
+    request = b"hookproxy-guard 1 claude 1 0 %d\n/" % len(document) + document
+    os.chmod(desk.socket.parent, 0o711)
+    os.chmod(desk.socket, 0o777)
+    folder = os.open(desk.socket.parent, os.O_RDONLY)
+    try:
+        done = subprocess.run(
+            [SYSTEM_PYTHON, "-I", "-S", "-c", code, str(folder)],
+            input=request,
+            capture_output=True,
+            pass_fds=[folder],
+            user=NOBODY,
+            cwd="/",
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(folder)
+        os.chmod(desk.socket.parent, 0o700)
+    assert done.stdout == b"b''\n", done
+    assert len(desk.records()) == 1, "the event of this account alone"
+    assert desk.tool("PreToolUse", "Bash", {"command": "rm x"})[0] == "deny"
