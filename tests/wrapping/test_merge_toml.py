@@ -123,3 +123,13 @@ def test_a_limit_with_another_number_is_not_added_beside_it() -> None:
     mine = '[[limits]]\ntool = "*search*"\ncalls = 5\nper = "hour"\n'
     with pytest.raises(ConfigError, match="limits is"):
         merge("x.toml", mine, mine.replace("5", "20"), "cost-limits")
+
+
+def test_limits_of_other_measures_or_times_stand_beside_each_other() -> None:
+    mine = '[[limits]]\ncalls = 200\n\n[[limits]]\nsame = 3\nwindow = "10m"\n'
+    other = '[[limits]]\nsame = 6\nwindow = "30m"\n\n[[limits]]\nseconds = 60\n'
+    merged = merge("x.toml", mine, other, "loops")
+    assert merged.text.startswith(mine)
+    assert len(tomllib.loads(merged.text)["limits"]) == 4
+    with pytest.raises(ConfigError, match="limits is"):
+        merge("x.toml", mine, '[[limits]]\nsame = 6\nwindow = "10m"\n', "loops")
