@@ -12,6 +12,7 @@ from typing import Final
 
 import anyio
 import anyio.lowlevel
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -23,8 +24,11 @@ from hookproxy.live import messages, registry
 from hookproxy.live.messages import Action, WaitingApproval
 from hookproxy.model.approval_settings import ApprovalSettings
 from hookproxy.model.hooks import Event
+from hookproxy.model.secret_settings import SecretSettings
 from hookproxy.model.settings import Arguments, ConsoleUse, OnAsk, OnFailure, Settings
+from hookproxy.secrets.finder import Finder
 from hookproxy.session import live_feed
+from hookproxy.session.hidden_secrets import HiddenSecrets
 from hookproxy.session.live_feed import LiveFeed
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
 
@@ -107,10 +111,17 @@ class Watched(Rig):
 
 @asynccontextmanager
 async def watched(
-    folder: Path, *groups: Group, settings: Settings | None = None, follows: bool = True
+    folder: Path,
+    *groups: Group,
+    settings: Settings | None = None,
+    follows: bool = True,
+    secrets: HiddenSecrets | None = None,
 ) -> AsyncIterator[Watched]:
     os.chmod(folder, 0o700)
-    async with rig(*groups, settings=settings, kind=Watched) as one, anyio.create_task_group() as tasks:
+    async with (
+        rig(*groups, settings=settings, kind=Watched, secrets=secrets) as one,
+        anyio.create_task_group() as tasks,
+    ):
         assert isinstance(one, Watched)
         one.folder = str(folder)
         one.feed = LiveFeed(RUN, one.reports.append)
@@ -154,6 +165,29 @@ async def test_a_call_is_seen_in_its_hook_at_the_server_and_when_it_has_ended(tm
         assert (record.hooks[0].verdict, record.hooks[0].exit) == ("rewrite", 0)
         assert json.loads(record.hooks[0].input)["arguments"] == {"a": 1}
         assert (state.counts.calls, state.counts.rewritten, list(state.in_flight())) == (1, 1, [])
+
+
+async def test_consoles_see_placeholders_for_hidden_secrets(tmp_path: Path) -> None:
+    token, settings = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6", SecretSettings()
+    secrets = HiddenSecrets(settings, Finder(settings, {}), "files")
+    hooks = (ASKS, replace(stub(PRE, feedback=[token], arguments={"b": token}), label="rewriter"))
+    shows_all = replace(FALLBACK, audit_arguments=Arguments.FULL)
+    async with watched(tmp_path, stub_group(*hooks), settings=shows_all, secrets=secrets) as one:
+        await handshake(one)
+        await one.agent.send(call(1, a=token))
+        approval = await one.approval()
+        ((_, seen),) = one.console.state.in_flight()
+        for shown in (approval.arguments, seen.arguments):
+            assert token.encode() not in bytes(shown)
+            assert b"{{secret:github-pat:" in bytes(shown)
+        assert (await one.say(approval, "allow")).accepted
+        assert json.loads(await one.server.line())["params"]["arguments"] == {"b": token}
+        await one.server.send(answer(1))
+        assert token.encode() not in await one.agent.line()
+        await one.until(lambda: bool(one.console.state.ended))
+        record = msgspec.json.encode(one.console.state.ended[-1].record)
+        assert token.encode() not in record
+        assert record.count(b"{{secret:github-pat:") > 3
 
 
 @pytest.mark.parametrize(("action", "calls_asked"), [("allow", 2), ("allow_session", 1)])
