@@ -65,6 +65,11 @@ EXAMPLES: Final = {
     "guard uninstall": ("hookproxy guard uninstall claude", "hookproxy guard uninstall --all"),
     "guard status": ("hookproxy guard status", "hookproxy guard status --json"),
     "guard stop": ("hookproxy guard stop", "hookproxy guard stop > /dev/null"),
+    "secrets": ("hookproxy secrets scan notes.md", "hookproxy secrets scan - < notes.md"),
+    "secrets scan": (
+        "hookproxy secrets scan ~/.local/state/hookproxy/audit.jsonl",
+        "hookproxy secrets scan notes.md --json",
+    ),
     "login": ("hookproxy login https://mcp.example.com/mcp", "hookproxy login --list"),
     "logout": ("hookproxy logout https://mcp.example.com/mcp", "hookproxy logout --all"),
     "serve": ("hookproxy serve --config /etc/hookproxy/gateway.toml", "hookproxy serve --config gateway.toml"),

@@ -109,7 +109,7 @@ def test_the_keys_are_those_of_the_reference() -> None:
     assert set(KEYS) == {
         "matcher", "command", "argv", "timeout", "on_failure", "name", "env", "async", "if",
         "type", "concurrent", "call", "url", "headers", "allowed_env_vars", "warm", "warm_max_age", "warm_spares",
-            "expression", "policy", "file", "schema", "reason",
+        "expression", "policy", "file", "schema", "reason", "secrets",
     }  # fmt: skip
 
 
