@@ -36,13 +36,14 @@ class _Kept(Struct):
         return self.since + self.reading.seconds if self.reading.seconds else math.inf
 
 
-class SessionLabels:
-    """Keeps them in this process. `policy.shared_state.SharedLabels`, without anything that may be away."""
+class KeptLabels:
+    """Keeps them in this process: the functions of `policy.shared_state.SharedLabels`, and nothing waits in them."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         """`clock` returns seconds and never goes back."""
         self._clock = clock
-        self._key = os.urandom(16)
+        self.key: Final = os.urandom(16)
+        """The key of prints."""
         self._kept: dict[int, _Kept] = {}  # by the number of the reading, the oldest first
         self._readings_of: dict[int, tuple[int, ...]] = {}  # the numbers of the readings, by a print
         self._links = 0  # how many numbers it has
@@ -57,11 +58,7 @@ class SessionLabels:
         """Take the time from another clock from now on, before anything is read: a trial has a time of its own."""
         self._clock = clock
 
-    async def key(self) -> bytes:
-        """As in SharedLabels."""
-        return self._key
-
-    async def known(self, prints: Collection[int] | None) -> KnownLabels:
+    def known(self, prints: Collection[int] | None) -> KnownLabels:
         """As in SharedLabels."""
         self._forget_old()
         if self._known is None:
@@ -73,7 +70,7 @@ class SessionLabels:
         carried = self._whole.union(map(self._present, found)) & self._kept.keys()
         return KnownLabels(self._known, carried, self._cleared)
 
-    async def add(self, reading: Reading, prints: Collection[int], whole: bool) -> None:
+    def add(self, reading: Reading, prints: Collection[int], whole: bool) -> None:
         """As in SharedLabels."""
         self._forget_old()
         self._last += 1
@@ -90,7 +87,7 @@ class SessionLabels:
         if len(self._kept) > MOST_READINGS:
             self._merge_oldest()
 
-    async def remove(self, labels: Collection[str]) -> None:
+    def remove(self, labels: Collection[str]) -> None:
         """As in SharedLabels."""
         self._known = None
         for number, kept in list(self._kept.items()):
@@ -100,10 +97,16 @@ class SessionLabels:
             else:
                 del self._kept[number]
 
-    async def clear(self, cleared: ClearedFlow) -> None:
-        """As in SharedLabels."""
-        if len(self._cleared) < _MOST_CLEARED:
+    def clear(self, cleared: ClearedFlow) -> bool:
+        """As in SharedLabels. Returns whether it is new."""
+        is_new = cleared not in self._cleared and len(self._cleared) < _MOST_CLEARED
+        if is_new:
             self._cleared = (*self._cleared, cleared)
+        return is_new
+
+    def revoke(self, cleared: ClearedFlow) -> None:
+        """Nobody has allowed this."""
+        self._cleared = tuple(known for known in self._cleared if known != cleared)
 
     def _forget_old(self) -> None:
         """The time is over for some."""
@@ -149,3 +152,35 @@ class SessionLabels:
         self._merged[number] = self._merged[newer.reading.number] = self._last
         if len(self._merged) > _MOST_MERGED:
             self._forget_prints()
+
+
+class SessionLabels:
+    """`policy.shared_state.SharedLabels` that are kept in this process, so nothing may be away."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        """`clock` is as in `KeptLabels`."""
+        self.kept: Final = KeptLabels(clock)
+
+    def use_clock(self, clock: Callable[[], float]) -> None:
+        """As in KeptLabels."""
+        self.kept.use_clock(clock)
+
+    async def key(self) -> bytes:
+        """As in SharedLabels."""
+        return self.kept.key
+
+    async def known(self, prints: Collection[int] | None) -> KnownLabels:
+        """As in SharedLabels."""
+        return self.kept.known(prints)
+
+    async def add(self, reading: Reading, prints: Collection[int], whole: bool) -> None:
+        """As in SharedLabels."""
+        self.kept.add(reading, prints, whole)
+
+    async def remove(self, labels: Collection[str]) -> None:
+        """As in SharedLabels."""
+        self.kept.remove(labels)
+
+    async def clear(self, cleared: ClearedFlow) -> None:
+        """As in SharedLabels."""
+        self.kept.clear(cleared)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..model.limits import CountedCall, Limit
     from ..model.told_call import ToldCall
     from ..policy.rate_limits import LimitReached
+    from ..policy.shared_state import SharedLabels
     from ..transports.line_client import LineClient
     from .limit_windows import LimitWindows
     from .run_messages import Limits, Request, Response
@@ -60,13 +61,24 @@ class GuardLink:
         self._connection: LineClient | None = None
         self._opening = anyio.Lock()
         self._not_before = 0.0
+        self.connections = 0
+        """How often it has reached a guard."""
 
     @property
     def shared(self) -> Shared:
         """What the hooks of the run share."""
         return Shared(
-            limits=LinkedLimits(self), approvals=LinkedApprovals(self), secrets=LinkedSecrets(self), native=self
+            limits=LinkedLimits(self),
+            approvals=LinkedApprovals(self),
+            secrets=LinkedSecrets(self),
+            native=self,
+            new_labels=self._labels,
         )
+
+    def _labels(self) -> SharedLabels:
+        from .linked_labels import LinkedLabels  # only where something says where data may go
+
+        return LinkedLabels(self)
 
     async def join(self) -> None:
         """Wait until it is known to which session of the agent this run belongs, if there is a guard."""
@@ -151,6 +163,7 @@ class GuardLink:
         except StoreUnavailable:  # it would say the same to each call
             self._not_before = monotonic() + _RETRY_SECONDS
             raise
+        self.connections += 1
         if self._tools:
             self._tell_tools(connection, tuple(self._tools.values()))
         return connection

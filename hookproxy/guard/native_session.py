@@ -22,13 +22,15 @@ from ..dialects.dialect import Group
 from ..hooks.evaluate import Hooks
 from ..model.hooks import Tool
 from ..model.settings import ToolNames
-from ..policy.shared_state import Approved, Shared, SharedLabels
+from ..policy.shared_state import Approved, Shared
 from ..protocol.tool_list import ListedTools
 from .kept_secrets import KeptSecrets
 from .limit_windows import LimitWindows
 
 if TYPE_CHECKING:
     import anyio.abc
+
+    from ..flow.session_labels import SessionLabels
 
 _MOST_SERVERS: Final = 64  # servers of one agent: the names come from it, and each takes some kilobytes
 _MOST_BYTES: Final = 4 * 1024 * 1024  # of the tools of one server: several hundred
@@ -84,7 +86,7 @@ class NativeSession:
         environ: Mapping[str, str],
         tasks: anyio.abc.TaskGroup,
         name: str,
-        labels: SharedLabels | None = None,
+        labels: SessionLabels | None = None,
     ) -> None:
         """`environ` is that of the agent, as of the session's first event: hooks get it.
 
@@ -96,10 +98,10 @@ class NativeSession:
         self.id = name
         """As hooks get it: that of the agent's documents, or of its first run."""
         self.limits = LimitWindows()
-        self.labels = labels or (_new_labels() if loaded.settings.has_flow else None)
-        """What it has read; None: nothing says where data may go."""
         self.secrets = KeptSecrets()
         """What its runs have hidden."""
+        self._labels = labels
+        """What it has read; None: nobody has asked for it."""
         self._approvals: dict[str, ServerApprovals] = {}
         self._servers: dict[str, _Server] = {}  # those whose runs have said what they are
         self._hooks: dict[str, Hooks] = {}
@@ -110,10 +112,19 @@ class NativeSession:
 
     def under(self, loaded: Loaded) -> NativeSession:
         """The session under another configuration: limits count anew, and what was allowed must be allowed anew."""
-        session = NativeSession(loaded, self._environ, self._tasks, self.id, self.labels)
+        session = NativeSession(loaded, self._environ, self._tasks, self.id, self._labels)
         session._servers = self._servers
         session.secrets = self.secrets
         return session
+
+    @property
+    def labels(self) -> SessionLabels:
+        """What it has read: the agent's own tools, and the servers of its runs."""
+        if self._labels is None:
+            from ..flow.session_labels import SessionLabels  # only where something says where data may go
+
+            self._labels = SessionLabels()
+        return self._labels
 
     def approvals(self, server: str) -> ServerApprovals:
         """What is allowed of the tools of this server."""
@@ -144,7 +155,9 @@ class NativeSession:
         if server not in self._hooks and len(self._hooks) >= _MOST_SERVERS:
             self._tasks.start_soon(self._hooks.pop(next(iter(self._hooks))).runners.aclose)
         if server not in self._hooks:
-            shared = Shared(window_of=self.limits.window, approvals=self.approvals(server), labels=self.labels)
+            shared = Shared(
+                window_of=self.limits.window, approvals=self.approvals(server), new_labels=lambda: self.labels
+            )
             loaded = self._loaded
             groups = loaded.groups
             if not server:
@@ -179,12 +192,6 @@ class NativeSession:
         """End the programs that its hooks keep running."""
         for hooks in self._hooks.values():
             await hooks.runners.aclose()
-
-
-def _new_labels() -> SharedLabels:
-    from ..flow.session_labels import SessionLabels  # only where something says where data may go
-
-    return SessionLabels()
 
 
 def _about_own_tools(group: Group) -> Group:

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
+from ..model.flow import ClearedFlow, KnownLabels, Reading
 from ..model.hooks import Tool
 from ..model.limits import Limit
 from ..model.told_call import ToldCall
@@ -103,7 +104,39 @@ class SecretOf(Struct, frozen=True, tag=True):
     placeholder: str
 
 
-Request = Join | Listed | Claim | Ended | Limits | Count | Approvals | Allow | SecretKey | KeepSecrets | SecretOf
+SecretRequest = SecretKey | KeepSecrets | SecretOf
+
+
+class LabelKey(Struct, frozen=True, tag=True):
+    """With which key are prints of the session made?"""
+
+
+class KnownNow(Struct, frozen=True, tag=True):
+    """What sticks to the session, and which of it do these prints carry? None: all of it."""
+
+    prints: tuple[int, ...] | None = ()
+    key: bytes = b""
+    """With which they were made: those of another key may stand for anything."""
+
+
+class Read(Struct, frozen=True, tag=True):
+    """The agent is about to get this from the run, as in `SharedLabels.add`."""
+
+    reading: Reading
+    prints: tuple[int, ...] = ()
+    whole: bool = False
+    key: bytes = b""
+
+
+class Clear(Struct, frozen=True, tag=True):
+    """A person allows this for the session with this key."""
+
+    cleared: ClearedFlow
+    key: bytes
+
+
+LabelRequest = LabelKey | KnownNow | Read | Clear
+Request = Join | Listed | Claim | Ended | Limits | Count | Approvals | Allow | SecretRequest | LabelRequest
 
 
 class Exceeded(Struct, frozen=True, omit_defaults=True):
@@ -126,3 +159,6 @@ class Response(Struct, frozen=True, omit_defaults=True):
     secret_key: bytes = b""
     secret: str | None = None
     """What a placeholder stands for; None: no run of the session has made it."""
+    label_key: bytes = b""
+    """To a request about labels: the key with which prints of the session are made, and by which it is known."""
+    known: KnownLabels | None = None

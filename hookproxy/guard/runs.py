@@ -8,12 +8,13 @@ A server of a run is no run of the agent, whatever it says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Raw
 from msgspec.json import Decoder, Encoder
 
 from .. import __version__
+from ..model.flow import ClearedFlow
 from ..model.told_call import ToldCall
 from ..policy.sent_approvals import read_approved
 from ..policy.shared_state import Approved
@@ -26,18 +27,27 @@ from .run_messages import (
     Allow,
     Approvals,
     Claim,
+    Clear,
     Count,
     Ended,
     Exceeded,
     Join,
     KeepSecrets,
+    KnownNow,
+    LabelKey,
+    LabelRequest,
     Limits,
     Listed,
+    Read,
     Request,
     Response,
     SecretKey,
     SecretOf,
+    SecretRequest,
 )
+
+if TYPE_CHECKING:
+    from ..flow.session_labels import KeptLabels
 
 _DECODER: Final = Decoder(Request)
 _ENCODER: Final = Encoder()
@@ -81,6 +91,7 @@ class RunPeer:
         self._run: Join | None = None
         self._taken_over: dict[str, OpenCall] = {}  # by the ids of their records
         self._allowed: list[tuple[ServerApprovals, Approved]] = []
+        self._cleared: list[tuple[KeptLabels, ClearedFlow]] = []
 
     def answer(self, line: bytes) -> bytes:
         """The response to a request, with its line end. Raises NotARun."""
@@ -109,6 +120,8 @@ class RunPeer:
         """What it has said that a person allows holds no longer."""
         for approvals, calls in self._allowed:
             approvals.remove(calls)
+        for kept, cleared in self._cleared:
+            kept.revoke(cleared)
 
     def close(self) -> None:
         """It has gone: how its calls end will not be known."""
@@ -126,24 +139,42 @@ class RunPeer:
                     judge.calls.ended(call, size, seconds)
             case Limits():
                 return Response(session.id, tuple(_exceeded(session.limits, request)))
-            case Approvals():
-                approved = session.approvals(run.server).all
-                return Response(session.id, approved=tuple(Raw(_ENCODER.encode(calls)) for calls in approved))
+            case Approvals() | Allow():
+                return self._about_approvals(session, session.approvals(run.server), request)
             case SecretKey() | KeepSecrets() | SecretOf():
                 return _about_secrets(session, request)
-            case Allow(calls):
-                self._allow(session.approvals(run.server), calls)
+            case LabelKey() | KnownNow() | Read() | Clear():
+                return self._about_labels(session, request)
             case _:
                 _note(session, run, request)
         return Response(session.id)
 
-    def _allow(self, approvals: ServerApprovals, calls: Raw) -> None:
+    def _about_approvals(
+        self, session: NativeSession, approvals: ServerApprovals, request: Approvals | Allow
+    ) -> Response:
+        if isinstance(request, Approvals):
+            return Response(session.id, approved=tuple(Raw(_ENCODER.encode(calls)) for calls in approvals.all))
         try:
-            approved = read_approved(bytes(calls))
+            approved = read_approved(bytes(request.calls))
         except (ValueError, RecursionError) as unreadable:
             raise NotARun(str(unreadable)) from None
         if not approved.managed and approvals.add(approved):
             self._allowed.append((approvals, approved))
+        return Response(session.id)
+
+    def _about_labels(self, session: NativeSession, request: LabelRequest) -> Response:
+        kept, known = session.labels.kept, None
+        match request:
+            case LabelKey():
+                pass
+            case KnownNow(prints, key):
+                known = kept.known(prints if not prints or key == kept.key else None)
+            case Read(reading, prints, whole, key):
+                kept.add(reading, prints, whole or (bool(prints) and key != kept.key))
+            case Clear(cleared, key):
+                if key == kept.key and not cleared.managed and kept.clear(cleared):
+                    self._cleared.append((kept, cleared))
+        return Response(session.id, label_key=kept.key, known=known)
 
     def _claimed(self, judge: Judge, run: Join, claim: Claim) -> ToldCall | None:
         claimed = judge.calls.claim(judge.sessions.agent_of(self.process.agents), run, claim)
@@ -169,7 +200,7 @@ def _exceeded(windows: LimitWindows, request: Limits) -> Iterator[Exceeded]:
     return (Exceeded(limits.index(reached.limit), reached.retry_after) for reached in exceeded)
 
 
-def _about_secrets(session: NativeSession, request: SecretKey | KeepSecrets | SecretOf) -> Response:
+def _about_secrets(session: NativeSession, request: SecretRequest) -> Response:
     match request:
         case SecretKey():
             return Response(session.id, secret_key=session.secrets.key)

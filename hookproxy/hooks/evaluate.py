@@ -107,7 +107,8 @@ class Hooks:
         from .data_flow import DataFlow  # only for such configurations
 
         of_layers = (settings,) if len(self._layers) == 1 else (settings, settings.managed or Settings())
-        return DataFlow(list(zip(self._layers, of_layers, strict=True)), server, shared.labels)
+        labels = shared.new_labels() if shared.labels is None and shared.new_labels is not None else shared.labels
+        return DataFlow(list(zip(self._layers, of_layers, strict=True)), server, labels)
 
     def go_on_from(self, former: Hooks) -> None:
         """Go on with what holds for the session whatever its policy: the variables of its hooks, and its labels."""

@@ -5,7 +5,7 @@ Without it each run keeps its own. Where it cannot be reached, limits and approv
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
@@ -129,7 +129,9 @@ class Shared(Struct, frozen=True):
     secrets: SharedSecrets | None = None
     """Keeps what `[secrets]` has hidden in the session; None: it is kept in this run."""
     labels: SharedLabels | None = None
-    """Keeps the labels of the session; None: they are kept in this run."""
+    """Keeps the labels of the session; None: `new_labels` says who does."""
+    new_labels: Callable[[], SharedLabels] | None = None
+    """Gives who keeps them, where something says where data may go; None: they are kept in this run."""
     native: NativeCalls | None = None
     """Knows what the agent's own hooks tell; None: the agent is seen by this run alone."""
 

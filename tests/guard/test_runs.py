@@ -153,8 +153,11 @@ async def test_a_server_is_no_run_and_what_it_has_said_before_its_run_came_does_
     hello = {"version": __version__, "server": "files", "session": "own"}
     ask(server, "Join", **hello)
     ask(server, "Allow", calls={"tool": "delete"})
+    key = ask(server, "LabelKey")["label_key"]
+    ask(server, "Clear", cleared={"readings": [1], "sink": "flow.sinks[0]", "tool": "send", "server": "mail"}, key=key)
     ask(run, "Join", **hello)
     assert "approved" not in ask(run, "Approvals")
+    assert not ask(run, "KnownNow")["known"].get("cleared")
     with pytest.raises(NotARun):
         ask(server, "Allow", calls={"tool": "delete"})
     run.close()
