@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-import ordinary
 import report
 import suites
 from agent import HOOKPROXY
@@ -47,14 +46,9 @@ def main() -> int:
     parser.add_argument(
         "--policies", type=Path, default=POLICIES, metavar="FOLDER", help="default: policies beside this script"
     )
-    parser.add_argument(
-        "--ordinary", type=Path, metavar="FOLDER", help="a day's work with the servers in FOLDER instead"
-    )
     parser.add_argument("--hookproxy", type=Path, default=HOOKPROXY, metavar="PROGRAM", help="another installation")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what became of each episode")
     options = parser.parse_args()
-    if options.ordinary:
-        return ordinary.main(options.hookproxy, options.ordinary.resolve())
     names = options.suite or suites.NAMES
     with tempfile.TemporaryDirectory(prefix="flow-") as temporary:
         folder = Path(temporary)

@@ -1,33 +1,37 @@
 """A day's ordinary work with twelve published servers: nobody is asked but where the policy means it.
 
-    scripts/flow_benchmark --ordinary
-
-Each server runs behind a `hookproxy run` of its own, with the policy policies/ordinary.toml: `hookproxy init flow` made
-it from what these servers list, and a person reviewed it. The calls are those of ordinary_work.txt, in their order.
+Each server runs behind a `hookproxy run` of its own, and the guard makes all of them one session. The policy is
+policies/ordinary.toml: `hookproxy init flow` made it from what these servers list, and a person reviewed it. The calls
+are those of ordinary_work.txt, in their order.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
-from agent import Agent
+from agent import HOOKPROXY, ROOT, SECONDS, Agent
 
 HERE = Path(__file__).resolve().parent
 POLICY = HERE / "policies/ordinary.toml"
 KEY = "ghp_" + "Xa2bC3dEf4gH5iJk6Lm7nN8oP9qR0sT1uV2w"
 """A made-up key, of the form of GitHub's."""
+
+UNASKED = "This agent cannot ask the user, so the call is denied."
+"""In place of a question: a server of 2024 speaks a version of MCP in which no agent can be asked."""
 
 PROJECT = {
     "README.md": "# Orders\n\nSmall program that adds up orders. The guide is at {web}/guide.html\n",
@@ -104,6 +108,7 @@ async def play(hookproxy: Path, programs: Path) -> Day:
         }
         servers = tomllib.loads((HERE / "ordinary_servers.toml").read_text())
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(_guard(hookproxy, work, Path(temporary) / "guard.log"))
             agents = {}
             for name, server in servers.items():
                 words = [word.format(work=work, **folders) for word in server["command"]]
@@ -116,15 +121,35 @@ async def play(hookproxy: Path, programs: Path) -> Day:
         return day
 
 
+@asynccontextmanager
+async def _guard(hookproxy: Path, home: Path, log: Path) -> AsyncIterator[None]:
+    """The person's guard, by which the servers share a session: without it, each has labels of its own."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    with log.open("wb") as errors:
+        process = await asyncio.create_subprocess_exec(
+            hookproxy, "guard", "--foreground", "--config", POLICY, env=environment, cwd=home, stderr=errors
+        )
+    try:
+        async with asyncio.timeout(SECONDS):
+            while not (home / ".local/state/hookproxy/guard/guard.sock").exists():  # noqa: ASYNC110 - another process makes it
+                await asyncio.sleep(0.05)
+        yield
+    finally:
+        process.terminate()
+        await process.wait()
+
+
 async def _make(step: Step, agent: Agent, day: Day) -> None:
     result = await agent.call(step.tool, step.arguments)
+    text = json.dumps(result)
     said = f"{step.server} {step.tool} {json.dumps(step.arguments)[:100]}"
-    if agent.asked:
-        (day.asked if step.is_asked_about else day.unmeant).append(f"{said}: {agent.asked[0].splitlines()[-3:]}")
+    is_refused = UNASKED in text
+    if agent.asked or is_refused:
+        (day.asked if step.is_asked_about else day.unmeant).append(f"{said}: {(agent.asked or [text])[0]}")
     elif step.is_asked_about:
         day.missed.append(said)
-    if result.get("isError"):
-        day.failed.append(f"{said}: {json.dumps(result)[:300]}")
+    if result.get("isError") and not is_refused:
+        day.failed.append(f"{said}: {text[:300]}")
 
 
 def make_project(folder: Path, values: dict[str, str]) -> None:
@@ -162,11 +187,17 @@ def site(folder: Path) -> Iterator[str]:
             thread.join()
 
 
-def main(hookproxy: Path, programs: Path) -> int:
+def main() -> int:
     """Play the day, and print what became of it. Returns the exit status: 1 if a question was not meant, or missing."""
-    day = asyncio.run(play(hookproxy, programs))
+    parser = argparse.ArgumentParser("scripts/flow_benchmark --ordinary", description=__doc__)
+    parser.add_argument("--hookproxy", type=Path, default=HOOKPROXY, metavar="PROGRAM", help="another installation")
+    day = asyncio.run(play(parser.parse_args().hookproxy, ROOT / ".bench/ordinary"))
     print(f"{day.calls} calls, {len(day.asked)} questions that the policy means, {len(day.unmeant)} that it does not")
     for name in ("unmeant", "missed", "failed"):
         for line in getattr(day, name):
             print(f"{name}: {line}")
     return 1 if day.unmeant or day.missed or day.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
