@@ -126,3 +126,40 @@ def test_what_one_server_gave_is_restored_at_another_one_of_the_agent_and_at_no_
     assert token in logs["two"].read_text()
     assert token not in logs["strangers"].read_text()
     assert placeholder in logs["strangers"].read_text()
+
+
+FLOW = """
+[[flow.sources]]
+tool = ["Read", "echo"]
+labels = ["secret"]
+[[flow.sinks]]
+tool = ["send", "WebFetch"]
+labels = ["secret"]
+action = "deny"
+"""
+
+
+def test_what_one_server_returned_does_not_leave_by_another_one_or_by_a_tool_of_the_agent(desk: Desk) -> None:
+    desk.configure(FLOW)
+    with guarded_agent(desk) as agent, guarded_agent(desk, "b", ("sh", "-c", '"$@"', "sh")) as stranger:
+        for other in (agent, stranger):
+            other.event("PreToolUse", "Bash", {"command": "ls"}, "t1")
+            other.start("one")
+            other.start("two")
+        agent.call("one", "echo", {"text": "a"})
+        assert "would send what `echo` read" in agent.call("two", "send", {})
+        assert agent.event("PreToolUse", "WebFetch", {"url": "https://example.com"}, "t2")[0] == "deny"
+        assert "ran send" in stranger.call("two", "send", {})
+        agent.start("three")
+        assert "would send what `echo` read" in agent.call("three", "send", {}), "a run that was started later"
+
+
+def test_what_an_own_tool_read_does_not_leave_by_a_server(desk: Desk) -> None:
+    desk.configure(FLOW)
+    with guarded_agent(desk) as agent:
+        agent.start("one")
+        reads = {"file_path": "/home/u/notes"}
+        agent.event("PreToolUse", "Read", reads, "t1")
+        assert "ran send" in agent.call("one", "send", {})
+        agent.event("PostToolUse", "Read", reads, "t1", tool_response={"text": "a"})
+        assert "would send what `Read` read from `/home/u/notes`" in agent.call("one", "send", {})
