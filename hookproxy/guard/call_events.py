@@ -40,6 +40,7 @@ from .native_session import NativeSession
 from .open_calls import Act, Key, OpenCall, OpenCalls
 from .run_messages import Claim, Join
 from .seen import digest_of, digest_of_arguments
+from .watched import WatchedOwnTools
 
 AFTER: Final = frozenset({Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE})
 """The events after a call."""
@@ -64,11 +65,18 @@ class CallEvents:
     """All calls under one configuration."""
 
     def __init__(
-        self, settings: Settings, policy: str, audit: Audit, approvals: GuardApprovals, report: Callable[[str], None]
+        self,
+        settings: Settings,
+        policy: str,
+        audit: Audit,
+        approvals: GuardApprovals,
+        report: Callable[[str], None],
+        watched: WatchedOwnTools,
     ) -> None:
         """`policy` is the digest of the configuration; empty: it counts as the same as no other."""
         self._settings, self._policy = settings, policy
         self._audit, self._approvals, self._report = audit, approvals, report
+        self._watched = watched
         self.open = OpenCalls()
         """The calls that may run."""
 
@@ -117,7 +125,8 @@ class CallEvents:
         if listed is not None:
             context = replace(context, annotations=listed.annotations)
         seen = digest_of(context, listed)
-        if not (self._settings.audit_all_calls or hooks.concerns(context.tool)):
+        watched = self._watched.hooks_for(side.name, context, request.environ)
+        if not (self._settings.audit_all_calls or watched or hooks.concerns(context.tool)):
             return _Part(context, hooks, Proceed(), HookDecision(), None, call, started, seen)
         if self._audit.required and (problem := self._audit.failure()):
             return _Part(context, hooks, Refuse("the audit", problem), _unrecorded(problem), None, call, started)
@@ -126,8 +135,10 @@ class CallEvents:
         own = record.hook_runs
         native = NativeCall(side, hooks, call, record, monotonic(), alone)
         self._audit.begin(record, call)
+        given = replace(context, agent=side.name)
+        if watched is not None:
+            self._watched.begin(watched, given, record)
         try:
-            given = replace(context, agent=side.name)
             evaluation = await hooks.run_pre_hooks(given, listed, own)
             judged = await self._approvals.decide(native, evaluation.decision, evaluation.context_after(given))
             decision = await hooks.apply_limits(judged.decision, judged.event_context)

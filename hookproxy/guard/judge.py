@@ -30,6 +30,7 @@ from .call_events import AFTER, CallEvents
 from .exchange import Request
 from .native_session import NativeSession
 from .same_act import SameActs
+from .watched import WatchedOwnTools
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -61,7 +62,8 @@ class Judge:
         self._audit.report_to(report)
         self._feed = feed
         approvals = GuardApprovals(loaded.settings, self._audit, tasks, report, feed)
-        self.calls = CallEvents(loaded.settings, digest, self._audit, approvals, report)
+        self._watched = WatchedOwnTools(loaded, tasks)
+        self.calls = CallEvents(loaded.settings, digest, self._audit, approvals, report, self._watched)
         self.sessions = AgentSessions(loaded, tasks)
         self._acts = SameActs()
 
@@ -105,6 +107,7 @@ class Judge:
     async def aclose(self) -> None:
         """End the sessions, and write what waits to be recorded."""
         await self.sessions.aclose()
+        await self._watched.aclose()
         self.calls.close()
 
     async def _output(self, side: AgentSide, request: Request) -> HookOutput:
