@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from time import time
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +32,7 @@ from . import bounded_cache
 from .permissions import Permissions, under_aliases
 
 _COMMENT = "Note: {}."
+_LONGEST_TOOL: Final = 256  # characters of its name that are kept: the agent chooses it
 
 
 class _Layer(Struct, frozen=True):
@@ -251,7 +252,7 @@ def _reading(act: Act, added: Sequence[str], sources: Sequence[Source], call: st
     lasting = bool(added) or any(not source.seconds for source in sources)
     seconds = 0.0 if lasting else max(source.seconds for source in sources)
     place = place_of(act.views[-1].readings[0])
-    return Reading(labels, act.tool, act.server, place, at, seconds, call)
+    return Reading(labels, act.tool[:_LONGEST_TOOL], act.server, place, at, seconds, call)
 
 
 def _decided(proceed: Proceed, violations: Sequence[Violation], layer: _Layer) -> Decision:

@@ -130,28 +130,13 @@ def test_what_one_server_gave_is_restored_at_another_one_of_the_agent_and_at_no_
 
 FLOW = """
 [[flow.sources]]
-tool = ["Read", "echo"]
+tool = "Read"
 labels = ["secret"]
 [[flow.sinks]]
-tool = ["send", "WebFetch"]
+tool = "send"
 labels = ["secret"]
 action = "deny"
 """
-
-
-def test_what_one_server_returned_does_not_leave_by_another_one_or_by_a_tool_of_the_agent(desk: Desk) -> None:
-    desk.configure(FLOW)
-    with guarded_agent(desk) as agent, guarded_agent(desk, "b", ("sh", "-c", '"$@"', "sh")) as stranger:
-        for other in (agent, stranger):
-            other.event("PreToolUse", "Bash", {"command": "ls"}, "t1")
-            other.start("one")
-            other.start("two")
-        agent.call("one", "echo", {"text": "a"})
-        assert "would send what `echo` read" in agent.call("two", "send", {})
-        assert agent.event("PreToolUse", "WebFetch", {"url": "https://example.com"}, "t2")[0] == "deny"
-        assert "ran send" in stranger.call("two", "send", {})
-        agent.start("three")
-        assert "would send what `echo` read" in agent.call("three", "send", {}), "a run that was started later"
 
 
 def test_what_an_own_tool_read_does_not_leave_by_a_server(desk: Desk) -> None:
