@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from hookproxy.jsonrpc import raw_json
 from hookproxy.lock import lock_file
 from hookproxy.lock.description import Description, Kind, entry, identity
-from hookproxy.model.hooks import Event
+from hookproxy.model.hooks import Elicitation, Event, EventContext, Verdict
 from hookproxy.model.lock_settings import LockSettings
 from hookproxy.model.secret_settings import SecretSettings, SecretsOff, SecretsRestore
 from hookproxy.model.settings import Arguments, Results, Settings
@@ -428,3 +428,36 @@ async def test_without_the_guard_a_run_has_a_key_of_its_own_and_tells_what_it_ha
         assert json.loads(await other.server.line())["params"]["arguments"] == {"a": TOKEN}
         await other.server.send(response(text(TOKEN), 2))
         assert (await other.agent.message())["result"] == text(known), "also under another key"
+
+
+async def test_what_hooks_write_themselves_is_meant_and_what_was_a_placeholder_stays_one() -> None:
+    secrets = hidden()
+    placeholder = secrets.masks.text(TOKEN)
+    own = secrets.masks.text(VALUE)
+    asked = Elicitation(f"the token {placeholder}?")
+    context = EventContext(Event.ELICITATION, SESSION, elicitation=asked, meta=json.dumps({"t": placeholder}).encode())
+    both = json.dumps({"given": placeholder, "own": own}).encode()
+    meant = secrets.as_meant(Verdict(arguments=both, meta=both, content=both), context)
+    assert meant.arguments is not None
+    assert json.loads(meant.arguments) == {"given": TOKEN, "own": VALUE}, "no argument was a placeholder"
+    for raw in (meant.meta, meant.content):
+        assert raw is not None
+        assert json.loads(raw) == {"given": placeholder, "own": VALUE}
+    started = EventContext(Event.SESSION_START, SESSION)
+    variables = secrets.as_meant(Verdict(variables=(("TOKEN", f"x {placeholder}"),)), started).variables
+    assert variables == (("TOKEN", f"x {TOKEN}"),)
+
+
+async def test_hooks_get_placeholders_for_what_a_person_has_answered_and_messages() -> None:
+    secrets = hidden()
+    content = json.dumps({"pin": VALUE}).encode()
+    asked = EventContext(
+        Event.ELICITATION_RESULT, SESSION, elicitation=Elicitation("?", content=content), message=f"see {TOKEN}"
+    )
+    for sees_values in (False, True):
+        spec = replace(stub(Event.ELICITATION_RESULT), sees_values=sees_values)
+        seen = secrets.context_for(spec, asked)
+        assert seen.elicitation is not None
+        assert seen.elicitation.content is not None
+        assert (json.loads(seen.elicitation.content) == {"pin": VALUE}) is sees_values
+        assert (TOKEN in seen.message) is sees_values
