@@ -140,7 +140,7 @@ async def _judge(guard: Guard, read: Callable[[], Read], *, foreground: bool) ->
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(feed.serve)
             try:
-                policy = CurrentPolicy(read, tasks, tell, feed)
+                policy = CurrentPolicy(read, tasks, tell, feed, guard.folder)
             except UserError as error:
                 await guard.fail(str(error))
                 raise

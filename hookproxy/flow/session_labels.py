@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection
 from time import monotonic
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,12 +36,27 @@ class _Kept(Struct):
         return self.since + self.reading.seconds if self.reading.seconds else math.inf
 
 
+class Journal(Protocol):
+    """Keeps what a session has read beyond this process. All functions raise StoreUnavailable."""
+
+    def check(self) -> None:
+        """Whatever was read is known."""
+
+    def added(self, reading: Reading) -> None:
+        """This is about to be read."""
+
+    def removed(self, labels: Collection[str]) -> None:
+        """These labels are about to be taken away."""
+
+
 class KeptLabels:
     """Keeps them in this process: the functions of `policy.shared_state.SharedLabels`, and nothing waits in them."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         """`clock` returns seconds and never goes back."""
         self._clock = clock
+        self.journal: Journal | None = None
+        """None: what is kept ends with this process. Otherwise functions raise as it does."""
         self.key: Final = os.urandom(16)
         """The key of prints."""
         self._kept: dict[int, _Kept] = {}  # by the number of the reading, the oldest first
@@ -60,6 +75,8 @@ class KeptLabels:
 
     def known(self, prints: Collection[int] | None) -> KnownLabels:
         """As in SharedLabels."""
+        if self.journal is not None:
+            self.journal.check()
         self._forget_old()
         if self._known is None:
             self._known = tuple(kept.reading for kept in self._kept.values())
@@ -72,6 +89,8 @@ class KeptLabels:
 
     def add(self, reading: Reading, prints: Collection[int], whole: bool) -> None:
         """As in SharedLabels."""
+        if self.journal is not None:
+            self.journal.added(reading)
         self._forget_old()
         self._last += 1
         number = self._last
@@ -89,6 +108,8 @@ class KeptLabels:
 
     def remove(self, labels: Collection[str]) -> None:
         """As in SharedLabels."""
+        if self.journal is not None:
+            self.journal.removed(labels)
         self._known = None
         for number, kept in list(self._kept.items()):
             left = tuple(label for label in kept.reading.labels if label not in labels)

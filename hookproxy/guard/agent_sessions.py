@@ -8,6 +8,7 @@ it again by its id.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -25,9 +26,10 @@ _MOST: Final = 256  # sessions of all agents of one person: the one that was sil
 class AgentSessions:
     """All sessions under one configuration."""
 
-    def __init__(self, loaded: Loaded, tasks: anyio.abc.TaskGroup) -> None:
-        """`tasks` runs the background hooks of the sessions."""
+    def __init__(self, loaded: Loaded, tasks: anyio.abc.TaskGroup, folder: str = "") -> None:
+        """`tasks` runs the background hooks of the sessions; `folder` is for what outlasts the guard, or empty."""
         self._loaded, self._tasks = loaded, tasks
+        self._label_folder = os.path.join(folder, "labels") if folder else ""
         self._by_id: OrderedDict[tuple[str, str], NativeSession] = OrderedDict()  # of an agent, by its own id
         self._of_process: OrderedDict[Process, NativeSession] = OrderedDict()
 
@@ -54,7 +56,7 @@ class AgentSessions:
         if session is None:
             session = self._without_events(process)
             if session is None:
-                session = NativeSession(self._loaded, environ, self._tasks, name)
+                session = self._new(name, environ)
             else:
                 session.begin_events(name, environ)
             if len(self._by_id) >= _MOST:
@@ -72,7 +74,7 @@ class AgentSessions:
         """
         agent = self.agent_of(processes)
         if agent not in self._of_process:
-            self._note_process(agent, NativeSession(self._loaded, {}, self._tasks, own_id))
+            self._note_process(agent, self._new(own_id, {}))
         return self._of_process[agent]
 
     def agent_of(self, processes: Sequence[Process]) -> Process:
@@ -88,6 +90,11 @@ class AgentSessions:
         """The session of the runs of this process, if no event has told of one; None: there is none."""
         session = self._of_process.get(process) if process is not None else None
         return None if session is None or session in self._by_id.values() else session
+
+    def _new(self, name: str, environ: Mapping[str, str]) -> NativeSession:
+        session = NativeSession(self._loaded, environ, self._tasks, name)
+        session.label_folder = self._label_folder
+        return session
 
     def _note_process(self, process: Process, session: NativeSession) -> None:
         self._of_process[process] = session

@@ -64,16 +64,17 @@ class CurrentPolicy:
         tasks: anyio.abc.TaskGroup,
         report: Callable[[str], None],
         feed: LiveFeed | None = None,
+        folder: str = "",
     ) -> None:
-        """Read it. `feed` is for consoles. Raises UserError."""
-        self._read, self._tasks, self._report, self._feed = read, tasks, report, feed
+        """Read it. `feed` is for consoles, `folder` as in AgentSessions. Raises UserError."""
+        self._read, self._tasks, self._report, self._feed, self._folder = read, tasks, report, feed, folder
         found = read()
         self.loaded = found.loaded
         self._seen = _seen(found.paths)
         self._problem = ""
         self._program = _state(client.__file__)
         self._since = time()
-        self._judge = Judge(found.loaded, tasks, report, feed, found.digest)
+        self._judge = Judge(found.loaded, tasks, report, feed, found.digest, folder)
         self._running: dict[Judge, int] = {self._judge: 0}
         if feed is not None:
             feed.show(_SHOWN, LiveSession(lambda: self._judge.described(), lambda: self._judge.judging()))
@@ -122,7 +123,7 @@ class CurrentPolicy:
         self._seen = _seen(path for path, _ in self._seen)  # as it is before it is read: a later change is seen again
         try:
             found = self._read()
-            judge = Judge(found.loaded, self._tasks, self._report, self._feed, found.digest)
+            judge = Judge(found.loaded, self._tasks, self._report, self._feed, found.digest, self._folder)
         except UserError as error:
             self._problem = str(error)
             self._report(self._problem)

@@ -48,11 +48,12 @@ class Judge:
         report: Callable[[str], None],
         feed: LiveFeed | None = None,
         digest: str = "",
+        folder: str = "",
     ) -> None:
         """Hooks that nobody awaits run in `tasks`. `report` gets sentences for people, and `feed` is for consoles.
 
-        `digest` is that of the configuration (`config.digest`); empty: it counts as the same as no other. Raises
-        UserError if a secret that asking people needs cannot be read.
+        `digest` is that of the configuration (`config.digest`); empty: it counts as the same as no other. `folder` is
+        as in AgentSessions. Raises UserError if a secret that asking people needs cannot be read.
         """
         self._loaded = loaded
         self._settings = loaded.settings
@@ -64,7 +65,7 @@ class Judge:
         approvals = GuardApprovals(loaded.settings, self._audit, tasks, report, feed)
         self._watched = WatchedOwnTools(loaded, tasks)
         self.calls = CallEvents(loaded.settings, digest, self._audit, approvals, report, self._watched)
-        self.sessions = AgentSessions(loaded, tasks)
+        self.sessions = AgentSessions(loaded, tasks, folder)
         self._acts = SameActs()
 
     async def judge(self, request: Request) -> HookOutput:

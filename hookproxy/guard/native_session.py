@@ -100,6 +100,8 @@ class NativeSession:
         self.limits = LimitWindows()
         self.secrets = KeptSecrets()
         """What its runs have hidden."""
+        self.label_folder = ""
+        """Where files with what sessions have read are; empty: that is known here alone."""
         self._labels = labels
         """What it has read; None: nobody has asked for it."""
         self._approvals: dict[str, ServerApprovals] = {}
@@ -109,12 +111,15 @@ class NativeSession:
     def begin_events(self, name: str, environ: Mapping[str, str]) -> None:
         """The agent tells of it by its own hooks from now on, under this id, in this environment."""
         self.id, self._environ = name, environ
+        if self._labels is not None:
+            self._keep(self._labels)
 
     def under(self, loaded: Loaded) -> NativeSession:
         """The session under another configuration: limits count anew, and what was allowed must be allowed anew."""
         session = NativeSession(loaded, self._environ, self._tasks, self.id, self._labels)
         session._servers = self._servers
         session.secrets = self.secrets
+        session.label_folder = self.label_folder
         return session
 
     @property
@@ -124,7 +129,14 @@ class NativeSession:
             from ..flow.session_labels import SessionLabels  # only where something says where data may go
 
             self._labels = SessionLabels()
+            self._keep(self._labels)
         return self._labels
+
+    def _keep(self, labels: SessionLabels) -> None:
+        if self.label_folder:
+            from .label_files import LabelFile
+
+            LabelFile(self.label_folder, self.id, labels.kept)
 
     def approvals(self, server: str) -> ServerApprovals:
         """What is allowed of the tools of this server."""

@@ -17,7 +17,7 @@ from .. import __version__
 from ..model.flow import ClearedFlow
 from ..model.told_call import ToldCall
 from ..policy.sent_approvals import read_approved
-from ..policy.shared_state import Approved
+from ..policy.shared_state import Approved, StoreUnavailable
 from .agent_process import RunProcess
 from .judge import Judge
 from .limit_windows import LimitWindows
@@ -106,7 +106,11 @@ class RunPeer:
             raise NotARun("it has not said who it is")
         judge = self._judge()
         session = judge.sessions.of_run(self.process.agents, self._run.session)
-        return _ENCODER.encode(self._response(judge, session, self._run, request)) + b"\n"
+        try:
+            response = self._response(judge, session, self._run, request)
+        except StoreUnavailable as problem:  # it gets no answer, and so lets nothing pass that needs one
+            raise NotARun(str(problem)) from problem
+        return _ENCODER.encode(response) + b"\n"
 
     def _join(self, join: Join) -> None:
         if self._run is not None:

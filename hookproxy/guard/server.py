@@ -86,7 +86,7 @@ class Guard:
         Raises AnotherRuns, UserError and OSError.
         """
         registry.prepare_folder(folder)
-        self._folder = folder
+        self.folder = folder
         self._is_inherited = inherited is not None
         self._report = report
         self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -112,7 +112,7 @@ class Guard:
         """Stop listening, if it has not yet. Whoever connects now starts another guard."""
         if self._listener.fileno() >= 0:
             if not self._is_inherited:
-                registry.remove(self._folder, NAME)
+                registry.remove(self.folder, NAME)
             self._listener.close()
             os.close(self._lock)
 

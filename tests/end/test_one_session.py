@@ -148,3 +148,21 @@ def test_what_an_own_tool_read_does_not_leave_by_a_server(desk: Desk) -> None:
         assert "ran send" in agent.call("one", "send", {})
         agent.event("PostToolUse", "Read", reads, "t1", tool_response={"text": "a"})
         assert "would send what `Read` read from `/home/u/notes`" in agent.call("one", "send", {})
+
+
+def test_what_one_server_has_returned_reaches_no_sink_of_another_or_of_the_agent(desk: Desk) -> None:
+    desk.configure(
+        '[[flow.sources]]\nserver = "private"\nlabels = ["private"]\n'
+        '[[flow.sinks]]\ntool = ["reply", "WebFetch"]\nlabels = ["private"]\naction = "deny"\n'
+    )
+    with guarded_agent(desk) as agent:
+        for name in ("private", "public"):
+            agent.start(name)
+        assert agent.event("PreToolUse", "WebFetch", {"url": "https://example.com"}, "t1")[0] == ""
+        agent.call("private", "echo", {"text": "a name"})
+        assert agent.event("PreToolUse", "WebFetch", {"url": "https://example.com"}, "t2")[0] == "deny"
+        assert "private" in agent.call("public", "reply", {})
+        desk.end(signal.SIGKILL)
+        assert "Blocked" in agent.call("public", "reply", {})
+        assert agent.event("PreToolUse", "WebFetch", {"url": "https://example.com"}, "t3")[0] == "deny"
+        assert "private" in agent.call("public", "reply", {})
