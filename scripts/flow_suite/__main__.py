@@ -115,7 +115,7 @@ def _config(options: argparse.Namespace, name: str, folder: Path) -> Path:
     if options.by_session:
         text = re.sub(r"^(?:by|arguments) = .*\n", "", text, flags=re.MULTILINE)
     if options.action != "ask":
-        text = text.replace("[[flow.sinks]]\n", f'[[flow.sinks]]\naction = "{options.action}"\n')
+        text = re.sub(r"^\[\[flow\.sinks\]\]\n", f'\\g<0>action = "{options.action}"\n', text, flags=re.MULTILINE)
     config = folder / f"{name}.toml"
     config.write_text(text)
     return config

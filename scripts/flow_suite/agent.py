@@ -72,7 +72,7 @@ class Agent:
                     self._send({"jsonrpc": "2.0", "id": message["id"], "result": {"roots": []}})
                 elif message.get("id") == self._last:
                     return dict(message)
-        raise ConnectionError(f"the server ended; {self._log} says why")
+        raise ConnectionError(f"the server ended: {self._log.read_text()[-500:]}")
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin
