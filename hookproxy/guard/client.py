@@ -28,7 +28,7 @@ START_SECONDS = 10.0  # a guard is ready within half a second, and on a busy mac
 PAUSES = (0.01, 0.2)  # seconds, after which another guard is asked: one that was killed may seem to listen for a moment
 PIECE = 1 << 18  # bytes of one read: documents are mostly shorter
 OPEN = "open"  # the word before a refusal that is only for an administrator's policy
-MANAGED = "/etc/hookproxy/managed.toml"  # that policy
+MANAGED = ("/etc/hookproxy/managed.toml", "/etc/hookproxy/managed.d")  # that policy
 LONGEST_HEAD = 64  # bytes of the first line of a response: three numbers
 LONGEST_RESPONSE = 64 << 20  # bytes: as long as the longest document
 SECONDS = "SECONDS="
@@ -48,8 +48,10 @@ def main(words: list[str]) -> int:
         status, output, text = ask(path, program, places, request(agent, document), until)
     except Exception as error:  # whatever it is, the agent must hear of it
         write_all(2, f"hookproxy: the guard did not judge this: {error}\n".encode("utf-8", "replace"))
-        if not refusal or (refusal[0] == OPEN and not is_managed()):
+        if refusal[:1] in ([], [OPEN]) and not is_managed():
             return 1
+        if not refusal:
+            return 2  # as most agents read a refusal: nobody has said how this one does
         status, output, text = int(refusal[-2]), refusal[-1].encode("utf-8", "surrogateescape"), b""
     write_all(1, output)
     write_all(2, text)
@@ -58,13 +60,15 @@ def main(words: list[str]) -> int:
 
 def is_managed() -> bool:
     """Whether the administrator has a policy, or nobody can say."""
-    try:
-        posix.lstat(MANAGED)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
+    for path in MANAGED:
+        try:
+            posix.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            pass
         return True
-    return True
+    return False
 
 
 def request(agent: str, document: bytes) -> bytes:

@@ -14,20 +14,21 @@ from hookproxy.guard import client
 
 
 def test_it_looks_for_the_administrators_policy_where_that_is() -> None:
-    assert os.path.join(load.MANAGED_FOLDER, "managed.toml") == client.MANAGED
+    names = ("managed.toml", "managed.d")
+    assert tuple(os.path.join(load.MANAGED_FOLDER, name) for name in names) == client.MANAGED
 
 
 def test_an_administrators_policy_that_may_be_there_counts_as_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = tmp_path / "managed.toml"
-    monkeypatch.setattr(client, "MANAGED", str(policy))
+    monkeypatch.setattr(client, "MANAGED", ("/nothing", str(policy)))
     assert not client.is_managed()
     policy.symlink_to(tmp_path / "nothing")
     assert client.is_managed()
-    monkeypatch.setattr(client, "MANAGED", str(policy / "managed.toml"))
+    monkeypatch.setattr(client, "MANAGED", (str(policy / "managed.toml"),))
     assert not client.is_managed()
-    monkeypatch.setattr(client, "MANAGED", f"/{'x' * 5000}")
+    monkeypatch.setattr(client, "MANAGED", (f"/{'x' * 5000}",))
     assert client.is_managed(), "nobody can say"
 
 
@@ -35,7 +36,7 @@ def test_an_administrators_policy_that_may_be_there_counts_as_there(
     ("managed", "refusal", "status"),
     [
         (False, [], 1),
-        (True, [], 1),
+        (True, [], 2),
         (False, ["open", "0", "{}"], 1),
         (True, ["open", "0", "{}"], 0),
         (False, ["0", "{}"], 0),
@@ -53,7 +54,7 @@ def test_under_an_administrators_policy_every_failure_refuses_the_call(
     policy = tmp_path / "managed.toml"
     if managed:
         policy.touch()
-    monkeypatch.setattr(client, "MANAGED", str(policy))
+    monkeypatch.setattr(client, "MANAGED", ("/nothing", str(policy)))
     monkeypatch.setattr(client, "read_all", lambda _descriptor: b"{}")
     words = ["client.py", "claude", str(tmp_path / "guard.sock"), "/no/program", "HOME=/x", "SECONDS=5", *refusal]
     assert client.main(words) == status
