@@ -88,7 +88,10 @@ class KeptLabels:
         return KnownLabels(self._known, carried, self._cleared)
 
     def add(self, reading: Reading, prints: Collection[int], whole: bool) -> None:
-        """As in SharedLabels."""
+        """As in SharedLabels. What is told again, by a run that is not sure of it, is the same reading."""
+        if whole and (same := self._same(reading)) is not None:
+            same.whole, self._known = True, None
+            return
         if self.journal is not None:
             self.journal.added(reading)
         self._forget_old()
@@ -128,6 +131,12 @@ class KeptLabels:
     def revoke(self, cleared: ClearedFlow) -> None:
         """Nobody has allowed this."""
         self._cleared = tuple(known for known in self._cleared if known != cleared)
+
+    def _same(self, reading: Reading) -> _Kept | None:
+        """What is kept of it already."""
+        return next(
+            (kept for kept in self._kept.values() if replace(kept.reading, number=reading.number) == reading), None
+        )
 
     def _forget_old(self) -> None:
         """The time is over for some."""

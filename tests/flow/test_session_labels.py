@@ -102,3 +102,16 @@ async def test_readings_that_stand_for_others_must_be_approved_anew() -> None:
     for number in range(1, MOST_READINGS + 1):
         await labels.add(reading("a"), {number}, False)
     assert not (await labels.known({0})).carried & numbers
+
+
+async def test_what_is_told_again_is_one_reading_that_any_text_carries() -> None:
+    labels = SessionLabels()
+    await labels.add(reading("a"), {1}, False)
+    assert (await labels.known({2})).carried == set()
+    for _ in range(3):
+        await labels.add(reading("a"), (), True)
+    known = await labels.known({2})
+    assert len(known.readings) == 1
+    assert known.carried == {1}
+    await labels.add(reading("a"), {2}, False)
+    assert len((await labels.known(())).readings) == 2, "another result of the same tool is another one"

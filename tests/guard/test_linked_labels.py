@@ -155,6 +155,7 @@ async def test_a_guard_that_was_started_anew_is_told_what_each_run_knows(guard: 
     guard.restart()
     assert await stuck(web) == {"secret"}
     assert await carried(database, "something else") == {"secret"}
+    assert len((await files.known(())).readings) == 1, "it is the same reading, whoever tells of it"
 
 
 async def test_another_session_of_the_agent_has_none_of_it(guard: Guard, loaded: Loaded) -> None:
