@@ -1,8 +1,8 @@
 """Kills the guard while it judges, and looks for what it lost or let pass.
 
 In 50 places: a guard that waits is traced by strace, which kills it with SIGKILL at one of the system calls that it
-makes for an event, every third of them. Without strace, or without the right to trace, it is killed after a time that
-differs by some microseconds. What must hold afterwards:
+makes for an event, every third of them. Without strace, or without the right to trace, it is killed at 50 times while
+an event is on its way. What must hold afterwards:
 
 - a call that the client let go on is in the audit, as begun, and one that the guard refused is there as refused;
 - a call that a rule denies never goes on, whether another guard can be started or not;
@@ -21,9 +21,11 @@ import random
 import shlex
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -118,12 +120,14 @@ def _kill(pid: int, number: int) -> None:
 
 
 @contextmanager
-def killed_in_place(guard: int, number: int, tracer: str | None) -> Iterator[None]:
-    """What happens within is cut off by the end of the guard, in place `number` of those where that may be."""
+def killed_in_place(guard: int, number: int, tracer: str | None, seconds: float) -> Iterator[None]:
+    """What happens within, which takes so long, is cut off by the end of the guard, in place `number`."""
     if tracer is None:
-        timer = subprocess.Popen(["sh", "-c", f"sleep {number * 0.00005:.5f}; kill -KILL {guard}"])
+        # most of an event is the start of its client
+        timer = threading.Timer(seconds * (0.5 + number / PLACES), _kill, (guard, signal.SIGKILL))
+        timer.start()
         yield
-        timer.wait()
+        timer.join()
         return
     words = [
         tracer,
@@ -171,11 +175,12 @@ def kill_in_places(folder: Path, tracer: str | None, program: str, name: str) ->
     account = Account(folder, _CONFIG)
     problems, went_on, refused, cut_off = [], 0, 0, 0
     try:
+        seconds = _seconds_of_event(account)
         for place in range(1, PLACES + 1):
             for command in ("ls", "rm x"):
                 number = place * 2 + (command == "ls")
                 guard = account.start_guard()
-                with killed_in_place(guard.pid, place, tracer):
+                with killed_in_place(guard.pid, place, tracer, seconds):
                     done = subprocess.run(
                         account.words(program),
                         input=document(number, command),
@@ -196,6 +201,21 @@ def kill_in_places(folder: Path, tracer: str | None, program: str, name: str) ->
         account.end()
     print(f"{name}: {PLACES} places: {went_on} calls went on, {refused} were refused by a guard, {cut_off} without one")
     return problems
+
+
+def _seconds_of_event(account: Account) -> float:
+    """How long an event takes by the client, with a guard that runs already."""
+    guard = account.start_guard()
+    taken = []
+    for number in range(-10, 0):
+        begun = time.monotonic()
+        subprocess.run(
+            account.words(), input=document(number, "ls"), capture_output=True, env=account.environ, check=False
+        )
+        taken.append(time.monotonic() - begun)
+    guard.kill()
+    guard.wait()
+    return statistics.median(taken)
 
 
 def kill_in_every_order(folder: Path, rounds: int) -> list[str]:
