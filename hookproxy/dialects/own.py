@@ -157,6 +157,8 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     if spec.type in policy_input.TYPES:
         return policy_input.write_input(context)
     more = _timestamp(context.at) if context.at else b""
+    if context.calls and spec.type == "python":
+        more += b',"session":{"calls":%b}' % context.calls
     if context.labels is not None:
         more += b',"labels":' + msgspec.json.encode(context.labels)
     return claude_input.write_input(spec, context, more)

@@ -38,7 +38,7 @@ from .approvals import GuardApprovals, NativeCall
 from .exchange import Request
 from .native_session import NativeSession
 from .open_calls import Act, Key, OpenCall, OpenCalls
-from .run_messages import Claim, Join
+from .run_messages import Claim, Ended, Join
 from .seen import digest_of, digest_of_arguments
 from .watched import WatchedOwnTools
 
@@ -144,7 +144,7 @@ class CallEvents:
             decision = await hooks.apply_limits(judged.decision, judged.event_context)
         except BaseException as ended:
             record.note_end(Failed(None, f"hookproxy could not judge this call ({type(ended).__name__})"))
-            self._write(record, started)
+            self._write(hooks, record, started)
             raise
         finally:
             runs += own
@@ -210,7 +210,7 @@ class CallEvents:
             else:  # another part is refused, or the agent cannot express what was decided
                 because = refusing or Refuse(side.name, "", cause=RefusalCause.FAILURE)
                 part.record.note_end(Refused(b"", decision.reason, because.cause.value, because.by, because.place))
-            self._write(part.record, part.started)
+            self._write(part.hooks, part.record, part.started)
 
     # --- after a call ---
 
@@ -237,7 +237,7 @@ class CallEvents:
             if call is not None and record is not None:
                 failed = context.event is Event.POST_TOOL_USE_FAILURE
                 record.note_end(Responded(result="error" if failed else "ok"))
-                self._write(record, call.started)
+                self._write(hooks, record, call.started)
         return hook_decision.after_call(comments, own[before:])
 
     # --- a run gets the call ---
@@ -270,10 +270,13 @@ class CallEvents:
         told = replace(told, decided=True, hooks=Raw(hooks), hook_ms=ms, before=before)
         return call, replace(told, approval=asked, edited=record.edited)
 
-    def ended(self, call: OpenCall, size: int, seconds: float) -> None:
-        """The run that has taken a call over has recorded how it ended: its response has so many bytes."""
+    def ended(self, call: OpenCall, ended: Ended) -> None:
+        """The run that has taken a call over has recorded how it ended."""
+        if call.record is not None:
+            call.record.result, call.record.decision = ended.result, ended.decision
+            call.hooks.note_call(call.record)
         call.record = None
-        call.hooks.note_end(call.context, size, seconds)
+        call.hooks.note_end(call.context, ended.size, ended.seconds)
 
     def lost(self, call: OpenCall) -> None:
         """The run that has taken a call over has gone without a word about how it ended."""
@@ -285,9 +288,10 @@ class CallEvents:
             call.record.note_end(Failed(None, why, "lost"))
             self._note(self._audit.write(call.record))
 
-    def _write(self, record: Record, started: float) -> None:
+    def _write(self, hooks: Hooks, record: Record, started: float) -> None:
         record.ms = (perf_counter() - started) * 1000
         self._note(self._audit.write(record))
+        hooks.note_call(record)
 
     def _note(self, problem: str) -> None:
         if problem:

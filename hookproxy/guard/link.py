@@ -112,14 +112,14 @@ class GuardLink:
             return replace(told, decided=False)
         return told
 
-    def note_end(self, told: ToldCall, size: int, seconds: float) -> None:
+    def note_end(self, told: ToldCall, decision: str, result: str, size: int, seconds: float) -> None:
         """As in NativeCalls."""
         from msgspec.json import encode
 
         from .run_messages import Ended
 
         if self._connection is not None:
-            self._connection.tell(encode(Ended(told.record, size, seconds)))
+            self._connection.tell(encode(Ended(told.record, decision, result, size, seconds)))
 
     async def ask(self, request: Request) -> Response:
         """The guard's response. Raises StoreUnavailable: there is no guard, or it does not answer."""

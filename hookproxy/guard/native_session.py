@@ -20,6 +20,7 @@ from ..convert.run_hook import knowing_own_tools
 from ..dialects.agent_side import agent_side
 from ..dialects.dialect import Group
 from ..hooks.evaluate import Hooks
+from ..hooks.session_calls import SessionCalls
 from ..model.hooks import Tool
 from ..model.settings import ToolNames
 from ..policy.shared_state import Approved, Shared
@@ -102,6 +103,8 @@ class NativeSession:
         """What its runs have hidden."""
         self.label_folder = ""
         """Where files with what sessions have read are; empty: that is known here alone."""
+        self.calls = SessionCalls()
+        """The calls that have ended."""
         self._labels = labels
         """What it has read; None: nobody has asked for it."""
         self._approvals: dict[str, ServerApprovals] = {}
@@ -118,7 +121,7 @@ class NativeSession:
         """The session under another configuration: limits count anew, and what was allowed must be allowed anew."""
         session = NativeSession(loaded, self._environ, self._tasks, self.id, self._labels)
         session._servers = self._servers
-        session.secrets = self.secrets
+        session.secrets, session.calls = self.secrets, self.calls
         session.label_folder = self.label_folder
         return session
 
@@ -168,7 +171,10 @@ class NativeSession:
             self._tasks.start_soon(self._hooks.pop(next(iter(self._hooks))).runners.aclose)
         if server not in self._hooks:
             shared = Shared(
-                window_of=self.limits.window, approvals=self.approvals(server), new_labels=lambda: self.labels
+                window_of=self.limits.window,
+                approvals=self.approvals(server),
+                new_labels=lambda: self.labels,
+                calls=self.calls,
             )
             loaded = self._loaded
             groups = loaded.groups

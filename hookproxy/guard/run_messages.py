@@ -59,6 +59,9 @@ class Ended(Struct, frozen=True, tag=True):
     """A claimed call has ended, and is recorded."""
 
     record: str
+    decision: str
+    result: str
+    """Both as in a record."""
     size: int
     """Bytes of its response."""
     seconds: float

@@ -138,9 +138,9 @@ class RunPeer:
         match request:
             case Claim():
                 return Response(session.id, told=self._claimed(judge, run, request))
-            case Ended(record, size, seconds):
-                if (call := self._taken_over.pop(record, None)) is not None:
-                    judge.calls.ended(call, size, seconds)
+            case Ended():
+                if (call := self._taken_over.pop(request.record, None)) is not None:
+                    judge.calls.ended(call, request)
             case Limits():
                 return Response(session.id, tuple(_exceeded(session.limits, request)))
             case Approvals() | Allow():

@@ -22,6 +22,30 @@ class Server(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class PastCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of the session that has ended."""
+
+    tool_name: str = ""
+    """The server's own name of the tool, or the agent's."""
+    server: str = ""
+    """Empty: it is a tool of the agent's own."""
+    tool_input: dict[str, object] | None = None
+    """As it ran; None: it is too long."""
+    decision: str = ""
+    """`allow`, `deny`, `asked-allow`, `asked-deny`; empty if the call ended before."""
+    result: str = ""
+    """`ok`, `error`, `refused`, `cancelled`, `lost`; `sent` if nobody has read its response."""
+    timestamp: str = ""
+    """When it ended."""
+
+
+class PastSession(msgspec.Struct, frozen=True):
+    """What was done before in the session."""
+
+    calls: list[PastCall] = []
+    """The last 200 calls that have ended, the oldest first: those that a hook, a rule or the audit concerns."""
+
+
 class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     """A hook's input document. Members that an event does not have are empty."""
 
@@ -47,6 +71,7 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     """SessionEnd: why the session ends."""
     timestamp: str = ""
     """When the event happened, as `2026-11-27T09:30:00.000Z`; empty in a document of another system."""
+    session: PastSession = PastSession()
     labels: list[str] = []
     """What the session has read, if `[flow]` says where data may go: the labels of sources."""
     user: str = ""

@@ -19,7 +19,7 @@ from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import decide, methods
-from ..policy.shared_state import NOTHING_SHARED, Shared, StoreUnavailable
+from ..policy.shared_state import NOTHING_SHARED, SessionCalls, Shared, StoreUnavailable
 from ..protocol import calls, request_edits
 from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
@@ -31,6 +31,7 @@ from .select import HookGroups, SelectedHooks
 if TYPE_CHECKING:
     import anyio.abc
 
+    from ..audit.call_record import Record
     from ..model.told_call import ToldCall
     from ..trust.check_unchanged import Trust
     from .data_flow import DataFlow
@@ -79,6 +80,7 @@ class Hooks:
         self.flow = self._data_flow(settings, server, shared)
         """Where data may go; None: nothing says so."""
         self._shows_labels = any(group.dialect.has_effect(Effect.SETS_LABELS) for group in groups)
+        self._calls = _calls_for(groups, shared)
         self.native = shared.native
         """Knows what the agent's own hooks tell; None: nobody does."""
         check_mcp_tool_hooks(groups, settings)
@@ -93,6 +95,12 @@ class Hooks:
     def hide(self, secrets: HookSecrets) -> None:
         """Let hooks see placeholders in the place of secrets, but those that may see the values."""
         self._executor.secrets = secrets
+
+    def note_call(self, record: Record) -> None:
+        """A call has ended: hooks of later ones may get it."""
+        if self._calls is not None:
+            arguments = record.final or record.arguments
+            self._calls.note(record.server, record.tool, arguments, record.decision, record.result)
 
     def keep_inputs(self) -> None:
         """Keep the document that each hook gets from now on, for people who look at the calls."""
@@ -298,7 +306,7 @@ class Hooks:
         run is appended to `hook_runs` at once. On cancel the hooks that run are ended with their whole process groups.
         """
         try:
-            context = await self._with_labels(context)
+            context = await self._with_past(context)
         except StoreUnavailable as problem:  # hooks may decide by them
             refuse = Refuse("what the session has read", str(problem), cause=RefusalCause.STORE_AWAY)
             return Evaluation(refuse, context.arguments)
@@ -359,7 +367,7 @@ class Hooks:
         """Run the PostToolUse or PostToolUseFailure hooks of all groups; otherwise as `run_pre_hooks`."""
         comments = Comments()
         with suppress(StoreUnavailable):  # then its documents have no labels, and the output itself waits for the store
-            context = await self._with_labels(context)
+            context = await self._with_past(context)
         for layer in self._layers:
             own_context = _context_for_layer(layer, context)
             for selected in layer.groups.select(context.event, context.tool, own_context.alias):
@@ -373,8 +381,13 @@ class Hooks:
                 comments = decide.merge_comments(comments, own)
         return comments
 
-    async def _with_labels(self, context: EventContext) -> EventContext:
-        """The context with the labels of what the session has read, if some hook gets them. Raises StoreUnavailable."""
+    async def _with_past(self, context: EventContext) -> EventContext:
+        """The context with what was before in the session, if some hook gets it: calls, and labels of what was read.
+
+        Raises StoreUnavailable.
+        """
+        if self._calls is not None:
+            context = replace(context, calls=self._calls.json)
         if self.flow is None or not self._shows_labels:
             return context
         return replace(context, labels=await self.flow.names())
@@ -497,6 +510,17 @@ class _LayerEvaluator(Struct):
         # no rule has seen these arguments
         after_rules = await self._apply_rules(proceed, request, allowed=allows_rewritten)
         return Evaluation(after_rules, request.arguments)
+
+
+def _calls_for(groups: Sequence[Group], shared: Shared) -> SessionCalls | None:
+    """Keeps the calls of the session, if some hook gets them; None: none does."""
+    if not any(spec.type == "python" for group in groups for spec in group.hooks):
+        return None
+    if shared.calls is not None:
+        return shared.calls
+    from . import session_calls
+
+    return session_calls.SessionCalls()
 
 
 def _with_arguments(layer: Permissions, context: EventContext, rewritten: bytes) -> EventContext:

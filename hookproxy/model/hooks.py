@@ -418,6 +418,8 @@ class EventContext(Struct, frozen=True):
     """What the agent's own document says beyond that; None: the event did not come from one."""
     labels: tuple[str, ...] | None = None
     """The labels of what the session has read; None: nothing says where data may go."""
+    calls: bytes = b""
+    """The calls of the session that have ended, as JSON (`hooks.session_calls`); empty: no hook gets them."""
     own_tool_name: str = ""
     """In the context of one hook that runs only once and sees a name of the alias: the server's own name for the tool,
     as the hook would see it otherwise; else empty."""

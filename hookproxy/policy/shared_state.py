@@ -113,8 +113,19 @@ class NativeCalls(Protocol):
         `listed` is the tool's entry in `tools/list`, and `call_id` the agent's own id of the call, or empty.
         """
 
-    def note_end(self, told: ToldCall, size: int, seconds: float) -> None:
-        """A claimed call has ended: how many bytes its response had, and how long it took."""
+    def note_end(self, told: ToldCall, decision: str, result: str, size: int, seconds: float) -> None:
+        """A claimed call has ended: as its record says, with a response of so many bytes, after so long a time."""
+
+
+class SessionCalls(Protocol):
+    """The calls of a session that have ended."""
+
+    @property
+    def json(self) -> bytes:
+        """All that are kept, as JSON."""
+
+    def note(self, server: str, tool: str, arguments: bytes, decision: str, result: str) -> None:
+        """A call has ended, as its record says."""
 
 
 class Shared(Struct, frozen=True):
@@ -132,6 +143,8 @@ class Shared(Struct, frozen=True):
     """Keeps the labels of the session; None: `new_labels` says who does."""
     new_labels: Callable[[], SharedLabels] | None = None
     """Gives who keeps them, where something says where data may go; None: they are kept in this run."""
+    calls: SessionCalls | None = None
+    """Keeps the calls that have ended, for hooks that get them; None: each run keeps its own."""
     native: NativeCalls | None = None
     """Knows what the agent's own hooks tell; None: the agent is seen by this run alone."""
 

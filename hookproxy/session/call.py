@@ -64,8 +64,10 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
         if audit.path or audit.on_ended is not None:
             record.skipped = policy.skipped_hooks.of(record, call.alias)
         services.report_unwritten(problem := audit.write(record))
+        policy.hooks.note_call(record)
         if call.told is not None and policy.hooks.native is not None:
-            policy.hooks.native.note_end(call.told, len(call.response_line), call.seconds)
+            size, decided = len(call.response_line), (record.decision, record.result)
+            policy.hooks.native.note_end(call.told, *decided, size, call.seconds)
         if end.line is not None:
             line = end.line
             if problem and audit.required and not (isinstance(end, Refused) or call.ended_because):

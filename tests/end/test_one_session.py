@@ -166,3 +166,32 @@ def test_what_one_server_has_returned_reaches_no_sink_of_another_or_of_the_agent
         assert "Blocked" in agent.call("public", "reply", {})
         assert agent.event("PreToolUse", "WebFetch", {"url": "https://example.com"}, "t3")[0] == "deny"
         assert "private" in agent.call("public", "reply", {})
+
+
+PAST = """
+from hookproxy.hooks.api import HookInput, deny
+
+def check(hook_input: HookInput):
+    done = [(call.server, call.tool_name, call.result) for call in hook_input.session.calls]
+    return deny(f"after {done}") if hook_input.tool_input.get("n") == "tell" else None
+"""
+
+
+def test_python_hooks_know_what_was_done_before_in_the_session(desk: Desk) -> None:
+    folder = desk.home / ".config" / "hookproxy"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "past.py").write_text(PAST)
+    desk.configure('[[hooks.PreToolUse]]\ntype = "python"\ncall = "past:check"\n[audit]\ncalls = "all"\n')
+    with guarded_agent(desk) as agent:
+        agent.event("SessionStart", "", {})
+        agent.start("one")
+        agent.send("one", "tools/list")
+        agent.event("PreToolUse", "Bash", {"command": "ls"}, "t1")
+        agent.event("PostToolUse", "Bash", {"command": "ls"}, "t1", tool_response={"stdout": ""})
+        agent.event("PreToolUse", "mcp__one__echo", {"n": 1}, "t2")
+        agent.call("one", "echo", {"n": 1}, "t2")
+        agent.event("PostToolUse", "mcp__one__echo", {"n": 1}, "t2", tool_response=[])
+        _, reason = agent.event("PreToolUse", "Bash", {"n": "tell"}, "t3")
+        assert reason == "after [('', 'Bash', 'ok'), ('one', 'echo', 'sent')]"
+        _, reason = agent.event("PreToolUse", "mcp__one__echo", {"n": "tell"}, "t4")
+        assert reason.endswith("('', 'Bash', 'refused')]")
