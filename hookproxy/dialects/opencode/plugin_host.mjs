@@ -7,7 +7,7 @@
 // alone: what a plugin prints goes to standard error. A module that cannot be loaded ends the process with one line.
 
 import { spawn } from "node:child_process"
-import { existsSync, writeSync } from "node:fs"
+import { closeSync, existsSync, openSync, writeSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { createInterface } from "node:readline"
 import { pathToFileURL } from "node:url"
@@ -16,11 +16,15 @@ import process from "node:process"
 const path = resolve(process.argv[2])
 const isBun = typeof globalThis.Bun !== "undefined"
 
+const answers = openSync("/dev/fd/1", "w") // no program that the plugin starts inherits this descriptor
+closeSync(1)
+if (openSync("/dev/fd/2", "w") !== 1) fail("standard output cannot be kept from what the plugin starts") // the lowest is taken
+
 function print(value) {
   let rest = Buffer.from(JSON.stringify(value) + "\n")
   while (rest.length > 0) {
     try {
-      rest = rest.subarray(writeSync(1, rest))
+      rest = rest.subarray(writeSync(answers, rest))
     } catch (error) {
       if (error.code !== "EAGAIN") throw error // a pipe that is full
     }
@@ -33,11 +37,6 @@ function fail(text) {
 }
 
 // --- what a plugin gets ---
-
-process.stdout.write = process.stderr.write.bind(process.stderr)
-for (const name of ["log", "info", "debug", "table", "dir"]) {
-  console[name] = (...values) => console.error(...values)
-}
 
 /** OpenCode's client, which is not there: logging goes to standard error, and everything else fails in words. */
 function client(name) {

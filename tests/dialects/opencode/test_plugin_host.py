@@ -98,6 +98,23 @@ def test_both_functions_share_what_the_plugin_keeps(tmp_path: Path) -> None:
     assert answers(path, before("x"), after("x", "a secret"), before("x")) == [{}, {}, denied("after a secret")]
 
 
+def test_what_a_plugin_or_a_program_that_it_starts_prints_is_not_taken_for_an_answer(tmp_path: Path) -> None:
+    text = (
+        "import { execSync } from 'node:child_process'\n"
+        "import { writeSync } from 'node:fs'\n"
+        "export default async () => ({ 'tool.execute.before': async (_, { args }) => {\n"
+        "  execSync('cat', { input: args.text, stdio: ['pipe', 'inherit', 'inherit'] })\n"
+        "  writeSync(1, args.text)\n"
+        "  process.stdout.write(args.text)\n"
+        "  console.log(args.text)\n"
+        "  throw new Error('no')\n"
+        "} })\n"
+    )
+    done = ended(written(tmp_path, text), before("x", text="{}\n"))
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [denied("no")]
+    assert done.stderr.count("{}") == 4
+
+
 def test_changed_arguments_are_printed_and_removed_ones_refuse(tmp_path: Path) -> None:
     text = (
         "export const Rewrite = async () => ({ 'tool.execute.before': async ({ tool }, output) => {\n"
