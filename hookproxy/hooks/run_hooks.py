@@ -67,14 +67,19 @@ class HookSecrets(Protocol):
     def context_for(self, spec: HookSpec, context: EventContext, /) -> EventContext:
         """The event as this hook may see it."""
 
-    def masked_result(self, result: HookResult, /) -> HookResult:
-        """What a hook printed, without secrets."""
+    def masked_result(self, result: HookResult, spec: HookSpec, context: EventContext, /) -> HookResult:
+        """What a hook printed, without secrets; `context` is the event, as a hook has it that may see no values."""
 
-    def as_meant(self, verdict: Verdict, context: EventContext, /) -> Verdict:
-        """The verdict on such a result, with the secrets that the hook has put in itself; `context` is the event."""
+    def as_meant(
+        self, verdict: Verdict, context: EventContext, seen: EventContext, printed: bytes, masked: bytes, /
+    ) -> Verdict:
+        """The verdict on such a result, with the secrets that the hook, or the agent, has put in itself.
 
-    def masked_document(self, document: bytes | bytearray) -> bytes | bytearray:
-        """What a hook got, without secrets, for the audit."""
+        `context` is the event, and `seen` what the hook has got of it; `masked` is `printed` without secrets.
+        """
+
+    def masked_document(self, document: Document, spec: HookSpec, context: EventContext, /) -> bytes | bytearray:
+        """What a hook got on standard input, without secrets, for the audit; `context` as in `masked_result`."""
 
 
 class _NothingHidden:
@@ -83,14 +88,16 @@ class _NothingHidden:
     def context_for(self, _spec: HookSpec, context: EventContext) -> EventContext:
         return context
 
-    def masked_result(self, result: HookResult) -> HookResult:
+    def masked_result(self, result: HookResult, _spec: HookSpec, _context: EventContext) -> HookResult:
         return result
 
-    def as_meant(self, verdict: Verdict, _context: EventContext) -> Verdict:
+    def as_meant(
+        self, verdict: Verdict, _context: EventContext, _seen: EventContext, _printed: bytes, _masked: bytes
+    ) -> Verdict:
         return verdict
 
-    def masked_document(self, document: bytes | bytearray) -> bytes | bytearray:
-        return document
+    def masked_document(self, document: Document, _spec: HookSpec, _context: EventContext) -> bytes | bytearray:
+        return document.stdin
 
 
 _Applicable = Callable[[EventContext], Sequence[MatchedHook]]
@@ -187,7 +194,8 @@ class HookExecutor:
         listed: Tool | None = None,
     ) -> HookRun:
         """Run one hook in a slot, as it sees the call. On cancel its whole process group is ended."""
-        spec, context = hook.spec, self.secrets.context_for(hook.spec, hook.context(call_context))
+        spec, event = hook.spec, hook.context(call_context)
+        context = self.secrets.context_for(spec, event)
         slots = self._background_slots if spec.background else self._slots
         document = _document(group, spec, context)
         environment = self._environments[id(group)]
@@ -204,7 +212,7 @@ class HookExecutor:
             if mark is not None and mark.rewritten:
                 self.runners.invalidate(spec)
             result = await self.runners.by_type[spec.type](spec, document, environment)
-            if result.rest is not None and not self._goes_on(group, spec, result.rest):
+            if result.rest is not None and not self._goes_on(group, spec, event, result.rest):
                 result = await result.rest()  # too many hooks are in the background, so this one is awaited
         except anyio.get_cancelled_exc_class():
             ms = (monotonic() - begun) * 1000
@@ -213,13 +221,14 @@ class HookExecutor:
         finally:
             self._slow.end(begun)
             slots.release()
-        result = self.secrets.masked_result(result)
+        printed, result = result.stdout, self.secrets.masked_result(result, spec, event)
         verdict = read_verdict(group, spec, result, self.settings, input_cut=document.cut)
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict is not NO_VERDICT:
+            verdict = self.secrets.as_meant(verdict, event, context, printed, result.stdout)
             verdict = await self._checked(group, hook, call_context, verdict, listed)
-        kept = self.secrets.masked_document(document.stdin) if self.keeps_input else b""
+        kept = self.secrets.masked_document(document, spec, event) if self.keeps_input else b""
         unread = self._unread(group, spec, result, verdict) if b"{" in result.stdout else ()
         run = HookRun(spec, result, verdict, tool_name=context.tool_name, input=kept, unread=unread)
         return self._finish(group, run, hook_runs)
@@ -243,7 +252,6 @@ class HookExecutor:
     ) -> Verdict:
         """The verdict in the server's terms; what it cannot have is a failure."""
         context = hook.context(call_context)
-        verdict = self.secrets.as_meant(verdict, context)
         if verdict.arguments is not None:
             try:
                 arguments = group.dialect.real_arguments(hook.spec, context, verdict.arguments)
@@ -276,7 +284,7 @@ class HookExecutor:
             environment = {**self._environments[id(groups[0])], **variables}
             self._environments |= {id(group): environment for group in groups}
 
-    def _goes_on(self, group: Group, spec: HookSpec, rest: Rest) -> bool:
+    def _goes_on(self, group: Group, spec: HookSpec, event: EventContext, rest: Rest) -> bool:
         """Let a hook go on in the background, in a slot of its own; False: there is none."""
         try:
             self._background_slots.acquire_nowait()
@@ -289,7 +297,7 @@ class HookExecutor:
                 result = await rest()
             finally:
                 self._background_slots.release()
-            result = self.secrets.masked_result(result)
+            result = self.secrets.masked_result(result, spec, event)
             self._finish(group, HookRun(later, result, group.dialect.read_output(later, result)), [])
 
         if self.background.follow(wait):

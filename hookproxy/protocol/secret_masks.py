@@ -18,7 +18,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
@@ -26,9 +26,8 @@ from ..jsonrpc import raw_json
 from ..model.newest_entries import NewestEntries
 
 if TYPE_CHECKING:
-    from ..secrets.literals import Secret
+    from ..secrets.literals import Found, Secret
     from ..secrets.placeholders import Placeholders
-    from ..secrets.session_finder import SessionFinder
 
 Span = raw_json.Span
 Edit = tuple[Span, bytes]
@@ -43,13 +42,33 @@ _BACKSLASH: Final = ord("\\")
 _SHORTEST_BASE64: Final = 16  # characters: what is shorter has no secret in it
 _LONGEST_WORD: Final = 16  # bytes of a text of the protocol between two parts of a secret; lines of keys have 64
 _LONGEST_NAME: Final = 32  # bytes of a name of letters, such as `structuredContent`
+_WITH_WORDS: Final = frozenset({b"type", b"role", b"mimeType", b"uri", b"name"})
+_ROLES: Final = frozenset({b"user", b"assistant"})  # also in lists of an audience
+_MOST_ALIKE: Final = 8  # secrets that begin in equal texts
+_MOST_REPEATED: Final = 64  # texts of a secret that is looked for once more: a key has as many lines
 _BLANKS: Final = 16  # bytes in which a colon is looked for
 _DEEPEST: Final = 8  # strings of JSON around each other: deeper ones have 256 backslashes for one quote
 
-_ENVELOPE: Final = ("id", "jsonrpc", "method")
-_OF_PARAMS: Final = ("progressToken", "requestId", "progress", "total")
+_NUMBER: Final = re.compile(rb"-?[0-9][0-9.eE+-]*")
+_ID: Final = re.compile(rb'".*"|' + _NUMBER.pattern, re.DOTALL)
+_PROTECTED: Final[Mapping[str, Mapping[str, re.Pattern[bytes]]]] = {
+    "": {"id": _ID, "jsonrpc": re.compile(rb'"2\.0"'), "method": re.compile(rb'"[a-zA-Z$_]+(?:\\?/[a-zA-Z_]+)*"')},
+    "params": {"progressToken": _ID, "requestId": _ID, "progress": _NUMBER, "total": _NUMBER},
+    "error": {"code": _NUMBER},
+}
+"""The members that are not masked, by the member that they are in, and what they must be: anything else is content."""
 _HANDLES: Final = frozenset({b"uri", b"name", b"nextCursor", b"requestState", b"taskId"})
 _MOST_HANDLE_BYTES: Final = 4 * 1024 * 1024  # of a session: a thousand cursors have 100 kB
+
+
+class Finds(Protocol):
+    """What finds secrets, as `Finder` does. Threads may use it at the same time."""
+
+    def find(self, text: bytes, /) -> list[Found]:
+        """The secrets in a text, in order."""
+
+    def find_in_json(self, raw: bytes, /) -> list[Secret]:
+        """The secrets in a JSON text, in order."""
 
 
 class Hidden(Struct, frozen=True):
@@ -72,7 +91,7 @@ class Hidden(Struct, frozen=True):
 class SecretMasks:
     """What masks the texts of one session."""
 
-    def __init__(self, finder: SessionFinder, placeholders: Placeholders) -> None:
+    def __init__(self, finder: Finds, placeholders: Placeholders) -> None:
         self.finder = finder
         self.placeholders = placeholders
         self.handles: NewestEntries[bytes] = NewestEntries(_MOST_HANDLE_BYTES)
@@ -174,9 +193,12 @@ class SecretMasks:
             return None
         try:
             text = base64.b64decode(content)
-            text.decode()
-        except (binascii.Error, UnicodeDecodeError):
-            return None  # it is not a text
+        except binascii.Error:
+            return None
+        if b"\0" in text:
+            return (
+                None  # it is not a text: one of any encoding but UTF-16 has none, and pictures and programs have many
+            )
         within = self._search_text(text)
         return Hidden(span, data=text, within=tuple(within)) if within else None
 
@@ -189,19 +211,22 @@ class SecretMasks:
             starts.append(starts[-1] + len(text))
         joined = b"".join(texts)
         hidden: list[Hidden] = []
+        split: list[tuple[int, int, list[Hidden]]] = []
         for found in self.finder.find(joined):
             first, last = bisect_right(starts, found.start) - 1, bisect_right(starts, found.end - 1) - 1
             if first == last:
                 continue  # it was found where it stands
-            rule = found.rule
+            rule, parts = found.rule, list[Hidden]()
             for number in range(first, last + 1):
                 begin = _raw_offset(contents[number], max(found.start - starts[number], 0))
                 end = _raw_offset(contents[number], min(found.end - starts[number], len(texts[number])))
                 span = spans[number][0] + begin, spans[number][0] + end
                 if end > begin and not known.overlap(span):
-                    hidden.append(Hidden(span, rule, joined[found.start : found.end] if rule else b""))
+                    parts.append(Hidden(span, rule, joined[found.start : found.end] if rule else b""))
                     rule = ""
-        return hidden
+            hidden += parts
+            split.append((first, last, parts))
+        return [*hidden, *_repeated(raw, spans, split, known)] if split else hidden
 
     def _note_handles(self, line: bytes, edits: Sequence[Edit]) -> None:
         """Note the texts of masked handles, so that the server gets them back."""
@@ -246,12 +271,13 @@ def _parts_of(raw: bytes, secret: Secret) -> Iterator[Hidden]:
 
 
 def _is_word(raw: bytes, part: Span) -> bool:
-    """This part is a whole string, and a name of letters or a short text."""
+    """This part is a whole string, and a name, or a word of the protocol. Another short text may end a key."""
     start, end = part
     if raw[start - 1 : start] != b'"' or raw[end : end + 1] != b'"':
         return False
-    is_name = raw[end + 1 : end + 1 + _BLANKS].lstrip().startswith(b":")
-    return end - start < _LONGEST_WORD or (is_name and raw[start:end].isalpha() and end - start < _LONGEST_NAME)
+    if raw[end + 1 : end + 1 + _BLANKS].lstrip().startswith(b":"):
+        return end - start < _LONGEST_WORD or (raw[start:end].isalpha() and end - start < _LONGEST_NAME)
+    return raw[start:end] in _ROLES or (end - start < _LONGEST_WORD and _name_before(raw, start - 1) in _WITH_WORDS)
 
 
 def _as_meant(raw: bytes, hidden: Sequence[Hidden]) -> list[Hidden]:
@@ -276,20 +302,61 @@ def _protected(line: bytes) -> list[Span]:
     """The members of a message that are not masked; none if it cannot be read for certain."""
     try:
         spans = raw_json.members(line)
-        protected = [spans[name] for name in _ENVELOPE if name in spans]
-        for outer, names in (("params", _OF_PARAMS), ("error", ("code",))):
-            if outer in spans:
-                protected += _members_at(line, spans[outer], names)
+        protected = list(_members_at(line, spans, _PROTECTED[""]))
+        for outer in ("params", "error"):
+            if outer in spans and line[spans[outer][0] : spans[outer][0] + 1] == b"{":
+                start, end = spans[outer]
+                inner = raw_json.members(line[start:end])
+                moved = {name: (start + first, start + last) for name, (first, last) in inner.items()}
+                protected += _members_at(line, moved, _PROTECTED[outer])
     except raw_json.AMBIGUOUS:
         return []
     return protected
 
 
-def _members_at(line: bytes, span: Span, names: Sequence[str]) -> Iterator[Span]:
-    raw = line[slice(*span)]
-    if raw[:1] == b"{":
-        inner: Mapping[str, Span] = raw_json.members(raw)
-        yield from ((span[0] + inner[name][0], span[0] + inner[name][1]) for name in names if name in inner)
+def _members_at(line: bytes, spans: Mapping[str, Span], known: Mapping[str, re.Pattern[bytes]]) -> Iterator[Span]:
+    """The spans of the members that are what they must be."""
+    for name, pattern in known.items():
+        if name in spans and pattern.fullmatch(line, *spans[name]):
+            yield spans[name]
+
+
+def _repeated(
+    raw: bytes, spans: Sequence[Span], split: Sequence[tuple[int, int, list[Hidden]]], known: _Spans
+) -> Iterator[Hidden]:
+    """The same parts of texts where these stand once more one after another, as in a list in structured output.
+
+    `split` says of each secret in which of the texts at `spans` it begins and ends, and what of them is hidden.
+    """
+    from ..secrets.literals import strings  # for sessions with secrets only
+
+    by_beginning: dict[bytes, list[tuple[int, int, list[Hidden]]]] = {}
+    for one in split:
+        if one[1] - one[0] >= _MOST_REPEATED:
+            continue
+        alike = by_beginning.setdefault(raw[slice(*spans[one[0]])], [])
+        if len(alike) < _MOST_ALIKE:
+            alike.append(one)
+    texts = frozenset(spans)
+    others = [span for span in strings(raw) if span not in texts]
+    taken = 0
+    for at, span in enumerate(others):
+        for first, last, parts in by_beginning.get(raw[slice(*span)], ()):
+            places = others[at : at + 1 + last - first]
+            own = spans[first : last + 1]
+            pairs = zip(places, own, strict=False)  # fewer places: the last strings of the message
+            same = len(places) == len(own) and all(raw[slice(*place)] == raw[slice(*text)] for place, text in pairs)
+            for part in [_moved(part, own, places) for part in parts] if same else ():
+                if part.span[0] >= taken and not known.overlap(part.span):
+                    taken = part.span[1]
+                    yield part
+
+
+def _moved(part: Hidden, texts: Sequence[Span], places: Sequence[Span]) -> Hidden:
+    """A hidden part of one of these texts, in the same text at another place."""
+    number = next(number for number, (_, end) in enumerate(texts) if part.span[0] < end)
+    by = places[number][0] - texts[number][0]
+    return Hidden((part.span[0] + by, part.span[1] + by), part.rule, part.value)
 
 
 # --- strings of JSON ---

@@ -27,6 +27,10 @@ class SessionFinder:
         self._finder = finder
         self._known: OrderedDict[tuple[str, bytes], Pattern] = OrderedDict()
 
+    def use(self, finder: Finder) -> None:
+        """Find what this one finds from now on. What the session has given to tools is still known."""
+        self._finder = finder
+
     def know(self, rule: str, value: bytes) -> None:
         """Find this value wherever it is from now on; of a long one, its lines."""
         if (rule, value) in self._known:
@@ -55,7 +59,6 @@ class SessionFinder:
         return in_literals(raw, found) if found else []
 
     def _with_known(self, text: bytes, found: list[Found]) -> list[Found]:
-        known = [
-            Found(*match.span(), rule) for (rule, _), pattern in self._known.items() for match in pattern.finditer(text)
-        ]
+        patterns = list(self._known.items())  # of this moment: a thread may search while a value becomes known
+        known = [Found(*match.span(), rule) for (rule, _), pattern in patterns for match in pattern.finditer(text)]
         return without_overlaps([*found, *known]) if known else found

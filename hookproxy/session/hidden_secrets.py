@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from msgspec.structs import replace
 
-from ..model.hooks import Event, EventContext, HookResult, HookSpec, Verdict
+from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Verdict
 from ..model.newest_entries import NewestEntries
 from ..policy.globs import glob
 from ..policy.shared_state import SharedSecrets, StoreUnavailable
 from ..policy.tool_tables import is_about
 from ..protocol.secret_masks import SecretMasks
-from ..protocol.secret_restores import ValueOf, placeholders_in, restored
+from ..protocol.secret_restores import BEGINNING, ValueOf, placeholders_in, restored
 from ..secrets.placeholders import MAX_VALUES, PLACEHOLDER, Placeholders
+from ..secrets.seen_values import SeenValues
 from ..secrets.session_finder import SessionFinder
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class HiddenSecrets:
         self.has_news = False
         """Other runs are to be told of placeholders."""
         self._rules_by_tool: dict[str, tuple[re.Pattern[str], ...]] = {}
-        self.masks = SecretMasks(SessionFinder(finder), Placeholders(os.urandom(_KEY_BYTES)))
+        self._finder = SessionFinder(finder)
+        self.masks = SecretMasks(self._finder, Placeholders(os.urandom(_KEY_BYTES)))
         self.is_ready = shared is None
         """Its placeholders are those of the session: nothing is masked before."""
         self.has_off = bool(settings.off)
@@ -68,7 +70,7 @@ class HiddenSecrets:
         """Hide and restore by these settings from now on. Placeholders stand for what they stood for."""
         self._settings, self.has_off = settings, bool(settings.off)
         self._rules_by_tool.clear()
-        self.masks.finder = SessionFinder(finder)
+        self._finder.use(finder)
 
     async def prepare(self) -> None:
         """Get the session's key. Where nobody has it, this run has one of its own."""
@@ -104,7 +106,7 @@ class HiddenSecrets:
             secret = self.masks.placeholders.value_of(placeholder)
             if secret is None or not any(rule.fullmatch(secret.rule) for rule in rules):
                 return None
-            self.masks.finder.know(secret.rule, secret.value)  # the tool may repeat it
+            self._finder.know(secret.rule, secret.value)  # the tool may repeat it
             return secret
 
         return value_of
@@ -190,45 +192,87 @@ class HiddenSecrets:
     def _with_values(self, raw: bytes) -> bytes:
         return restored(raw, self.masks.placeholders.value_of)
 
-    def _text_with_values(self, text: str) -> str:
+    def _text_with_values(self, text: str, only: frozenset[str] | None = None) -> str:
         def value(match: re.Match[str]) -> str:
-            secret = self.masks.placeholders.value_of(match[0])
+            may = only is None or match[0] in only
+            secret = self.masks.placeholders.value_of(match[0]) if may else None
             return match[0] if secret is None else secret.value.decode(errors="replace")
 
         return PLACEHOLDER.sub(value, text)
 
-    def masked_result(self, result: HookResult) -> HookResult:
-        """What a hook printed, with placeholders in the place of secrets."""
-        stdout, stderr = self.masks.raw_text(result.stdout), self.masks.raw_text(result.stderr)
+    def masked_result(self, result: HookResult, spec: HookSpec, context: EventContext) -> HookResult:
+        """What a hook printed, with placeholders in the place of secrets, and of the values that it has seen.
+
+        `context` is the event with placeholders.
+        """
+        if not (result.stdout or result.stderr):
+            return result
+        masks = self._masks_for(spec, context)
+        stdout, stderr = masks.raw_text(result.stdout), masks.raw_text(result.stderr)
         if stdout is result.stdout and stderr is result.stderr:
             return result
         return replace(result, stdout=stdout, stderr=stderr)
 
-    def masked_document(self, document: bytes | bytearray) -> bytes | bytearray:
+    def _masks_for(self, spec: HookSpec, context: EventContext) -> SecretMasks:
+        """What masks what a hook has got and printed: a value may be without the words by which it was found."""
+        if not spec.sees_values or not (seen := self._values_in(context)):
+            return self.masks
+        masks = SecretMasks(SeenValues(self._finder, seen), self.masks.placeholders)
+        masks.on_placeholder = self.masks.on_placeholder
+        return masks
+
+    def _values_in(self, context: EventContext) -> dict[bytes, str]:
+        """The values, each with its rule, whose placeholders are in an event."""
+        raws = [context.arguments, context.meta, context.message.encode(errors="replace")]
+        if context.outcome is not None:
+            raws += [getattr(context.outcome, name) for name in _OUTPUTS]
+            raws.append(context.outcome.error.encode(errors="replace"))
+        if context.elicitation is not None:
+            raws.append(context.elicitation.content or b"")
+        value_of = self.masks.placeholders.value_of
+        found = [value_of(text) for raw in raws if BEGINNING in raw for _, _, text in placeholders_in(raw)]
+        return {secret.value: secret.rule for secret in found if secret is not None}
+
+    def masked_document(self, document: Document, spec: HookSpec, context: EventContext) -> bytes | bytearray:
         """What a hook got, with placeholders in the place of secrets."""
-        return self.masks.raw_text(bytes(document))
+        return self._masks_for(spec, context).raw_text(bytes(document.stdin))
 
-    def as_meant(self, verdict: Verdict, context: EventContext) -> Verdict:
-        """The verdict with the values that the hook, or the agent, has written itself: the server gets them.
+    def as_meant(
+        self, verdict: Verdict, context: EventContext, seen: EventContext, printed: bytes, masked: bytes
+    ) -> Verdict:
+        """The verdict with the values that the hook has written itself, or the agent: the server gets them.
 
-        What was a placeholder in the call stays one, even where the hook has seen its value.
+        What was a placeholder in the call stays one, even where the hook has seen its value. So does what the hook has
+        written as a placeholder, or made one of: it may be the agent that has chosen it. `seen` is what the hook has
+        got, in which what the agent wrote is masked; `masked` is what it `printed`, masked.
         """
+        written = _placeholders(masked) - _placeholders(printed)
+
+        def meant(raw: bytes, given: bytes, shown: bytes) -> bytes:
+            own = (written | _placeholders(shown)) - _placeholders(given)
+            value_of = self.masks.placeholders.value_of
+            return restored(raw, lambda text: value_of(text) if text in own else None)
+
         if verdict.arguments is not None:
-            verdict = replace(verdict, arguments=self._own_values(verdict.arguments, context.arguments))
+            verdict = replace(verdict, arguments=meant(verdict.arguments, context.arguments, seen.arguments))
         if verdict.meta is not None:
-            verdict = replace(verdict, meta=self._own_values(verdict.meta, context.meta))
+            verdict = replace(verdict, meta=meant(verdict.meta, context.meta, seen.meta))
         if verdict.content is not None:
-            asked = b"" if context.elicitation is None else context.elicitation.message.encode()
-            verdict = replace(verdict, content=self._own_values(verdict.content, asked))
+            verdict = replace(verdict, content=meant(verdict.content, _content_of(context), _content_of(seen)))
         if verdict.variables and context.event is Event.SESSION_START:
-            variables = tuple((name, self._text_with_values(value)) for name, value in verdict.variables)
+            variables = tuple((name, self._text_with_values(value, written)) for name, value in verdict.variables)
             verdict = replace(verdict, variables=variables)
         return verdict
 
-    def _own_values(self, raw: bytes, given: bytes) -> bytes:
-        as_given = {text for _, _, text in placeholders_in(given)}
-        value_of = self.masks.placeholders.value_of
-        return restored(raw, lambda text: None if text in as_given else value_of(text))
+
+def _content_of(context: EventContext) -> bytes:
+    """What an elicitation says, and what was answered."""
+    asked = context.elicitation
+    return b"" if asked is None else asked.message.encode(errors="replace") + (asked.content or b"")
+
+
+def _placeholders(raw: bytes) -> frozenset[str]:
+    return frozenset(text for _, _, text in placeholders_in(raw)) if BEGINNING in raw else frozenset()
 
 
 def masks_without_session(finder: Finder) -> SecretMasks:

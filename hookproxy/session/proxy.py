@@ -105,7 +105,7 @@ class Proxy:
             if isinstance(channel, Refuses):
                 channel.on_refused = self.note_refusal
         if secrets is not None:
-            server = self._hiding(server, secrets, settings.max_message_bytes, is_one_of_many=may_change)
+            server = self._hiding(server, secrets, settings.max_message_bytes)
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self.router.as_line = self.relay.as_line_to_server
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -151,7 +151,7 @@ class Proxy:
         """What judges the calls that begin now."""
         return self._context.policy
 
-    def _hiding(self, server: Channel, secrets: HiddenSecrets, limit: int, *, is_one_of_many: bool) -> Channel:
+    def _hiding(self, server: Channel, secrets: HiddenSecrets, limit: int) -> Channel:
         """The server's channel, from which only messages without these secrets come; `limit` is theirs, in bytes."""
         from .secrets_channel import SecretsChannel, SessionSide  # for such configurations only
 
@@ -162,7 +162,7 @@ class Proxy:
         def compares_lists() -> bool:
             return self.policy.settings.lock is not None
 
-        side = SessionSide(self.spawn, output_schema, compares_lists, is_one_of_many)
+        side = SessionSide(self.spawn, output_schema, compares_lists)
         return SecretsChannel(server, secrets, limit, side)
 
     def _hide_from_agent(self, secrets: HiddenSecrets, line: bytes) -> None:

@@ -5,9 +5,9 @@
 
 It is a channel around the server's own one. A message without secrets is the server's, byte for byte (law 2). The order
 stays: while a placeholder is looked up at other runs, what follows it waits (`_held`); and so does what the server says
-(`_waiting`) before the session's key is there, while other runs are told of new placeholders, and, at a gateway, while
-a long message is searched in a thread: a megabyte of nothing but secrets takes more than a second, in which other
-sessions go on.
+(`_waiting`) before the session's key is there, while other runs are told of new placeholders, and while a long message
+is searched in a thread: a megabyte of nothing but secrets takes more than a second, in which the agent's messages, and
+other sessions of a gateway, go on.
 """
 
 from __future__ import annotations
@@ -48,14 +48,20 @@ class _Params(msgspec.Struct, gc=False, frozen=True):
 
 
 class _Request(msgspec.Struct, gc=False):
-    """What tells a call's tool."""
+    """What tells one request from another."""
 
     method: str = ""
     id: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Call(msgspec.Struct, gc=False):
+    """What tells a call's tool."""
+
     params: _Params = _Params()
 
 
 _REQUEST: Final = msgspec.json.Decoder(_Request)
+_CALL: Final = msgspec.json.Decoder(_Call)
 _TOOLS_CALL: Final = "tools/call"
 
 
@@ -69,8 +75,6 @@ class SessionSide(msgspec.Struct, frozen=True):
     compares_lists: Callable[[], bool] = lambda: False
     """Lists are compared with a lock: the session gets them as they are, and masks them itself, because placeholders
     are others in each session."""
-    is_one_of_many: bool = False
-    """Other sessions go on while a long message is searched."""
 
 
 class SecretsChannel:
@@ -88,9 +92,7 @@ class SecretsChannel:
         self._lists: set[str] = set()  # the ids of requests whose responses the session masks
         self._substitutes = False
         self._held: list[bytes] | None = None  # what waits for a look-up; None: nothing does
-        self._longest_here = (
-            _LONG_BYTES if session.is_one_of_many else limit
-        )  # bytes of a message that is searched at once
+        self._longest_here = _LONG_BYTES  # of a message that is searched at once
         self._waiting: list[bytes] | None = (
             None if secrets.is_ready else []
         )  # pieces of the server; None: nothing waits
@@ -261,22 +263,32 @@ class SecretsChannel:
 
     def _restores(self, line: bytes) -> bool:
         request = _read(line)
-        is_call = request is not None and request.method == _TOOLS_CALL
-        return is_call and request is not None and self._secrets.restores_for(request.params.name)
+        return request is not None and request.method == _TOOLS_CALL and self._secrets.restores_for(_tool_in(line))
 
     def _for_server(self, line: bytes) -> bytes:
         """The line as the server gets it."""
-        request = _read(line)
-        if request is not None and request.id and request.method == _TOOLS_CALL:
-            self._tools.keep(_name_of(request.id), request.params.name, len(request.params.name))
-        elif request is not None and request.id and self._compares_lists() and _asks_for_list(request.method):
-            self._lists |= {_name_of(request.id)} if len(self._lists) < _MOST_LISTS else set()
+        self._note_request(line)
         if BEGINNING not in line:
             return line
         try:
             return self._with_values(line)
         except raw_json.AMBIGUOUS:
             return line  # nobody can say for certain what it is: its placeholders stay
+
+    def _note_request(self, line: bytes) -> None:
+        """Note what the response to this request will be. An id may be used again: what it was before is forgotten."""
+        request = _read(line)
+        if request is None:  # nobody knows which ids it has
+            self._tools = NewestEntries(_CALLS_BYTES)
+            self._lists.clear()
+        elif request.method and request.id:
+            name = _name_of(request.id)
+            self._tools.forget(name)
+            self._lists.discard(name)
+            if request.method == _TOOLS_CALL and (tool := _tool_in(line)):
+                self._tools.keep(name, tool, len(tool))
+            elif self._compares_lists() and _asks_for_list(request.method) and len(self._lists) < _MOST_LISTS:
+                self._lists.add(name)
 
     def _with_values(self, line: bytes) -> bytes:
         members = raw_json.fields(line)
@@ -372,6 +384,14 @@ def _read(line: bytes) -> _Request | None:
         return _REQUEST.decode(line)
     except raw_json.DECODE_ERRORS:
         return None
+
+
+def _tool_in(line: bytes) -> str:
+    """The tool that a call is about; empty: it cannot be read."""
+    try:
+        return _CALL.decode(line).params.name
+    except raw_json.DECODE_ERRORS:
+        return ""
 
 
 _WITH_HANDLES: Final = ("ref", "notifications", "resourceSubscriptions")

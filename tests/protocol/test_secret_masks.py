@@ -181,6 +181,15 @@ def test_a_private_key_over_several_blocks_is_hidden_and_the_blocks_stay_blocks(
         assert masked["result"]["structuredContent"] == {"n": 5, "after": "plain"}
 
 
+def test_the_short_last_line_of_a_key_is_a_part_of_it() -> None:
+    body = base64.b64encode(bytes(range(7, 160))).decode()
+    lines = ["-----BEGIN PRIVATE KEY-----", body[:64], body[64:128], "abcd1234Zg==", "-----END PRIVATE KEY-----"]
+    for value in (lines, {f"line{number}": line for number, line in enumerate(lines)}):
+        masked = masks().json(json.dumps({"a": value, "audience": ["user"]}).encode())
+        assert b"Zg==" not in masked
+        assert b'"audience": ["user"]' in masked
+
+
 def test_data_in_base64_is_masked_where_it_is_text_and_stays_where_it_is_not() -> None:
     one = masks()
     text, image = base64.b64encode(f"k={TOKEN}\n".encode()).decode(), base64.b64encode(bytes(range(256))).decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +32,8 @@ SETTINGS: Final = SecretSettings(
     restore=(SecretsRestore("push", "*", ("github-*",)), SecretsRestore("elsewhere", "other")),
 )
 FINDER: Final = Finder(SETTINGS, {"MY_KEY": VALUE.encode()})
+WORD: Final = "x9Qw72Lk0zVb31TyMnA4"
+"""A secret that only the word before it tells."""
 PLACEHOLDER: Final = re.compile(r"\{\{secret:[\w.-]+:[0-9a-f]{8}\}\}")
 
 pytestmark = pytest.mark.anyio
@@ -97,6 +99,8 @@ async def test_a_message_without_a_secret_passes_byte_for_byte() -> None:
         {"contents": [{"uri": "file:///x", "blob": base64.b64encode(f"key={TOKEN}\n".encode()).decode()}]},
         {"messages": [{"role": "user", "content": {"type": "text", "text": VALUE}}]},
         {"completion": {"values": [TOKEN]}},
+        {"contents": [{"uri": "a:b", "blob": base64.b64encode(f"# caf\xe9\n{TOKEN}".encode("latin-1")).decode()}]},
+        text(TOKEN[:9], TOKEN[9:24], TOKEN[24:], structuredContent={"result": [TOKEN[:9], TOKEN[9:24], TOKEN[24:]]}),
         {"content": [{"type": "resource_link", "uri": f"x://{TOKEN}", "name": TOKEN}]},
         {"tools": [{"name": "x", "description": f"use {TOKEN}", "inputSchema": {"type": "object"}}]},
         {"instructions": f"use {VALUE}"},
@@ -137,6 +141,23 @@ async def test_errors_notifications_and_requests_of_the_server_are_masked(line: 
     assert "{{secret:github-pat:" in json.dumps(got)
     assert got.get("id") == line.get("id")
     assert got.get("method") == line.get("method")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"method": f"notifications/{TOKEN}"},
+        {"method": "notifications/progress", "params": {"progressToken": 1, "progress": TOKEN, "total": [TOKEN]}},
+        {"method": "notifications/message", "jsonrpc": TOKEN, "params": {}},
+        {"id": 1, "error": {"code": [TOKEN], "message": "x"}},
+    ],
+)
+async def test_no_member_hides_a_secret_in_what_it_cannot_be(line: dict[str, object]) -> None:
+    async with rig(secrets=hidden()) as one:
+        await one.agent.send(request("x/y", {}))
+        await one.server.line()
+        await one.server.deliver(json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n" + response({}))
+        assert TOKEN.encode() not in await one.agent.line()
 
 
 async def test_the_same_value_has_one_placeholder_in_a_session_and_another_one_in_the_next() -> None:
@@ -193,7 +214,7 @@ async def test_what_a_tool_echoes_is_masked_again() -> None:
 
 
 async def test_a_tool_that_encodes_what_it_got_shows_nothing_either() -> None:
-    word = "x9Qw72Lk0zVb31TyMnA4"  # which no rule finds alone
+    word = WORD
     settings = SecretSettings(restore=(SecretsRestore("push"),))
     async with rig(secrets=hidden(settings=settings)) as one:
         line = await ask(one, call("read", {}, 77), response(text(f'api_key = "{word}"'), 77))
@@ -210,6 +231,69 @@ async def test_results_of_a_tool_that_is_off_are_not_looked_at() -> None:
     async with rig(secrets=hidden()) as one:
         answer = response(text(TOKEN), 5)
         assert await ask(one, call("raw_read", {}, 5), answer) == answer
+
+
+@pytest.mark.parametrize("again", [request("resources/read", {"uri": "a:b"}, 5), call("read", {}, 5)])
+async def test_an_id_that_is_used_again_is_not_that_of_a_tool_that_is_off(again: bytes) -> None:
+    async with rig(secrets=hidden()) as one:
+        await ask(one, call("raw_read", {}, 5), response(text("x"), 5))
+        assert TOKEN.encode() not in await ask(one, again, response(text(TOKEN), 5))
+
+
+async def test_a_value_that_a_tool_has_got_is_known_after_a_reload() -> None:
+    settings = SecretSettings(restore=(SecretsRestore("push"),))
+    secrets = hidden(settings=settings)
+    async with rig(secrets=secrets) as one:
+        known = await placeholder_of(one, f'api_key = "{WORD}"')
+        await one.agent.send(call("push", {"a": known}, 2))
+        assert WORD.encode() in await one.server.line()
+        secrets.use(settings, FINDER)
+        await one.server.send(response(text(WORD, WORD.encode().hex()), 2))
+        assert (await one.agent.message())["result"]["content"][0] == {"type": "text", "text": known}
+
+
+@pytest.mark.parametrize(
+    ("written", "undone"),
+    [
+        (str.upper, ".lower()"),
+        (lambda text: text.replace("secret", "sec~ret"), ".replace('~', '')"),
+        (lambda text: text.replace("{", "%7B"), ".replace('%7B', '{')"),
+    ],
+)
+@pytest.mark.parametrize("sees_values", [False, True])
+async def test_what_a_hook_makes_a_placeholder_of_stays_one(
+    written: Callable[[str], str], undone: str, sees_values: bool
+) -> None:
+    program = "import json,sys; b=json.load(sys.stdin)['arguments']['b']; "
+    program += f"print(json.dumps(dict(arguments=dict(b=b{undone}))))"
+    pre = replace(stub(Event.PRE_TOOL_USE, f'python3 -c "{program}"'), sees_values=sees_values)
+    async with rig(stub_group(pre), secrets=hidden()) as one:
+        listed = await ask(one, request("resources/read", {"uri": "a:b"}, 77), response(text(TOKEN), 77))
+        known = PLACEHOLDER.findall(listed.decode())[0]
+        await one.agent.send(call("fetch", {"b": written(known)}, 2))
+        assert json.loads(await one.server.line())["params"]["arguments"] == {"b": known}
+
+
+async def test_a_value_that_a_hook_has_seen_is_masked_in_what_it_prints_and_in_records(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    settings = Settings(
+        audit_file=str(audit), audit_arguments=Arguments.FULL, audit_results=Results.FULL, audit_all_calls=True
+    )
+    program = "import json,re,sys; w=re.findall('x9Qw.{16}', sys.stdin.read()); print(w, file=sys.stderr); "
+    program += "print(json.dumps({'feedback': w}))"
+    hooks = [
+        replace(stub(event, f'python3 -c "{program}"'), sees_values=True)
+        for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE)
+    ]
+    async with rig(stub_group(*hooks), settings=settings, secrets=hidden()) as one:
+        line = await ask(one, request("resources/read", {"uri": "a:b"}), response(text(f'api_key = "{WORD}"')))
+        known = PLACEHOLDER.findall(line.decode())[0]
+        line = await ask(one, call("read", {"x": known}, 2), response(text(f'api_key = "{WORD}"'), 2))
+        one.proxy.policy.audit.flush()
+    for kept in (line.decode(), audit.read_text()):
+        assert WORD not in kept
+        assert known in kept
+    assert WORD not in "".join(one.reports)
 
 
 async def test_hooks_get_placeholders_and_what_they_print_is_masked(tmp_path: Path) -> None:
@@ -433,19 +517,25 @@ async def test_without_the_guard_a_run_has_a_key_of_its_own_and_tells_what_it_ha
 async def test_what_hooks_write_themselves_is_meant_and_what_was_a_placeholder_stays_one() -> None:
     secrets = hidden()
     placeholder = secrets.masks.text(TOKEN)
-    own = secrets.masks.text(VALUE)
     asked = Elicitation(f"the token {placeholder}?")
     context = EventContext(Event.ELICITATION, SESSION, elicitation=asked, meta=json.dumps({"t": placeholder}).encode())
-    both = json.dumps({"given": placeholder, "own": own}).encode()
-    meant = secrets.as_meant(Verdict(arguments=both, meta=both, content=both), context)
+    printed = json.dumps({"given": TOKEN, "own": VALUE}).encode()
+    masked = secrets.masks.json(printed)
+    verdict = Verdict(arguments=masked, meta=masked, content=masked)
+    meant = secrets.as_meant(verdict, context, context, printed, masked)
     assert meant.arguments is not None
     assert json.loads(meant.arguments) == {"given": TOKEN, "own": VALUE}, "no argument was a placeholder"
     for raw in (meant.meta, meant.content):
         assert raw is not None
         assert json.loads(raw) == {"given": placeholder, "own": VALUE}
+    assert secrets.as_meant(verdict, context, context, masked, masked) == verdict, "the hook has written placeholders"
     started = EventContext(Event.SESSION_START, SESSION)
-    variables = secrets.as_meant(Verdict(variables=(("TOKEN", f"x {placeholder}"),)), started).variables
-    assert variables == (("TOKEN", f"x {TOKEN}"),)
+    for text_of, meant_text in ((TOKEN, TOKEN), (placeholder, placeholder)):
+        verdict = Verdict(variables=(("TOKEN", f"x {placeholder}"),))
+        raw_output = f"TOKEN=x {text_of}".encode()
+        masked = secrets.masks.raw_text(raw_output)
+        variables = secrets.as_meant(verdict, started, started, raw_output, masked).variables
+        assert variables == (("TOKEN", f"x {meant_text}"),)
 
 
 async def test_hooks_get_placeholders_for_what_a_person_has_answered_and_messages() -> None:

@@ -46,14 +46,14 @@ def push(number: int, text: str) -> bytes:
 class Hidden:
     """A channel between a server and a session, which are both the test."""
 
-    def __init__(self, tasks: anyio.abc.TaskGroup, shared: SharedSecrets | None, *, at_gateway: bool) -> None:
+    def __init__(self, tasks: anyio.abc.TaskGroup, shared: SharedSecrets | None) -> None:
         self.server = RecordingChannel()
         self.secrets = HiddenSecrets(SETTINGS, FINDER, "a", shared)
 
         def spawn(function: Callable[..., Coroutine[object, object, None]], *given: object) -> None:
             tasks.start_soon(function, *given)
 
-        side = SessionSide(spawn, is_one_of_many=at_gateway)
+        side = SessionSide(spawn)
         self.channel = SecretsChannel(self.server, self.secrets, LIMIT, side)
         self.got: list[bytes] = []
         self.ended = anyio.Event()
@@ -69,17 +69,16 @@ class Hidden:
 
 
 @asynccontextmanager
-async def hidden(shared: SharedSecrets | None = None, *, at_gateway: bool = True) -> AsyncIterator[Hidden]:
+async def hidden(shared: SharedSecrets | None = None) -> AsyncIterator[Hidden]:
     async with anyio.create_task_group() as tasks:
-        yield Hidden(tasks, shared, at_gateway=at_gateway)
+        yield Hidden(tasks, shared)
         tasks.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("at_gateway", [True, False])
-async def test_messages_keep_their_order_while_a_long_one_is_searched(at_gateway: bool) -> None:
+async def test_messages_keep_their_order_while_a_long_one_is_searched() -> None:
     lines = [message(1, TOKEN), message(2, LONG + TOKEN), message(3, TOKEN), message(4, LONG), message(5), message(6)]
     stream = b"".join(lines)
-    async with hidden(at_gateway=at_gateway) as one:
+    async with hidden() as one:
         for at in range(0, len(stream), 70_000):
             one.server.says(stream[at : at + 70_000])
         assert await one.ids(6) == [1, 2, 3, 4, 5, 6]
