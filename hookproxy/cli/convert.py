@@ -11,10 +11,11 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from ..config.hook_files import LoadedHookFile, Use, dialect_named, read_use
+from ..config.hook_files import LoadedHookFile, Use, dialect_named, is_own_configuration, read_use
 from ..config.load import find_project
 from ..convert.hook_file import Converted, Place, convert
-from ..dialects.agent_side import AgentSide, agent_side, names
+from ..dialects.agent_side import AgentSide, convertible, side_of
+from ..dialects.registry import STANDARDS
 from ..dialects.shared.hook_file import CANNOT_FIRE, suggestion
 from ..model.errors import EXIT_FINDINGS, UserError
 from ..trust.sources import FileContext, state_folder
@@ -37,12 +38,13 @@ def build_parser() -> Parser:
         "cannot say goes to standard error.",
     )
     parser.add_argument("file", metavar="FILE", help="a hook file, or a folder of hook files")
-    parser.add_argument("--to", metavar="DIALECT", required=True, help=f"the other system: {', '.join(names())}")
+    parser.add_argument("--to", metavar="DIALECT", required=True, help=f"the other system: {', '.join(convertible())}")
     parser.add_argument(
         "--from",
         dest="dialect",
         metavar="DIALECT",
-        help="the system of FILE (default: recognised from its content and its folder)",
+        help="the system of FILE (default: recognised from its content and its folder); with a standard, FILE is a "
+        "hookproxy.toml that has such hooks",
     )
     place = parser.add_mutually_exclusive_group()
     place.add_argument(
@@ -74,10 +76,8 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(arguments)
     target = _target(options)
     cwd = working_directory()
-    dialect = dialect_named(options.dialect, "--from") if options.dialect else None
-    use = Use(options.file, cwd, options.file, dialect, naming="--from {dialect}")
     file_context = FileContext(os.environ, cwd)
-    loaded = list(read_use(use, file_context))
+    loaded = _loaded(options, file_context)
     folder = _folder(options, target, cwd, file_context.home)
     converted = convert(
         [file.group for file in loaded], target, _place(options, loaded, folder, cwd, file_context.home)
@@ -96,6 +96,21 @@ def main(arguments: Sequence[str]) -> int:
     return EXIT_FINDINGS if notes else 0
 
 
+def _loaded(options: Namespace, file_context: FileContext) -> list[LoadedHookFile]:
+    """The hooks of FILE. Raises UserError."""
+    path = file_context.find(options.file, file_context.cwd)
+    if options.dialect in STANDARDS:
+        from ..convert.standard_file import read_standard
+
+        return read_standard(options.dialect, path, file_context)
+    if options.dialect is None and is_own_configuration(path):
+        hint = f"name what to convert of it: {' or '.join(f'--from {name}' for name in STANDARDS)}"
+        raise UserError(f"{path}: is hookproxy's own configuration", hint)
+    dialect = dialect_named(options.dialect, "--from") if options.dialect else None
+    use = Use(options.file, file_context.cwd, options.file, dialect, naming="--from {dialect}")
+    return list(read_use(use, file_context))
+
+
 def _left_out(note: str) -> str:
     """A note about a file, in the words for a conversion: the new file is for an agent, not for hookproxy."""
     place, cannot_fire, _ = note.partition(f" {CANNOT_FIRE}: ")
@@ -103,12 +118,10 @@ def _left_out(note: str) -> str:
 
 
 def _target(options: Namespace) -> AgentSide:
-    found = agent_side(options.to)
+    found = side_of(options.to)
     if found is None:
-        expected = f"expected one of {', '.join(names())}"
-        raise UserError(
-            f"--to: hookproxy cannot write hook files of {options.to!r}", suggestion(options.to, names()) or expected
-        )
+        hint = suggestion(options.to, convertible()) or f"expected one of {', '.join(convertible())}"
+        raise UserError(f"--to: hookproxy cannot write hook files of {options.to!r}", hint)
     if options.user and found.user_folder is None:
         raise UserError(f"--user: {found.name} reads no hook file in the home folder", "use --project DIR")
     if options.user and options.portable:

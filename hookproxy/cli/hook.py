@@ -133,12 +133,13 @@ def _guarded(hooks: Sequence[Namespace], agent: str | None) -> HookOutput:
 def _foreign_hook(options: Namespace) -> ForeignHook:
     """The hook that these options describe. Raises UserError."""
     from ..convert.run_hook import ForeignHook
-    from ..dialects.registry import DIALECTS
+    from ..dialects.registry import DIALECTS, STANDARDS, hook_system
 
-    if options.dialect not in DIALECTS:
-        raise UserError(f"--as: there is no dialect {options.dialect!r}", f"expected one of {', '.join(DIALECTS)}")
+    known = (*DIALECTS, *STANDARDS)
+    if options.dialect not in known:
+        raise UserError(f"--as: there is no dialect {options.dialect!r}", f"expected one of {', '.join(known)}")
     return ForeignHook(
-        DIALECTS[options.dialect],
+        hook_system(options.dialect),
         options.command,
         options.event or "",
         options.matcher or "",
@@ -159,9 +160,11 @@ def _run_hooks(hooks: Sequence[ForeignHook], side: AgentSide, document: bytes) -
 
 
 def _agent(name: str) -> AgentSide:
-    from ..dialects.agent_side import agent_side, names
+    from ..dialects.agent_side import convertible, side_of
 
-    found = agent_side(name)
+    found = side_of(name)
     if found is None:
-        raise UserError(f"--for: {name!r} is not an agent that runs hooks", f"expected one of {', '.join(names())}")
+        raise UserError(
+            f"--for: {name!r} is not an agent that runs hooks", f"expected one of {', '.join(convertible())}"
+        )
     return found

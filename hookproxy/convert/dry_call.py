@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ..dialects.agent_side import AgentSide, split_mcp_name, text_outcome
 from ..dialects.dialect import WrittenEntry
-from ..dialects.registry import DIALECTS
+from ..dialects.registry import hook_system
 from ..model.hooks import Document, Event, EventContext, HookSpec, Session
 from ..processes.short_command import output_of
 from .hook_file import HARMLESS, Converted
@@ -79,7 +79,7 @@ def _call(entry: WrittenEntry, target: AgentSide, tool: str, folder: str, path: 
     spec = HookSpec(target.name, entry.event_name, event, entry.event_name, event_name=entry.event_name)
     context = _context(target, event, tool, folder, path)
     for written in (context, replace(context, tool_name=context.tool)):  # some agents name the server beside the tool
-        document = DIALECTS[target.name].write_input(spec, written)
+        document = hook_system(target.name).write_input(spec, written)
         if not context.session.server:
             document = _of_own_tool(document, target.own_tool_members)
         read = target.read_document(bytes(document.stdin), {"PWD": folder, **document.env}).context

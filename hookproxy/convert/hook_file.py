@@ -14,9 +14,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..dialects.agent_side import AgentSide, Can, HookOutput, agent_side, event_names, split_mcp_name, user_path
+from ..dialects.agent_side import AgentSide, Can, HookOutput, event_names, side_of, split_mcp_name, user_path
 from ..dialects.dialect import Dialect, Group, WrittenEntry
-from ..dialects.registry import DIALECTS
+from ..dialects.registry import STANDARDS, hook_system
 from ..model.hooks import Event, HookSpec, Order
 from ..policy import matchers
 from . import paths
@@ -171,7 +171,7 @@ def _impossible(spec: HookSpec, target: AgentSide) -> str:
         return f"a hook of type {spec.type} has no command"
     if not event_names(target, spec.event):
         return f"{target.name} has no event for {spec.event}"
-    if agent_side(spec.dialect) is None:
+    if side_of(spec.dialect) is None:
         return f"hooks of {spec.dialect} cannot run in other agents"
     return ""
 
@@ -180,7 +180,7 @@ def _losses(spec: HookSpec, source: Dialect, target: AgentSide) -> Iterator[str]
     """What of a hook the target's agent cannot do."""
     if spec.background:
         yield f"{target.name} waits for it, because it knows no background hooks as {source.name} does"
-    if spec.on_failure is not None or spec.withholds:
+    if spec.on_failure is not None or (spec.withholds and source.name not in STANDARDS):
         yield "on_failure is left out"
     before = spec.event is Event.PRE_TOOL_USE
     if before and Can.ASK not in target.can:
@@ -225,7 +225,7 @@ def _timeout(hooks: Sequence[_Hook], target: AgentSide, is_session: bool) -> flo
     """The target's timeout in seconds; 0: its default, which is longer than the hooks may take."""
     seconds = [hook.timeout for hook in hooks]
     needed = (max(seconds) if all(hook.parallel for hook in hooks) else sum(seconds)) + _EXTRA
-    default = DIALECTS[target.name].default_timeout
+    default = hook_system(target.name).default_timeout
     usual = all(hook.has_default_timeout for hook in hooks) and (is_session or default > needed)
     return 0.0 if usual else needed
 
@@ -259,7 +259,7 @@ def _options(spec: HookSpec, source: Dialect, target: AgentSide, fails_closed: b
     """The options of `hookproxy hook` that are about this hook."""
     yield from ("--as", source.name)
     first_name = next((name for name, event in source.events.items() if event is spec.event), "")
-    side = agent_side(source.name)
+    side = side_of(source.name)
     usual = event_names(side, spec.event) if side else ()  # what `hookproxy hook` takes without --event
     several = bool(target.also) or len(set(target.events.values())) < len(target.events)
     if several or (spec.event_name and usual != (spec.event_name,)):
@@ -286,7 +286,7 @@ def _line(spec: HookSpec, place: Place) -> str:
 def _setup(spec: HookSpec, project: str) -> Iterator[str]:
     """Shell commands that give the hook its own folder and variables. It refuses calls if its folder is missing."""
     if spec.cwd not in ("", project):
-        yield f"cd {shlex.quote(spec.cwd)} || {_refusal(agent_side(spec.dialect))}"
+        yield f"cd {shlex.quote(spec.cwd)} || {_refusal(side_of(spec.dialect))}"
     for name, value in spec.env:
         if value != project:  # which is set for every hook
             yield f"export {name}={shlex.quote(value)}"
@@ -302,7 +302,7 @@ def _refusal(side: AgentSide | None) -> str:
 
 def _tool_for(spec: HookSpec, source: Dialect) -> str:
     """A tool for which the hook runs, of all agents' own if possible: a familiar name, or mcp__SERVER__TOOL."""
-    side = agent_side(source.name)
+    side = side_of(source.name)
     spellings = side.tool_spellings() if side else {}
     for name in HARMLESS:
         spelled = [spelling.name for spelling in spellings.get(name, ())] if spellings else [name]
@@ -317,7 +317,7 @@ def _names(spec: HookSpec, target: AgentSide) -> tuple[str, ...]:
 
     The hook itself still tries its own matcher, so this only saves runs.
     """
-    source = agent_side(spec.dialect)
+    source = side_of(spec.dialect)
     if spec.matcher in ("", "*") or (source is not None and not source.has_matchers):
         return ()
     listed = matchers.plain_names(spec.matcher)
@@ -335,7 +335,7 @@ def _spelled(name: str, source: str, target: AgentSide) -> tuple[str, ...]:
         found = target.mcp_tool_name(*server_tool)
         exact = found == name or not any("_" in part for part in server_tool)  # else `_` may stand for any character
         return (found,) if exact else ()
-    side = agent_side(source)
+    side = side_of(source)
     of_source, of_target = side.tool_spellings() if side else {}, target.tool_spellings()
     known = [familiar for familiar, of_tool in of_source.items() if name in {spelling.name for spelling in of_tool}]
     known = known if of_source else [name]

@@ -16,8 +16,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.agent_documents import Members, agents_of
-from ..dialects.agent_side import AgentSide, HookDecision, HookOutput, agent_side, event_names, names
+from ..dialects.agent_side import (
+    AgentSide,
+    HookDecision,
+    HookOutput,
+    NothingToJudge,
+    agent_side,
+    convertible,
+    event_names,
+    side_of,
+)
 from ..dialects.dialect import Dialect, Group, HookFile, HookList, WrittenEntry
+from ..dialects.registry import STANDARDS
 from ..dialects.shared.hook_file import merge
 from ..hooks.evaluate import Evaluation, Hooks
 from ..jsonrpc import nesting, normalize
@@ -83,11 +93,13 @@ async def run_hooks(
     try:
         event = side.read_document(document, environ)
         contexts = [normalised(context, _SETTINGS.max_depth) for context in (event.context, *event.others)]
+    except NothingToJudge as nothing:
+        return nothing.output
     except ValueError as unreadable:
         raise UserError(f"the document on standard input cannot be read: {unreadable}", _hint(side)) from None
     groups, notes = _groups(hooks, contexts[0], side)
     if not groups:
-        return HookOutput(stderr="\n".join(notes))
+        return with_lines(side.write_output(event, HookDecision()), notes)
     all_hooks = Hooks(groups, _SETTINGS, contexts[0].session.server, environ)
     runs: list[HookRun] = []
     async with all_hooks.runners, anyio.create_task_group() as tasks:
@@ -121,7 +133,8 @@ def _groups(hooks: Sequence[ForeignHook], context: EventContext, side: AgentSide
             groups[-1] = replace(groups[-1], hooks=(*groups[-1].hooks, *specs))
         elif specs:
             tool_names = ToolNames.BARE if context.alias is not None else hook.dialect.tool_names
-            groups.append(Group(hook.dialect, "", specs, tool_names))
+            of_own_file = hook.dialect.name in STANDARDS  # matchers of hookproxy.toml are tried on both names
+            groups.append(Group(hook.dialect, "", specs, tool_names, match_all_names=of_own_file))
     return groups, notes
 
 
@@ -178,20 +191,23 @@ async def _decision_of_runs(hooks: Hooks, context: EventContext, runs: list[Hook
 
 def _read_hook(hook: ForeignHook, context: EventContext, agent: AgentSide) -> HookList:
     """The hook as its own system reads it from a file; none if that system has no such event."""
-    side = agent_side(hook.dialect.name)
+    side = side_of(hook.dialect.name)
     if side is None:
-        raise UserError(f"hooks of {hook.dialect.name} cannot run in other agents", f"--as one of {', '.join(names())}")
+        raise UserError(
+            f"hooks of {hook.dialect.name} cannot run in other agents", f"--as one of {', '.join(convertible())}"
+        )
     event = (hook.event_name,) if hook.event_name else event_names(side, context.event)
     matcher = "" if _may_name_server(hook, context, agent) else hook.matcher
     entries = [WrittenEntry(name, hook.command, (), matcher, hook.only_if, hook.timeout) for name in event]
     project = context.session.project_dir
     if side.read_command is not None:
-        return merge(side.read_command(entry, project) for entry in entries)
-    files = side.write_hook_file(entries) if entries else {}
-    found = merge(
-        hook.dialect.read_hook_file(HookFile(f"{project}/{path}", text, project, cwd=context.session.cwd))
-        for path, text in files.items()
-    )
+        found = merge(side.read_command(entry, project) for entry in entries)
+    else:
+        files = side.write_hook_file(entries) if entries else {}
+        found = merge(
+            hook.dialect.read_hook_file(HookFile(f"{project}/{path}", text, project, cwd=context.session.cwd))
+            for path, text in files.items()
+        )
     if entries and not found.hooks:  # a hook that can never run guards nothing
         reasons = "; ".join((*found.notes, *found.remarks))
         raise UserError(f"{hook.dialect.name} cannot run this hook: {reasons}", "correct --event, --matcher and --if")
@@ -203,7 +219,7 @@ def knowing_own_tools(dialect: Dialect) -> Dialect:
 
     A dialect is about servers' tools, and its hooks may know these by further names, which the agent's side has not.
     """
-    side = agent_side(dialect.name)
+    side = side_of(dialect.name)
     if side is None or not side.own_tools:
         return dialect
     return replace(dialect, tool_spellings=side.own_tools, spellings_for=None)

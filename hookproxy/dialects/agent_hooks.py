@@ -53,7 +53,7 @@ POINTS: Final = {
 }
 """The interception points that occur behind MCP, by event. The other four are about the agent's model and its turns."""
 
-_EVALUATE_ONLY: Final = "evaluate_only"
+EVALUATE_ONLY: Final = "evaluate_only"
 """In `HookSpec.traits`: the hook's verdicts are recorded, and change nothing."""
 _SPEC: Final = "agent-hooks/0.1"
 _RESERVED: Final = "host_error:"
@@ -178,14 +178,14 @@ def _single_text(outcome: Outcome) -> str | None:
 
 def evaluated_only(spec: HookSpec) -> HookSpec:
     """The hook in the mode `evaluate_only` (section 8): what it decides or fails to decide has no consequence."""
-    traits = spec.traits | {_EVALUATE_ONLY}
+    traits = spec.traits | {EVALUATE_ONLY}
     return replace(spec, traits=traits, fails_closed=False, withholds=False, on_failure=OnFailure.ALLOW)
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict of a run (sections 5, 6.3 and 8)."""
     verdict = _verdict(spec, result)
-    if _EVALUATE_ONLY not in spec.traits:
+    if EVALUATE_ONLY not in spec.traits:
         return verdict
     return Verdict(messages=(*verdict.messages, *shared_output.nonempty(_would(verdict))))
 
@@ -193,13 +193,13 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
 def _would(verdict: Verdict) -> str:
     """What would have happened without `evaluate_only`, in a sentence; empty: nothing."""
     if verdict.failure:
-        return f"{_EVALUATE_ONLY}: it {verdict.failure}"
+        return f"{EVALUATE_ONLY}: it {verdict.failure}"
     reason = f": {verdict.reason}" if verdict.reason else ""
     if verdict.permission is not None:
         what = "hidden the result" if verdict.hides else "asked" if verdict.permission is Permission.ASK else "denied"
-        return f"{_EVALUATE_ONLY}: it would have {what}{reason}"
+        return f"{EVALUATE_ONLY}: it would have {what}{reason}"
     if verdict.arguments is not None or verdict.replacement is not None:
-        return f"{_EVALUATE_ONLY}: it would have rewritten {'the result' if verdict.arguments is None else 'arguments'}"
+        return f"{EVALUATE_ONLY}: it would have rewritten {'the result' if verdict.arguments is None else 'arguments'}"
     return ""
 
 
@@ -357,7 +357,7 @@ AGENT_HOOKS: Final = Dialect(
     with_result=with_result,
     constant_environment=True,
 )
-"""The system of our own hooks of this type. It has no files, so the registry of dialects does not have it."""
+"""The system of our own hooks of this type. It has no files, so it is a standard in the registry, and no dialect."""
 
 
 class Composition(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from ..model.hooks import AgentState, Event, EventContext, Outcome, Permission, 
 from .agent_documents import DocumentSigns, Members
 from .dialect import HookFileForm, HookList, WrittenEntry
 from .index import DOCUMENTS
-from .registry import DIALECTS, module_name
+from .registry import STANDARDS, hook_system, module_name
 
 
 class Can(Flag):
@@ -73,6 +73,14 @@ class AgentEvent(Struct, frozen=True):
     """For a tool of the agent's own that does what one of Claude Code's does, with the alias for it."""
     others: tuple[EventContext, ...] = ()
     """Further parts of the same call, if no single one expresses it: a hook runs for each of them."""
+
+
+class NothingToJudge(Exception):
+    """A document is about an event of which no hook of another system has a notion. The agent reads `output`."""
+
+    def __init__(self, output: HookOutput) -> None:
+        super().__init__(output)
+        self.output = output
 
 
 def refuse_by_status(reason: str) -> HookOutput:
@@ -156,7 +164,7 @@ class AgentSide(Struct, frozen=True, kw_only=True):
     can: Can
     form: DocumentForm = DocumentForm()
     read_document: Callable[[bytes, Mapping[str, str]], AgentEvent] = _read_nothing
-    """Raises ValueError for a document that it cannot read. By default it is `read_document` for the `form`."""
+    """Raises ValueError for a document that it cannot read, and NothingToJudge. Default: `read_document` by `form`."""
     write_output: Callable[[AgentEvent, HookDecision], HookOutput]
     """`HookDecision` has nothing that is beyond `can`."""
     write_hook_file: Callable[[Sequence[WrittenEntry]], Mapping[str, str]] = _write_nothing
@@ -211,11 +219,11 @@ class AgentSide(Struct, frozen=True, kw_only=True):
 
     def tool_spellings(self) -> ToolSpellings:
         """The agent's own tools that do what Claude Code's tools do."""
-        return self.own_tools or DIALECTS[self.name].tool_spellings
+        return self.own_tools or hook_system(self.name).tool_spellings
 
     def mcp_tool_name(self, server: str, tool: str) -> str:
         """The name that the agent gives to a server's tool."""
-        return (self.own_mcp_names or DIALECTS[self.name].mcp_tool_name)(server, tool)
+        return (self.own_mcp_names or hook_system(self.name).mcp_tool_name)(server, tool)
 
 
 def event_names(side: AgentSide, event: Event) -> tuple[str, ...]:
@@ -257,6 +265,20 @@ def agent_side(name: str) -> AgentSide | None:
     side = getattr(import_module(module), "AGENT_SIDE", None) or import_module(f"{module}.agent_side").AGENT_SIDE
     assert isinstance(side, AgentSide)
     return side
+
+
+def side_of(name: str) -> AgentSide | None:
+    """As `agent_side`, also for a standard: the side of its hosts."""
+    if name not in STANDARDS:
+        return agent_side(name)
+    side = import_module(f"{module_name(name)}_side").AGENT_SIDE
+    assert isinstance(side, AgentSide)
+    return side
+
+
+def convertible() -> tuple[str, ...]:
+    """The dialects that have an agent's side, and the standards."""
+    return (*names(), *STANDARDS)
 
 
 # --- reading documents ---

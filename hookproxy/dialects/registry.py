@@ -39,3 +39,16 @@ def module_name(name: str) -> str:
 
 
 DIALECTS: Final[Mapping[str, Dialect]] = _Registry()
+
+STANDARDS: Final = {"agent-hooks": "AGENT_HOOKS"}
+"""Standards that hooks are written for, each with the variable of its module: hookproxy.toml has such hooks, so they
+are not dialects, whose hook files are found and recognised."""
+
+
+def hook_system(name: str) -> Dialect:
+    """The dialect or the standard of this name. Raises KeyError."""
+    if name not in STANDARDS:
+        return DIALECTS[name]
+    dialect = getattr(import_module(module_name(name)), STANDARDS[name])
+    assert isinstance(dialect, Dialect)
+    return dialect

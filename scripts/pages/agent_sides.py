@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookproxy.dialects.agent_side import Can, agent_side, names
+from hookproxy.dialects.agent_side import Can, convertible, side_of
 
 TEXTS = {
     Can.ALLOW: "allow",
@@ -16,10 +16,10 @@ TEXTS = {
 
 
 def agent_sides() -> str:
-    """A row for each agent: its hook file, and what its hooks can do beyond refusing a call."""
+    """A row for each agent and for the hosts of each standard: the hook file, and what hooks can do beyond refusing."""
     rows = ["| `--to` | its hook file | its hooks refuse calls, and can |", "|---|---|---|"]
-    for name in names():
-        side = agent_side(name)
+    for name in convertible():
+        side = side_of(name)
         assert side is not None
         can = ", ".join(text for ability, text in TEXTS.items() if ability in side.can) or "nothing else"
         rows.append(f"| `{name}` | `{side.file}` | {can} |")

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Final
 
 from ...audit.view.files import DECISIONS
-from ...dialects.agent_side import names as names_of_agents
-from ...dialects.registry import DIALECTS
+from ...dialects.agent_side import convertible
+from ...dialects.registry import DIALECTS, STANDARDS
 from ...model.hooks import Event
 from ...wrapping.known_agents import AGENTS_BY_NAME
 
@@ -46,13 +46,13 @@ _BY_METAVAR: Final = {
     "DIALECT=FILE": ValueType.HOOKS,
 }
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {
-    "--as": tuple(DIALECTS),
+    "--as": (*DIALECTS, *STANDARDS),
     "--decision": DECISIONS,
     "--event": tuple(Event),
-    "--for": names_of_agents(),
-    "--from": tuple(DIALECTS),
+    "--for": convertible(),
+    "--from": (*DIALECTS, *STANDARDS),
     "--since": ("1h", "24h", "7d"),
-    "--to": names_of_agents(),
+    "--to": convertible(),
 }
 """The words that an option takes, for options that take others as well or say themselves which they do not know."""
 
