@@ -128,12 +128,14 @@ class Permissions:
 
     def _is_covered(self, context: EventContext) -> bool:
         """Whether an allow rule covers a call, whatever other rules say of it. Raises as `_ruling`."""
-        if self._rules_for(self.groups.own_names(context.tool)).allowed(context.arguments) is not None:
+        own_tool = _is_agents_own(context)
+        of_tool = self._rules_for(self.groups.own_names(context.tool))
+        if of_tool.allowed(context.arguments, own_tool=own_tool) is not None:
             return True
         if context.alias is None or context.alias.automatic or context.alias.guessed:
             return False
         return any(
-            all(self._rules_for((name,)).allowed(arguments) is not None for arguments in readings)
+            all(self._rules_for((name,)).allowed(arguments, own_tool=own_tool) is not None for arguments in readings)
             for name, readings in under_aliases(context)
         )
 
@@ -145,13 +147,15 @@ class Permissions:
         """
         # all readings of a URI together have one budget
         budget = WorkBudget(OF_RESOURCE) if methods.has_uri(context.tool) else None
-        own = self._judge(self.groups.own_names(context.tool), context.arguments, budget)
+        own_tool = _is_agents_own(context)
+        own = self._judge(self.groups.own_names(context.tool), context.arguments, budget, own_tool=own_tool)
         if context.alias is None:
             return own
         # a rule must know of a familiar name whether it stands for a method
         of_method = (context.tool,) if methods.is_method(context.tool) else ()
         by_alias = [
-            self._judge_readings((*of_method, name), readings, budget) for name, readings in under_aliases(context)
+            self._judge_readings((*of_method, name), readings, budget, own_tool=own_tool)
+            for name, readings in under_aliases(context)
         ]
         if context.alias.automatic or context.alias.guessed:
             by_alias = [
@@ -164,19 +168,21 @@ class Permissions:
         )
 
     def _judge_readings(
-        self, names: tuple[str, ...], readings: Sequence[bytes], budget: WorkBudget | None
+        self, names: tuple[str, ...], readings: Sequence[bytes], budget: WorkBudget | None, *, own_tool: bool
     ) -> RuleDecision | None:
         """The strictest ruling on the readings of a call; one of them alone does not allow it."""
-        rulings = [self._judge(names, arguments, budget) for arguments in readings]
+        rulings = [self._judge(names, arguments, budget, own_tool=own_tool) for arguments in readings]
         known = [ruling for ruling in rulings if ruling is not None]
         strictest = max(known, key=lambda ruling: ruling.permission, default=None)
         allows = strictest is not None and strictest.permission is Permission.ALLOW
         return None if allows and len(known) < len(rulings) else strictest
 
-    def _judge(self, names: tuple[str, ...], arguments: bytes, budget: WorkBudget | None) -> RuleDecision | None:
+    def _judge(
+        self, names: tuple[str, ...], arguments: bytes, budget: WorkBudget | None, *, own_tool: bool
+    ) -> RuleDecision | None:
         """What the rules about a tool with these names decide about a call."""
         about = self._rules_for(names)
-        return about.judge(arguments, budget) if about else None
+        return about.judge(arguments, budget, own_tool=own_tool) if about else None
 
     def _rules_for(self, names: tuple[str, ...]) -> ToolRules:
         """The rules about a tool with these names."""
@@ -415,6 +421,11 @@ def _names(groups: HookGroups, context: EventContext) -> tuple[str, ...]:
     """All names of the tool in this call."""
     names = groups.own_names(context.tool)
     return (*names, *context.alias.names) if context.alias is not None else names
+
+
+def _is_agents_own(context: EventContext) -> bool:
+    """True if the call is of a tool that the agent has itself, as its native event says: it has no server."""
+    return not context.session.server and not methods.is_method(context.tool)
 
 
 def under_aliases(context: EventContext) -> list[tuple[str, list[bytes]]]:

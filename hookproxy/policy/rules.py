@@ -179,6 +179,17 @@ class _PathRule(Struct, frozen=True):
         return any(self.pattern.may_match(text) for text in texts if len(text) <= NO_PATH or _LONG_PATH.match(text))
 
 
+def _acted_upon(name: str, arguments: bytes) -> bytes:
+    """Of the arguments of an agent's own tool, the one that rules judge; all of a tool without such an argument.
+
+    Raises Unreadable, DuplicateKeys.
+    """
+    if (judged := JUDGED_ARGUMENT.get(name)) is None:
+        return arguments
+    members = raw_json.fields(arguments)
+    return b"{%b:%b}" % (raw_json.encode(judged), members[judged]) if judged in members else b"{}"
+
+
 _PATH_ARGUMENT: Final = {name: judged for name, judged in JUDGED_ARGUMENT.items() if judged.endswith("_path")}
 """The argument with the path in Claude Code's tools for files; in its tools that search, it is `path`."""
 
@@ -426,22 +437,29 @@ class ToolRules(Struct, frozen=True):
         """True if some rule names the tool."""
         return bool(self.deny_or_ask or self.allow)
 
-    def judge(self, arguments: bytes, budget: WorkBudget | None = None) -> RuleDecision | None:
+    def judge(
+        self, arguments: bytes, budget: WorkBudget | None = None, *, own_tool: bool = False
+    ) -> RuleDecision | None:
         """Return the decision about a call with these arguments, normalised JSON; None: no rule applies.
 
-        `budget` is as in `CallArguments`.
+        `budget` is as in `CallArguments`, `own_tool` as in `allowed`.
         """
         if not (self.words is not None and _is_plain_without(arguments, self.words)):
             decision = self._denied_or_asked(CallArguments(arguments, budget))
             if decision is not None:
                 return decision
-        return self.allowed(arguments)
+        return self.allowed(arguments, own_tool=own_tool)
 
-    def allowed(self, arguments: bytes) -> RuleDecision | None:
-        """The first allow rule that covers a call with these arguments, whatever other rules say; None: none does."""
+    def allowed(self, arguments: bytes, *, own_tool: bool = False) -> RuleDecision | None:
+        """The first allow rule that covers a call with these arguments, whatever other rules say; None: none does.
+
+        It covers all texts of a call, because only the server knows which of them it acts upon. Of an `own_tool` of the
+        agent it is known: a command's description, or what is written to a file, is not what a rule is about.
+        """
         for allow_rule, names in self.allow:
-            if any(allow_rule.covers(name, arguments) for name in names):
-                return RuleDecision(Permission.ALLOW, allow_rule.text, allow_rule.place)
+            for name in names:
+                if allow_rule.covers(name, _acted_upon(name, arguments) if own_tool else arguments):
+                    return RuleDecision(Permission.ALLOW, allow_rule.text, allow_rule.place)
         return None
 
     def _denied_or_asked(self, call: CallArguments) -> RuleDecision | None:

@@ -297,3 +297,24 @@ async def test_a_call_that_the_agent_cannot_express_is_recorded_as_refused(tmp_p
         assert permission(agent, await judge.judge(before(agent))) is Permission.DENY
         assert judge.open_calls() == 0
     assert [(record["decision"], record["result"]) for record in records(tmp_path)] == [("deny", "refused")]
+
+
+@pytest.mark.parametrize("agent", WITH_SHELL)
+async def test_an_allow_rule_covers_an_agents_own_command_whatever_else_it_says(agent: str, tmp_path: Path) -> None:
+    text = '[permissions]\ndefault = "deny"\nallow = ["Bash(rm x)"]\n'
+    async with judging(configured(tmp_path, text)) as judge:
+        assert permission(agent, await judge.judge(before(agent))) is not Permission.DENY
+
+
+async def test_a_description_is_not_what_an_allow_rule_is_about(tmp_path: Path) -> None:
+    text = '[permissions]\ndefault = "deny"\nallow = ["Bash(git *)", "Edit(/src/*)"]\n'
+    async with judging(configured(tmp_path, text)) as judge:
+        for tool, arguments, decision in (
+            ("Bash", {"command": "git status", "description": "Shows what has changed"}, None),
+            ("Bash", {"command": "rm x", "description": "git status"}, Permission.DENY),
+            ("Bash", {"description": "git status"}, Permission.DENY),
+            ("Edit", {"file_path": "/src/a", "old_string": "x", "new_string": "/etc/passwd"}, None),
+            ("Edit", {"file_path": "/etc/a", "old_string": "/src/a", "new_string": "/src/a"}, Permission.DENY),
+        ):
+            found = await permissions_of(judge, claude(tool_name=tool, tool_input=arguments))
+            assert found == [decision], (tool, arguments)
