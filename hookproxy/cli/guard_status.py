@@ -77,8 +77,8 @@ def _members(entry: Entry) -> dict[str, object]:
 
 def _entry_rows() -> Rows:
     for entry in guard_entries.recorded():
-        away = "refuses calls if no guard can judge them" if entry.fails_closed else "lets the agent decide then"
-        yield entry.agent, f"{entry.path}: {away}"
+        away = "calls are refused" if entry.fails_closed else "the agent decides"
+        yield entry.agent, f"{entry.path}: if no guard answers, {away}"
 
 
 def _rows(status: Status) -> Rows:

@@ -57,7 +57,9 @@ def main(arguments: Sequence[str]) -> int:
     server_proposal.show_tools(page, "known", proposal.known, "they stand in the file, which stays")
     server_proposal.show_unnamed(page, "left out", proposal.unnamed)
     page.row(label("review"), "names and descriptions are the server's own words: a tool may do what they do not say")
-    server_proposal.show_next(page, shown, request, "remove what nobody minds, and what its labels may not reach")
+    server_proposal.show_next(
+        page, shown, request, "remove sources that nobody minds, and sinks that may get everything"
+    )
     show(page.text)
     return 0
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
 from typing import TYPE_CHECKING, Final, get_args
 
 from ..dialects.shared.hook_file import meant, suggestion
+from ..model.durations import DURATION
 from ..model.errors import ConfigError
 from ..model.settings import FORMER_KEYS
 from ..model.sizes import SIZE
@@ -31,6 +33,7 @@ _KEYS_OF_GATEWAYS: Final = (("gateway",), ("servers",), ("permissions", "for"))
 _SPELLED: Final = {
     ("use", "hooks"): 'write file = "…", and its system as dialect = "claude" if the file does not show it',
     ("permissions", "for", "groups"): 'a group is named in `users`, with @ in front: users = ["@developers"]',
+    ("model", "model"): 'the model is named by name = "…"',
 }
 """By table and key: how to write what has another form here than on the command line, or than people expect."""
 _EVENT_KEYS: Final = ("event", "events", "on", "hook_event_name")
@@ -52,7 +55,7 @@ def validation_error(
     path: str, text: str, error: ErrorDetails, model: type[BaseModel], find_line: FindLine | None = None
 ) -> ConfigError:
     """The error to raise for a file that does not fit its model. `find_line` is for files that are not TOML."""
-    at, kind = error["loc"], error["type"]
+    at, kind = tuple(part for part in error["loc"] if not _is_alternative(part)), error["type"]
     line = (find_line or line_of)(text, at)
     where = f"{path}:{line}" if line else path
     key = ".".join(str(part) if isinstance(part, str) else f"[{part}]" for part in at).replace(".[", "[")
@@ -63,7 +66,10 @@ def validation_error(
         return ConfigError(where, f"{key}: a hook is a table", f"write [[hooks.{at[1]}]], and below it command = …")
     if kind == "list_type" and isinstance(error["input"], dict):
         return ConfigError(where, f"{key}: must be an array of tables", f"write [[{key}]]")
-    if kind == "missing" or (kind == "model_type" and _is_of_cases(model)):
+    if kind == "model_type" and not _is_of_cases(model):
+        table = f"[{key}]" if isinstance(at[-1], str) else f"[[{key.rpartition('[')[0]}]]"
+        return ConfigError(where, f"{key}: must be a table", f"write {table}, and its keys below that line")
+    if kind in ("missing", "model_type"):
         return _missing(where, key, at, model, kind)
     if kind == "string_pattern_mismatch" and at[-1] == "[key]":
         table, name = ".".join(map(str, at[:-2])), str(at[-2])
@@ -71,6 +77,11 @@ def validation_error(
         hint = f"use letters, digits and _ . -, at most 64: [{table}.{valid}]"
         return ConfigError(where, f"{table}: {name!r} is not a valid name", hint)
     return ConfigError(where, f"{key}: {_problem(error)}", _example(at, error, model))
+
+
+def _is_alternative(part: str | int) -> bool:
+    """Whether a part of an error's place is what pydantic calls one of several types, and nothing in the file."""
+    return isinstance(part, str) and part.startswith("literal[")
 
 
 def _missing(where: str, key: str, at: Sequence[str | int], model: type[BaseModel], kind: str) -> ConfigError:
@@ -81,7 +92,8 @@ def _missing(where: str, key: str, at: Sequence[str | int], model: type[BaseMode
         )
     if _is_of_cases(model):
         return ConfigError(where, f"{key} is missing", f'add {at[-1]} = "…"')
-    example = _EXAMPLES_OF_KEYS.get(str(at[-1]), "…")
+    of_table = _EXAMPLES_OF_KEYS.get(".".join(map(str, at[-2:])))
+    example = of_table or _EXAMPLES_OF_KEYS.get(str(at[-1]), "…")
     return ConfigError(where, f"{key} is missing", f"add {at[-1]} = {example}; {_schema_verb(model)} shows more")
 
 
@@ -126,7 +138,7 @@ def _where_it_belongs(at: Sequence[str | int], model: type[BaseModel]) -> str:
     if not here:
         inside = [f"[{table}]" for table in _tables(model) if name in _keys_of(table, model)]
         return f"it is a key of {' and of '.join(inside)}: write it below that line" if inside else ""
-    if name in _keys_of("", model):
+    if name in _keys_of("", model) and _table_of(model, name) is None:
         table = f"[{here}]" if isinstance(at[-2], str) else f"[[{here}]]"
         stands = f"`{name}` stands in {table} because it is written below that table"
         return f"{stands}: move it above {table}, before the first line with brackets"
@@ -152,6 +164,9 @@ def _table_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
     from pydantic import BaseModel  # it is imported already: the error comes from it
 
     annotation = model.model_fields[name].annotation if name in model.model_fields else None
+    of_optional = [part for part in get_args(annotation) if part is not NoneType]
+    if len(of_optional) == 1 and NoneType in get_args(annotation):
+        annotation = of_optional[0]
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 
@@ -180,6 +195,7 @@ _EXAMPLES: Final = {
 
 _EXAMPLES_OF_PATTERNS: Final = {
     SIZE.replace(r"\Z", "$"): '"1GiB"',  # as pydantic has it
+    DURATION.replace(r"\Z", "$"): '"10m"',
     "^file:.": '"file:/etc/hookproxy/{key}"',
     "^http://": '"http://127.0.0.1:9090"',
     "^https?://[^/]": '"https://collector.example.com:4318"',
@@ -195,26 +211,36 @@ _EXAMPLES_OF_KEYS: Final = {
     "file": '".claude/settings.json"',
     "issuer": '"https://idp.example.com"',
     "key": '"key.pem"',
+    "labels": '["secret"]',
+    "model.name": '"small-model"',
+    "model.url": '"http://localhost:11434/v1"',
     "per": '"minute"',
     "tool": '"search_*"',
     "url": '"https://mcp.example.com/mcp"',
     "users": '["@developers"]',
+    "webhook.secret": '"env:APPROVAL_SECRET"',
+    "webhook.url": '"https://chat.example/hooks/approvals"',
 }
-"""An example of a value for each key that a table must have."""
+"""An example of a value for each key that a table must have: `TABLE.KEY` where tables have different ones."""
 
 _NUMBER: Final = re.compile(r"\s*([0-9]{1,15})\s*([A-Za-z]*)\s*")
 """A number that stands in quotes, with the name of a unit after it."""
 
-_SECONDS: Final = frozenset(["", "s", "sec", "secs", "second", "seconds"])
-"""Units that keys with a duration have anyway."""
+_UNITS: Final = {
+    1: frozenset(["", "s", "sec", "secs", "second", "seconds"]),
+    60: frozenset(["m", "min", "mins", "minute", "minutes"]),
+    3_600: frozenset(["h", "hour", "hours"]),
+    86_400: frozenset(["d", "day", "days"]),
+}
+"""Names of units of time, by their seconds: keys with a duration have seconds."""
 
 _BOUNDS: Final = {
-    "greater_than_equal": ("ge", "or more"),
-    "greater_than": ("gt", "and more"),
-    "less_than_equal": ("le", "or less"),
-    "less_than": ("lt", "and less"),
+    "greater_than_equal": ("ge", "{} or more"),
+    "greater_than": ("gt", "… with a number greater than {}"),
+    "less_than_equal": ("le", "{} or less"),
+    "less_than": ("lt", "… with a number less than {}"),
 }
-"""The member of an error about a bound, and what is said of it."""
+"""The member of an error about a bound, and what may be written for it."""
 
 
 def _example(at: Sequence[str | int], error: ErrorDetails, model: type[BaseModel]) -> str:
@@ -230,10 +256,10 @@ def _example(at: Sequence[str | int], error: ErrorDetails, model: type[BaseModel
     if kind == "string_type" and type(value) in (int, float):
         return f'write {key} = "{value}"'
     if kind in _EXAMPLES:
-        return f"write {key} = {_quoted_number(kind, value) or _default(at, model) or _EXAMPLES[kind]}"
+        return f"write {key} = {_quoted_number(key, kind, value) or _default(at, model) or _EXAMPLES[kind]}"
     if kind in _BOUNDS:
-        bound, more = _BOUNDS[kind]
-        return f"write {key} = {error['ctx'][bound]:.15g} {more}"
+        bound, valid = _BOUNDS[kind]
+        return f"write {key} = {valid.format(format(error['ctx'][bound], '.15g'))}"
     if kind in ("too_short", "string_too_short"):
         example = _EXAMPLES_OF_KEYS.get(key)
         return f"write {key} = {example}" if example else f"write something, or remove {'it' * (key != at[-1]) or key}"
@@ -242,10 +268,14 @@ def _example(at: Sequence[str | int], error: ErrorDetails, model: type[BaseModel
     return f"{_schema_verb(model)} shows what {key} may be"
 
 
-def _quoted_number(kind: str, value: object) -> str:
+def _quoted_number(key: str, kind: str, value: object) -> str:
     """The number that was meant where it stands in quotes; empty if there is none, or its unit is another one."""
     number = _NUMBER.fullmatch(value) if isinstance(value, str) and kind.startswith(("int_", "float_")) else None
-    return number[1] if number and number[2].lower() in _SECONDS else ""
+    if number is None:
+        return ""
+    in_seconds = next((seconds for seconds, names in _UNITS.items() if number[2].lower() in names), 0)
+    is_duration = in_seconds == 1 or "seconds" in key or key == "timeout"
+    return str(int(number[1]) * in_seconds) if in_seconds and is_duration else ""
 
 
 _SAME_WORDS: Final = (

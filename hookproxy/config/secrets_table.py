@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
 from ..model.secret_settings import SecretSettings, SecretsOff, SecretsRestore
 from ..policy.globs import glob
@@ -88,7 +89,8 @@ def _skipped(patterns: Sequence[str], place: _Place) -> Iterator[str]:
         matches = re.compile(glob(pattern), re.DOTALL)
         ids = [rule.id for rule in known_rules() if matches.fullmatch(rule.id)]
         if not ids:
-            hint = "hookproxy secrets scan FILE names the rules that find something"
+            near = suggestion(pattern, [rule.id for rule in known_rules()])
+            hint = near or "hookproxy secrets scan FILE names the rules that find something"
             raise ConfigError(place.of("skip", number), f"no rule of gitleaks is called {pattern!r}", hint)
         yield from ids
 

@@ -40,7 +40,12 @@ def toml_repair(path: str, text: str, number: int, reason: str) -> tuple[str, st
     if twice := _TWICE.match(reason):
         name = ".".join(re.findall(r"'([^']*)'", twice[1]))
         first = _line_where(text, lambda other: re.sub(r"[\s\"']", "", other).startswith(f"[{name}]"))
-        return f"[{name}] stands twice", f"remove one of both, or give it another name: the first is on line {first}"
+        if "." in name:  # [tools.NAME]: both may be meant
+            return (
+                f"[{name}] stands twice",
+                f"remove one of both, or give it another name: the first is on line {first}",
+            )
+        return f"[{name}] stands twice", f"move its keys there: the first is on line {first}"
     return problem, found or f"correct line {number}"
 
 

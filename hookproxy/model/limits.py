@@ -129,7 +129,8 @@ class Limit(Struct, frozen=True):
 
     def __str__(self) -> str:
         """What it allows, for people and for the model, to follow `no more than`."""
-        return f"{self.amount} of {self.tool} {self.span}"
+        of_tool = "" if self.tool == "*" else f" of {self.tool}"
+        return f"{self.amount}{of_tool} {self.span}"
 
 
 class CountedCall(Struct, frozen=True):

@@ -122,6 +122,27 @@ TOML: Final = (
     ("[audit]\nenabled = true\n[audit]\nenabled = true\n", ":3: ", "the first is on line 1"),
     (f'{HOOK}name = "C:\\programs"\n', ":3: ", "use single quotes"),
     ('{"permissions": {"deny": ["x"]}}\n', ":1: ", "it is JSON"),
+    # the tables [secrets], [flow], [[limits]], [approvals], [model] and [guard]
+    ('[secrets]\nskip = ["generic-api-keey"]\n', ":2: secrets.skip[0]", "did you mean 'generic-api-key'?"),
+    ('[secrets]\nskp = ["x"]\n', ":2: secrets.skp", "did you mean 'skip'?"),
+    ("[[secrets]]\n", ":1: secrets: must be a table", "write [secrets]"),
+    ('[flow]\nseconds = "1h"\n', ":2: flow.seconds", "write seconds = 3600"),
+    ('[[flow.sources]]\ntool = "x"\n', ":1: flow.sources[0].labels", 'add labels = ["secret"]'),
+    ('[[limits]]\nsame = 2\nwindow = "10 minutes"\n', ":3: limits[0].window", 'write window = "10m"'),
+    ("limits = [3]\n", ":1: limits[0]: must be a table", "write [[limits]]"),
+    ('on_ask_fallback = "ask"\n', ":1: on_ask_fallback: should be", "write on_ask_fallback = 'auto'"),
+    ('[approvals]\nwebhook = "https://x.example"\n', ":2: approvals.webhook: must be", "write [approvals.webhook]"),
+    ('[approvals.webhook]\nurl = "https://x.example"\n', ":1: approvals.webhook.secret", 'secret = "env:'),
+    ('[model]\napi = "openai"\nname = "x"\n', ":1: model.url is missing", 'add url = "http://localhost:'),
+    (
+        '[model]\napi = "openai"\nurl = "http://localhost/v1"\nmodel = "x"\n',
+        ":4: model.model",
+        "the model is named by name = ",
+    ),
+    ('[guard]\nidle_seconds = "15m"\n', ":2: guard.idle_seconds", "write idle_seconds = 900"),
+    ("[guard]\nidle_seconds = 0\n", ":2: guard.idle_seconds", "a number greater than 0"),
+    ("[guard]\nmodel = 1\n", ":2: guard.model", "expected one of: idle_seconds"),
+    ("guard = true\n", ":1: guard: must be a table", "write [guard]"),
 )
 """hookproxy.toml, with `guard.sh` and `guard.py` beside it."""
 

@@ -233,7 +233,7 @@ async def test_an_agent_reads_what_a_limit_comments(tmp_path: Path) -> None:
     async with judging(configured(tmp_path, '[[limits]]\ncalls = 1\nthen = "comment"')) as judge:
         first, second = [await judge.judge(claude(number=number)) for number in range(2)]
     assert b"limits[0]" not in first.stdout
-    assert b"more than 1 call of * per session" in second.stdout
+    assert b"more than 1 call per session" in second.stdout
     assert permission("claude", second) is None
     assert [("exceeds" in record) for record in records(tmp_path) if record["result"] == "begun"] == [False, True]
 

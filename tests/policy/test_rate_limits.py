@@ -298,11 +298,11 @@ def test_many_different_calls_take_bounded_memory_and_the_last_ones_are_known() 
     ("limit", "text"),
     [
         (Limit("Bash", 20, Per.SESSION, "l"), "20 calls of Bash per session"),
-        (Limit("*", 1, Per.MINUTE, "l", within=Within.SUBAGENT), "1 call of * per minute by each subagent"),
-        (same(5), "5 times the same call of * within 10 minutes"),
-        (same(1, 90.0), "once the same call of * within 90 seconds"),
-        (Limit("*", 90, Per.HOUR, "l", measure=Measure.SECONDS), "90 seconds of calls of * per hour"),
-        (Limit("*", 5 << 20, Per.DAY, "l", measure=Measure.RESULT_BYTES), "5 MiB of results of * per day"),
+        (Limit("*", 1, Per.MINUTE, "l", within=Within.SUBAGENT), "1 call per minute by each subagent"),
+        (same(5), "5 times the same call within 10 minutes"),
+        (same(1, 90.0), "once the same call within 90 seconds"),
+        (Limit("*", 90, Per.HOUR, "l", measure=Measure.SECONDS), "90 seconds of calls per hour"),
+        (Limit("*", 5 << 20, Per.DAY, "l", measure=Measure.RESULT_BYTES), "5 MiB of results per day"),
     ],
 )
 def test_a_limit_says_what_it_allows(limit: Limit, text: str) -> None:
