@@ -58,13 +58,18 @@ def recorded(agent: str, command: str) -> Request:
     return Request(agent, "/", environ, document.replace(before, command).encode())
 
 
-async def tried(loaded: Loaded, request: Request) -> str:
-    """What `try` says of the same call of the tool `Bash` of a server, with all its arguments."""
+async def tried(loaded: Loaded, request: Request, *, only_command: bool) -> str:
+    """What `try` says of the same call of the tool `Bash` of a server, with all its arguments or only with its command.
+
+    An allow rule covers every text for a server, and only the command of an agent's own tool.
+    """
     side = agent_side(request.agent)
     assert side is not None
     context = side.read_document(request.document, {**request.environ, "PWD": "/"}).context
     renamed = {theirs: ours for ours, theirs in (context.alias.arguments if context.alias else {}).items()}
     arguments = {renamed.get(name, name): value for name, value in json.loads(context.arguments).items()}
+    if only_command:
+        arguments = {name: value for name, value in arguments.items() if name == "command"}
     call = TrialCall("Bash", json.dumps(arguments).encode())
     report = await try_call(loaded, call, None, Session("s", "server", "/", "/"), {"PATH": "/usr/bin:/bin"})
     return {"deny": "deny", "asked": "ask", "asked-deny": "deny"}.get(report.trial.decision, "allow")
@@ -81,7 +86,7 @@ async def test_the_decision_about_a_recorded_document_is_that_of_try(agent: str,
     async with judging(loaded) as judge:
         for command in COMMANDS:
             request = recorded(agent, command)
-            expected = await tried(loaded, request)
+            expected = await tried(loaded, request, only_command=name == "a default")
             output = await judge.judge(request)
             if expected == "allow":
                 assert output.stdout == silent.stdout or permission(agent, output) is Permission.ALLOW, command
