@@ -22,7 +22,7 @@ from ..dialects.agent_documents import Members, agents_of, is_of
 from ..dialects.agent_side import AgentEvent, AgentSide, HookDecision, HookOutput, agent_side, refuse_by_status
 from ..live.messages import RunSession
 from ..model.errors import UserError
-from ..model.hooks import Event, EventContext, HookRun
+from ..model.hooks import AgentState, Event, EventContext, HookRun
 from ..session.live_feed import Judging
 from .agent_sessions import AgentSessions
 from .approvals import GuardApprovals
@@ -171,7 +171,7 @@ def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
 
 
 def _digest(event: AgentEvent, request: Request) -> bytes:
-    """Of all by which a judged act differs from another: the tools with their arguments and, after the call, its end.
+    """Of all by which a judged act differs from another: who acts, the tools with their arguments, and the call's end.
 
     What else is in a document, and the folder, may differ between the entries of one event.
     """
@@ -180,9 +180,15 @@ def _digest(event: AgentEvent, request: Request) -> bytes:
     digest = sha256()
     for context in (event.context, *event.others):
         names = (context.session.server, context.tool)
-        parts = [name.encode("utf-8", "surrogatepass") for name in names] + [context.arguments]
+        parts = [name.encode("utf-8", "surrogatepass") for name in (*names, *_subagent(context))] + [context.arguments]
         if (end := context.outcome) is not None:
             parts += [end.content, end.structured, end.more, end.whole, end.error.encode("utf-8", "surrogatepass")]
         for part in parts:
             digest.update(b"%d " % len(part) + part)
     return digest.digest()
+
+
+def _subagent(context: EventContext) -> tuple[str, str]:
+    """Who acts: the id of a call does not say it where each subagent counts its own calls."""
+    state = context.agent_state or AgentState()
+    return state.agent_id, state.agent_type

@@ -183,6 +183,15 @@ async def test_a_hook_refuses_one_subagent_alone(
     assert (reason in output.stdout.decode() + output.stderr) if reason else output == HookOutput()
 
 
+async def test_a_subagent_does_not_get_what_the_main_agent_may_do_by_an_id_that_both_count(tmp_path: Path) -> None:
+    hook = tmp_path / "subagent.sh"
+    hook.write_text(SUBAGENT)
+    hook.chmod(0o755)
+    async with judging(configured(tmp_path, f'[[hooks.PreToolUse]]\ncommand = "{hook}"')) as judge:
+        decided = await permissions_of(judge, claude(), claude(agent_id="a7"), claude(agent_type="Explore"), claude())
+    assert decided == [None, Permission.DENY, Permission.DENY, None]
+
+
 # --- budgets ---
 
 
