@@ -3,7 +3,8 @@
 How it works: an event names its session, and comes from a process of its agent; a run comes from a process of its agent
 alone. A run belongs to the session of which its agent's process has told last; before any event, all runs of a process
 have one, which becomes the session of its first event. An agent that goes on with a session in another process finds
-it again by its id.
+it again by its id. Only an event makes a process the agent of what stands further below it: a server that detaches
+itself, and pretends to be a run, is a child of the process that adopts orphans, below which all agents may stand.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ class AgentSessions:
 
     def agent_of(self, processes: Sequence[Process]) -> Process:
         """The agent among these processes, the likeliest of which is the first, as in `of_run`."""
-        return next((process for process in processes if process in self._of_process), processes[0])
+        if processes[0] in self._of_process:
+            return processes[0]
+        return next((process for process in processes if self._has_told(process)), processes[0])
 
     async def aclose(self) -> None:
         """End the programs that hooks of the sessions keep running."""
@@ -88,8 +91,12 @@ class AgentSessions:
 
     def _without_events(self, process: Process | None) -> NativeSession | None:
         """The session of the runs of this process, if no event has told of one; None: there is none."""
-        session = self._of_process.get(process) if process is not None else None
-        return None if session is None or session in self._by_id.values() else session
+        return None if process is None or self._has_told(process) else self._of_process.get(process)
+
+    def _has_told(self, process: Process) -> bool:
+        """Whether an event of this process has told of its session."""
+        session = self._of_process.get(process)
+        return session is not None and session in self._by_id.values()
 
     def _new(self, name: str, environ: Mapping[str, str]) -> NativeSession:
         session = NativeSession(self._loaded, environ, self._tasks, name)

@@ -86,6 +86,14 @@ async def test_the_first_event_goes_on_with_the_session_of_the_runs(judge: Judge
     assert session_of(second) == "a"
 
 
+async def test_a_server_that_has_detached_itself_allows_nothing_in_the_sessions_of_agents(judge: Judge) -> None:
+    init = Process(1, 0)  # it adopts orphans
+    detached = joined(judge, init, own="detached")
+    ask(detached, "Allow", calls={"tool": "write"})
+    run = joined(judge, AGENT, SHELL, init)
+    assert (session_of(run), ask(run, "Approvals").get("approved")) == ("own", None)
+
+
 async def test_another_process_with_the_id_of_an_agent_is_not_that_agent(judge: Judge, sessions: AgentSessions) -> None:
     sessions.of_event("claude", "a", {}, AGENT)
     assert session_of(joined(judge, Process(AGENT.pid, 99))) == "own"
