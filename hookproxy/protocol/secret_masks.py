@@ -47,6 +47,7 @@ _ROLES: Final = frozenset({b"user", b"assistant"})  # also in lists of an audien
 _MOST_ALIKE: Final = 8  # secrets that begin in equal texts
 _MOST_REPEATED: Final = 64  # texts of a secret that is looked for once more: a key has as many lines
 _BLANKS: Final = 16  # bytes in which a colon is looked for
+_STAND_IN: Final = b"{{secret:a:00000000}}"  # what is no JSON but in a string, as each placeholder
 _DEEPEST: Final = 8  # strings of JSON around each other: deeper ones have 256 backslashes for one quote
 
 _NUMBER: Final = re.compile(rb"-?[0-9][0-9.eE+-]*")
@@ -281,20 +282,62 @@ def _is_word(raw: bytes, part: Span) -> bool:
 
 
 def _as_meant(raw: bytes, hidden: Sequence[Hidden]) -> list[Hidden]:
-    """The same; a value in JSON within a string is what whoever reads that JSON gets."""
-    in_order = sorted(hidden, key=_span_of)
-    depths = depths_of(raw, [part.span[0] for part in in_order])
-    return [
-        Hidden(part.span, part.rule, _meant(raw[slice(*part.span)], depth), part.quoted)
-        if depth > 1 and part.rule and b"\\" in raw[slice(*part.span)]
-        else part
-        for part, depth in zip(in_order, depths, strict=True)
-    ]
+    """The same; a value in JSON within a string is what whoever reads that JSON gets.
+
+    What counts is how the masked text reads: whoever restores it has no other. Where that is JSON only because of what
+    is masked, as of `["a\\q"]`, the quote before a secret is masked with it, and the text is not JSON either.
+    """
+    by_span = {part.span: part for part in hidden}
+    for span, edits in _by_string(raw, [(span, _STAND_IN if by_span[span].rule else b"") for span in sorted(by_span)]):
+        parts = [by_span[place] for place, _ in edits]
+        if any(b"\\" in raw[slice(*place)] for place, _ in edits):
+            by_span |= zip((place for place, _ in edits), _meant_parts(raw, span, parts, edits), strict=True)
+    return list(by_span.values())
 
 
-def _meant(content: bytes, depth: int) -> bytes:
-    for _ in range(depth):
-        content = _decoded(content)
+def _meant_parts(raw: bytes, string: Span, parts: Sequence[Hidden], edits: Sequence[Edit]) -> Sequence[Hidden]:
+    """As `_as_meant`, for the parts of one string, which are in order."""
+    start, end = string
+    masked = raw_json.splice(raw[start:end], [((first - start, last - start), new) for (first, last), new in edits])
+    places: list[int] = []
+    longer = -start
+    for (first, last), new in edits:
+        places.append(first + longer)
+        longer += len(new) - (last - first)
+    meant: list[Hidden] = []
+    for part, depth, place in zip(parts, _depths_within(masked, places, _DEEPEST), places, strict=True):
+        content = raw[slice(*part.span)]
+        if depth > 1 and part.rule and b"\\" in content and part.value == _decoded(content):
+            value = _meant(content, depth)
+            if value is None:
+                return _with_quote(raw, parts, places, masked, place)
+            part = Hidden(part.span, part.rule, value, part.quoted)
+        meant.append(part)
+    return meant
+
+
+def _with_quote(
+    raw: bytes, parts: Sequence[Hidden], places: Sequence[int], masked: bytes, place: int
+) -> Sequence[Hidden]:
+    """The parts of one string, the first of those in the same string of JSON within as `place` with its quote."""
+    text, at = _decoded(masked), len(_decoded(masked[:place]))
+    opening = next(match.start() for match in _STRING.finditer(text) if match.end() > at)
+    quote = _raw_offset(masked, opening)
+    number = next(number for number, other in enumerate(places) if other > quote)
+    start, end = parts[number].span[0] - (places[number] - quote), parts[number].span[1]
+    rule = parts[number].rule
+    widened = Hidden((start, end), rule, _decoded(raw[start:end]) if rule else b"")
+    return [*parts[:number], widened, *parts[number + 1 :]]
+
+
+def _meant(content: bytes, depth: int) -> bytes | None:
+    """What the content of a string says in that many strings around each other; None: they are not JSON."""
+    content = _decoded(content)
+    for _ in range(depth - 1):
+        try:
+            content = str(json.loads(b'"%b"' % content)).encode(errors="surrogatepass")
+        except ValueError:
+            return None
     return content
 
 

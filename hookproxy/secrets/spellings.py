@@ -60,6 +60,8 @@ def _escaped(char: str) -> bytes:
     """A character in all spellings."""
     raw = char.encode(errors="surrogateescape")
     ways = [b"".join(map(_byte, raw)), b"".join(rb"%%(?:25)*(?i:%02x)" % byte for byte in raw), *_entities(char)]
+    if ord(char) >= 0x80 and _is_text(char):
+        ways.append(b"".join([rb"\xfe"] * (len(char.encode("utf-16-be")) // 2)))  # its escapes, in a reading
     if char == " ":
         ways.append(rb"\+")  # in the query of a URL
     plain = b"(?:%s)" % b"|".join(ways)

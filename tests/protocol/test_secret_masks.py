@@ -96,6 +96,40 @@ def test_only_the_secret_is_replaced_and_restoring_it_gives_the_document(
     assert json.loads(restored(masked, one.placeholders.value_of)) == planted
 
 
+@given(
+    st.lists(st.sampled_from([TOKEN, VALUE, "a", "\\", '"', ", ", "\\n", "é", "{}"]), max_size=5).map("".join),
+    st.sampled_from(['"{}"', '["{}"]', '{{"k": "{}"}}', '{{"k": ["{}", "x"]}}', '[["{0}"], "{0}"]', '["[\\"{}\\"]"]']),
+    st.integers(0, 2),
+    st.randoms(use_true_random=False),
+)
+def test_a_text_that_is_json_only_because_of_what_is_masked_is_restored(
+    written: str, pattern: str, rounds: int, choose: random.Random
+) -> None:
+    text = pattern.format(written)
+    for _ in range(rounds):
+        text = json.dumps([text], ensure_ascii=choose.random() < 0.5)
+    raw = spelled({"t": text}, choose).encode()
+    one = masks()
+    masked = one.json(raw)
+    for part in (TOKEN[:12], VALUE[:12]):
+        assert part not in json.dumps(_read_deeply(json.loads(masked)))
+    assert _read_deeply(json.loads(restored(masked, one.placeholders.value_of))) == _read_deeply({"t": text})
+
+
+def _read_deeply(value: object) -> object:
+    """The value with what JSON in its texts says."""
+    if isinstance(value, dict):
+        return {name: _read_deeply(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_read_deeply(item) for item in value]
+    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
+        try:
+            return {"JSON": _read_deeply(json.loads(value))}
+        except ValueError:
+            return value
+    return value
+
+
 FRAGMENTS: Final = st.sampled_from(
     [
         *(
