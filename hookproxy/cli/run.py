@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import argparse
     import signal
     from collections.abc import Callable, Sequence
+    from contextlib import ExitStack
 
     from ..config.load import Loaded
     from ..guard.link import GuardLink
@@ -223,6 +224,7 @@ async def _serve(
     open_server: "OpenServer",
     report: "Callable[[str], None]",
 ) -> int:
+    import contextlib
     import gc
     import uuid
 
@@ -247,7 +249,10 @@ async def _serve(
         url=options.url or "",
     ).in_project(loaded.project)
     link = _guard_link(loaded, session)
-    shared = NOTHING_SHARED if link is None else link.shared
+    closing = contextlib.ExitStack()
+    session, shared = _with_transcript(
+        loaded, session, NOTHING_SHARED if link is None else link.shared, report, closing
+    )
     secrets = _hidden_secrets(loaded, name, shared)
     report = report if secrets is None else secrets.masked_report(report)
     agent_channel = open_channel(*agent_pipes)
@@ -272,6 +277,7 @@ async def _serve(
         in_force = "configured" if loaded.watched is None else "in force"
         report(f"{_cut(name)}: no hook and no permission rule is {in_force}, so no call is guarded")
     if link is not None:
+        closing.callback(link.close)
         _connect(link, proxy)
     feed = _open_feed(proxy, loaded, report)
     gc.freeze()  # collections during calls skip what is loaded, which stays; to collect first would take 5 ms
@@ -284,8 +290,7 @@ async def _serve(
         return status
     finally:
         feed.close()
-        if link is not None:
-            link.close()
+        closing.close()
 
 
 def _watch(
@@ -310,6 +315,26 @@ def _guard_link(loaded: "Loaded", session: "Session") -> "GuardLink | None":
 
     path = place.socket_for_run(os.environ, managed=loaded.managed is not None)
     return GuardLink(path, session, loaded) if path else None
+
+
+def _with_transcript(
+    loaded: "Loaded", session: "Session", shared: "Shared", report: "Callable[[str], None]", closing: "ExitStack"
+) -> "tuple[Session, Shared]":
+    """With the file of what is done in the session, if some hook reads one and nothing must be hidden from it."""
+    groups = [group for group in loaded.groups if group.dialect.reads_transcript]
+    reads = any(spec.argv or spec.shell for group in groups for spec in group.hooks)
+    from ..trust.sources import state_folder
+
+    folder = state_folder(os.environ, os.path.expanduser("~"))
+    if not (reads and folder) or loaded.settings.secrets is not None:
+        return session, shared
+    from msgspec.structs import replace
+
+    from ..session.transcript import Transcript
+
+    transcript = Transcript(os.path.join(folder, "transcripts"), report)
+    closing.callback(transcript.close)
+    return replace(session, transcript=transcript.path), replace(shared, transcript=transcript)
 
 
 def _connect(link: "GuardLink", proxy: "Proxy") -> None:

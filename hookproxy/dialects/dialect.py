@@ -298,6 +298,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()
     """`clientInfo` names of agents that run such hooks themselves: with hookproxy in between they would run twice. A
     name that ends in `*` stands for all that begin so."""
+    reads_transcript: bool = False
+    """Its documents name a file with what was done in the session, in the form that Claude Code's has."""
     constant_environment: bool = False
     """`write_input` gives the same variables for each event, so a process may be started before there is an event."""
     variables: tuple[str, ...] = ()

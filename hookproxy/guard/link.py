@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..policy.shared_state import SharedLabels
     from ..transports.line_client import LineClient
     from .limit_windows import LimitWindows
-    from .run_messages import Limits, Request, Response
+    from .run_messages import Claim, Limits, Request, Response
 
 _SECONDS: Final = (
     2.0  # until a guard counts as away: it answers within a millisecond, on a busy machine within hundreds
@@ -96,19 +96,14 @@ class GuardLink:
 
     async def claim(self, context: EventContext, listed: Tool | None, call_id: str) -> ToldCall | None:
         """As in NativeCalls."""
-        from msgspec.structs import replace
-
-        from . import seen
-        from .run_messages import Claim
-
         try:
             connection = await self._connected()
-            arguments = seen.digest_of_arguments(context.arguments)
-            claim = Claim(context.tool, arguments, call_id, seen.digest_of(context, listed))
-            told = (await self._answered(connection, claim)).told
+            told = (await self._answered(connection, _claim_of(context, listed, call_id))).told
         except StoreUnavailable:
             return None
         if told is not None and self._loaded.managed is not None:  # whoever has answered: it is judged here
+            from msgspec.structs import replace
+
             return replace(told, decided=False)
         return told
 
@@ -194,6 +189,14 @@ class GuardLink:
             self.session = response.session
             self.on_session(response.session)
         return response
+
+
+def _claim_of(context: EventContext, listed: Tool | None, call_id: str) -> Claim:
+    from . import seen  # only where a guard is
+    from .run_messages import Claim
+
+    arguments = seen.digest_of_arguments(context.arguments)
+    return Claim(context.tool, arguments, call_id, seen.digest_of(context, listed))
 
 
 def _exists(path: str) -> bool:

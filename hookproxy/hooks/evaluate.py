@@ -81,6 +81,7 @@ class Hooks:
         """Where data may go; None: nothing says so."""
         self._shows_labels = any(group.dialect.has_effect(Effect.SETS_LABELS) for group in groups)
         self._calls = _calls_for(groups, shared)
+        self._transcript = shared.transcript
         self.native = shared.native
         """Knows what the agent's own hooks tell; None: nobody does."""
         check_mcp_tool_hooks(groups, settings)
@@ -305,6 +306,8 @@ class Hooks:
         `listed` is the tool's entry in `tools/list`: a rewrite that does not fit its schema is a failure. Each hook
         run is appended to `hook_runs` at once. On cancel the hooks that run are ended with their whole process groups.
         """
+        if self._transcript is not None and not methods.is_method(context.tool):
+            self._transcript.note_call(context)
         try:
             context = await self._with_past(context)
         except StoreUnavailable as problem:  # hooks may decide by them
@@ -365,6 +368,8 @@ class Hooks:
 
     async def run_post_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> Comments:
         """Run the PostToolUse or PostToolUseFailure hooks of all groups; otherwise as `run_pre_hooks`."""
+        if self._transcript is not None and not methods.is_method(context.tool):
+            self._transcript.note_result(context)
         comments = Comments()
         with suppress(StoreUnavailable):  # then its documents have no labels, and the output itself waits for the store
             context = await self._with_past(context)

@@ -114,11 +114,12 @@ def remove_dead(folder: str) -> None:
     """Remove the sockets of runs that were killed, by the process ids in their names. Raises OSError, UserError."""
     for name in names(folder):
         pid = name.partition("-")[0]
-        if pid.isascii() and pid.isdecimal() and not _process_exists(int(pid)) and (other := connect(folder, name)):
+        if pid.isascii() and pid.isdecimal() and not process_exists(int(pid)) and (other := connect(folder, name)):
             other.close()  # it runs in another process namespace
 
 
-def _process_exists(pid: int) -> bool:
+def process_exists(pid: int) -> bool:
+    """Whether a process has this id, of whatever account."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

@@ -303,6 +303,8 @@ class Session(Struct, frozen=True):
     """Who has opened the session at a gateway; None: this is not a gateway."""
     server_cwd: str = ""
     """The server's working directory; empty: it is `cwd`."""
+    transcript: str = ""
+    """The file with what was done in the session, as Claude Code has one; empty: there is none."""
 
     @property
     def server_folder(self) -> str:

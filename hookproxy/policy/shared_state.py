@@ -128,6 +128,16 @@ class SessionCalls(Protocol):
         """A call has ended, as its record says."""
 
 
+class WritesTranscript(Protocol):
+    """Writes what is done in a session to a file."""
+
+    def note_call(self, context: EventContext) -> None:
+        """Hooks are about to judge a call."""
+
+    def note_result(self, context: EventContext) -> None:
+        """A call has ended, with an outcome that hooks see."""
+
+
 class Shared(Struct, frozen=True):
     """What one session shares with others."""
 
@@ -145,6 +155,8 @@ class Shared(Struct, frozen=True):
     """Gives who keeps them, where something says where data may go; None: they are kept in this run."""
     calls: SessionCalls | None = None
     """Keeps the calls that have ended, for hooks that get them; None: each run keeps its own."""
+    transcript: WritesTranscript | None = None
+    """Writes what is done for hooks that read it in a file; None: none does."""
     native: NativeCalls | None = None
     """Knows what the agent's own hooks tell; None: the agent is seen by this run alone."""
 

@@ -174,6 +174,8 @@ class HiddenSecrets:
     def context_for(self, spec: HookSpec, context: EventContext) -> EventContext:
         """The event as this hook may see it: with placeholders, or with values in their place."""
         change = self._with_values if spec.sees_values else self.masks.json
+        if context.calls:
+            context = replace(context, calls=self.masks.json(context.calls))
         arguments, meta = change(context.arguments), change(context.meta) if context.meta else b""
         if context.elicitation is not None and context.elicitation.content:
             content = change(context.elicitation.content)

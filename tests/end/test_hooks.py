@@ -599,8 +599,8 @@ async def test_a_python_hook_reads_the_document_and_its_variables(scene: Scene) 
     variables = document.pop("variables")
     assert variables["CLAUDE_CODE_SESSION_ID"] == session
     assert variables["CLAUDE_PROJECT_DIR"] == document.pop("folder")
+    assert document.pop("transcript_path").endswith(".jsonl")
     assert document == {
-        "transcript_path": "",
         "cwd": str(scene.folder),
         "permission_mode": "default",
         "hook_event_name": "PreToolUse",

@@ -22,6 +22,7 @@ DIALECT: Final = Dialect(
     notifications=hook_file.NOTIFICATIONS,
     folders=(".claude",),
     file_names=("settings.json", "settings.local.json"),
+    reads_transcript=True,
     find_plugin=plugins.find_plugin,
     read_folder=plugins.read_folder,
     agents=("claude-code",),

@@ -64,7 +64,7 @@ def _variables(session: Session) -> Mapping[str, str]:
 def _session(session: Session) -> dict[str, object]:
     return {
         "session_id": shared_input.utf8(session.id),
-        "transcript_path": "",  # required, and an MCP server has none
+        "transcript_path": shared_input.utf8(session.transcript),
         "cwd": shared_input.utf8(session.cwd),
     }
 
