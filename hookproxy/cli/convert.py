@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from ..config.hook_files import LoadedHookFile, Use, dialect_named, is_own_configuration, read_use
 from ..config.load import find_project
 from ..convert.hook_file import Converted, Place, convert
+from ..convert.interceptor_file import as_interceptors
+from ..dialects import interceptors_side
 from ..dialects.agent_side import AgentSide, convertible, side_of
 from ..dialects.registry import STANDARDS
 from ..dialects.shared.hook_file import CANNOT_FIRE, suggestion
@@ -79,9 +81,11 @@ def main(arguments: Sequence[str]) -> int:
     file_context = FileContext(os.environ, cwd)
     loaded = _loaded(options, file_context)
     folder = _folder(options, target, cwd, file_context.home)
-    converted = convert(
-        [file.group for file in loaded], target, _place(options, loaded, folder, cwd, file_context.home)
-    )
+    place = _place(options, loaded, folder, cwd, file_context.home)
+    if target.name == interceptors_side.AGENT_SIDE.name:
+        converted = as_interceptors(loaded, target, place)
+    else:
+        converted = convert([file.group for file in loaded], target, place)
     notes = [*(_left_out(note) for file in loaded for note in (*file.notes, *file.remarks)), *converted.notes]
     tell(*notes, prefix="")
     if not converted.hooks:
@@ -102,7 +106,10 @@ def _loaded(options: Namespace, file_context: FileContext) -> list[LoadedHookFil
     if options.dialect in STANDARDS:
         from ..convert.standard_file import read_standard
 
-        return read_standard(options.dialect, path, file_context)
+        served = options.to == interceptors_side.AGENT_SIDE.name
+        if served and options.dialect == options.to:
+            raise UserError(f"{path}: has interceptors already", "name another system with --to")
+        return read_standard(options.dialect, path, file_context, served=served)
     if options.dialect is None and is_own_configuration(path):
         hint = f"name what to convert of it: {' or '.join(f'--from {name}' for name in STANDARDS)}"
         raise UserError(f"{path}: is hookproxy's own configuration", hint)
@@ -213,9 +220,11 @@ def _content(path: str) -> str:
 
 def _try(converted: Converted, target: AgentSide, folder: str) -> None:
     """Run each entry once, in the folder where agents start hooks. Raises UserError if one fails."""
-    from ..convert.dry_call import failures
+    from ..convert.dry_call import failures, listing_failure
 
     failed = failures(converted, target, folder, os.environ)
+    if converted.server:
+        failed = listing_failure(converted, folder, os.environ)
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         hint = "nothing was written; correct the hook, or write the file as it is with --no-try"

@@ -63,6 +63,19 @@ def failures(converted: Converted, target: AgentSide, folder: str, environ: Mapp
     return list(found)
 
 
+def listing_failure(converted: Converted, folder: str, environ: Mapping[str, str]) -> list[str]:
+    """Have the server of interceptors list what it offers, in `folder`. Returns a line if it does not."""
+    server = converted.server
+    start = server[: server.index("interceptors") + 1]
+    ended = output_of((*start, "list", "--", *server), b"", folder, environ, _SECONDS)
+    if ended is None:
+        return [f"{server[0]} cannot be started, or lists nothing within {_SECONDS:g} seconds"]
+    if not ended.status:
+        return []
+    errors = " ".join(ended.stderr.decode(errors="replace").split())
+    return [errors.removeprefix("error: ") or f"exit status {ended.status}"]
+
+
 def _calls(converted: Converted, target: AgentSide, folder: str, path: str) -> Iterator[DryCall]:
     for entry in converted.entries:
         event = target.events.get(entry.event_name)

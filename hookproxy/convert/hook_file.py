@@ -18,6 +18,7 @@ from ..dialects.agent_side import AgentSide, Can, HookOutput, event_names, side_
 from ..dialects.dialect import Dialect, Group, WrittenEntry
 from ..dialects.registry import STANDARDS, hook_system
 from ..model.hooks import Event, HookSpec, Order
+from ..model.settings import OnFailure
 from ..policy import matchers
 from . import paths
 
@@ -89,6 +90,8 @@ class Converted(Struct, frozen=True):
     tools: Mapping[str, tuple[str, ...]]
     """For each event, as the target spells it: tools for which its hooks run. They have familiar names, or are
     spelled mcp__SERVER__TOOL."""
+    server: tuple[str, ...] = ()
+    """The command line of the server that offers the hooks as interceptors; empty: entries run them."""
 
 
 class _Hook(Struct, frozen=True):
@@ -128,7 +131,7 @@ def convert(groups: Sequence[Group], target: AgentSide, place: Place) -> Convert
     entries = [_entry(name, hooks, target, place) for name, hooks in by_event.items()]
     return Converted(
         _files(entries, target, place),
-        tuple(_note(text, sources) for text, sources in notes.items()),
+        tuple(sentence(text, sources) for text, sources in notes.items()),
         len({hook for hooks in by_event.values() for hook in hooks}),
         tuple(entries),
         place.program[0],
@@ -136,7 +139,7 @@ def convert(groups: Sequence[Group], target: AgentSide, place: Place) -> Convert
     )
 
 
-def _note(text: str, sources: Sequence[str]) -> str:
+def sentence(text: str, sources: Sequence[str]) -> str:
     """A sentence about hooks, once, however many there are: the first one is named."""
     subject = f"{sources[0]} and {len(sources) - 1} more" if len(sources) > 1 else sources[0]
     if text.startswith(_LEFT_OUT):
@@ -167,7 +170,9 @@ def _files(entries: Sequence[WrittenEntry], target: AgentSide, place: Place) -> 
 
 def _impossible(spec: HookSpec, target: AgentSide) -> str:
     """Why a hook cannot run in the target's agent; empty: it can."""
-    if spec.type not in ("command", "warm"):
+    if spec.headers:
+        return "the headers of its requests cannot be named on a command line"
+    if spec.type not in ("command", "warm", "interceptor"):
         return f"a hook of type {spec.type} has no command"
     if not event_names(target, spec.event):
         return f"{target.name} has no event for {spec.event}"
@@ -180,7 +185,8 @@ def _losses(spec: HookSpec, source: Dialect, target: AgentSide) -> Iterator[str]
     """What of a hook the target's agent cannot do."""
     if spec.background:
         yield f"{target.name} waits for it, because it knows no background hooks as {source.name} does"
-    if spec.on_failure is not None or (spec.withholds and source.name not in STANDARDS):
+    closed = source.name in STANDARDS and spec.on_failure in (None, OnFailure.DENY)  # as they are in agents, too
+    if not closed and (spec.on_failure is not None or spec.withholds):
         yield "on_failure is left out"
     before = spec.event is Event.PRE_TOOL_USE
     if before and Can.ASK not in target.can:
@@ -275,7 +281,9 @@ def _options(spec: HookSpec, source: Dialect, target: AgentSide, fails_closed: b
 
 
 def _line(spec: HookSpec, place: Place) -> str:
-    """The hook's own command line."""
+    """The hook's own command line, or its server's address."""
+    if spec.url:
+        return spec.url
     command = spec.shell or shlex.join(spec.argv)
     if not (place.portable or place.any_folder) and (folder := spec.cwd or place.project):
         command = paths.absolute(spec, folder)

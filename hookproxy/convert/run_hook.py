@@ -44,7 +44,7 @@ _SETTINGS: Final = Settings(auto_aliases=False)
 """No configuration counts here: the agent has its own rules, and asks its person itself."""
 
 
-_SERVER_MARKS: Final = ("mcp", "@", "__")
+SERVER_MARKS: Final = ("mcp", "@", "__")
 """What names of servers' tools have in one system or another, and names of agents' own tools have not."""
 
 FAILED: Final = "failed: "
@@ -247,7 +247,7 @@ def _may_name_server(hook: ForeignHook, context: EventContext, agent: AgentSide)
     if not context.tool or context.session.server:
         return False
     if context.alias is not None:
-        marked = any(mark in hook.matcher.lower() for mark in _SERVER_MARKS)
+        marked = any(mark in hook.matcher.lower() for mark in SERVER_MARKS)
         return marked and not agent.own_names_are_unique
     own = {
         *FAMILIAR_NAMES,

@@ -11,25 +11,34 @@ from msgspec.structs import replace
 
 from ..config.hook_files import LoadedHookFile, is_own_configuration
 from ..config.load import read_layer
-from ..dialects import agent_hooks
+from ..dialects import agent_hooks, interceptors
 from ..dialects.dialect import Group
 from ..dialects.registry import hook_system
 from ..model.errors import UserError
 from ..trust.sources import FileContext
 
 
-def read_standard(standard: str, path: str, file_context: FileContext) -> list[LoadedHookFile]:
-    """The hooks of this standard in the file, which is read as `--config` reads it. Raises UserError."""
+def read_standard(standard: str, path: str, file_context: FileContext, *, served: bool = False) -> list[LoadedHookFile]:
+    """The hooks of this standard in the file, which is read as `--config` reads it. Raises UserError.
+
+    `served`: hookproxy itself runs them, with all that the file has.
+    """
     if not is_own_configuration(path):
-        raise UserError(f"{path}: hooks of {standard} are in a hookproxy.toml, and this is another file", "name one")
+        hint = "name a hookproxy.toml, or another system after --from"
+        raise UserError(f"{path}: hooks of {standard} are in a hookproxy.toml, and this is another file", hint)
     groups = read_layer(path, file_context).groups
     own = [group for group in groups if group.dialect.name == standard and not group.watched]
-    notes = list(_losses(own, standard))
+    notes: list[str] = []
     if any(group.hooks for group in groups if group not in own):
-        notes.append(f"{path}: hooks that are not of {standard}, or only watched, are left out")
-    return [
-        LoadedHookFile(_deciding(group), path, tuple(notes if not number else ())) for number, group in enumerate(own)
-    ]
+        others = "take part, too" if served else "are left out"
+        notes.append(f"{path}: hooks that are not of {standard}, or only watched, {others}")
+    if not served:
+        if standard == interceptors.INTERCEPTORS.name and any(group.hooks for group in own):
+            notes.append(f"{path}: interceptors judge calls of tools only: agents have no hooks for other messages")
+        notes += _losses(own, standard)
+        own = [_deciding(group) for group in own]
+    of_first = tuple(notes)
+    return [LoadedHookFile(group, path, () if number else of_first) for number, group in enumerate(own)]
 
 
 def _deciding(group: Group) -> Group:

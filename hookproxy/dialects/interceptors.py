@@ -119,5 +119,9 @@ def _result(outcome: Outcome, method: str) -> bytes:
 
 
 INTERCEPTORS: Final = replace(
-    OWN, write_input=write_input, order=Order.PIPELINE, described_by="SEP-2624, docs/sep.md of its working group"
+    OWN,
+    name="interceptors",
+    write_input=write_input,
+    order=Order.PIPELINE,
+    described_by="SEP-2624, docs/sep.md of its working group",
 )

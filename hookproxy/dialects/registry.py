@@ -40,7 +40,7 @@ def module_name(name: str) -> str:
 
 DIALECTS: Final[Mapping[str, Dialect]] = _Registry()
 
-STANDARDS: Final = {"agent-hooks": "AGENT_HOOKS"}
+STANDARDS: Final = {"agent-hooks": "AGENT_HOOKS", "interceptors": "INTERCEPTORS"}
 """Standards that hooks are written for, each with the variable of its module: hookproxy.toml has such hooks, so they
 are not dialects, whose hook files are found and recognised."""
 
