@@ -79,6 +79,10 @@ class Finder:
         self._gates = Gates(self._rules, len(own), [value.beginning for value in self._values])
         self._allow = [compiled(regex.encode()) for regex in settings.allow]
 
+    def may_find(self, text: bytes) -> bool:
+        """There may be something in the text: to find it takes a hundred times as long as this."""
+        return self._gates.matching(text) is not None
+
     def find(self, text: bytes) -> list[Found]:
         """The secrets in a text, in order. What is escaped as JSON in it is found, too, with its escapes."""
         gated = self._gates.matching(text)

@@ -48,6 +48,10 @@ class SessionFinder:
         if len(self._known) > _MOST:
             self._known.popitem(last=False)
 
+    def may_find(self, text: bytes) -> bool:
+        """As `Finder.may_find`."""
+        return bool(self._known) or self._finder.may_find(text)
+
     def find(self, text: bytes) -> list[Found]:
         """As `Finder.find`."""
         found = self._finder.find(text)

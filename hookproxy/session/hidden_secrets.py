@@ -84,6 +84,10 @@ class HiddenSecrets:
                 self.masks.placeholders = Placeholders(await self._shared.key())
         self.is_ready = True
 
+    def may_hide(self, line: bytes) -> bool:
+        """A message may have secrets, and searching it may take long; else there is none but in base64, or split."""
+        return self._finder.may_find(line)
+
     def masked_report(self, report: Callable[[str], None]) -> Callable[[str], None]:
         """A function that reports lines to people without secrets."""
         return lambda text: report(self.masks.text(text))

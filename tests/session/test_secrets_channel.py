@@ -85,6 +85,14 @@ async def test_messages_keep_their_order_while_a_long_one_is_searched() -> None:
         assert b"".join(one.got).splitlines(keepends=True)[3:] == lines[3:]
 
 
+async def test_messages_with_secrets_that_come_together_keep_their_order() -> None:
+    lines = [message(number, LONG[: 50_000 * (number % 3)] + TOKEN) for number in range(1, 10)]
+    async with hidden() as one:
+        one.server.says(b"".join(lines))
+        assert len(b"".join(one.got).splitlines()) < 9, "the rest is searched in a thread"
+        assert await one.ids(9) == list(range(1, 10))
+
+
 async def test_the_server_is_not_read_while_a_long_message_is_searched_and_the_session_may_want_that_too() -> None:
     async with hidden() as one:
         one.server.says(message(1, LONG))
