@@ -24,6 +24,15 @@ from ..model.settings import Settings
 from ..policy import methods
 
 _ACTIONS: Final = {"ask": "a person is asked about", "deny": "it does not get", "comment": "the model is told about"}
+_ANNOTATIONS: Final = (
+    "readOnlyHint",
+    "destructiveHint",
+    "idempotentHint",
+    "openWorldHint",
+    "sensitiveHint",
+    "privateHint",
+)
+"""Those that are true or false: of MCP itself, and of SEP-1913."""
 _SIMILAR: Final = 0.7  # of two labels: `secrets` and `secret`
 
 
@@ -87,6 +96,15 @@ def labels_without_sink(settings: Settings) -> Iterator[str]:
     for source in (entry for entry in entries if isinstance(entry, Source)):
         for label in (label for label in source.labels if label not in refused):
             yield f"{source.place}: no sink refuses the label {label!r}{_near(label, refused)}"
+
+
+def misspelled_annotations(settings: Settings) -> Iterator[str]:
+    """A sentence for each annotation that looks like one of MCP's, and is not. It begins with its entry's place."""
+    for entry in entries_of(settings):
+        for word in entry.match.annotations:
+            name = word.removeprefix("!")
+            if "=" not in name and name not in _ANNOTATIONS and (hint := suggestion(name, _ANNOTATIONS, _SIMILAR)):
+                yield f"{entry.place}: MCP has no annotation {name!r} ({hint})"
 
 
 def _near(label: str, labels: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ from ..hooks.coverage import HookCoverage
 from ..model.errors import printable
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
-from .flow_entries import labels_of_nobody, labels_without_sink
+from .flow_entries import labels_of_nobody, labels_without_sink, misspelled_annotations
 from .idle_rules import (
     matcher_of_no_method,
     misspelt_matcher,
@@ -92,6 +92,13 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     ]
     of_files += [finding(text, key_lines) for text in (*_idle_rules(server), *_idle_flow(server))]
     of_files += [finding(text, key_lines) for text in labels_of_nobody(settings, loaded.groups)]
+    if settings.secrets is not None:
+        from . import secret_entries  # the names of all rules take a while, and few have the table
+
+        of_files += [Finding("", None, "", text) for text in secret_entries.unknown_rules(settings.secrets)]
+        missing = [Finding("", None, "", text) for text in secret_entries.missing_values(settings.secrets, environ)]
+    else:
+        missing = []
     rules = settings.has_rules or settings.limits or settings.has_flow
     audit = settings.audit_file and not settings.audit_default
     watched = loaded.watched
@@ -113,6 +120,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
                 *effective_settings.alias_remarks(settings),
                 *(finding(text, key_lines) for text in (*shadowed_rules(settings), *misspelt_rules(settings, server))),
                 *(finding(text, key_lines) for text in labels_without_sink(settings)),
+                *(finding(text, key_lines) for text in misspelled_annotations(settings)),
+                *missing,
                 *_server_remarks(server),
             ]
         ),

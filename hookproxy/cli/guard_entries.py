@@ -135,6 +135,12 @@ class Checked(Struct, frozen=True):
     remarks: tuple[Finding, ...] = ()
 
 
+_ONE_SERVER: Final = (
+    "[flow]: labels hold within the run of one server, because there is no guard; after `hookproxy guard install "
+    "AGENT`, what one server has returned counts at all others of this agent"
+)
+
+
 def of_agent(agent: str) -> list[Entry]:
     """The entries in the files of this agent, by its own name or that of its hook system."""
     side = _side_of(agent)
@@ -151,11 +157,13 @@ def checked(loaded: Loaded, agent: str | None) -> Checked:
         program = program_path() if found else ""
     except UserError as error:
         return Checked((Finding("", None, "", f"the guard's entries cannot be checked: {error.message}"),))
+    alone = _ONE_SERVER if loaded.settings.has_flow and not found else ""
     if side is not None and not found:
         text = f"{side.name}: nothing judges its own tools; hookproxy guard install {side.name} lets the guard do so"
-        return Checked(remarks=(Finding("", None, "", text),))
+        return Checked(remarks=tuple(Finding("", None, "", remark) for remark in (text, alone) if remark))
     agents = list(dict.fromkeys(entry.agent for entry in found))
-    remarks = [_what_it_does([entry for entry in found if entry.agent == name], loaded) for name in agents]
+    remarks = [alone] if alone else []
+    remarks += [_what_it_does([entry for entry in found if entry.agent == name], loaded) for name in agents]
     sides = [side for name in agents if (side := agent_side(name)) is not None]
     remarks += [sentence for side in sides for sentence in limits(side)]
     if found and loaded.settings.lock is not None:

@@ -275,7 +275,8 @@ async def _serve(
         proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
         in_force = "configured" if loaded.watched is None else "in force"
-        report(f"{_cut(name)}: no hook and no permission rule is {in_force}, so no call is guarded")
+        so = "so no call is guarded" if secrets is None else "so secrets are hidden, but no call is judged"
+        report(f"{_cut(name)}: no hook and no permission rule is {in_force}, {so}")
     if link is not None:
         closing.callback(link.close)
         _connect(link, proxy)

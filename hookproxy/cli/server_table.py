@@ -17,7 +17,7 @@ _MIN_HOOKS_WIDTH: Final = 16  # for the label of a hook
 _MIN_WIDTH: Final = 7  # of a cell, however narrow the terminal is
 _MAX_SHOWN: Final = 200  # characters of a cell: servers choose the names of their tools, which may be very long
 _MAKES_BASH: Final = 'guards for Bash do not judge these; as = "Bash" in [tools.NAME] of hookproxy.toml changes that'
-_UNREAD: Final = ": requests that pass unread, because no hook and no rule names their method"
+_UNREAD: Final = ": requests that nothing judges, because no hook and no rule names their method"
 _MAX_UNSEEN: Final = 40  # tools that no hook sees, by name: some lines of them
 
 

@@ -270,7 +270,7 @@ def _run_rows(observed: ObservedRun) -> Rows:
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
     """A line for each part of a verdict."""
     if verdict.failure:
-        yield f"failure: it {verdict.failure}"
+        yield f"failure: {verdict.failure}"
     if verdict.permission is not None:
         yield verdict.permission.name.lower() + (f": {verdict.reason}" if verdict.reason else "")
     elif verdict.reason:

@@ -194,7 +194,7 @@ class TrialResult(Struct, frozen=True):
         hook_decision = self.hook_decision
         if isinstance(hook_decision, Refuse):
             by = _REFUSED_BY.get(hook_decision.cause, "the {0.event} hook {0.by}").format(hook_decision)
-            return by, f"it {hook_decision.reason}" if hook_decision.cause in _FAILURES else hook_decision.reason
+            return by, hook_decision.reason
         if hook_decision is None:
             return "", ""
         if hook_decision.approval_request is not None:

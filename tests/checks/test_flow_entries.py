@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from hookproxy.checks.flow_entries import covered, labels_of_nobody, labels_without_sink, summary
+from hookproxy.checks.flow_entries import (
+    covered,
+    labels_of_nobody,
+    labels_without_sink,
+    misspelled_annotations,
+    summary,
+)
 from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.hooks import Tool
 from hookproxy.model.settings import Settings
@@ -58,6 +64,13 @@ def test_a_label_that_no_source_gives_is_named_unless_a_managed_hook_may_add_it(
 def test_a_label_that_no_sink_refuses_is_named() -> None:
     source = Source(READ.match, ("secret", "private"), "flow.sources[0]", place="f:1: sources")
     assert list(labels_without_sink(settings(source))) == ["f:1: sources: no sink refuses the label 'private'"]
+
+
+def test_a_misspelled_annotation_is_named() -> None:
+    wrong = settings(sink=sink(FlowMatch(annotations=("!readOnly", "openWorldHint", "x=y", "ours"))))
+    assert list(misspelled_annotations(wrong)) == [
+        "f:2: sinks: MCP has no annotation 'readOnly' (did you mean 'readOnlyHint'?)"
+    ]
 
 
 def test_labels_of_the_administrator_and_the_user_count_together() -> None:

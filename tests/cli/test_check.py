@@ -627,7 +627,7 @@ tools of git (Git\\x1b[31m): hooks see 2 of 2 tools
   rules    git_log
   unread   resources/list, resources/read, resources/subscribe, prompts/get,
            completion/complete, sampling/createMessage, elicitation/create,
-           roots/list: requests that pass unread, because no hook and no rule
+           roots/list: requests that nothing judges, because no hook and no rule
            names their method
 
 """

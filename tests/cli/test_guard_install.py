@@ -177,6 +177,20 @@ def test_check_tells_of_the_entries_and_of_what_their_agents_cannot_do(
     assert "if no guard can, its calls are refused" in checked(capsys, "--agent", "claude")[1]
 
 
+def test_check_says_that_labels_stay_at_one_server_where_there_is_no_guard(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, sink = (
+        '[[flow.sources]]\nserver = "web"\nlabels = ["a"]\n',
+        '[[flow.sinks]]\ntool = "send"\nlabels = ["a"]\n',
+    )
+    configure(home, source + sink)
+    status, text = checked(capsys)
+    assert (status, "labels hold within the run of one server" in text) == (0, True)
+    guard.main(["install", "claude"])
+    assert "labels hold within" not in checked(capsys)[1]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "problem"),
     [

@@ -269,7 +269,7 @@ FAILING: Final = '[[hooks.PreToolUse]]\ncommand = "exit 9"\n'
 def test_a_failure_that_lets_the_call_go_on_is_shown_and_the_status_is_0(tmp_path: Path) -> None:
     ended = attempt(tmp_path, "sh", config(tmp_path, FAILING + 'on_failure = "allow"'))
     assert ended.returncode == 0
-    assert "  verdict  failure: it exited with status 9\n" in ended.stdout
+    assert "  verdict  failure: exited with status 9\n" in ended.stdout
 
 
 def test_a_failure_that_refuses_the_call_has_status_2(tmp_path: Path) -> None:
@@ -539,7 +539,7 @@ def test_each_part_of_a_verdict_has_its_line() -> None:
         failure="exited with status 1",
     )
     assert list(verdict_lines(verdict)) == [
-        "failure: it exited with status 1",
+        "failure: exited with status 1",
         "deny: no",
         'rewrites the arguments: {"a":1}',
         "rewrites the result: []",
