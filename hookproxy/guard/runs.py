@@ -72,7 +72,7 @@ class RunPeers:
 
     def check(self, peer: RunPeer) -> None:
         """Raises NotARun if it stands below a run."""
-        if any(peer.process.is_below(other.process) for other in self._joined):
+        if peer.process.is_server or any(peer.process.is_below(other.process) for other in self._joined):
             raise NotARun("a server of another run has started it")
 
     def leave(self, peer: RunPeer) -> None:

@@ -37,11 +37,16 @@ def ancestors(pid: int) -> Iterator[Process]:
 
 def command_line(pid: int) -> bytes:
     """The words by which the process was started, with blanks between them; empty if nobody can say."""
+    return b" ".join(command_words(pid))
+
+
+def command_words(pid: int) -> list[bytes]:
+    """The words by which the process was started, as it shows them; an empty one if nobody can say."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
-            return file.read().rstrip(b"\0").replace(b"\0", b" ")
+            return file.read().rstrip(b"\0").split(b"\0")
     except OSError:
-        return b""
+        return [b""]
 
 
 def _process_and_parent(pid: int) -> tuple[Process, int] | None:
