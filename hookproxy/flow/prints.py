@@ -1,8 +1,9 @@
 """Prints of what was read, by which it is found in the arguments of later calls: keyed hashes, so no text is kept.
 
 What is found again: a whole value, a line and a token of at least eight characters, whatever its case, form of Unicode
-and encoding (`spellings`); a shorter whole value only if it is all of an argument; and of a token as keys have them its
-beginning and its end, within other letters too. What is changed in other ways is not found: a label that must hold
+and encoding (`spellings`), and what a result has encoded also decoded; a shorter whole value only if it is all of an
+argument; the host of an address, also of a name below it; and of a token as keys have them its beginning and its end,
+within other letters too. What is changed in other ways is not found: a label that must hold
 whatever the model does is `by = "session"`.
 """
 
@@ -17,7 +18,7 @@ from ..jsonrpc import normalize
 from ..jsonrpc.unicode_text import normalized
 from ..secrets.mask import Masking
 from ..secrets.placeholders import PLACEHOLDER
-from .addresses import is_address
+from .addresses import domains_above, hosts, is_address
 from .spellings import TooMuch, spellings
 from .texts import texts_of
 
@@ -25,7 +26,9 @@ SHORTEST: Final = 8
 """Characters: shorter pieces are in texts of any kind."""
 
 MOST_BYTES: Final = 200_000
-"""Of a result whose texts are taken apart, which takes 30 ms: a longer one is carried by any text."""
+"""Of a result whose texts are taken apart: a longer one is carried by any text. Prose takes 30 ms, what is encoded all
+over 400 ms.
+"""
 
 _TOKENS: Final = (re.compile(r"[\w.@+-]{8,}"), re.compile(r"\w{8,}"), re.compile(r"[^\W_]{8,}"))
 _AROUND: Final = "\"'`()[]{}<>,;:.!?*_-=+|/\\#"
@@ -33,8 +36,8 @@ _RUN: Final = _TOKENS[-1]
 _SHORTEST_KEY: Final = 16  # letters and digits in a row: random ones, as words and dates are shorter
 _KEY_END: Final = 8
 _UNSEEN: Final = re.compile(
-    "[\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f"
-    "\\ufe00-\\ufe0f\\ufeff\\ufff9-\\ufffb\\U000e0000-\\U000e0fff]"
+    "[\\x00-\\x08\\x0e-\\x1b\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f"
+    "\\u2800\\ufe00-\\ufe0f\\ufeff\\ufff9-\\ufffb\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff]"
 )
 """Characters that are not seen, and could stand within a word."""
 _PLACEHOLDER: Final = re.compile(PLACEHOLDER.pattern.encode())
@@ -51,7 +54,10 @@ def prints_of_output(output: bytes, key: bytes) -> frozenset[int] | None:
         read = texts_of(output)
     except (ValueError, RecursionError):
         return None
-    texts = {*read.texts, *_long(read.names)}
+    try:
+        texts = {way for text in {*read.texts, *_long(read.names)} for way in spellings(text, rounds=1)}
+    except TooMuch:
+        return None
     return _hashed({piece for text in texts for piece in _pieces(_folded(text))}, key)
 
 
@@ -90,12 +96,13 @@ def prints_of_arguments(
     pieces: set[str] = set()
     try:
         for raw in arguments:
-            read = texts_of(raw)
+            read = texts_of(raw, is_call=True)
             for text in {*read.texts, *_long(read.names)}:
                 for spelling in spellings(text):
                     folded = _folded(spelling)
                     pieces.update(_pieces(folded))
                     pieces.update(_parts_of_keys(folded))
+                    pieces.update(domain for domain in domains_above(folded) if len(domain) >= SHORTEST)
     except (ValueError, RecursionError, TooMuch):
         return None
     return _hashed(filter(is_address, pieces) if only_addresses else pieces, key)
@@ -114,7 +121,7 @@ def _hashed(pieces: Iterable[str], key: bytes) -> frozenset[int]:
 def _folded(text: str) -> str:
     """The text without case, forms of Unicode and characters that are not seen."""
     if text.isascii():
-        return text.lower()
+        return _UNSEEN.sub("", text).lower()
     return _UNSEEN.sub("", normalized("NFKC", text)).casefold()
 
 
@@ -131,6 +138,8 @@ def _pieces(text: str) -> Iterator[str]:
     for word in set(text.split()):
         if len(word) >= SHORTEST:
             yield from _tokens(word)
+            if "//" in word:
+                yield from hosts(word)
 
 
 def _tokens(word: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The texts that an argument may stand for: what is escaped, percent-encoded, base64 or hexadecimal in it, decoded.
+"""The texts that a text may stand for: what is escaped, percent-encoded, base64 or hexadecimal in it, decoded.
 
 Decoding is tried wherever it is possible, also within what was decoded before: what makes no sense matches nothing.
 """
@@ -14,15 +14,20 @@ from typing import Final
 from urllib.parse import unquote, unquote_plus
 
 _ROUNDS: Final = 3  # encodings around each other
-_MOST: Final = 500_000  # characters of a text, and what is decoded in it: they take 200 ms
+_MOST: Final = 500_000  # characters of a text, and what is decoded in it: they take up to a second
 _SHORTEST: Final = 8  # characters: see `prints`
 
-_ESCAPE: Final = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_ESCAPE: Final = re.compile(r'\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(["\\/bfnrt]))')
+_SURROGATE: Final = re.compile("[\\ud800-\\udfff]")
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{11,}")  # of eight bytes, without the `=` at the end
 _WRAPPED: Final = re.compile(r"(?:[A-Za-z0-9+/]{60,76}\s+)+[A-Za-z0-9+/]*")  # lines, as programs that encode wrap them
-_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){8,}")
+_HEX: Final = re.compile(r"[0-9a-fA-F]{16,}")
+_HEX_APART: Final = re.compile(r"[0-9a-fA-F]{2}(?:(?:[\s:-]|,\s?)(?:0x)?[0-9a-fA-F]{2}){7,}")  # as programs print bytes
+_NO_HEX: Final = re.compile(r"0x|[\s:,-]")
 _SHOWN: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ufffd]{8,}")
+_SIGNS: Final = ("%", "&", "+")  # of what is encoded for addresses, forms and pages
+_BETWEEN: Final = re.compile("[?&=;/]")  # values in an address
 _STANDARD: Final = str.maketrans("-_", "+/")
 
 
@@ -30,19 +35,20 @@ class TooMuch(Exception):
     """The arguments of a call are too long to be decoded: they may stand for anything."""
 
 
-def spellings(text: str) -> set[str]:
-    """The text, and all that it may stand for. Raises TooMuch."""
+def spellings(text: str, rounds: int = _ROUNDS) -> set[str]:
+    """The text, and all that it may stand for, with so many encodings around each other. Raises TooMuch."""
     seen, todo, left = {text}, [text], _MOST
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         found: list[str] = []
         for known in todo:
             for decoded in _decoded(known):
+                if decoded in seen:
+                    continue
                 left -= len(decoded)
                 if left < 0:
                     raise TooMuch
-                if decoded not in seen:
-                    seen.add(decoded)
-                    found.append(decoded)
+                seen.add(decoded)
+                found.append(decoded)
         todo = found
     return seen
 
@@ -51,10 +57,16 @@ def _decoded(text: str) -> Iterator[str]:
     if len(text) > _MOST:
         raise TooMuch
     if "\\" in text:
-        yield _ESCAPE.sub(_unescaped, text)
-    if "%" in text or "&" in text:
+        unescaped = _ESCAPE.sub(_unescaped, text)
+        if _SURROGATE.search(unescaped):  # two of them are a character
+            unescaped = unescaped.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        yield unescaped
+    if any(sign in text for sign in _SIGNS):
+        yield from (unquote(text), html.unescape(text))
         for word in set(text.split()):
-            yield from (unquote(word), unquote_plus(word), html.unescape(word))
+            if any(sign in word for sign in _SIGNS):
+                yield from (unquote(word), unquote_plus(word), html.unescape(word))
+                yield from map(unquote_plus, _BETWEEN.split(word))
     yield from _from_other_alphabets(text)
 
 
@@ -64,14 +76,16 @@ def _from_other_alphabets(text: str) -> Iterator[str]:
             yield from _from_base64(run)
     for match in _WRAPPED.finditer(text):
         yield from _from_base64("".join(match[0].split()))
-    for match in _HEX.finditer(text):
-        yield from _texts_in(bytes.fromhex(match[0]))
+    for run in (*_HEX.findall(text), *(_NO_HEX.sub("", run) for run in _HEX_APART.findall(text))):
+        for start in range(2):  # a sign before it may look as if it belonged to it
+            part = run[start:]
+            yield from _texts_in(bytes.fromhex(part[: len(part) - len(part) % 2]))
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    if match[1]:
-        return chr(int(match[1], 16))
-    return _ESCAPED.get(match[2], match[2])
+    if code := match[1] or match[2]:
+        return chr(int(code, 16))
+    return _ESCAPED.get(match[3], match[3])
 
 
 def _from_base64(run: str) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""The texts in the result of a call, and what its server says of them: which strings an agent reads as content."""
+"""The texts in a call and in its result, and what the server says of them: which strings an agent reads as content.
+
+Of a result, words of the protocol are no content. Of a call, everything is: its server may read any member of it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final
 
 import msgspec
@@ -18,8 +22,13 @@ _WORDS_OF_MCP: Final = frozenset({
 })  # fmt: skip
 """Names of members, and values, that every server has: whoever repeats them has read nothing."""
 _KINDS: Final = frozenset({"type", "role", "mimeType", "jsonrpc", "resultType"})
-_KIND: Final = re.compile(r"text|image|audio|resource|resource_link|assistant|user|complete|2\.0|[\w.+-]+/[\w.+-]+")
+_KIND: Final = re.compile(
+    r"text|image|audio|resource|resource_link|assistant|user|complete|2\.0"
+    r"|(?:application|audio|font|image|message|model|multipart|text|video)/[\w.+-]+"
+)
 _SHORTEST_NUMBER: Final = 4  # characters: results of all kinds have shorter ones
+_DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)  # as it is written: 1234.50 is not 1234.5
+_MOST_EXACT: Final = 10.0**15  # a float below it is exact if it is whole
 _BLOB: Final = "blob"
 _ANNOTATIONS: Final = "annotations"
 
@@ -33,12 +42,14 @@ class ReadTexts(Struct):
     """The names of members that are not MCP's own: whoever has them may have read them, but they are no values."""
     annotations: list[Mapping[str, object]]
     """What its server says of it, or of a part of it (SEP-1913)."""
+    is_call: bool = False
+    """They are a call's: everything is content."""
 
 
-def texts_of(output: bytes) -> ReadTexts:
+def texts_of(output: bytes, *, is_call: bool = False) -> ReadTexts:
     """All texts in a JSON value, those of JSON in a text among them. Raises ValueError, RecursionError."""
-    read = ReadTexts([], [], [])
-    _collect(msgspec.json.decode(output), read, 0)
+    read = ReadTexts([], [], [], is_call)
+    _collect(_DECODER.decode(output), read, 0)
     return read
 
 
@@ -61,8 +72,17 @@ def _collect(value: object, read: ReadTexts, depth: int) -> None:
     elif isinstance(value, dict):
         for name, member in value.items():
             _collect_member(name, member, read, depth)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        read.texts += [number for number in (str(value),) if len(number) >= _SHORTEST_NUMBER]
+    elif isinstance(value, int | Decimal) and not isinstance(value, bool):
+        read.texts += [number for number in _written(value) if read.is_call or len(number) >= _SHORTEST_NUMBER]
+
+
+def _written(number: int | Decimal) -> set[str]:
+    """The ways in which a number is written."""
+    if isinstance(number, int):
+        return {str(number)}
+    value = float(number)
+    ways = {str(number), str(value)}
+    return ways | {str(int(value))} if value.is_integer() and abs(value) < _MOST_EXACT else ways
 
 
 def _collect_text(text: str, read: ReadTexts, depth: int) -> None:
@@ -74,7 +94,7 @@ def _collect_text(text: str, read: ReadTexts, depth: int) -> None:
 def _collect_member(name: str, member: object, read: ReadTexts, depth: int) -> None:
     if name == _ANNOTATIONS and isinstance(member, dict):
         read.annotations.append(member)
-    if name in _KINDS and isinstance(member, str) and _KIND.fullmatch(member):
+    if not read.is_call and name in _KINDS and isinstance(member, str) and _KIND.fullmatch(member):
         return
     if name not in _WORDS_OF_MCP:
         read.names.append(name)
@@ -89,7 +109,7 @@ def _json_in(text: str) -> object | None:
     if stripped[:1] not in ("{", "[") or stripped[-1:] not in ("}", "]"):
         return None
     try:
-        value: object = msgspec.json.decode(stripped)
+        value: object = _DECODER.decode(stripped)
     except (msgspec.DecodeError, RecursionError):
         return None
     return value
