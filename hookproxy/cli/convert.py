@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 from ..config.hook_files import LoadedHookFile, Use, dialect_named, is_own_configuration, read_use
 from ..config.load import find_project
 from ..convert.hook_file import Converted, Place, convert
-from ..convert.interceptor_file import as_interceptors
-from ..dialects import interceptors_side
 from ..dialects.agent_side import AgentSide, convertible, side_of
-from ..dialects.registry import STANDARDS
+from ..dialects.registry import INTERCEPTORS, STANDARDS
 from ..dialects.shared.hook_file import CANNOT_FIRE, suggestion
 from ..model.errors import EXIT_FINDINGS, UserError
 from ..trust.sources import FileContext, state_folder
@@ -82,7 +80,9 @@ def main(arguments: Sequence[str]) -> int:
     loaded = _loaded(options, file_context)
     folder = _folder(options, target, cwd, file_context.home)
     place = _place(options, loaded, folder, cwd, file_context.home)
-    if target.name == interceptors_side.AGENT_SIDE.name:
+    if target.name == INTERCEPTORS:
+        from ..convert.interceptor_file import as_interceptors
+
         converted = as_interceptors(loaded, target, place)
     else:
         converted = convert([file.group for file in loaded], target, place)
@@ -106,7 +106,7 @@ def _loaded(options: Namespace, file_context: FileContext) -> list[LoadedHookFil
     if options.dialect in STANDARDS:
         from ..convert.standard_file import read_standard
 
-        served = options.to == interceptors_side.AGENT_SIDE.name
+        served = options.to == INTERCEPTORS
         if served and options.dialect == options.to:
             raise UserError(f"{path}: has interceptors already", "name another system with --to")
         return read_standard(options.dialect, path, file_context, served=served)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -67,9 +68,10 @@ def listing_failure(converted: Converted, folder: str, environ: Mapping[str, str
     """Have the server of interceptors list what it offers, in `folder`. Returns a line if it does not."""
     server = converted.server
     start = server[: server.index("interceptors") + 1]
-    ended = output_of((*start, "list", "--", *server), b"", folder, environ, _SECONDS)
+    command = shlex.join((*start, "list", "--", *server))
+    ended = output_of(("sh", "-c", command), b"", folder, environ, _SECONDS)
     if ended is None:
-        return [f"{server[0]} cannot be started, or lists nothing within {_SECONDS:g} seconds"]
+        return [f"{server[0]} lists nothing within {_SECONDS:g} seconds"]
     if not ended.status:
         return []
     errors = " ".join(ended.stderr.decode(errors="replace").split())

@@ -86,18 +86,19 @@ def _call(name: str, session: Session, agent: Members) -> EventContext:
 
 
 def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
-    """The verdict (section 5). What a person may read is a warning, which is recorded and changes nothing."""
+    """The verdict (section 5). What has no place in it is a warning, which is recorded and changes nothing."""
     verdict = _verdict(event.context, decision)
-    if decision.message:
-        verdict = {**verdict, "warnings": [{"message": decision.message}]}
+    if warnings := [{"message": text} for text in (decision.message, decision.feedback) if text]:
+        verdict = {**verdict, "warnings": warnings}
     return json_output(verdict)
 
 
 def _verdict(context: EventContext, decision: HookDecision) -> dict[str, object]:
     if context.event in AFTER_CALL:
         return _ALLOW if decision.replacement is None else _transform(decision.replacement)
-    if context.event is not Event.PRE_TOOL_USE:
-        return _ALLOW
+    if context.event is not Event.PRE_TOOL_USE:  # a deny at the start means that there is no session (section 6.1a)
+        stops = decision.stop and context.event is Event.SESSION_START
+        return _deny(decision.reason or "a hook stops the agent") if stops else _ALLOW
     if decision.permission is Permission.ASK and decision.arguments is not None:
         return _deny("A hook wants a person to approve changed arguments, and a verdict cannot say both.")
     if decision.permission is Permission.ASK:

@@ -40,7 +40,10 @@ def module_name(name: str) -> str:
 
 DIALECTS: Final[Mapping[str, Dialect]] = _Registry()
 
-STANDARDS: Final = {"agent-hooks": "AGENT_HOOKS", "interceptors": "INTERCEPTORS"}
+INTERCEPTORS: Final = "interceptors"
+"""The standard whose hosts start no hooks: they ask a server that offers all of a file's."""
+
+STANDARDS: Final = {"agent-hooks": "AGENT_HOOKS", INTERCEPTORS: "INTERCEPTORS"}
 """Standards that hooks are written for, each with the variable of its module: hookproxy.toml has such hooks, so they
 are not dialects, whose hook files are found and recognised."""
 

@@ -42,11 +42,13 @@ def specific(event: str, **members: object) -> str:
     return f"printf %s {shlex.quote(json.dumps({'hookSpecificOutput': {'hookEventName': event, **members}}))}"
 
 
-async def verdict_of(command: str, document: object, matcher: str = "", event: str = "") -> dict[str, Any]:
+async def verdict_of(
+    command: str, document: object, matcher: str = "", event: str = "", fails_closed: bool = False
+) -> dict[str, Any]:
     """The verdict of a hook of Claude Code about a context; it is one by the schema of the standard."""
     side = side_of("agent-hooks")
     assert side is not None
-    hook = ForeignHook(hook_system("claude"), command, event, matcher)
+    hook = ForeignHook(hook_system("claude"), command, event, matcher, fails_closed=fails_closed)
     raw = document if isinstance(document, bytes) else json.dumps(document).encode()
     output = await run_hooks([hook], side, raw, {"PATH": "/usr/bin:/bin"})
     assert output.status == 0
@@ -90,6 +92,24 @@ async def verdict_of(command: str, document: object, matcher: str = "", event: s
 )
 async def test_each_decision_of_a_hook_is_a_verdict(command: str, members: dict[str, Any], verdict: object) -> None:
     assert await verdict_of(command, CONTEXT | members) == verdict
+
+
+async def test_a_result_that_a_failed_hook_withholds_is_replaced() -> None:
+    verdict = await verdict_of("exit 1", CONTEXT | RESULT, fails_closed=True)
+    assert verdict["decision"] == "transform"
+    assert "hello" not in verdict["transform"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("output", "verdict"),
+    [
+        ("hello", {"decision": "allow", "warnings": [{"message": "hello"}]}),
+        ('{"continue": false}', {"decision": "deny", "message": "a hook stops the agent"}),
+    ],
+)
+async def test_a_hook_of_a_session_warns_or_stops_it(output: str, verdict: object) -> None:
+    startup = {"interception_point": "agent_startup", "agent_init": {"tools_registered": []}, "target": {}}
+    assert await verdict_of(f"echo {shlex.quote(output)}", CONTEXT | startup) == verdict
 
 
 @pytest.mark.parametrize("point", ["input", "pre_model_call", "post_model_call", "output"])

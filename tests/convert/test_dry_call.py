@@ -12,7 +12,7 @@ import pytest
 from hookproxy.config.hook_files import parse_option, read_use
 from hookproxy.convert.dry_call import failures
 from hookproxy.convert.hook_file import Place, convert
-from hookproxy.dialects.agent_side import agent_side, names
+from hookproxy.dialects.agent_side import names, side_of
 from hookproxy.trust.sources import FileContext
 
 pytestmark = pytest.mark.slow
@@ -26,13 +26,13 @@ def dry_call(folder: Path, target: str, event: str = "PreToolUse", *hooks: tuple
     path = folder / "settings.json"
     path.write_text(json.dumps({"hooks": {event: groups}}))
     loaded = read_use(parse_option(f"claude={path}", str(folder)), FileContext({}, str(folder)))
-    side = agent_side(target)
+    side = side_of(target)
     assert side is not None
     converted = convert([one.group for one in loaded], side, Place(str(folder), str(folder), START))
     return failures(converted, side, str(folder), os.environ)
 
 
-@pytest.mark.parametrize("target", names())
+@pytest.mark.parametrize("target", [*names(), "agent-hooks"])
 def test_each_hook_of_each_agent_sees_a_harmless_call_by_the_names_that_it_knows(target: str, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     line = f"cat >> {seen}; echo >> {seen}"
@@ -75,7 +75,7 @@ def test_hookproxy_that_is_missing_is_reported(tmp_path: Path) -> None:
     loaded = read_use(parse_option(f"claude={path}", str(tmp_path)), FileContext({}, str(tmp_path)))
     groups = [one.group for one in loaded]
     for target in ("copilot", "cline", "claw"):
-        side = agent_side(target)
+        side = side_of(target)
         assert side is not None
         for fails_closed in (True, False):
             place = Place(str(tmp_path), str(tmp_path), ("/missing/hookproxy",), fails_closed=fails_closed)
