@@ -38,9 +38,15 @@ class RunProcess(Struct, frozen=True):
         return other.itself in self.above
 
 
-def of_client(pid: int) -> Process | None:
-    """The agent that has started this client; None: the system does not say it."""
-    return next(_beyond_launchers(islice(ancestors(pid), 1, None), client.__file__.encode()), None)
+def of_client(pid: int) -> tuple[Process | None, Process | None]:
+    """The agent that has started this client, and the run of the proxy below which both stand.
+
+    None: the system does not say which process is the agent, or there is no run: there is one if it is a server of
+    another agent, or if a server only pretends to be an agent.
+    """
+    above = tuple(islice(ancestors(pid), 1, None))
+    run = next((process for process in above if _is_run(command_words(process.pid))), None)
+    return next(_beyond_launchers(above, client.__file__.encode()), None), run
 
 
 def of_run(pid: int) -> RunProcess:

@@ -31,13 +31,13 @@ class AgentSessions:
         """`tasks` runs the background hooks of the sessions; `folder` is for what outlasts the guard, or empty."""
         self._loaded, self._tasks = loaded, tasks
         self._label_folder = os.path.join(folder, "labels") if folder else ""
-        self._by_id: OrderedDict[tuple[str, str], NativeSession] = OrderedDict()  # of an agent, by its own id
+        self._by_id: OrderedDict[tuple[str, str, Process | None], NativeSession] = OrderedDict()  # as of_event has it
         self._of_process: OrderedDict[Process, NativeSession] = OrderedDict()
 
     @property
     def ids(self) -> Sequence[tuple[str, str]]:
         """The agent and its id of each session that an event has told of; the one used last at the end."""
-        return tuple(self._by_id)
+        return tuple((agent, name) for agent, name, _ in self._by_id)
 
     @property
     def all(self) -> Collection[NativeSession]:
@@ -51,9 +51,14 @@ class AgentSessions:
         self._by_id.update((key, renewed[session]) for key, session in former._by_id.items())
         self._of_process.update((process, renewed[session]) for process, session in former._of_process.items())
 
-    def of_event(self, agent: str, name: str, environ: Mapping[str, str], process: Process | None) -> NativeSession:
-        """The session that this agent calls so, of which this process has told; None: it is not known which."""
-        session = self._by_id.pop((agent, name), None)
+    def of_event(
+        self, agent: str, name: str, environ: Mapping[str, str], process: Process | None, run: Process | None = None
+    ) -> NativeSession:
+        """The session that this agent calls so, of which this process has told; None: it is not known which.
+
+        What stands below a run of the proxy has sessions of its own: its server may know what its agent's is called.
+        """
+        session = self._by_id.pop((agent, name, run), None)
         if session is None:
             session = self._without_events(process)
             if session is None:
@@ -63,7 +68,7 @@ class AgentSessions:
             if len(self._by_id) >= _MOST:
                 _, oldest = self._by_id.popitem(last=False)
                 self._tasks.start_soon(oldest.aclose)
-        self._by_id[agent, name] = session  # the one used last is the last one
+        self._by_id[agent, name, run] = session  # the one used last is the last one
         if process is not None:
             self._note_process(process, session)
         return session

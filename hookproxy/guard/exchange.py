@@ -68,6 +68,8 @@ class Request(Struct, frozen=True):
     document: bytes
     process: Process | None = None
     """The agent, as far as the system says which process it is."""
+    run: Process | None = None
+    """The run of the proxy below which the agent stands; None: below none."""
 
 
 def read_head(line: bytes) -> Head | Control:
@@ -89,11 +91,11 @@ def read_head(line: bytes) -> Head | Control:
     return Head(agent, (cwd, environ, document))
 
 
-def read_request(head: Head, parts: bytes, process: Process | None = None) -> Request:
-    """Read the parts that follow the first line, all together; `process` is as in Request."""
+def read_request(head: Head, parts: bytes, process: Process | None = None, run: Process | None = None) -> Request:
+    """Read the parts that follow the first line, all together; `process` and `run` are as in Request."""
     cwd, environ, _ = head.lengths
     variables = _variables(parts[cwd : cwd + environ])
-    return Request(head.agent, os.fsdecode(parts[:cwd]), variables, parts[cwd + environ :], process)
+    return Request(head.agent, os.fsdecode(parts[:cwd]), variables, parts[cwd + environ :], process, run)
 
 
 @lru_cache(maxsize=64)  # an agent gives its hooks the same ones again and again, and reading them takes 0.2 ms

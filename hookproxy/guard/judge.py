@@ -121,7 +121,7 @@ class Judge:
     async def _judged(
         self, side: AgentSide, event: AgentEvent, environ: Mapping[str, str], request: Request
     ) -> HookOutput:
-        session = self.sessions.of_event(side.name, event.context.session.id, environ, request.process)
+        session = self.sessions.of_event(side.name, event.context.session.id, environ, request.process, request.run)
         contexts = [self._prepared(session, context) for context in (event.context, *event.others)]
         if self._feed is not None and self._feed.shows_calls:
             for context in contexts:
@@ -171,13 +171,14 @@ def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
 
 
 def _digest(event: AgentEvent, request: Request) -> bytes:
-    """Of all by which a judged act differs from another: who acts, the tools with their arguments, and the call's end.
+    """Of all by which a judged act differs from another: who acts and where, the tools, their arguments, the end.
 
     What else is in a document, and the folder, may differ between the entries of one event.
     """
+    digest = sha256(b"" if request.run is None else b"%d %d " % (request.run.pid, request.run.started))
     if not event.context.tool:
-        return sha256(request.document).digest()
-    digest = sha256()
+        digest.update(request.document)
+        return digest.digest()
     for context in (event.context, *event.others):
         names = (context.session.server, context.tool)
         parts = [name.encode("utf-8", "surrogatepass") for name in (*names, *_subagent(context))] + [context.arguments]

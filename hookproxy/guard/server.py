@@ -201,7 +201,7 @@ class Guard:
             await self._obey(connection, head, rest, answers)
             return
         try:
-            request = read_request(head, parts, agent_process.of_client(unix_socket.process_of_peer(connection)))
+            request = read_request(head, parts, *agent_process.of_client(unix_socket.process_of_peer(connection)))
             response = write_response(await unix_socket.while_connected(connection, lambda: answers.judge(request)))
         except CannotJudge as problem:
             response = write_failure(str(problem))

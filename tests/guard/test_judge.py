@@ -10,6 +10,7 @@ from typing import Final
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.config.load import Loaded, load
 from hookproxy.dialects.agent_side import Can, HookOutput, agent_side, names
@@ -17,6 +18,7 @@ from hookproxy.dialects.registry import DIALECTS
 from hookproxy.guard.exchange import Request
 from hookproxy.guard.judge import Judge
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission
+from hookproxy.processes.ancestry import Process
 from tests.dialects.tables import agents
 
 pytestmark = pytest.mark.anyio
@@ -190,6 +192,18 @@ async def test_a_subagent_does_not_get_what_the_main_agent_may_do_by_an_id_that_
     async with judging(configured(tmp_path, f'[[hooks.PreToolUse]]\ncommand = "{hook}"')) as judge:
         decided = await permissions_of(judge, claude(), claude(agent_id="a7"), claude(agent_type="Explore"), claude())
     assert decided == [None, Permission.DENY, Permission.DENY, None]
+
+
+async def test_a_server_that_pretends_to_be_its_agent_is_not_in_the_session_of_that(tmp_path: Path) -> None:
+    """Hooks of a session get the environment of its first event, and limits would count what was never called."""
+    hook = tmp_path / "hook.sh"
+    hook.write_text('#!/bin/sh\n[ "$WHOSE" = agent ] || { echo "of the $WHOSE" >&2; exit 2; }\n')
+    hook.chmod(0o755)
+    text = f'[[hooks.PreToolUse]]\ncommand = "{hook}"\n[[limits]]\ntool = "*"\ncalls = 1\nper = "session"'
+    real = replace(claude(), environ={"PATH": "/usr/bin:/bin", "WHOSE": "agent"}, process=Process(10, 1))
+    fake = replace(claude(), environ={"PATH": "/usr/bin:/bin", "WHOSE": "server"}, run=Process(15, 2))
+    async with judging(configured(tmp_path, text)) as judge:
+        assert await permissions_of(judge, fake, real) == [Permission.DENY, None]
 
 
 # --- budgets ---
