@@ -182,12 +182,24 @@ def _impossible(spec: HookSpec, target: AgentSide) -> str:
 
 
 def _losses(spec: HookSpec, source: Dialect, target: AgentSide) -> Iterator[str]:
-    """What of a hook the target's agent cannot do."""
+    """What of a hook is not so in the target's agent."""
+    yield from _losses_of_entry(spec, source, target)
+    yield from _losses_of_output(spec, target)
+
+
+def _losses_of_entry(spec: HookSpec, source: Dialect, target: AgentSide) -> Iterator[str]:
+    """What its own file says of a hook, and the target's cannot."""
     if spec.background:
         yield f"{target.name} waits for it, because it knows no background hooks as {source.name} does"
     closed = source.name in STANDARDS and spec.on_failure in (None, OnFailure.DENY)  # as they are in agents, too
     if not closed and (spec.on_failure is not None or spec.withholds):
         yield "on_failure is left out"
+    if target.name in STANDARDS and source.name not in STANDARDS and spec.matcher not in ("", "*"):
+        yield f"its matcher names tools as {source.name} does, and each host of {target.name} has names of its own"
+
+
+def _losses_of_output(spec: HookSpec, target: AgentSide) -> Iterator[str]:
+    """What a hook may decide, and the target's agent cannot do."""
     before = spec.event is Event.PRE_TOOL_USE
     if before and Can.ASK not in target.can:
         yield f"where a hook asks a person, the call is refused: {target.name} does not let hooks ask"

@@ -218,7 +218,8 @@ def test_a_hook_goes_to_the_standard_and_back_and_still_denies(
     line = 'grep -q \'"command":"rm \' && { echo no rm >&2; exit 2; } || true'
     group = {"matcher": "Bash", "hooks": [{"type": "command", "command": line}]}
     (tmp_path / ".claude/settings.json").write_text(json.dumps({"hooks": {"PreToolUse": [group]}}))
-    assert main([".claude/settings.json", "--to", "agent-hooks", "--write"]) == 0
+    assert main([".claude/settings.json", "--to", "agent-hooks", "--write"]) == 1
+    assert "its matcher names tools as claude does, and each host" in capsys.readouterr().err
     (table,) = tomllib.loads((tmp_path / "hookproxy.toml").read_text())["hooks"]["PreToolUse"]
     given = json.dumps(CONTEXT | BASH)
     ended = subprocess.run(table["command"], shell=True, input=given, capture_output=True, text=True, check=True)
