@@ -11,22 +11,25 @@ token, a rule for what stands behind a name, `generic-api-key`. No value is in a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from ..model.secret_settings import SecretSettings
+from ..model.secret_settings import SHORTEST_VALUE, SecretSettings
 from . import spellings
 from .engine import Pattern, compiled
 from .gates import Gated, Gates, is_named
 from .literals import Found, Secret, in_literals
+from .placeholders import PLACEHOLDER
 from .readings import Reading, readings
 from .rules import GENERIC, Rule, known_rules, user_rule
 
 _LATER_BYTES: Final = frozenset(bytes((byte,)) for byte in range(0x80, 0xC0))
 """The bytes of a character in UTF-8 but its first."""
 
-_PLACEHOLDER: Final = b"{{secret:"
+_BEGINNING: Final = b"{{secret:"
+_PLACEHOLDER: Final = re.compile(PLACEHOLDER.pattern.encode())
 
 _NAMED, _USERS, _OWN_FORM, _BEHIND_NAME, _LEAST = range(5)
 """How specific it is what finds a secret, from the most specific one on."""
@@ -122,17 +125,30 @@ class Finder:
             rule = self._rules[number]
             for start, end in rule.find(text):
                 if not self._is_allowed(text[start:end]):
-                    yield _Candidate(start, end, self._ranks[number], rule.id)
+                    for place in _around_placeholders(text, start, end):
+                        yield _Candidate(*place, self._ranks[number], rule.id)
 
     def _is_allowed(self, secret: bytes) -> bool:
-        """True for what the user has listed, and for what has a placeholder in it: it is masked already."""
-        return _PLACEHOLDER in secret or any(pattern.fullmatch(secret) for pattern in self._allow)
+        """True for what the user has listed."""
+        return any(pattern.fullmatch(secret) for pattern in self._allow)
 
 
 def _rank(rule: Rule) -> int:
     if rule.id == GENERIC:
         return _LEAST
     return _BEHIND_NAME if is_named(rule.table) else _OWN_FORM
+
+
+def _around_placeholders(text: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """What of a secret is not masked already; a few signs beside a placeholder, such as `Bearer`, are not secret."""
+    placeholders = list(_PLACEHOLDER.finditer(text, start, end)) if text.find(_BEGINNING, start, end) >= 0 else ()
+    if not placeholders:
+        yield start, end
+        return
+    for stop, after in [*(match.span() for match in placeholders), (end, end)]:
+        if len(text[start:stop].strip()) >= SHORTEST_VALUE:
+            yield start, stop
+        start = after
 
 
 def _with_whole_characters(text: bytes, candidate: _Candidate) -> _Candidate:

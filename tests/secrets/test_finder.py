@@ -131,3 +131,18 @@ def test_a_placeholder_is_not_a_secret(text: str, digits: int) -> None:
     digest = sha256(text.encode()).hexdigest()[:digits]
     for rule in ("generic-api-key", "github-pat", "MY_KEY"):
         assert FINDER.find(text.format(f"{{{{secret:{rule}:{digest}}}}}").encode()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("password: {{secret: hunter22", ["{{secret: hunter22"]),
+        ("password: {{secret:pw:12345678}} or hunter22", [" or hunter22"]),
+        ("password: hunter22 {{secret:pw:12345678}} x", ["hunter22 "]),
+        ("password: {{secret:pw:12345678}}", []),
+        ("password: Bearer {{secret:pw:12345678}}", []),
+    ],
+)
+def test_a_placeholder_hides_nothing_beside_it(text: str, hidden: list[str]) -> None:
+    finder = Finder(SecretSettings(detectors={"pw": "password: (.*)"}), {})
+    assert [text[one.start : one.end] for one in finder.find(text.encode())] == hidden
