@@ -67,10 +67,13 @@ def question(spec: HookSpec, document: Document) -> str:
 
 
 def verdict_in(reply: Reply, *, takes_context: bool) -> Verdict | None:
-    """The verdict; None if the model calls other tools first. Raises HookFailed for an answer that is none."""
-    for call in reply.calls:
-        if call.name == VERDICT:
-            return _read(call.arguments, takes_context=takes_context)
+    """The verdict; None if the model calls other tools first. Raises HookFailed for an answer that is none.
+
+    Of several verdicts, a denial counts: what the model reads may have talked it into another one before.
+    """
+    verdicts = [_read(call.arguments, takes_context=takes_context) for call in reply.calls if call.name == VERDICT]
+    if verdicts:
+        return next((verdict for verdict in verdicts if not verdict.ok), verdicts[0])
     if reply.calls:
         return None
     text = reply.text.strip()

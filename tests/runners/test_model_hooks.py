@@ -117,6 +117,17 @@ async def test_a_verdict_may_be_the_text_of_the_answer(model: ModelServer, api: 
     assert (await run(hook(model, api))).stderr == b"no"
 
 
+@pytest.mark.parametrize("api", APIS)
+async def test_of_several_verdicts_a_denial_counts(model: ModelServer, api: str) -> None:
+    calls: list[tuple[str, object]] = [
+        ("verdict", {"ok": True, "reason": ""}),
+        ("verdict", {"ok": False, "reason": "no"}),
+    ]
+    model.answers = [Says(calls=calls)]
+    result = await run(hook(model, api))
+    assert (result.code, result.stderr) == (2, b"no")
+
+
 async def test_a_denial_without_a_reason_is_a_denial(model: ModelServer) -> None:
     model.answers = [Says('{"ok": false}')]
     result = await run(hook(model))
