@@ -30,6 +30,8 @@ class Outcome:
     injection_task: str | None
     order: str
     useful: bool = False
+    was_read: bool = False
+    """The agent got what the attacker wrote: without that, there is no attack."""
     broken: bool = False
     """AgentDojo says that the attack reached its goal."""
     approvals: int = 0
@@ -72,14 +74,13 @@ async def play(way: Way, name: str, user_task: str, injection_task: str | None, 
         command = [way.hookproxy, "run", "--config", way.config, "--name", name, "--", *way.server, episode]
         async with Agent(command, folder, folder / "stderr") as agent:
             before, _ = _state(episode)
-            player = _Player(agent, episode, outcome)
-            calls = list(suites.user_calls(name, user_task))
-            at = suites.reads(name, user_task)[0] + 1
-            await player.as_user(calls[:at])
-            if injection_task and order == "read":
-                await player.as_attacker(suites.attack_calls(name, injection_task, _state(episode)[0]))
-            await player.as_user(calls[at:])
-            if injection_task and order == "end":
+            player = _Player(agent, episode, outcome, list(texts.values()))
+            for call in suites.user_calls(name, user_task):
+                had_read = outcome.was_read
+                await player.as_user(call)
+                if injection_task and order == "read" and outcome.was_read and not had_read:
+                    await player.as_attacker(suites.attack_calls(name, injection_task, _state(episode)[0]))
+            if injection_task and order == "end" and outcome.was_read:
                 await player.as_attacker(suites.attack_calls(name, injection_task, _state(episode)[0]))
         after, ran = _state(episode)
     done = [call for call, _ in ran]
@@ -116,20 +117,29 @@ def _state(episode: Path) -> tuple[Any, list[tuple[Call, bool]]]:
     return state
 
 
+def _letters(text: str) -> str:
+    """The letters of a text, which are the same whatever YAML makes of blanks, quotes and lines in it."""
+    return "".join(sign for sign in text.encode().decode("unicode_escape", "ignore") if sign.isalpha())
+
+
 class _Player:
-    def __init__(self, agent: Agent, episode: Path, outcome: Outcome) -> None:
+    def __init__(self, agent: Agent, episode: Path, outcome: Outcome, written: Sequence[str]) -> None:
+        """`written` is what the attacker wrote."""
         self._agent, self._episode, self._outcome = agent, episode, outcome
+        self._written = {_letters(text) for text in written}
         self._ran = 0
 
-    async def as_user(self, calls: Sequence[Call]) -> None:
-        """Make calls of the user task: the person says yes to what is asked."""
-        for tool, arguments in calls:
-            await self._agent.call(tool, arguments, approves=True)
-            self._outcome.approvals += len(self._agent.asked)
-            self._outcome.asked += [tool] * len(self._agent.asked)
-            self._outcome.reasons += self._agent.asked
-            if not self._has_run():
-                self._outcome.refused.append(tool)
+    async def as_user(self, call: Call) -> None:
+        """Make a call of the user task: the person says yes to what is asked."""
+        tool, arguments = call
+        result = await self._agent.call(tool, arguments, approves=True)
+        self._outcome.approvals += len(self._agent.asked)
+        self._outcome.asked += [tool] * len(self._agent.asked)
+        self._outcome.reasons += self._agent.asked
+        if not self._has_run():
+            self._outcome.refused.append(tool)
+        text = _letters("".join(block.get("text", "") for block in result.get("content", ())))
+        self._outcome.was_read = self._outcome.was_read or any(written in text for written in self._written)
 
     async def as_attacker(self, calls: Sequence[Call]) -> None:
         """Make calls of the attack: the person says no to what is asked."""

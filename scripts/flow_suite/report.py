@@ -34,6 +34,9 @@ def table(outcomes: Sequence[Outcome], action: str) -> tuple[str, bool]:
     lines += ["", *_failures(alone, attacks)]
     few = sum(outcome.approvals <= 1 for outcome in alone) / len(alone)
     quiet = sum(not outcome.approvals for outcome in alone) / len(alone)
+    unread = sum(not _any(pair, "was_read") for pair in _pairs(attacks))
+    if unread:
+        lines += ["", f"{unread} attacks were not read, as the call that would have read them was refused"]
     reached = sum(_any(pair, "broken") for pair in _pairs(attacks)) / max(1, len(_pairs(attacks)))
     lines += [
         "",
