@@ -74,7 +74,9 @@ class FlowPolicy:
     def _chain(self, act: Act, sink: Sink, known: KnownLabels) -> Chain | None:
         place = place_of(act.views[-1].readings[0])  # under familiar names of arguments, if it has some
         chain = Chain((), (), (), sink.key, act.tool, act.server, place, self._managed)
-        readings = tuple(reading for reading in _carried(act, sink, known) if not _is_cleared(reading, chain, known))
+        readings = tuple(
+            reading for reading in _carried(act, sink, known) if not _is_cleared(reading, chain, sink, known)
+        )
         if not readings:
             return None
         carried = {label for reading in readings for label in reading.labels}
@@ -93,9 +95,13 @@ def _carried(act: Act, sink: Sink, known: KnownLabels) -> Iterator[Reading]:
             continue
         if sink.by != BY_SESSION and reading.number not in known.carried:
             continue
-        if not (sink.back_to_origin and reading.server == act.server):
+        if not (sink.back_to_origin and act.server and reading.server == act.server):
             yield reading
 
 
-def _is_cleared(reading: Reading, chain: Chain, known: KnownLabels) -> bool:
-    return any(cleared.clears(reading, chain) for cleared in known.cleared)
+def _is_cleared(reading: Reading, chain: Chain, sink: Sink, known: KnownLabels) -> bool:
+    """Whether a person allows it: where nobody is asked now, what was allowed under another configuration is over."""
+    if sink.action == "deny":
+        return False
+    refused = frozenset(sink.labels)
+    return any(cleared.clears(reading, chain, refused) for cleared in known.cleared)

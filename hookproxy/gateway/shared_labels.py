@@ -54,9 +54,12 @@ return {now, redis.call('HGETALL', KEYS[1]), redis.call('SMEMBERS', KEYS[3]), fi
 _ADD: Final = """
 -- KEYS as above. ARGV: for how many milliseconds they are kept, how many readings and prints there may be, the reading,
 -- the same for further ones with its labels, the field of these, 1 if any text carries it, and its prints.
-local number = redis.call('INCR', KEYS[4])
+-- Numbers begin with the time, so that none comes again when the store has forgotten the last one: what a person has
+-- cleared is known by them.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('SET', KEYS[4], now, 'NX')
+local number = redis.call('INCR', KEYS[4])
 local whole, field, reading = ARGV[7], tostring(number), ARGV[4]
 if redis.call('HLEN', KEYS[2]) + #ARGV - 7 > tonumber(ARGV[3]) then whole = '1' end
 if redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[2]) then

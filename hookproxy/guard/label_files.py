@@ -12,12 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from errno import ENOSPC
 from hashlib import sha256
 from typing import Final
 
 from msgspec import Struct
 from msgspec.json import decode, encode
 
+from ..files.replace import replace_file
 from ..flow.session_labels import KeptLabels
 from ..model.flow import Reading
 from ..policy.shared_state import StoreUnavailable
@@ -31,6 +33,10 @@ class _Entry(Struct, omit_defaults=True):
 
     add: Reading | None = None
     remove: tuple[str, ...] = ()
+
+
+def _lines(entries: Collection[_Entry]) -> bytes:
+    return b"".join(encode(entry) + b"\n" for entry in entries)
 
 
 class LabelFile:
@@ -88,9 +94,10 @@ class LabelFile:
             descriptor = os.open(self._path, flags, 0o600)
             try:
                 if os.fstat(descriptor).st_size > _LONGEST:
-                    os.ftruncate(descriptor, 0)
                     entries = [*(_Entry(reading) for reading in self._labels.known(()).readings), *entries]
-                os.write(descriptor, b"".join(encode(entry) + b"\n" for entry in entries))
+                    replace_file(self._path, _lines(entries))  # as a whole: a guard that is killed now loses nothing
+                elif os.write(descriptor, lines := _lines(entries)) < len(lines):
+                    raise OSError(ENOSPC, os.strerror(ENOSPC))
             finally:
                 os.close(descriptor)
         except OSError as problem:

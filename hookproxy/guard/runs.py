@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Raw
 from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
 
 from .. import __version__
-from ..model.flow import ClearedFlow
+from ..model.flow import SEVERAL_SERVERS, ClearedFlow, Reading
 from ..model.told_call import ToldCall
 from ..policy.sent_approvals import read_approved
 from ..policy.shared_state import Approved, StoreUnavailable
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
 
 _DECODER: Final = Decoder(Request)
 _ENCODER: Final = Encoder()
+
+_LONGEST_NAME: Final = 256  # characters of a text about a reading: as many as a run keeps of a tool's name
+_LONGEST_LABEL: Final = 64  # characters, as `model.flow.Label` has it
+_MOST_LABELS: Final = 256  # of a reading: more than a configuration has
 
 
 class NotARun(Exception):
@@ -174,7 +179,7 @@ class RunPeer:
             case KnownNow(prints, key):
                 known = kept.known(prints if not prints or key == kept.key else None)
             case Read(reading, prints, whole, key):
-                kept.add(reading, prints, whole or (bool(prints) and key != kept.key))
+                kept.add(_bounded(reading), prints, whole or (bool(prints) and key != kept.key))
             case Clear(cleared, key):
                 if key == kept.key and not cleared.managed and kept.clear(cleared):
                     self._cleared.append((kept, cleared))
@@ -188,6 +193,15 @@ class RunPeer:
         if told.decided:
             self._taken_over[told.record] = call
         return told
+
+
+def _bounded(reading: Reading) -> Reading:
+    """The reading with texts of bounded length, as the session keeps it. Raises NotARun: no label may be left out."""
+    if len(reading.labels) > _MOST_LABELS or any(len(label) > _LONGEST_LABEL for label in reading.labels):
+        raise NotARun("it has read something with too many labels")
+    server = reading.server if len(reading.server) <= _LONGEST_NAME else SEVERAL_SERVERS
+    tool, place, call = (text[:_LONGEST_NAME] for text in (reading.tool, reading.place, reading.call))
+    return replace(reading, tool=tool, server=server, place=place, call=call)
 
 
 def _exceeded(windows: LimitWindows, request: Limits) -> Iterator[Exceeded]:

@@ -244,7 +244,7 @@ def _act(layer: _Layer, context: EventContext, listed: Tool | None = None) -> Ac
 
 
 def _cleared(chain: Chain) -> ClearedFlow:
-    return ClearedFlow(chain.numbers, chain.sink, chain.tool, chain.server, chain.managed)
+    return ClearedFlow(chain.numbers, chain.sink, chain.tool, chain.server, chain.managed, chain.labels)
 
 
 def _reading(act: Act, added: Sequence[str], sources: Sequence[Source], call: str, at: float) -> Reading:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from ..audit.call_record import Record
     from ..model.told_call import ToldCall
+    from ..policy.shared_state import SharedLabels
     from ..trust.check_unchanged import Trust
     from .data_flow import DataFlow
 
@@ -79,6 +80,7 @@ class Hooks:
         """Some limit on calls is configured."""
         self.flow = self._data_flow(settings, server, shared)
         """Where data may go; None: nothing says so."""
+        self._labels: SharedLabels | None = None  # of the session, also while nothing says where data may go
         self._shows_labels = any(group.dialect.has_effect(Effect.SETS_LABELS) for group in groups)
         self._calls = _calls_for(groups, shared)
         self._transcript = shared.transcript
@@ -123,8 +125,9 @@ class Hooks:
         """Go on with what holds for the session whatever its policy: the variables of its hooks, and its labels."""
         for key, variables in former._executor.variables.items():
             self._executor.set_variables(key, variables)
-        if self.flow is not None and former.flow is not None:
-            self.flow.labels = former.flow.labels
+        self._labels = former._labels if former.flow is None else former.flow.labels
+        if self.flow is not None and self._labels is not None:
+            self.flow.labels = self._labels
 
     def note_tools(self, tools: Iterable[Tool], server_name: str) -> bool:
         """Note the tools on a page of tools/list: hooks may know them by names that follow from their arguments.

@@ -125,9 +125,13 @@ class ClearedFlow(Struct, frozen=True):
     tool: str
     server: str
     managed: bool = False
+    labels: tuple[str, ...] = ()
+    """Those that the person was told of: a sink of this name that refuses others is another one."""
 
-    def clears(self, reading: Reading, chain: Chain) -> bool:
-        """True if this reading may be carried along this chain."""
+    def clears(self, reading: Reading, chain: Chain, refused: frozenset[str]) -> bool:
+        """True if this reading may be carried along this chain, whose sink refuses these labels."""
+        if not refused.intersection(reading.labels) <= set(self.labels):
+            return False
         return reading.number in self.readings and (self.sink, self.tool, self.server, self.managed) == (
             chain.sink,
             chain.tool,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,18 @@ def test_a_long_file_is_written_anew_with_what_is_known(tmp_path: Path, monkeypa
         labels.add(Reading((f"l{number % 3}",), "read"), (), whole=True)
     assert only_file(tmp_path).stat().st_size < 100_000
     assert names_of(labels_in(tmp_path)) == {"l0", "l1", "l2"}
+
+
+def test_a_guard_that_is_killed_while_it_writes_a_file_anew_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = labels_in(tmp_path)
+    labels.add(SECRET, (), whole=True)
+    monkeypatch.setattr(label_files, "_LONGEST", 10)
+    monkeypatch.setattr(os, "replace", lambda *_: sys.exit("killed"))
+    with pytest.raises(SystemExit):
+        labels.add(Reading(("customer",), "query"), (), whole=True)
+    assert names_of(labels_in(tmp_path)) == {"secret"}
 
 
 def test_of_very_many_files_the_oldest_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

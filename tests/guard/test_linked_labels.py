@@ -18,9 +18,9 @@ from hookproxy.guard.agent_sessions import AgentSessions
 from hookproxy.guard.judge import Judge
 from hookproxy.guard.link import GuardLink
 from hookproxy.guard.linked_labels import LinkedLabels
-from hookproxy.guard.run_messages import Join, Request, Response
-from hookproxy.guard.runs import RunPeer, RunPeers
-from hookproxy.model.flow import ClearedFlow, KnownLabels, Reading
+from hookproxy.guard.run_messages import Join, Read, Request, Response
+from hookproxy.guard.runs import NotARun, RunPeer, RunPeers
+from hookproxy.model.flow import SEVERAL_SERVERS, ClearedFlow, KnownLabels, Reading
 from hookproxy.model.hooks import Session
 from hookproxy.policy.shared_state import StoreUnavailable
 from hookproxy.processes.ancestry import Process
@@ -232,3 +232,19 @@ async def test_calls_at_the_same_time_see_what_the_run_has_read_before(guard: Gu
             tasks.start_soon(look)
     assert seen == [{"secret"}] * 5
     assert len((await files.known(())).readings) == 1
+
+
+async def test_the_guard_keeps_no_long_texts_of_a_reading_and_loses_no_label(guard: Guard, loaded: Loaded) -> None:
+    long = Reading(("secret",), "t" * 10_000, "s" * 10_000, "p" * 10_000, call="c" * 10_000)
+    run = labels(guard, loaded)
+    await run.add(long, (), whole=True)
+    (kept,) = (await labels(guard, loaded, "sqlite").known(())).readings
+    assert kept.labels == ("secret",)
+    assert kept.server == SEVERAL_SERVERS
+    assert {len(kept.tool), len(kept.place), len(kept.call)} == {256}
+
+
+@pytest.mark.parametrize("wrong", [("l" * 65,), tuple(map(str, range(257)))])
+async def test_who_tells_of_too_many_labels_is_no_run(guard: Guard, loaded: Loaded, wrong: tuple[str, ...]) -> None:
+    with pytest.raises(NotARun):
+        await Link(guard, loaded, "files").ask(Read(Reading(wrong, "t"), whole=True))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from hookproxy.flow.session_labels import SessionLabels
 from hookproxy.hooks.evaluate import Hooks
-from hookproxy.model.decision import Comments, Decision, Proceed, RefusalCause, Refuse
+from hookproxy.model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from hookproxy.model.flow import FlowMatch, Sink, Source
 from hookproxy.model.hooks import Event, EventContext, Session
 from hookproxy.model.settings import Settings
@@ -179,3 +180,35 @@ async def test_the_administrators_sinks_judge_by_labels_of_the_user_and_only_the
     assert [chain.managed for chain in again.approval_request.chains] == [True]
     await web.hooks.allow_tool("post", again.approval_request)
     assert await web.call("post") == Proceed()
+
+
+async def ask_to_send(server: Server, secret: str) -> ApprovalRequest:
+    asking = await server.call("write_query", query=secret)
+    assert isinstance(asking, Proceed)
+    assert asking.approval_request is not None
+    return asking.approval_request
+
+
+@pytest.mark.parametrize("later", [{"labels": ("secret", "private")}, {"action": "deny"}])
+async def test_what_a_person_has_cleared_clears_no_other_sink_that_has_its_name_after_a_reload(
+    later: dict[str, Any],
+) -> None:
+    source, sink = SECRETS.flow_sources[0], replace(SECRETS.flow_sinks[0], action="ask")
+    settings = replace(SECRETS, flow_sources=(replace(source, labels=("secret", "private")),), flow_sinks=(sink,))
+    files, database = servers(settings, "filesystem", "sqlite")
+    await files.read("KEY=AKIA5MZXN8QRF3WBY6OE")
+    await database.hooks.allow_tool("write_query", await ask_to_send(database, "AKIA5MZXN8QRF3WBY6OE"))
+    assert await database.call("write_query", query="AKIA5MZXN8QRF3WBY6OE") == Proceed()
+    flow = database.hooks.flow
+    assert flow is not None
+    assert isinstance(flow.labels, SessionLabels)
+    reloaded = replace(settings, flow_sinks=(replace(sink, **later),))
+    database = Server("sqlite", reloaded, flow.labels)
+    assert await database.call("write_query", query="AKIA5MZXN8QRF3WBY6OE") != Proceed()
+
+
+async def test_own_tools_are_no_server_to_which_something_may_go_back() -> None:
+    sink = replace(SECRETS.flow_sinks[0], back_to_origin=True)
+    files, own = servers(replace(SECRETS, flow_sinks=(sink,)), "", "")
+    await files.read("KEY=AKIA5MZXN8QRF3WBY6OE")
+    assert isinstance(await own.call("write_query", query="AKIA5MZXN8QRF3WBY6OE"), Refuse)

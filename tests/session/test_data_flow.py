@@ -113,6 +113,16 @@ async def test_labels_outlast_a_new_policy() -> None:
         assert "Blocked" in text_of(await proxy.agent.message())
 
 
+async def test_labels_outlast_a_policy_without_sinks_and_sources() -> None:
+    settings = policy(action="deny")
+    async with rig(settings=settings) as proxy:
+        await read_secret(proxy)
+        for later in (Settings(), Settings(), settings):
+            proxy.proxy.change_policy(Hooks((), later, "files", {}), later, Audit(later))
+        await call(proxy, 2, "fetch", url="https://example.com/")
+        assert "Blocked" in text_of(await proxy.agent.message())
+
+
 async def test_the_audit_has_the_labels_of_a_result_and_the_chain_of_a_refused_call(tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
     async with rig(settings=replace(policy("deny"), audit_file=str(audit))) as proxy:
