@@ -240,6 +240,20 @@ async def test_an_id_that_is_used_again_is_not_that_of_a_tool_that_is_off(again:
         assert TOKEN.encode() not in await ask(one, again, response(text(TOKEN), 5))
 
 
+async def test_more_values_than_are_known_in_every_spelling_are_found_as_they_are() -> None:
+    words = [f"x9Qw{number:02}Lk0zVb31TyMnA4" for number in range(70)]
+    settings = SecretSettings(restore=(SecretsRestore("push"),))
+    async with rig(secrets=hidden(settings=settings)) as one:
+        listed = await ask(one, call("read", {}, 77), response(text(*(f'api_key = "{word}"' for word in words)), 77))
+        known = PLACEHOLDER.findall(listed.decode())
+        assert len(known) == len(words)
+        await one.agent.send(call("push", {"a": known}, 2))
+        await one.server.line()
+        await one.server.send(response(text(*words, structuredContent={"all": words}), 2))
+        got = await one.agent.message()
+    assert got["result"] == text(*known, structuredContent={"all": known})
+
+
 async def test_a_value_that_a_tool_has_got_is_known_after_a_reload() -> None:
     settings = SecretSettings(restore=(SecretsRestore("push"),))
     secrets = hidden(settings=settings)
