@@ -13,7 +13,9 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from ..jsonrpc import raw_json
 from ..model.aliases import FAMILIAR_NAMES, Alias
+from ..model.content_blocks import only_text, read_blocks
 from ..model.hooks import Event, EventContext, Permission, Session
 from . import agent_hooks, own
 from .agent_documents import Members
@@ -32,12 +34,18 @@ from .agent_side import (
 )
 from .dialect import HookList, WrittenEntry
 from .shared.command_file import quoted
-from .shared.events import AFTER_CALL
 
 _FILE: Final = "hookproxy.toml"
 _OTHER_POINTS: Final = ("input", "pre_model_call", "post_model_call", "output")
 """Section 3 has eight points; these are about the agent's model and its turns."""
 _ALLOW: Final[dict[str, object]] = {"decision": "allow"}
+
+
+class _Result(AgentEvent, frozen=True):
+    """The event of a result."""
+
+    target: bytes = b""
+    """The result as the host has it."""
 
 
 def _read_document(document: bytes, environ: Mapping[str, str]) -> AgentEvent:
@@ -63,7 +71,7 @@ def _read_document(document: bytes, environ: Mapping[str, str]) -> AgentEvent:
     if not target:
         raise ValueError("the document has no target")
     failed = result.raw("is_error") == b"true"
-    return AgentEvent(
+    return _Result(
         point,
         replace(
             context,
@@ -71,6 +79,7 @@ def _read_document(document: bytes, environ: Mapping[str, str]) -> AgentEvent:
             arguments=arguments_of(call.raw("args")),
             outcome=result_outcome(target, failed=failed, duration_ms=milliseconds(result.raw("duration_ms"))),
         ),
+        target=target,
     )
 
 
@@ -87,15 +96,17 @@ def _call(name: str, session: Session, agent: Members) -> EventContext:
 
 def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
     """The verdict (section 5). What has no place in it is a warning, which is recorded and changes nothing."""
-    verdict = _verdict(event.context, decision)
+    verdict = _verdict(event, decision)
     if warnings := [{"message": text} for text in (decision.message, decision.feedback) if text]:
         verdict = {**verdict, "warnings": warnings}
     return json_output(verdict)
 
 
-def _verdict(context: EventContext, decision: HookDecision) -> dict[str, object]:
-    if context.event in AFTER_CALL:
-        return _ALLOW if decision.replacement is None else _transform(decision.replacement)
+def _verdict(event: AgentEvent, decision: HookDecision) -> dict[str, object]:
+    context = event.context
+    if isinstance(event, _Result):
+        replacement = decision.replacement
+        return _ALLOW if replacement is None else _transform(_in_form(replacement, event.target))
     if context.event is not Event.PRE_TOOL_USE:  # a deny at the start means that there is no session (section 6.1a)
         stops = decision.stop and context.event is Event.SESSION_START
         return _deny(decision.reason or "a hook stops the agent") if stops else _ALLOW
@@ -106,6 +117,18 @@ def _verdict(context: EventContext, decision: HookDecision) -> dict[str, object]
     if decision.permission is Permission.DENY:
         return _deny(decision.reason or "denied by a hook")
     return _ALLOW if decision.arguments is None else _transform(decision.arguments)
+
+
+def _in_form(replacement: bytes, target: bytes) -> bytes:
+    """What stands in place of a result, in the form that the host's own value has: text, blocks, or a result of MCP."""
+    content = Members(replacement).raw("content") if replacement.startswith(b"{") else b""
+    if not content.startswith(b"[") or (target.startswith(b"{") and "content" in Members(target)):
+        return replacement
+    blocks = None if target.startswith(b"[") else read_blocks(content)
+    texts = [only_text(block) for block in blocks or ()]
+    if blocks is None or None in texts:
+        return content
+    return raw_json.encode("\n".join(filter(None, texts)))
 
 
 def _deny(message: str) -> dict[str, object]:

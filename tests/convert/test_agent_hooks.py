@@ -94,6 +94,31 @@ async def test_each_decision_of_a_hook_is_a_verdict(command: str, members: dict[
     assert await verdict_of(command, CONTEXT | members) == verdict
 
 
+@pytest.mark.parametrize(
+    ("value", "replaced"),
+    [
+        ("hello", "bye"),
+        ([{"type": "text", "text": "hello"}], [{"type": "text", "text": "bye"}]),
+        ({"content": [{"type": "text", "text": "hello"}]}, {"content": [{"type": "text", "text": "bye"}]}),
+        ({"greeting": "hello"}, "bye"),
+        (5, "bye"),
+    ],
+)
+async def test_a_replaced_result_has_the_form_of_the_hosts_own(value: object, replaced: object) -> None:
+    command = specific("PostToolUse", updatedMCPToolOutput={"content": [{"type": "text", "text": "bye"}]})
+    members = RESULT | {"tool_result": {"value": value, "is_error": False}, "target": value}
+    verdict = await verdict_of(command, CONTEXT | members)
+    assert verdict == {"decision": "transform", "transform": {"path": "$target", "value": replaced}}
+
+
+async def test_a_replacement_that_is_more_than_text_stays_as_it_is() -> None:
+    image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    for content in ([image], [1]):
+        command = specific("PostToolUse", updatedMCPToolOutput={"content": content})
+        verdict = await verdict_of(command, CONTEXT | RESULT)
+        assert verdict["transform"]["value"] == content
+
+
 async def test_a_result_that_a_failed_hook_withholds_is_replaced() -> None:
     verdict = await verdict_of("exit 1", CONTEXT | RESULT, fails_closed=True)
     assert verdict["decision"] == "transform"
