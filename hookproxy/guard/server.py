@@ -219,18 +219,22 @@ class Guard:
         now = replace(answers.status(), clients=self._connections - 1, idle_seconds=idle_seconds)
         await _send(connection, write_response(HookOutput(msgspec.json.encode(now))))
 
-    async def _serve_run(self, connection: socket.socket, received: bytearray, answers: Answers) -> None:
+    async def _serve_run(self, connection: socket.socket, piece: bytearray | bytes, answers: Answers) -> None:
         """Answer a run of the proxy until it ends, or this guard does."""
         process = agent_process.of_run(unix_socket.process_of_peer(connection))
         peer = RunPeer(process, lambda: answers.current, self._peers)
+        begun = bytearray()  # of a line
         with anyio.CancelScope() as serving:
             self._runs.add(serving)
             try:
-                while len(received) <= LONGEST:
-                    *lines, received = received.split(b"\n")
-                    for line in lines:
-                        await _send(connection, peer.answer(bytes(line)))
-                    received += await _receive(connection)
+                self._peers.check(peer)  # before anything is read: what is no run takes no time
+                while len(begun) <= LONGEST:
+                    begun += piece
+                    if b"\n" in piece:  # else all of a long line would be searched and copied for each piece of it
+                        *lines, begun = begun.split(b"\n")
+                        for line in lines:
+                            await _send(connection, peer.answer(bytes(line)))
+                    piece = await _receive(connection)
             except NotARun as refused:
                 self._report(f"a run of hookproxy was turned away: {refused}")
             finally:

@@ -57,7 +57,7 @@ from hookproxy import __version__
 guard = socket.socket(socket.AF_UNIX)
 guard.connect(sys.argv[1])
 join = {"type": "Join", "version": __version__, "server": "one", "session": "x"}
-lines = [join, {"type": "SecretKey"}, {"type": "Allow", "calls": {"tool": "echo"}}]
+lines = [join, {"type": "SecretKey"}, {"type": "Allow", "calls": {"tool": "echo"}}][: int(sys.argv[3])]
 guard.sendall(b"hookproxy-guard 1 run\\n" + b"".join(json.dumps(line).encode() + b"\\n" for line in lines))
 with open(sys.argv[2], "wb") as heard:
     while piece := guard.recv(4096):
@@ -65,11 +65,15 @@ with open(sys.argv[2], "wb") as heard:
 """
 
 
-def test_a_server_that_pretends_to_be_a_run_before_its_own_run_has_joined_is_turned_away(desk: Desk) -> None:
+@pytest.mark.parametrize("lines", [0, 3])
+def test_a_server_that_pretends_to_be_a_run_before_its_own_run_has_joined_is_turned_away(
+    desk: Desk, lines: int
+) -> None:
+    """Also if it says nothing: what it could begin to say would only keep the guard busy."""
     heard = desk.home / "heard"
     with guarded_agent(desk) as agent:
         agent.event("PreToolUse", "Bash", {"command": "ls"}, "t1")
-        command = [HOOKPROXY, "run", "--", sys.executable, "-c", PRETENDS, str(desk.socket), str(heard)]
+        command = [HOOKPROXY, "run", "--", sys.executable, "-c", PRETENDS, str(desk.socket), str(heard), str(lines)]
         agent.order(server="one", command=command, errors=str(desk.home / "errors"))
         assert agent.order(end="one") == 0, (desk.home / "errors").read_text()
     assert heard.read_bytes() == b""

@@ -9,6 +9,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from hookproxy import __version__
+from hookproxy.config.load import load
 from hookproxy.dialects.agent_side import HookOutput
 from hookproxy.guard.exchange import Request
 from hookproxy.guard.judge import Judge
@@ -50,6 +52,35 @@ async def test_it_ends_when_nobody_has_asked_for_a_while(tmp_path: Path) -> None
         await guard.serve(Answering(), 0.01)
     assert list(folder.iterdir()) == []
     Guard(str(folder), print).close()
+
+
+async def test_a_line_of_a_run_may_come_in_any_pieces(tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text("")
+    loaded = load(str(tmp_path / "hookproxy.toml"), [], None, {"HOME": str(tmp_path)}, str(tmp_path))
+    join = b'{"type":"Join","version":"%b","server":"files","session":"own"}\n' % __version__.encode()
+    pieces = [
+        b"hookproxy-guard 1 run\n" + join[:9],
+        join[9:20],
+        join[20:] + b'{"type"',
+        b':"Approvals"}\n{',
+        b'"type":',
+    ]
+    guard = Guard(str(tmp_path / "guard"), print)
+    answering = Answering()
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            answering.current = judge = Judge(loaded, tasks, print)
+            tasks.start_soon(guard.serve, answering, 60)
+            async with await anyio.connect_unix(tmp_path / "guard" / "guard.sock") as client:
+                heard = b""
+                for piece in pieces:
+                    await client.send(piece)
+                    await anyio.wait_all_tasks_blocked()
+                while heard.count(b"\n") < 2:
+                    heard += await client.receive()
+            guard.end(at_once=True)
+            await judge.aclose()
+    assert heard == b'{"session":"own"}\n' * 2
 
 
 async def test_it_does_not_end_while_it_judges(tmp_path: Path) -> None:
