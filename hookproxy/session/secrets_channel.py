@@ -13,6 +13,7 @@ other sessions of a gateway, go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -100,6 +101,7 @@ class SecretsChannel:
         )  # pieces of the server; None: nothing waits
         self._masked_first = b""  # a masked line before all of them
         self._lines_left: list[bytes] = []  # whole lines between both
+        self._searching: Future[Sequence[Hidden]] | None = None  # of the first of them, in a thread
         self._drained = False  # nothing may be waited for any more
         self._is_paused = self._pauses = False  # by the session; for a long message
         self._changes = ChangeEvent()
@@ -164,7 +166,17 @@ class SecretsChannel:
 
     async def _search_first(self, line: bytes) -> None:
         """Search the first line that waits in a thread, deliver it masked, and go on."""
-        hidden = await anyio.to_thread.run_sync(self._secrets.masks.search, line, abandon_on_cancel=True)
+        search = Future[Sequence["Hidden"]]()
+
+        def run() -> None:
+            self._searching = search  # it has begun: `drain` may wait for it
+            try:
+                search.set_result(self._secrets.masks.search(line))
+            except BaseException as error:
+                search.set_exception(error)
+
+        await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
+        self._searching, hidden = None, search.result()
         if self._lines_left and self._lines_left[0] is line:  # else it could not wait (`drain`)
             self._masked_first = self._masked(self._lines_left.pop(0), hidden)
             await self._tell_others(self._masked_first)
@@ -349,6 +361,9 @@ class SecretsChannel:
         """As in Channel. What waits is delivered now: nothing is waited for any more."""
         self._server.drain()
         self._drained = True
+        search, self._searching = self._searching, None
+        if search is not None and self._lines_left:  # what a thread searches is not searched twice
+            self._masked_first = self._masked(self._lines_left.pop(0), search.result())
         if self._waiting is not None:
             self._go_on()
 

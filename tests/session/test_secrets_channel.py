@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from hookproxy.model.secret_settings import SecretSettings, SecretsRestore
 from hookproxy.policy.shared_state import SharedSecrets
 from hookproxy.secrets.finder import Finder
+from hookproxy.secrets.literals import Found, Secret
+from hookproxy.secrets.session_finder import SessionFinder
 from hookproxy.session.hidden_secrets import HiddenSecrets
 from hookproxy.session.secrets_channel import SecretsChannel, SessionSide
 from tests.support.proxy_rig import TIMEOUT
@@ -129,6 +133,36 @@ async def test_what_is_there_when_the_session_ends_is_delivered_at_once() -> Non
         with anyio.fail_after(TIMEOUT):
             await anyio.wait_all_tasks_blocked()
         assert await one.ids(3) == [1, 2, 3]
+
+
+class Counting:
+    """A finder that says when it has begun, and how often."""
+
+    def __init__(self) -> None:
+        self._finder = SessionFinder(FINDER)
+        self.begun = threading.Event()
+        self.searches = 0
+
+    def find(self, text: bytes) -> list[Found]:
+        return self._finder.find(text)
+
+    def find_in_json(self, raw: bytes) -> list[Secret]:
+        self.searches += 1
+        self.begun.set()
+        return self._finder.find_in_json(raw)
+
+
+async def test_what_a_thread_searches_when_the_session_ends_is_not_searched_twice() -> None:
+    async with hidden() as one:
+        finder = one.secrets.masks.finder = Counting()
+        one.server.says(message(1, LONG + TOKEN) + message(2))
+        await anyio.to_thread.run_sync(finder.begun.wait)
+        one.channel.drain()
+        assert await one.ids(2) == [1, 2]
+        with anyio.fail_after(TIMEOUT):
+            await anyio.wait_all_tasks_blocked()
+        assert await one.ids(2) == [1, 2]
+        assert finder.searches == 2, "one for each message"
 
 
 async def test_an_error_stands_for_a_message_that_is_too_long() -> None:
