@@ -92,11 +92,11 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     ]
     of_files += [finding(text, key_lines) for text in (*_idle_rules(server), *_idle_flow(server))]
     of_files += [finding(text, key_lines) for text in labels_of_nobody(settings, loaded.groups)]
-    if settings.secrets is not None:
-        from . import secret_entries  # the names of all rules take a while, and few have the table
+    if settings.secrets is not None or settings.approvals.webhook is not None:
+        from . import secret_entries  # it needs the engine for patterns, and few have these tables
 
         of_files += [Finding("", None, "", text) for text in secret_entries.unknown_rules(settings.secrets)]
-        missing = [Finding("", None, "", text) for text in secret_entries.missing_values(settings.secrets, environ)]
+        missing = [Finding("", None, "", text) for text in secret_entries.missing_values(settings, environ)]
     else:
         missing = []
     rules = settings.has_rules or settings.limits or settings.has_flow

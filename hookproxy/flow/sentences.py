@@ -12,10 +12,8 @@ from .places import shown
 
 def sentence(chain: Chain) -> str:
     """What the call would do, as a clause without a full stop."""
-    *earlier, last = chain.readings
-    read = _read(last, chain.labels)
-    if earlier:
-        read = ", ".join(_read(reading, chain.labels) for reading in earlier) + f" and {read}"
+    *earlier, last = dict.fromkeys(_read(reading, chain.labels) for reading in chain.readings)
+    read = f"{', '.join(earlier)} and {last}" if earlier else last
     if further := len(chain.numbers) - len(chain.readings):
         read += f", and {counted(further, 'earlier result')} with such a label,"
     others = any(reading.server != chain.server for reading in chain.readings)
