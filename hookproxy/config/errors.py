@@ -79,9 +79,12 @@ def validation_error(
     return ConfigError(where, f"{key}: {_problem(error)}", _example(at, error, model))
 
 
+_NEARLY_THE_SAME: Final = 0.9  # of two keys: `source` and `sources`; no key of another table is meant then
+
+
 def _is_alternative(part: str | int) -> bool:
     """Whether a part of an error's place is what pydantic calls one of several types, and nothing in the file."""
-    return isinstance(part, str) and part.startswith("literal[")
+    return isinstance(part, str) and part.startswith(("literal[", "constrained-str", "list[constrained-str"))
 
 
 def _missing(where: str, key: str, at: Sequence[str | int], model: type[BaseModel], kind: str) -> ConfigError:
@@ -104,7 +107,10 @@ def _is_of_cases(model: type[BaseModel]) -> bool:
 
 def _unknown_key(where: str, key: str, at: tuple[str | int, ...], model: type[BaseModel]) -> ConfigError:
     """The error about a key that its table does not have."""
-    hint = meant(str(at[-1]), _known_keys(at, model))
+    known = _known_keys(at, model)
+    hint = meant(str(at[-1]), known)
+    if not hint and at[0] != "hooks":
+        hint = suggestion(str(at[-1]), known, _NEARLY_THE_SAME)
     if at in _KEYS_OF_GATEWAYS:
         hint = "only a gateway's file has it, which `hookproxy serve --config FILE` reads"
     elif at[0] == "hooks" and at[-1] in _EVENT_KEYS:
@@ -115,7 +121,7 @@ def _unknown_key(where: str, key: str, at: tuple[str | int, ...], model: type[Ba
         pass
     else:
         what = "event" if at[0] == "hooks" and len(at) == 2 else "key"
-        return ConfigError(where, f"{key}: unknown {what}", _hint(str(at[-1]), _known_keys(at, model)))
+        return ConfigError(where, f"{key}: unknown {what}", _hint(str(at[-1]), known))
     return ConfigError(where, f"{key}: unknown key", hint)
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+from urllib.parse import urlsplit
 
 from ..flow.matching import Matcher
 from ..model.errors import ConfigError
 from ..model.flow import FlowMatch, Sink, Source
+from ..policy import methods
 from .errors import line_of
 from .models import Flow, FlowEntry
 from .validate import dotted, place_in_file
 
+_ADDRESS: Final = re.compile(r"[/@?#\s]|^[^:\[\]]+:\d*$")  # with a scheme, a path, a user or a port
 _HINT = 'write globs as permission rules have them, such as tool = "read_*" or path = "**/.env"'
 
 
@@ -55,23 +61,42 @@ def _match(entry: FlowEntry, path: str, at: Sequence[str | int]) -> FlowMatch:
             "says nothing of what it is about",
             'set tool, method, server, path, host, resource or annotation; tool = "*" is every tool',
         )
+    _check_names(match, where)
+    try:
+        Matcher(match)
+    except ValueError as problem:
+        raise ConfigError(where, str(problem), _HINT) from None
+    return match
+
+
+def _check_names(match: FlowMatch, where: str) -> None:
+    """Raise ConfigError for a name that would match nothing."""
     for key, values in (("tool", match.tools), ("method", match.methods)):
         for value in values:
             if "(" in value:
                 raise ConfigError(
                     f"{where}.{key}", f"{value!r} has parentheses", "name paths and hosts by their own keys"
                 )
-            if key == "method" and "/" not in value:
+            if key == "method" and not any(fnmatchcase(name, value) for name in methods.JUDGED):
                 raise ConfigError(
                     f"{where}.{key}",
-                    f"{value!r} is not a method",
-                    'methods have a slash, such as "resources/read"; tools are named by the key tool',
+                    f"{value!r} is not a method that is judged",
+                    f"tools are named by the key tool; methods are {', '.join(methods.JUDGED)}",
                 )
+    for value in match.hosts:
+        if (name := _host_of(value)) != value:
+            example = f', such as host = "{name}"' if name else ""
+            raise ConfigError(f"{where}.host", f"{value!r} is not a domain", f"write the domain alone{example}")
+
+
+def _host_of(text: str) -> str:
+    """The host of an address; of a domain, itself."""
+    if not _ADDRESS.search(text):
+        return text
     try:
-        Matcher(match)
-    except ValueError as problem:
-        raise ConfigError(where, str(problem), _HINT) from None
-    return match
+        return urlsplit(text if "//" in text else f"//{text}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _texts(value: str | list[str] | None) -> tuple[str, ...]:

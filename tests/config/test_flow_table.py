@@ -68,6 +68,13 @@ def test_a_sink_does_not_look_at_no_argument(tmp_path: Path) -> None:
         ('labels = ["x"]', "flow.sources[0]", "says nothing of what it is about"),
         ('tool = "Read(x)"\nlabels = ["x"]', "flow.sources[0].tool", "has parentheses"),
         ('method = "read"\nlabels = ["x"]', "flow.sources[0].method", "is not a method"),
+        ('method = "resources/reed"\nlabels = ["x"]', "flow.sources[0].method", "is not a method that is judged"),
+        ('method = "tools/call"\nlabels = ["x"]', "flow.sources[0].method", "is not a method that is judged"),
+        ('host = "https://example.com/"\nlabels = ["x"]', "flow.sources[0].host", "is not a domain"),
+        ('host = "ann@example.com"\nlabels = ["x"]', "flow.sources[0].host", "is not a domain"),
+        ('host = "example.com:443"\nlabels = ["x"]', "flow.sources[0].host", "is not a domain"),
+        ('tool = ""\nlabels = ["x"]', "flow.sources[0].tool: is empty", ""),
+        ('tool = []\nlabels = ["x"]', "flow.sources[0].tool: ", ""),
         ('tool = "a|b"\nlabels = ["x"]', "flow.sources[0]", "has no meaning in a tool's name"),
         ('tool = "a"\nlabels = []', "flow.sources[0].labels", ""),
         ('tool = "a"\nlabels = ["a b"]', "flow.sources[0].labels[0]", ""),
@@ -94,3 +101,9 @@ def test_a_gateway_has_entries_for_all_servers_and_for_one(tmp_path: Path) -> No
     assert [sink.match.tools for sink in sinks["a"]] == [("all",), ("one",)]
     assert [sink.key for sink in sinks["a"]] == ["flow.sinks[0]", "servers.a.flow.sinks[0]"]
     assert [sink.match.tools for sink in sinks["b"]] == [("all",)]
+
+
+def test_a_key_that_lacks_a_letter_is_not_taken_for_that_of_another_table(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        settings(tmp_path, '[[flow.source]]\ntool = "a"\nlabels = ["x"]\n')
+    assert raised.value.hint == "did you mean 'sources'?"
