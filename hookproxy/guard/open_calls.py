@@ -6,7 +6,8 @@ An event of several parts is a call for each part.
 
 A run of the proxy that gets the same call *claims* it. What must hold:
 
-- Only a run below the process whose hook has told of the call claims it, for its own server, and once.
+- Only a run below the process whose hook has told of the call claims it, for its own server, and once. A tool of the
+  agent's own is no server's: what a person has allowed of it, or refused in the agent, says nothing about a namesake.
 - Everything that the call does is the same. If the agent sends its id along, that is the same, too.
 - A call claims nothing that was told long ago, nor what was told before the same act was refused.
 """
@@ -116,7 +117,8 @@ class OpenCalls:
         now = self._clock()
         for call in reversed(self._by_act.get(act[1:], ())):
             old = now - call.at > (MAX_ASK_SECONDS if call.asked else _SECONDS)
-            same = call.key[2] == call_id if call_id else call.act[0] in (act[0], "")
+            of_server = call.act[0] == act[0] or (not call.act[0] and call.context.alias is None)
+            same = call.key[2] == call_id if call_id else of_server
             if same and not (call.claimed or old) and call.process == process:
                 call.claimed = True
                 return call

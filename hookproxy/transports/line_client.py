@@ -60,7 +60,9 @@ class LineClient(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """As in asyncio.Protocol."""
         self._received += data
-        *lines, self._received = self._received.split(b"\n")
+        lines: list[bytearray] = []
+        if b"\n" in data:  # else all of a long line would be searched and copied for each piece of it
+            *lines, self._received = self._received.split(b"\n")
         for line in lines:
             if not self._waiting:  # nobody has asked
                 self.close()

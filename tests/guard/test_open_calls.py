@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.guard import open_calls
 from hookproxy.guard.open_calls import Act, OpenCall, OpenCalls
 from hookproxy.hooks.evaluate import Hooks
+from hookproxy.model.aliases import Alias
 from hookproxy.model.decision import Proceed
 from hookproxy.model.hooks import Event, EventContext, Session
 from hookproxy.processes.ancestry import Process
@@ -67,6 +69,13 @@ def test_an_id_is_enough_where_the_agent_calls_the_server_otherwise() -> None:
     calls = OpenCalls()
     calls.add(opened(use="t1"))
     assert calls.claim(AGENT, ("server-files", *ACT[1:]), "t1") is not None
+
+
+def test_a_tool_of_the_agents_own_is_claimed_by_no_server_that_calls_one_of_its_so() -> None:
+    calls, call = OpenCalls(), opened(("", *ACT[1:]), asked=True)
+    call.context = replace(CONTEXT, alias=Alias("delete", "Bash"))
+    calls.add(call)
+    assert calls.claim(AGENT, ACT, "") is None
 
 
 def test_an_event_whose_agent_does_not_name_the_server_is_claimed_by_any_of_its_servers() -> None:
