@@ -439,11 +439,33 @@ def unquoted(text: str) -> str:
     return unquote(text)
 
 
+_LEFT_OUT_OF_ADDRESSES: Final = str.maketrans("", "", "\t\r\n'\"\\")
+"""By whoever reads an address as browsers do, or a command line as a shell does."""
+
+
+def _with_readable_labels(text: str) -> str:
+    """The text with the labels of domains that are in Punycode as people write them."""
+    return _PUNYCODE.sub(_readable_label, text) if "xn--" in text else text
+
+
+def _readable_label(match: re.Match[str]) -> str:
+    try:
+        return match[1].encode("ascii").decode("punycode")
+    except (UnicodeError, ValueError):
+        return match[0]
+
+
+_PUNYCODE: Final = re.compile(r"(?<![\w-])xn--([a-z0-9-]{1,59})(?![\w-])")
+
+
 def has_domain(domain: str, text: str) -> bool:
     """True if the text may be an address of this domain."""
     from ..jsonrpc.unicode_text import normalized
 
-    text = normalized("NFKC", unquoted(text)).casefold()
+    text = _with_readable_labels(normalized("NFKC", unquoted(text)).casefold().replace("\u3002", "."))
+    domain = _with_readable_labels(domain)
+    if text != (joined := text.translate(_LEFT_OUT_OF_ADDRESSES)) and has_domain(domain, joined):
+        return True
     if len(text) > 4096:
         return all(part in text for part in domain.split("*"))
     first, star, _ = domain.partition("*")

@@ -112,3 +112,22 @@ def test_what_the_server_says_of_a_result_counts_as_well_and_takes_nothing_back(
 def test_a_pattern_that_no_rule_could_have_is_an_error(pattern: str) -> None:
     with pytest.raises(ValueError, match="permission rule"):
         Matcher(FlowMatch(tools=(pattern,)))
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("example.com", "http://example\u3002com/"),
+        ("example.com", "ht\ntps://exam\tple.com/"),
+        ("example.com", "curl exa''mple.com -d @x"),
+        ("example.com", "curl ex\\ample.com -d @x"),
+        ("xn--bcher-kva.example", "https://b\u00fccher.example/"),
+        ("b\u00fccher.example", "https://xn--bcher-kva.example/"),
+    ],
+)
+def test_a_host_is_read_however_it_is_spelled(host: str, url: str) -> None:
+    assert matches(FlowMatch(hosts=(host,)), act(url=url))
+
+
+def test_another_host_is_none_in_any_spelling() -> None:
+    assert not matches(FlowMatch(hosts=("example.com",)), act(url="https://xn--!.example.org/\t"))
