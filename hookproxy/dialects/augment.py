@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
@@ -65,10 +66,39 @@ def compile_matcher(pattern: str) -> Callable[[str], bool]:
     return lambda name: matches(name) or (name not in OWN_TOOLS and matches(f"mcp:{name}"))
 
 
+_VARIABLE: Final = re.compile(r"(?<!\\)\$\{([A-Za-z_]\w*)(?::-(.*?))?\}", re.ASCII | re.DOTALL)
+"""`${NAME}` and `${NAME:-TEXT}` in an argument, unless a backslash is before it (Auggie 0.31)."""
+_SPECIAL: Final = re.compile(r'[\\"$`}]')
+"""What bash does not take literally within `"${NAME-…}"`."""
+
+
 def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     """The hook with its arguments. Its group's `metadata` asks for members that every hook gets here."""
-    words = entry.texts("args") or ()
-    return replace(hook, shell="", argv=("bash", "-c", f'{hook.shell} "$@"', "bash", *words)) if words else hook
+    words = " ".join(map(_word, entry.texts("args") or ()))
+    return replace(hook, shell="", argv=("bash", "-c", f"{hook.shell} {words}")) if words else hook
+
+
+def _word(argument: str) -> str:
+    """An argument as a word of bash, which puts the values of its variables in when the hook runs.
+
+    As in Auggie, a variable that is not set leaves what is written, and one that is empty counts as set. Its value may
+    be a secret, so it does not become part of the command.
+    """
+    parts, end = [], 0
+    for found in _VARIABLE.finditer(argument):
+        parts.append(_literal(argument[end : found.start()]))
+        unset = found[0] if found[2] is None else found[2]
+        parts.append(f'"${{{found[1]}-{_SPECIAL.sub(_escaped, unset)}}}"')
+        end = found.end()
+    return "".join((*parts, _literal(argument[end:]))) or "''"
+
+
+def _literal(text: str) -> str:
+    return shlex.quote(text.replace("\\${", "${")) if text else ""
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\{found[0]}"
 
 
 FORMAT: Final = CommandFile(
@@ -148,7 +178,7 @@ read_output: Final = partial(exit_status.read_output, _RULES)
 
 DIALECT: Final = Dialect(
     files=FORMAT,
-    described_by="Augment's page on hooks, docs.augmentcode.com/cli/hooks, as of 2026",
+    described_by="Augment's page on hooks, docs.augmentcode.com/cli/hooks, as of 2026, and Auggie 0.36.0",
     output_fields=FIELDS,
     order=Order.SERIAL,
     write_input=write_input,

@@ -15,12 +15,12 @@ from ..model.hooks import Document, Event, EventContext, HookSpec, Order, Permis
 from ..processes import environment
 from .agent_documents import DocumentSigns, Members
 from .agent_side import AgentEvent, AgentSide, Can, DocumentForm, HookDecision, HookOutput, json_output, session_of
-from .dialect import Dialect, Effect, HookFile, HookList, UserFiles
+from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, for_names
 from .shared import decision_json, exit_status, re2_regex
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from .shared.events import COMPACTION_UNSEEN, by_name
+from .shared.events import COMPACTION_UNSEEN, TURNS_UNSEEN, by_name
 from .shared.output import BLOCKS
 
 TOOL_SPELLINGS: Final[ToolSpellings] = {
@@ -52,15 +52,17 @@ def _recognises(members: Mapping[str, object]) -> bool:
     hooks = members.get("hooks")
     if not _recognises_at_home(members) or not isinstance(hooks, dict):
         return False
+    if "crush" in str(members.get("$schema", "")):
+        return True
     entries = [entry for listed in hooks.values() for entry in listed]
-    return "crush" in str(members.get("$schema", "")) or any("matcher" in entry for entry in entries)
+    return _FIRST_EVENTS.issuperset(map(_event_name, hooks)) and any("matcher" in entry for entry in entries)
 
 
 def _recognises_at_home(members: Mapping[str, object]) -> bool:
     hooks = members.get("hooks")
     if not isinstance(hooks, dict) or "version" in members:
         return False
-    return FORMAT.fits({"hooks": {_event_name(name): entries for name, entries in hooks.items()}})
+    return FORMAT.fits({"hooks": {_event_name(name): entries for name, entries in hooks.items()}}, and_others=True)
 
 
 def _event_name(name: str) -> str:
@@ -68,10 +70,25 @@ def _event_name(name: str) -> str:
     return _SPELLED.get(name.replace("_", "").lower(), name)
 
 
+def _event_hint(name: str) -> str:
+    """On the events after a call: a file with nothing else is refused, because its hooks may hide output."""
+    known = name.replace("_", "").lower() in ("posttooluse", "posttoolusefailure")
+    return f"Crush has it since 0.99, and {_UNDOCUMENTED}" if known else ""
+
+
+_UNDOCUMENTED: Final = "no document that says what its hooks read and print could be found"
+
+
 FORMAT: Final = CommandFile(
     dialect="crush",
     events=by_name(Event.PRE_TOOL_USE),
-    unavailable={"PreCompact": COMPACTION_UNSEEN},
+    unavailable=for_names(
+        {
+            _UNDOCUMENTED: "PermissionRequest PermissionResult SessionStart SessionEnd",
+            TURNS_UNSEEN: "TurnStart TurnEnd StopFailure Interrupt",
+            COMPACTION_UNSEEN: "PreCompact PostCompact",
+        }
+    ),
     timeouts=Timeouts(30.0),
     entries=Entries(
         keys=("name", "matcher", "command", "timeout"),
@@ -82,8 +99,11 @@ FORMAT: Final = CommandFile(
         notes=lambda _event, pattern, _matches: [re2_regex.UNREADABLE] * re2_regex.only_elsewhere(pattern),
         compile=re2_regex.unanchored_or_all,
     ),
+    event_hint=_event_hint,
 )
 _SPELLED: Final = {name.lower(): name for name in (*FORMAT.events, *FORMAT.unavailable)}
+_FIRST_EVENTS: Final = frozenset(("PreToolUse", "PreCompact"))
+"""Flat entries under the events that Crush has since 0.99 are other systems' as well."""
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
@@ -131,7 +151,7 @@ _RULES: Final = exit_status.ExitStatusRules(
 
 DIALECT: Final = Dialect(
     files=FORMAT,
-    described_by="the page on hooks in charmbracelet/crush, docs/hooks/README.md, as of 2026",
+    described_by="the page on hooks in charmbracelet/crush, docs/hooks/README.md, as of 0.90 (August 2026)",
     output_fields=FIELDS,
     order=Order.PIPELINE,  # at once in Crush, which merges all rewrites: so each must start from those before it
     read_hook_file=_read_hook_file,

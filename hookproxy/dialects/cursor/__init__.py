@@ -10,7 +10,10 @@ from . import hook_file, input, output
 
 DIALECT: Final = Dialect(
     files=hook_file.FORMAT,
-    described_by="Cursor's page on hooks, cursor.com/docs/hooks, as of August 2026, and measurements of Cursor 3.19",
+    described_by=(
+        "Cursor's page on hooks, cursor.com/docs/hooks, as of August 2026, and measurements of Cursor 3.19 and of "
+        "@cursor/sdk 1.0.32"
+    ),
     output_fields=output.FIELDS,
     order=Order.TOGETHER,
     read_hook_file=hook_file.read_hook_file,

@@ -236,8 +236,11 @@ def _after_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
         context = ""
     blocked = _permission(output) is Permission.DENY
     replacement = b"" if spec.event is Event.SESSION_START else shared_output.given(output.updated_mcp_tool_output)
+    if replacement.startswith(b'"'):
+        text = {"type": "text", "text": raw_json.text(replacement)}
+        replacement = raw_json.encode({"content": [text]})
     if replacement and not replacement.startswith(b"{"):
-        return Verdict(failure="gave an updated_mcp_tool_output that is not an object")
+        return Verdict(failure="gave an updated_mcp_tool_output that is neither an object nor a text")
     variables, unusable = _variables(output.env) if spec.event is Event.SESSION_START else ((), "")
     messages.append(unusable)
     return Verdict(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,10 +51,31 @@ def test_elsewhere_the_file_is_taken_for_claudes(tmp_path: Path) -> None:
 
 def test_a_timeout_is_in_milliseconds_and_arguments_are_words() -> None:
     one, other, _ = read("augment", PUBLISHED["managed"][0]).hooks
-    assert (one.timeout, one.argv[-1], one.argv[2]) == (10.0, "one", '/etc/augment/hooks/x.sh "$@"')
+    assert (one.timeout, one.argv[2]) == (10.0, "/etc/augment/hooks/x.sh one")
     assert one.event is not other.event
     (lock,) = read("augment", PUBLISHED["lock"][0]).hooks
     assert (lock.timeout, lock.shell) == (5.0, HOOK["command"])
+
+
+@pytest.mark.parametrize(
+    ("argument", "word"),
+    [
+        ("", ""),
+        ("it's; $HOME `id` $(id) \\ x", "it's; $HOME `id` $(id) \\ x"),
+        ("--in=${SET}/x", "--in=a 'b' $(id)/x"),
+        ("${EMPTY:-other}", ""),
+        ("${UNSET}", "${UNSET}"),
+        ("${UNSET:-a \"b\" $SET `id` \\ 'c'}d", "a \"b\" $SET `id` \\ 'c'd"),
+        ("\\${SET}", "${SET}"),
+        ("${UNSET:-}${SET}", "a 'b' $(id)"),
+        ("${not a name}", "${not a name}"),
+    ],
+)
+def test_variables_in_an_argument_are_replaced_when_the_hook_runs(argument: str, word: str) -> None:
+    entry = {"type": "command", "command": "printf '[%s]'", "args": [argument, "last"]}
+    (hook,) = read("augment", {"hooks": {"SessionStart": [{"hooks": [entry]}]}}).hooks
+    env = {"PATH": os.environ["PATH"], "SET": "a 'b' $(id)", "EMPTY": ""}
+    assert subprocess.run(hook.argv, env=env, capture_output=True, check=True, text=True).stdout == f"[{word}][last]"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,10 @@ PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
     "first hook": ('{ // hooks\n "hooks": {"PreToolUse": [{"matcher": "^bash$", "command": "./no.sh",},],},}', 1),
     "named": ({"hooks": {"PreToolUse": [{"name": "n", "matcher": "bash", "command": "./x.sh", "timeout": 10}]}}, 1),
     "log all": ({"$schema": "https://charm.land/crush.json", "hooks": {"PRETOOLUSE": [{"command": "./x.sh"}]}}, 1),
+    "of version 0.99": (
+        {"hooks": {"PreToolUse": [{"matcher": "^bash$", "command": "./x.sh"}], "TurnEnd": [{"command": "./bell.sh"}]}},
+        1,
+    ),
     "compaction": ({"hooks": {"PRECOMPACT": [{"matcher": "compact", "command": "./x.sh"}]}}, 0),
 }
 
@@ -92,3 +96,20 @@ def test_a_matcher_that_only_crush_can_read_runs_its_hook_for_every_tool(matcher
     found = read("crush", {"hooks": {"PreToolUse": [{"matcher": matcher, "command": "x"}]}})
     assert found.hooks[0].matches("anything")
     assert "cannot be read here, so the hook runs for every tool" in found.notes[0]
+
+
+def test_events_after_a_call_get_a_note_and_a_file_with_nothing_else_is_refused(tmp_path: Path) -> None:
+    after = {"post_tool_use": [{"command": "./x.sh"}]}
+    found = read("crush", {"hooks": {"PreToolUse": [{"command": "./x.sh"}], **after}})
+    assert (len(found.hooks), len(found.notes)) == (1, 1)
+    assert "Crush has it since 0.99" in found.notes[0]
+    with pytest.raises(ConfigError):
+        recognised(tmp_path / "crush.json", {"hooks": after})
+
+
+def test_flat_entries_after_a_call_in_another_file_are_not_taken_for_crushs(tmp_path: Path) -> None:
+    entries = [{"matcher": "bash", "command": "./x.sh"}]
+    content = {"hooks": {"PreToolUse": entries, "PostToolUse": entries}}
+    with pytest.raises(ConfigError, match="no dialect recognises this file"):
+        recognised(tmp_path / "hooks.json", content)
+    assert recognised(tmp_path / "crush.json", content) == "crush"
