@@ -24,24 +24,37 @@ from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from .shared.hook_file import Table
 
+_PROJECT_VARIABLES: Final = ("FACTORY_PROJECT_DIR", "DROID_PROJECT_DIR")
+"""The reference's name of the project's folder, and the one in the commands of Factory's cookbooks: without it, hooks
+that are copied from there would not find their programs."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]*")
 """A matcher that is one name is compared exactly. Any other is a regular expression, which may match anywhere: whether
 Droid anchors it is not known, and anchored it would match less."""
 
 _HOOK_FILES: Final = ("hooks.json", "settings.json", "hooks/hooks.json")
 """In a `.factory` folder: the first that exists counts, even if it has no hooks."""
+_BESIDE_EVENTS: Final = ("hooksDisabled", "showHookOutput")
+"""Switches that may be among the events."""
 _LOCAL: Final = "settings.local.json"
 """Its own scope, beside the others."""
 
 
 def _read_hook_file(file: HookFile) -> HookList:
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
-    if document.flag("hooksDisabled"):
-        return HookList((), remarks=(f"{file.path}: hooksDisabled is true, {shared_hook_file.SWITCHED_OFF}",))
     is_settings = os.path.basename(file.path).startswith("settings.")
-    if "hooks" in document.members or is_settings or not document.members:
+    at_top = "hooks" not in document.members and not is_settings and bool(document.members)
+    events = document if at_top or "hooks" not in document.members else document.table("hooks")
+    if document.flag("hooksDisabled") or events.flag("hooksDisabled"):
+        return HookList((), remarks=(f"{file.path}: hooksDisabled is true, {shared_hook_file.SWITCHED_OFF}",))
+    if events is document and not at_top:
         return FORMAT.read_hooks(file, document)
-    return FORMAT.read_events(file, document)
+    return FORMAT.read_events(file, Table(events.where, events.path, _events_of(events.members)))
+
+
+def _events_of(members: Mapping[str, object]) -> dict[str, object]:
+    """The members that are events: `hooksDisabled` and `showHookOutput` may be beside them."""
+    return {name: value for name, value in members.items() if name not in _BESIDE_EVENTS}
 
 
 def _recognises(members: Mapping[str, object]) -> bool:
@@ -49,7 +62,7 @@ def _recognises(members: Mapping[str, object]) -> bool:
     hooks = members.get("hooks", members)
     if not isinstance(hooks, Mapping) or "version" in members:
         return False
-    groups = {name: listed for name, listed in hooks.items() if not shared_hook_file.is_comment(name)}
+    groups = {name: listed for name, listed in _events_of(hooks).items() if not shared_hook_file.is_comment(name)}
     return FORMAT.fits({"hooks": groups}, or_none=True)
 
 
@@ -80,7 +93,7 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     of_plugin = (("DROID_PLUGIN_ROOT", file.plugin.root),) if file.plugin else ()
-    return replace(hook, env=(("FACTORY_PROJECT_DIR", file.project_dir), *of_plugin))
+    return replace(hook, env=(*((name, file.project_dir) for name in _PROJECT_VARIABLES), *of_plugin))
 
 
 FORMAT: Final = CommandFile(
@@ -93,7 +106,14 @@ FORMAT: Final = CommandFile(
         "PreCompact": COMPACTION_UNSEEN,
     },
     timeouts=Timeouts(60.0),
-    entries=Entries(keys=("type", "command", "timeout"), grouped=True, bash=True, finish=_finish, typed=True),
+    entries=Entries(
+        keys=("type", "command", "timeout"),
+        grouped=True,
+        bash=True,
+        finish=_finish,
+        typed=True,
+        key_hints={"commandRegex": "the hooks of the group run for every command of its tools"},
+    ),
     matchers=Matchers(
         compile=lambda pattern: claude_matchers.either_spelling(_matcher(pattern)),
         triggers=(Event.SESSION_START,),
@@ -124,12 +144,12 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
             document["reason"] = "other"  # of Droid's reasons, the one that holds for an agent that disconnects
     if context.event is Event.POST_TOOL_USE:
         document["tool_response"] = shared_input.utf8_result(context)
-    return Document(shared_input.json_line(document), {"FACTORY_PROJECT_DIR": session.project_dir})
+    return Document(shared_input.json_line(document), dict.fromkeys(_PROJECT_VARIABLES, session.project_dir))
 
 
 DIALECT: Final = Dialect(
     files=FORMAT,
-    described_by="Factory's hooks reference, docs.factory.ai/harness/hooks, as of June 2026",
+    described_by="Factory's hooks reference, docs.factory.ai/harness/hooks, as of July 2026",
     output_fields=envelope.FIELDS,
     order=Order.PARALLEL,
     read_hook_file=_read_hook_file,
@@ -146,7 +166,7 @@ DIALECT: Final = Dialect(
     find_plugin=_find_plugin,
     read_folder=_read_folder,
     constant_environment=True,
-    variables=("FACTORY_PROJECT_DIR", "DROID_PLUGIN_ROOT"),
+    variables=(*_PROJECT_VARIABLES, "DROID_PLUGIN_ROOT"),
     user_files=(UserFiles(".factory", "hooks.json"), UserFiles(".factory", "settings.json")),
     project_files=(".factory/hooks.json", ".factory/settings.json", ".factory/settings.local.json"),
 )

@@ -22,7 +22,10 @@ from .shared.hook_file import CANNOT_FIRE, Table
 
 _SESSION: Final = (Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
 _CALL: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST)
-_NAMES: Final = "UserPromptSubmit Stop StopFailure SubagentStart SubagentStop PreCompact PostCompact PermissionResult"
+_NAMES: Final = (
+    "UserPromptSubmit UserPromptQueued TurnStarted Stop StopFailure Interrupt SessionHeartbeat SubagentStart"
+    " SubagentStop TaskStarted PreCompact PostCompact PermissionResult"
+)
 
 
 _PATH: Final = {"file_path": "path"}
@@ -102,7 +105,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
 
 DIALECT: Final = Dialect(
     files=FORMAT,
-    described_by="the source of Kimi Code, packages/agent-core-v2, and its hooks page, as of 2026",
+    described_by="the source of Kimi Code, packages/agent-core-v2, and its hooks page, as of August 2026 (0.38)",
     output_fields={
         "hookSpecificOutput.permissionDecision": Effect.DECIDES,
         "hookSpecificOutput.permissionDecisionReason": Effect.REASON,

@@ -73,8 +73,8 @@ _ALIASES: Final = {
 """Other names by which matchers know these tools: Claude Code's and the displayed ones."""
 
 _KEYS: Final = (
-    "type", "command", "name", "timeout", "async", "env", "shell", "statusMessage", "failMode", "url", "headers",
-    "allowedEnvVars", "description", *model_hooks.KEYS,
+    "type", "command", "args", "if", "name", "timeout", "async", "env", "shell", "statusMessage", "failMode", "url",
+    "headers", "allowedEnvVars", "description", *model_hooks.KEYS,
 )  # fmt: skip
 
 
@@ -133,12 +133,44 @@ def _read_handler(file: HookFile, name: str, entry: Table) -> Handler | str:
         return model_hooks.read_model_hook(file, entry, FORMAT.events[name], handler, takes_context=True)
     if handler == "function":
         raise entry.error("type", f"{handler!r} is not supported: it runs inside Qwen Code", "use type command")
+    if handler == "http":
+        return handler_types.read_http(entry, "allowedEnvVars")
+    if (args := entry.texts("args")) is not None:
+        return _read_program(file, entry, args)
     if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell":
         raise entry.error("shell", "is PowerShell, which is not supported", "write a command for bash")
-    return handler_types.read_http(entry, "allowedEnvVars") if handler == "http" else command_file.read_command(entry)
+    return command_file.read_command(entry)
+
+
+def _read_program(file: HookFile, entry: Table, args: tuple[str, ...]) -> Handler:
+    """The handler of an entry with `args`: a program that no shell starts, with these arguments as they are written.
+
+    `shell` is ignored. Raises ConfigError.
+    """
+    handler = command_file.read_command(entry)
+    argv = (handler.shell, *args)
+    return replace(
+        handler,
+        label=labels.argv_label(list(argv)),
+        shell="",
+        argv=shared_hook_file.resolve_program(argv, file.project_dir),
+    )
+
+
+def _own_rule(rule: str) -> str:
+    """The rule of an `if` with Qwen Code's own name of its tool: hooks see calls under that name.
+
+    Its page does not say which names a rule may have: as in matchers, they are those that it knows.
+    """
+    name, bracket, rest = rule.strip().partition("(")
+    return next((tool for tool, names in _ALIASES.items() if name in names), name) + bracket + rest
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    if "if" in entry.members:
+        if hook.event not in _CALL_EVENTS:
+            raise entry.error("if", f"is only for events of calls, and {hook.event_name} has none", "remove it")
+        shared_hook_file.compile_member(entry, "if", matchers.permission_rule)
     timeout = hook.timeout
     if hook.url and "timeout" not in entry.members and hook.event is not Event.SESSION_END:
         timeout = _HTTP_TIMEOUT
@@ -150,6 +182,7 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
         background=entry.flag("async"),
         fails_closed=entry.choice("failMode", ("open", "closed"), "open") == "closed",
         env=(*project, *entry.pairs("env")) if hook.argv else (),
+        only_if=_own_rule(entry.text("if")),
     )
 
 
@@ -179,6 +212,7 @@ FORMAT: Final = CommandFile(
         finish=_finish,
         typed=True,
         closed=("failMode", "closed"),
+        condition="if",
     ),
     matchers=Matchers(
         compile=_matcher,
@@ -300,7 +334,8 @@ def _members(result: HookResult, name: str = "") -> dict[str, bytes]:
 
 DIALECT: Final = Dialect(
     files=FORMAT,
-    described_by="the source of Qwen Code, packages/core/src/hooks, and its hooks page, as of autumn 2026",
+    described_by="the source of Qwen Code, packages/core/src/hooks, and its pages on hooks, as of autumn 2026, with "
+    "those of 1.x",
     output_fields={**envelope.FIELDS, "hookSpecificOutput.tool_input": Effect.NONE},
     order=Order.TOGETHER,
     read_hook_file=_read_hook_file,

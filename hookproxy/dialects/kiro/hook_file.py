@@ -71,7 +71,7 @@ EVENTS: Final[Mapping[str, Event]] = {**_AGENT_EVENTS, **_VERSION_1_EVENTS}
 UNAVAILABLE_EVENTS: Final = {**_AGENT_UNAVAILABLE, **_VERSION_1_UNAVAILABLE, **_IDE_0_UNAVAILABLE}
 """The other triggers of all forms, each with the reason why it cannot occur behind MCP."""
 
-_HOOK_KEYS: Final = ("name", "trigger", "matcher", "action", "timeout", "enabled", "confirm")
+_HOOK_KEYS: Final = ("name", "description", "trigger", "matcher", "action", "timeout", "enabled", "confirm")
 
 
 def is_of_agent_file(spec: HookSpec) -> bool:
@@ -159,7 +159,7 @@ def _version_1(file: HookFile, entry: Table) -> HookList:
     if trigger not in _VERSION_1_EVENTS:
         entry.choice("trigger", (*_VERSION_1_EVENTS, *_VERSION_1_UNAVAILABLE), "")
     notes = VERSION_1_FILE.unknown_keys(entry, _HOOK_KEYS)
-    if entry.flag("confirm"):
+    if entry.members.get("confirm"):  # true, or an object with what a person is asked: neither may cost a guard
         notes.append(f"{source}: confirm is ignored: the hook runs without asking a person")
     flat = _flat(entry, entry.table("action"), "command", entry.text("matcher"))
     found = VERSION_1_FILE.read_entry(file, trigger, flat, flat)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,7 +51,7 @@ def test_an_entry_is_a_hook_of_bash_that_finds_the_project() -> None:
     (hook,) = read("droid", {"PreToolUse": [group("Execute")]}).hooks
     assert (hook.event, hook.timeout, hook.cwd) == (Event.PRE_TOOL_USE, 60.0, "/repo")
     assert hook.argv == ("bash", "-c", "./guard.sh")
-    assert dict(hook.env) == {"FACTORY_PROJECT_DIR": "/repo"}
+    assert dict(hook.env) == {"FACTORY_PROJECT_DIR": "/repo", "DROID_PROJECT_DIR": "/repo"}
 
 
 @pytest.mark.parametrize(
@@ -135,3 +136,23 @@ def test_a_plugins_hooks_find_its_folder(path: str, root: str) -> None:
     text = '{"PreToolUse":[{"hooks":[{"type":"command","command":"${DROID_PLUGIN_ROOT}/guard.sh"}]}]}'
     (hook,) = DROID.read_hook_file(HookFile(path, text, "/repo", plugin=plugin)).hooks
     assert dict(hook.env).get("DROID_PLUGIN_ROOT", "") == root
+
+
+def test_a_group_with_a_condition_on_the_command_runs_for_every_command_and_says_so() -> None:
+    found = read("droid", {"PreToolUse": [{**group("Execute"), "commandRegex": "^git "}]})
+    assert len(found.hooks) == 1
+    assert found.notes == (
+        "/repo/hooks.json: PreToolUse[0].commandRegex is unknown and ignored: the hooks of the group run for every "
+        "command of its tools",
+    )
+
+
+@pytest.mark.parametrize("shape", [lambda events: events, lambda events: {"hooks": events}])
+def test_switches_beside_the_events_are_no_events(shape: Callable[[object], object], tmp_path: Path) -> None:
+    switches = {"showHookOutput": True, "hooksDisabled": False}
+    content = shape({"PreToolUse": [group("Execute")], **switches})
+    assert recognised(tmp_path / ".factory/hooks.json", content) == "droid"
+    found = read("droid", content)
+    assert (len(found.hooks), found.notes, found.remarks) == (1, (), ())
+    off = read("droid", shape({"PreToolUse": [group("Execute")], "hooksDisabled": True}))
+    assert (off.hooks, len(off.remarks)) == ((), 1)

@@ -59,6 +59,14 @@ def test_an_entry_that_cannot_run_is_left_out_and_the_others_run(text: str, note
     assert note in found.notes[0]
 
 
+def test_the_events_of_newer_versions_are_told_as_ones_that_cannot_fire() -> None:
+    names = ("UserPromptQueued", "TurnStarted", "TaskStarted", "SessionHeartbeat", "Interrupt")
+    found = read("kimi", GUARD + "".join(f'[[hooks]]\nevent = "{name}"\ncommand = "x"\n' for name in names))
+    assert len(found.hooks) == 1
+    assert found.notes == ()
+    assert [name in remark for name, remark in zip(names, found.remarks, strict=True)] == [True] * len(names)
+
+
 def test_a_file_of_another_system_is_not_kimis(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is in a folder of kimi"):
         recognised(tmp_path / ".kimi-code" / "config.toml", '[hooks]\nSessionStart = ["./x.sh"]\n')

@@ -106,8 +106,9 @@ def test_an_entry_of_an_agent_file_is_a_hook_for_both_outcomes() -> None:
 
 @pytest.mark.parametrize(("written", "seconds"), [({}, 60.0), ({"timeout": 5}, 5.0), ({"timeout": 0}, 3600.0)])
 def test_an_entry_of_version_1_is_a_hook_with_its_name(written: dict[str, object], seconds: float) -> None:
-    (hook,) = read("kiro", version_1(**written)).hooks
-    assert (hook.label, hook.timeout, hook.sequential) == ("one", seconds, True)
+    found = read("kiro", version_1(description="guards", **written))
+    assert [(hook.label, hook.timeout, hook.sequential) for hook in found.hooks] == [("one", seconds, True)]
+    assert found.notes == ()
 
 
 def test_a_hook_of_ide_0_is_a_hook_with_its_name() -> None:
@@ -136,6 +137,7 @@ def test_a_hook_of_ide_0_is_a_hook_with_its_name() -> None:
         (version_1(matcher="("), "'(' cannot be used"),
         (version_1(timeout=-1), "timeout must be more than 0 seconds"),
         (version_1(confirm=True), "confirm is ignored"),
+        (version_1(confirm={"prompt": "Run it?"}), "confirm is ignored"),
         (version_1(timout=5), "timout is unknown and ignored: did you mean 'timeout'?"),
         (ide_0(action="askAgent"), "'askAgent' cannot run behind MCP"),
         (ide_0(toolTypes=["("]), "'(' cannot be used"),

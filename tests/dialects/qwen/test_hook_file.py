@@ -7,10 +7,15 @@ from typing import Any, Final
 
 import pytest
 
+from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.qwen import DIALECT as QWEN
+from hookproxy.hooks.familiar_tools import FamiliarTools
+from hookproxy.hooks.select import HookGroups
+from hookproxy.jsonrpc import raw_json
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.hooks import Event
-from tests.dialects.calls import read, recognised
+from hookproxy.model.hooks import Event, EventContext
+from hookproxy.model.settings import SeenNames
+from tests.dialects.calls import SESSION, read, recognised
 
 GUARD: Final = {"type": "command", "command": "./guard.sh"}
 
@@ -88,6 +93,43 @@ def test_an_entry_is_a_hook_of_bash_that_finds_the_project() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "args", "argv"),
+    [
+        ("node", ["./guard.cjs", "$HOME", "a b"], ("node", "./guard.cjs", "$HOME", "a b")),
+        ("./guards/my guard.sh", [], ("/repo/guards/my guard.sh",)),
+    ],
+)
+def test_an_entry_with_args_is_a_program_that_no_shell_starts(
+    command: str, args: list[str], argv: tuple[str, ...]
+) -> None:
+    entry = {**GUARD, "command": command, "args": args, "shell": "powershell", "env": {"MODE": "strict"}}
+    found = read("qwen", one(entry))
+    assert [(hook.argv, hook.shell, dict(hook.env)["MODE"]) for hook in found.hooks] == [(argv, "", "strict")]
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("condition", "command", "runs"),
+    [
+        ("Bash(rm *)", "rm -r x", True),
+        ("Bash(rm *)", "ls", False),
+        ("run_shell_command(rm *)", "rm -r x", True),
+        ("run_shell_command(rm *)", "ls", False),
+        ("write_file", "rm -r x", False),
+    ],
+)
+def test_a_hook_with_a_condition_runs_for_the_calls_that_it_names(condition: str, command: str, runs: bool) -> None:
+    found = read("qwen", one({**GUARD, "if": condition}))
+    assert found.notes == ()
+    group = Group(QWEN, "f", found.hooks, QWEN.tool_names, names=SeenNames.BOTH)
+    groups = HookGroups([group], "files", (), FamiliarTools())
+    arguments = raw_json.encode({"command": command})
+    alias = groups.alias("run_command", arguments)
+    context = EventContext(Event.PRE_TOOL_USE, SESSION, "run_command", arguments=arguments, alias=alias)
+    assert any(selected.applicable(context) for selected in groups.select_for(context)) is runs
+
+
+@pytest.mark.parametrize(
     ("timeout", "seconds"), [(None, 60.0), (1, 1.0), (60, 60.0), (999, 999.0), (1000, 1.0), (60000, 60.0)]
 )
 def test_a_timeout_of_1000_or_more_is_in_milliseconds(timeout: int | None, seconds: float) -> None:
@@ -140,6 +182,8 @@ def test_a_matcher_that_is_no_expression_is_reported() -> None:
         ),
         ({**GUARD, "shell": "powershell"}, "is left out: shell is PowerShell"),
         ({**GUARD, "failMode": "shut"}, "is left out: failMode must be one of open, closed"),
+        ({**GUARD, "args": "x"}, "is left out: args must be a list, not a string"),
+        ({**GUARD, "if": "Bash(a"}, "is left out: if 'Bash(a' cannot be used"),
         ({**GUARD, "env": {"A": 1}}, "is left out: env.A must be a string"),
         ({**GUARD, "timeout": "5"}, "is left out: timeout must be a number"),
         ({**GUARD, "matcher": "x"}, "matcher is unknown and ignored"),
@@ -149,6 +193,12 @@ def test_what_cannot_run_is_reported(entry: dict[str, Any], note: str) -> None:
     found = read("qwen", one(entry))
     assert len(found.notes) == 1
     assert note in found.notes[0]
+
+
+def test_a_condition_is_only_for_events_of_calls() -> None:
+    found = read("qwen", one({**GUARD, "if": "Bash"}, "SessionStart"))
+    assert found.hooks == ()
+    assert "is left out: if is only for events of calls, and SessionStart has none" in found.notes[0]
 
 
 def test_hooks_can_be_switched_off_and_settings_may_have_comments() -> None:
