@@ -125,6 +125,13 @@ def forgets_hooks() -> Iterator[None]:
             del sys.modules[name]
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder for sockets: their paths have at most 107 bytes, and those of `tmp_path` grow with the test's name."""
+    with tempfile.TemporaryDirectory(prefix="hp-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of all homes. `mktemp` would list it to number each of thousands, which takes milliseconds a test."""

@@ -23,6 +23,12 @@ USERS = [name for name in names() if (side := agent_side(name)) is not None and 
 
 
 @pytest.fixture
+def tmp_path(short_path: Path) -> Path:
+    """Home folders are in it, and the guard's socket is in these."""
+    return short_path
+
+
+@pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in list(os.environ):
         if name.startswith("XDG_") or name in {"CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"}:

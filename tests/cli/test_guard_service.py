@@ -17,6 +17,12 @@ __all__ = ["home"]
 
 
 @pytest.fixture
+def tmp_path(short_path: Path) -> Path:
+    """Home folders are in it, and the guard's socket is in these."""
+    return short_path
+
+
+@pytest.fixture
 def managers(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Service managers that do nothing; returns what they have been told."""
     folder = tmp_path_factory.mktemp("bin")

@@ -66,6 +66,12 @@ SECRETS: Final = {
 
 
 @pytest.fixture
+def tmp_path(short_path: Path) -> Path:
+    """Home folders are in it, and the guard's socket is in these."""
+    return short_path
+
+
+@pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     desk = Desk(tmp_path)
     desk.configure(POLICY)

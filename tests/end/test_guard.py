@@ -39,6 +39,12 @@ calls = "all"
 
 
 @pytest.fixture
+def tmp_path(short_path: Path) -> Path:
+    """Home folders are in it, and the guard's socket is in these."""
+    return short_path
+
+
+@pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     one = Desk(tmp_path)
     one.configure(RULES)

@@ -16,6 +16,12 @@ from tests.support.guard_desk import Desk
 from tests.support.guarded_agent import GuardedAgent
 
 
+@pytest.fixture
+def tmp_path(short_path: Path) -> Path:
+    """Home folders are in it, and the guard's socket is in these."""
+    return short_path
+
+
 def processes_of(home: Path) -> list[int]:
     """The processes of this account: whatever is started there has its home folder in its environment."""
     mark, found = b"HOME=" + os.fsencode(home), []

@@ -30,6 +30,12 @@ if document["hook_event_name"] == "PostToolUse":
 """
 
 
+@pytest.fixture
+def tmp_path(short_path: Path) -> Path:
+    """Home folders are in it, and the guard's socket is in these."""
+    return short_path
+
+
 class JoinedDesk(Desk):
     """Hooks write what they get to a file."""
 
