@@ -18,7 +18,7 @@ SERVER: Final = str(Path(__file__).parents[1] / "docs" / "tiny_server.py")
 ARGUMENTS: Final = {"path": "a", "n": 1.0, "text": "é\u2028"}
 CALL: Final = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "measure", "arguments": ARGUMENTS}}
 RESULT: Final = {"content": [{"type": "text", "text": json.dumps(ARGUMENTS)}]}
-OF_A_MOMENT: Final = ("timestamp", "duration_ms")
+OF_A_MOMENT: Final = ("timestamp", "duration_ms", "transcript_path")
 """The members in which two documents about the same call may differ."""
 
 
