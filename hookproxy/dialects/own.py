@@ -157,11 +157,10 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     if spec.type in policy_input.TYPES:
         return policy_input.write_input(context)
     more = _timestamp(context.at) if context.at else b""
-    if context.calls and spec.type == "python":
-        more += b',"session":{"calls":%b}' % context.calls
     if context.labels is not None:
         more += b',"labels":' + msgspec.json.encode(context.labels)
-    return claude_input.write_input(spec, context, more)
+    document = claude_input.write_input(spec, context, more)
+    return replace(document, calls=context.calls) if context.calls and spec.type == "python" else document
 
 
 class _Labels(msgspec.Struct, frozen=True):
@@ -198,6 +197,7 @@ def _whole_second(seconds: int) -> bytes:
 OWN: Final = replace(
     CLAUDE,
     name="hookproxy",
+    reads_transcript=False,  # it costs a write for each call, and `labels` and `session.calls` say what a guard needs
     write_input=write_input,
     read_output=read_output,
     output_fields={

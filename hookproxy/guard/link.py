@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _SECONDS: Final = (
     2.0  # until a guard counts as away: it answers within a millisecond, on a busy machine within hundreds
 )
+_ABSENT_SECONDS: Final = 0.02  # until it is looked for again: to look takes as long as a tenth of a call in a burst
 _RETRY_SECONDS: Final = 10.0  # until a guard is asked again that did not answer: each call would wait for it
 _NO_GUARD: Final = "no guard runs"
 _LONGEST_SECRET: Final = 64 * 1024  # bytes: a private key has four thousand, and a line a million
@@ -130,7 +131,10 @@ class GuardLink:
         connection = self._connection
         if connection is not None and not connection.is_lost:
             return connection
-        if monotonic() < self._not_before or not _exists(self._path):
+        if (now := monotonic()) < self._not_before:
+            raise StoreUnavailable(_NO_GUARD)
+        if not _exists(self._path):
+            self._not_before = now + _ABSENT_SECONDS
             raise StoreUnavailable(_NO_GUARD)
         async with self._opening:
             if self._connection is connection:  # else another call has opened it

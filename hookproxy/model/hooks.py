@@ -437,6 +437,9 @@ class Document(Struct, frozen=True):
     """A variable does not hold all arguments of the call: the system limits its length."""
     names_caller: bool = False
     """It says already who calls at a gateway: nothing is added to it."""
+    calls: bytes = b""
+    """Type `python`: the calls before it in the session, a JSON array, for functions that take a typed value. It is not
+    in `stdin`: to read two hundred calls takes longer than a hook."""
 
 
 class Tool(Struct, frozen=True):

@@ -55,6 +55,8 @@ class _Function(Struct, frozen=True):
     is_async: bool
     parameter: str
     """The name of its first parameter."""
+    is_typed: bool
+    """It takes a struct, such as HookInput, and not a dict."""
 
 
 def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
@@ -69,7 +71,7 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
         begun = loop.time()
         executor = coroutines if function.is_async else threads
         try:
-            stdout = await executor.run_function(lambda: _call(function, document.stdin), spec.timeout)
+            stdout = await executor.run_function(lambda: _call(function, document), spec.timeout)
             result = HookResult(Ended.EXITED, 0, stdout, ms=(loop.time() - begun) * 1000)
         except TimeoutError:
             calls = "call runs" if executor.stuck == 1 else "calls run"
@@ -102,7 +104,8 @@ def _find_function(spec: HookSpec) -> _Function:
         raise ConfigError(spec.source, f"{name} has no function {path!r}", f"it was found in {_file(module)}")
     called: PythonFunction = function
     parameter, document = _parameter(called)
-    return _Function(called, msgspec.json.Decoder(document), inspect.iscoroutinefunction(called), parameter)
+    decoder: msgspec.json.Decoder[object] = msgspec.json.Decoder(document)
+    return _Function(called, decoder, inspect.iscoroutinefunction(called), parameter, is_typed=document is not dict)
 
 
 def _add_to_path(folder: str) -> None:
@@ -214,10 +217,13 @@ def _raised(error: BaseException, call: _Function, document: object) -> str:
     return text
 
 
-def _call(call: _Function, document: bytes | bytearray) -> object:
+def _call(call: _Function, document: Document) -> object:
     """The function's output, or a coroutine that returns it. Raises nothing but _FunctionFailed."""
+    stdin = bytes(document.stdin)
+    if document.calls and call.is_typed:
+        stdin = b'%b,"session":{"calls":%b}}' % (stdin.rstrip()[:-1], document.calls)
     try:
-        document_value = call.decoder.decode(document)
+        document_value = call.decoder.decode(stdin)
     except ValueError as error:
         raise _FunctionFailed(f"cannot read its input: {error}") from None
     if call.is_async:
