@@ -160,7 +160,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     if context.labels is not None:
         more += b',"labels":' + msgspec.json.encode(context.labels)
     document = claude_input.write_input(spec, context, more)
-    return replace(document, calls=context.calls) if context.calls and spec.type == "python" else document
+    return replace(document, calls=context.calls) if context.calls is not None and spec.type == "python" else document
 
 
 class _Labels(msgspec.Struct, frozen=True):

@@ -420,8 +420,8 @@ class EventContext(Struct, frozen=True):
     """What the agent's own document says beyond that; None: the event did not come from one."""
     labels: tuple[str, ...] | None = None
     """The labels of what the session has read; None: nothing says where data may go."""
-    calls: bytes = b""
-    """The calls of the session that have ended, as JSON (`hooks.session_calls`); empty: no hook gets them."""
+    calls: Callable[[], bytes] | None = None
+    """Returns the calls of the session that have ended, as JSON (`hooks.session_calls`); None: no hook gets them."""
     own_tool_name: str = ""
     """In the context of one hook that runs only once and sees a name of the alias: the server's own name for the tool,
     as the hook would see it otherwise; else empty."""
@@ -437,9 +437,9 @@ class Document(Struct, frozen=True):
     """A variable does not hold all arguments of the call: the system limits its length."""
     names_caller: bool = False
     """It says already who calls at a gateway: nothing is added to it."""
-    calls: bytes = b""
-    """Type `python`: the calls before it in the session, a JSON array, for functions that take a typed value. It is not
-    in `stdin`: to read two hundred calls takes longer than a hook."""
+    calls: Callable[[], bytes] | None = None
+    """Type `python`: returns the calls before it in the session, a JSON array, for functions that take a typed value.
+    They are not in `stdin`: to write two hundred calls takes longer than a hook."""
 
 
 class Tool(Struct, frozen=True):

@@ -120,7 +120,6 @@ class NativeCalls(Protocol):
 class SessionCalls(Protocol):
     """The calls of a session that have ended."""
 
-    @property
     def json(self) -> bytes:
         """All that are kept, as JSON."""
 

@@ -70,8 +70,11 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         executor = coroutines if function.is_async else threads
+        stdin = bytes(document.stdin)
+        if document.calls is not None and function.is_typed:
+            stdin = b'%b,"session":{"calls":%b}}' % (stdin.rstrip()[:-1], document.calls())
         try:
-            stdout = await executor.run_function(lambda: _call(function, document), spec.timeout)
+            stdout = await executor.run_function(lambda: _call(function, stdin), spec.timeout)
             result = HookResult(Ended.EXITED, 0, stdout, ms=(loop.time() - begun) * 1000)
         except TimeoutError:
             calls = "call runs" if executor.stuck == 1 else "calls run"
@@ -217,13 +220,10 @@ def _raised(error: BaseException, call: _Function, document: object) -> str:
     return text
 
 
-def _call(call: _Function, document: Document) -> object:
+def _call(call: _Function, document: bytes) -> object:
     """The function's output, or a coroutine that returns it. Raises nothing but _FunctionFailed."""
-    stdin = bytes(document.stdin)
-    if document.calls and call.is_typed:
-        stdin = b'%b,"session":{"calls":%b}}' % (stdin.rstrip()[:-1], document.calls)
     try:
-        document_value = call.decoder.decode(stdin)
+        document_value = call.decoder.decode(document)
     except ValueError as error:
         raise _FunctionFailed(f"cannot read its input: {error}") from None
     if call.is_async:

@@ -178,8 +178,8 @@ class HiddenSecrets:
     def context_for(self, spec: HookSpec, context: EventContext) -> EventContext:
         """The event as this hook may see it: with placeholders, or with values in their place."""
         change = self._with_values if spec.sees_values else self.masks.json
-        if context.calls:
-            context = replace(context, calls=self.masks.json(context.calls))
+        if (past := context.calls) is not None:
+            context = replace(context, calls=lambda: self.masks.json(past()))
         arguments, meta = change(context.arguments), change(context.meta) if context.meta else b""
         if context.elicitation is not None and context.elicitation.content:
             content = change(context.elicitation.content)

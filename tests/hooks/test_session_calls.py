@@ -10,7 +10,7 @@ from hookproxy.hooks.session_calls import SessionCalls
 
 
 def read(calls: SessionCalls) -> list[PastCall]:
-    return msgspec.json.decode(calls.json, type=list[PastCall])
+    return msgspec.json.decode(calls.json(), type=list[PastCall])
 
 
 def test_calls_are_read_as_they_were_noted_the_oldest_first() -> None:
