@@ -21,6 +21,7 @@ from ..live.registry import process_exists
 from ..model.hooks import EventContext
 
 _LONGEST: Final = 16 * 1024 * 1024  # bytes: hooks read all of it, each time
+_LONGEST_RESULT: Final = 256 * 1024  # bytes: what a hook looks for in a longer one, a hook after the call reads itself
 _SUFFIX: Final = ".jsonl"
 
 
@@ -33,6 +34,8 @@ class Transcript:
         self.path = os.path.join(folder, f"{os.getpid()}-{os.urandom(4).hex()}{_SUFFIX}")
         self._is_made = self._failed = False
         self._last = ""  # the id of the last line
+        self._ids = f"{uuid4()}"[:24]  # of all lines, whose number follows
+        self._number = self._size = 0
 
     def note_call(self, context: EventContext) -> None:
         """Hooks are about to judge a call."""
@@ -44,6 +47,8 @@ class Transcript:
         """A call has ended, with an outcome that hooks see."""
         if (outcome := context.outcome) is not None:
             content: object = msgspec.Raw(outcome.content) if outcome.has_result else utf8(outcome.error)
+            if len(outcome.content) > _LONGEST_RESULT:
+                content = f"[{len(outcome.content)} bytes are left out]"
             failed = bool(outcome.error)
             result = {"type": "tool_result", "tool_use_id": utf8(context.tool_use_id), "is_error": failed}
             self._write("user", context, {**result, "content": content})
@@ -57,7 +62,8 @@ class Transcript:
     def _write(self, role: str, context: EventContext, block: dict[str, object]) -> None:
         if self._failed:
             return
-        line_id = str(uuid4())
+        self._number += 1
+        line_id = f"{self._ids}{self._number:012x}"
         members = {
             "parentUuid": self._last or None,
             "isSidechain": context.agent_state is not None and bool(context.agent_state.agent_id),
@@ -85,9 +91,10 @@ class Transcript:
         file = os.open(self.path, flags, 0o600)  # it is not kept open: descriptors may be few
         self._is_made = True
         try:
-            if os.fstat(file).st_size + len(line) > _LONGEST:
+            if self._size + len(line) > _LONGEST:
                 os.ftruncate(file, 0)
-            os.write(file, line)
+                self._size = 0
+            self._size += os.write(file, line)
         finally:
             os.close(file)
 
