@@ -6,7 +6,7 @@ person is asked for less time than that; whoever answers later is told that it w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -20,7 +20,7 @@ from ..dialects.agent_side import AgentSide, Can
 from ..hooks import rewrites
 from ..hooks.evaluate import Hooks
 from ..jsonrpc import raw_json
-from ..live.messages import GivenAnswer, WaitingApproval
+from ..live.messages import WaitingApproval
 from ..model.decision import Decision, Proceed
 from ..model.hooks import EventContext
 from ..model.settings import Settings
@@ -30,13 +30,11 @@ from ..protocol.calls import Call
 from ..session.approval_answer import AnsweredCall, Judged
 from ..session.approval_details import ApprovalDetails, ApprovalResult
 from ..session.outside_approval import IN_AGENT, Asked, CheckEdit, OutsideApproval
-from ..session.waiting_approvals import UNKNOWN, Invite, ReadEdit
 from .entries import patience
 
 if TYPE_CHECKING:
     import anyio.abc
 
-    from ..approvals.ways import Ways
     from ..session.live_feed import LiveFeed
 
 _SHARE: Final = 0.8  # of the time that the agent waits: its client gives up at 0.9, and the answer must come before
@@ -79,7 +77,10 @@ class GuardApprovals:
         self._tasks = tasks
         self._report = report
         self._outside = OutsideApproval(report)
-        self._outside.approvals = None if feed is None else _InFeed(feed, audit)
+        if feed is not None:
+            from ..session.live_feed import FeedApprovals  # it is there already: the feed is of this module
+
+            self._outside.approvals = FeedApprovals(feed, partial(_named, audit))
 
     async def decide(self, native: NativeCall, decision: Decision, context: EventContext) -> Judged:
         """The decision with a person's answer, if the agent cannot ask or a console is preferred.
@@ -130,39 +131,9 @@ def _check_edit(native: NativeCall, context: EventContext) -> CheckEdit | None:
     return check
 
 
-class _InFeed(Struct, frozen=True):
-    """As OutsideApprovals: all calls that wait are in the same feed."""
-
-    feed: LiveFeed
-    audit: Audit
-
-    @property
-    def consoles_find_it(self) -> bool:
-        return self.feed.can_ask
-
-    def is_watched(self) -> bool:
-        return self.feed.approvals.may_be_answered(UNKNOWN)
-
-    def ways(self) -> Ways:
-        return self.feed.ways()
-
-    async def ask(
-        self,
-        approval: WaitingApproval,
-        call: Call | None = None,
-        *,
-        only_while_watched: bool = False,
-        on_consoles: bool = True,
-        read_edit: ReadEdit | None = None,
-        invite: Sequence[Invite] = (),
-    ) -> GivenAnswer | None:
-        for key, (record, other, _) in self.audit.in_flight.items():
-            if other is call:
-                approval = replace(approval, call=key, session=record.session, agent=record.agent)
-        return await self.feed.approvals.ask(
-            approval,
-            only_while_watched=only_while_watched,
-            on_consoles=on_consoles,
-            read_edit=read_edit,
-            invite=invite,
-        )
+def _named(audit: Audit, approval: WaitingApproval, call: Call | None) -> WaitingApproval:
+    """The approval with its call, and with the session and the agent of that."""
+    for key, (record, other, _) in audit.in_flight.items() if call is not None else ():
+        if other is call:
+            return replace(approval, call=key, session=record.session, agent=record.agent)
+    return approval

@@ -17,6 +17,7 @@ import socket
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Final
 
@@ -457,7 +458,7 @@ class LiveFeed:
 
     def add_session(self, proxy: Proxy, user: str = "") -> None:
         """A session begins."""
-        proxy.calls.approvals.outside.approvals = _ForSession(self, proxy, user)
+        proxy.calls.approvals.outside.approvals = FeedApprovals(self, partial(_named, proxy, user))
 
         def described() -> Sequence[RunSession]:
             return (RunSession(proxy.session.id, proxy.session.server, proxy.calls.agent(), user),)
@@ -599,35 +600,24 @@ class LiveFeed:
         yield from self._sessions.values()
 
 
-class _ForSession(Struct, frozen=True):
-    """As OutsideApprovals, for one session."""
+class FeedApprovals(Struct, frozen=True):
+    """As OutsideApprovals, with the approvals of a feed."""
 
     feed: LiveFeed
-    proxy: Proxy
-    user: str
+    named: Callable[[WaitingApproval, Call | None], WaitingApproval]
+    """Returns the approval with the session, the call and the agent that it is about."""
 
     @property
     def consoles_find_it(self) -> bool:
+        """As in OutsideApprovals."""
         return self.feed.can_ask
 
     def is_watched(self) -> bool:
-        """A console is open of somebody who may answer the approvals of this session."""
-        return self.feed.approvals.may_be_answered(self._named(UNKNOWN, None))
-
-    def _named(self, approval: WaitingApproval, call: Call | None) -> WaitingApproval:
-        """The approval with its session, its call and its agent."""
-        session, principal = self.proxy.session, self.proxy.session.principal
-        in_flight = self.proxy.policy.audit.in_flight.items() if call is not None else ()
-        return replace(
-            approval,
-            call=next((key for key, (_, other, _) in in_flight if other is call), ""),
-            session=session.id,
-            user=self.user,
-            user_id="" if principal is None else principal.id,
-            agent=self.proxy.calls.agent(),
-        )
+        """As in OutsideApprovals."""
+        return self.feed.approvals.may_be_answered(self.named(UNKNOWN, None))
 
     def ways(self) -> Ways:
+        """As in OutsideApprovals."""
         return self.feed.ways()
 
     async def ask(
@@ -640,13 +630,28 @@ class _ForSession(Struct, frozen=True):
         read_edit: ReadEdit | None = None,
         invite: Sequence[Invite] = (),
     ) -> GivenAnswer | None:
+        """As in OutsideApprovals."""
         return await self.feed.approvals.ask(
-            self._named(approval, call),
+            self.named(approval, call),
             only_while_watched=only_while_watched,
             on_consoles=on_consoles,
             read_edit=read_edit,
             invite=invite,
         )
+
+
+def _named(proxy: Proxy, user: str, approval: WaitingApproval, call: Call | None) -> WaitingApproval:
+    """The approval with its session, its call and its agent."""
+    session, principal = proxy.session, proxy.session.principal
+    in_flight = proxy.policy.audit.in_flight.items() if call is not None else ()
+    return replace(
+        approval,
+        call=next((key for key, (_, other, _) in in_flight if other is call), ""),
+        session=session.id,
+        user=user,
+        user_id="" if principal is None else principal.id,
+        agent=proxy.calls.agent(),
+    )
 
 
 def open_feed(run: Run, report: Callable[[str], None], *, needed: bool) -> LiveFeed:
