@@ -68,6 +68,7 @@ REFUSED: Final = {
     "crush: first hook": "bash",
     "crush: log all": "bash write_file read_file",
     "crush: named": "bash",
+    "crush: of version 0.99": "bash",
     "droid: git": "bash",
     "droid: logging": "bash",
     "gemini: planning": "bash write_file",
