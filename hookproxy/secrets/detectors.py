@@ -29,15 +29,22 @@ _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 _ASSIGNED: Final = (
     rb"(?:[ \t]{0,3}:[ \t]{0,3}(?:str|string|bytes)[ \t]{0,3}=[ \t]{0,3}(?=[\"'])"
     rb"|:[ \t]{1,3}[|>][+-]?[ \t]{0,3}\n[ \t]{1,20}|\((?=[\"'])"
-    rb"|[\"'\\)\]]{0,4}[ \t]{0,3}(?::=|=>|[:=])[ \t\n]{0,3}(?:[bfru]{1,2}(?=[\"']))?"
+    rb"|[\"'\\)\]]{0,4}[ \t]{0,3}(?::=|=>|:(?!=)(?:[ \t]{0,3}\n)?|=(?!=))[ \t]{0,3}(?:[bfnru]{1,2}(?=[\"'])"
+    rb"|(?:md5|sha\d{1,3}|crypt|password|hash)\((?=[\"']))?"
     rb"|\\{0,3}[\"'][ \t]{0,3},[ \t]{0,3}(?=\\{0,3}[\"'])"
     rb"|[ \t]{1,3}is[ \t:]{1,3}(?=[\"']?[^\s\"']*\d)|[\"'] {1,3}value ?= ?(?=[\"'])"
     rb"|[ \t]{1,3}(?=[\"'])|[ \t]{1,3}(?=[A-Za-z+/_-]*\d[A-Za-z0-9+/_=-]{12})|>(?=[^<]))"
 )
 _AFTER_OPTION: Final = rb"(?:[ \t]{1,3}(?:\\\n[ \t]{0,8})?|=)"
 _VALUE: Final = (
-    rb"(?:\\{1,3}\"((?:[^\"\\$`]|\\[^\"]|\$(?!\())+)|\"((?:[^\"\\$`]|\\.|\$(?!\())+)|'([^']+)"
-    rb"|((?:[^\s\"'`,;&|<>\\$]|,(?![\w.-]+[=:]|\s|$)|\$(?!\()|\\[^\sa-z\"'\\])+))"
+    rb"(?:\\{1,3}\"((?:[^\"\\$`]|\\[^\"]|\$(?!\())+)|\"(?![ \t\n])((?:[^\"\\$`]|\\.|\$(?!\())+)"
+    rb"|\$?'(?![ \t\n;|&])((?:[^']|'')+)"
+    rb"|((?:[^\s\"'`,;&|<>\\$]|,(?![\w.-]+[=:]|\s|$)|\$(?![('])|\\[^\sa-z\"'\\]|\\ (?=\S))+))"
+)
+_BUNDLED: Final = "-[A-Za-z]{1,9}%s"  # an option of one letter behind others that take nothing
+# A word of a command, in quotes or not, each with what stands before the password in it. References stay.
+_WORD_OF_PROGRAM: Final = (
+    rb"\"%s(?!\[masked: )([^\"$`;|&]+)\"|'%s(?!\[masked: )([^';|&]+)'|[\"']?%s(?!\$\{?[A-Za-z_]|\[masked: )([^\s\"']+)"
 )
 
 
@@ -54,8 +61,10 @@ class Rule(msgspec.Struct, frozen=True):
     """People choose such secrets: somebody who knows a digest could try all of them."""
     option: re.Pattern[bytes] | None = None
     """Tried instead where the keyword stands in an option, such as `--token`."""
-    anchored: bool = False
-    """A match begins where a keyword stands. Otherwise anywhere."""
+    begins: tuple[bytes, ...] = ()
+    """A match begins where one of these words stands; without any, anywhere. Found in small letters."""
+    elsewhere: bool = False
+    """A keyword in another text of the same JSON value will do: the path of a file says what its content is."""
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -77,24 +86,36 @@ class Detectors(msgspec.Struct, frozen=True):
     program_options: re.Pattern[bytes]
     """A text without one of them has no program's password."""
     names: _Names
-    words: tuple[tuple[bytes, tuple[tuple[int, bytes], ...]], ...]
-    """Keywords that have no other one in them, each with all that have it in them, and the numbers of their rules:
-    a text without the one has none of the rest. Rules that need a character as well are not among them."""
+    words: tuple[_Word, ...]
+    """The keywords of all rules but those that need a character as well."""
     needed: tuple[tuple[int, bytes, tuple[bytes, ...]], ...]
     """The numbers of the other rules, with what they need and their keywords: one character is found at once."""
 
     def active(self, raw: bytes, low: bytes) -> Sequence[tuple[Rule, tuple[bytes, ...]]]:
         """The rules that may find something in a text, which is given in small letters too, with their words in it."""
         found: dict[int, list[bytes]] = {}
-        for word, keywords in self.words:
-            if word in low:
-                for number, keyword in keywords:
-                    if keyword is word or keyword in low:
-                        found.setdefault(number, []).append(keyword)
+        _look_for(self.words, low, found)
         for number, needs, keywords_of_rule in self.needed:
             if needs in raw and (there := [keyword for keyword in keywords_of_rule if keyword in low]):
                 found[number] = there
         return [(self.rules[number], tuple(found[number])) for number in sorted(found)] if found else ()
+
+
+class _Word(msgspec.Struct, frozen=True):
+    """A keyword. A text without it has none of the longer ones that have it in them."""
+
+    word: bytes
+    rules: tuple[int, ...]
+    longer: tuple[_Word, ...]
+
+
+def _look_for(words: Sequence[_Word], low: bytes, found: dict[int, list[bytes]]) -> None:
+    for node in words:
+        if node.word in low:
+            for number in node.rules:
+                found.setdefault(number, []).append(node.word)
+            if node.longer:
+                _look_for(node.longer, low, found)
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -126,31 +147,46 @@ def compiled(tables: Mapping[str, object]) -> Detectors:
     )
     tokens = b"|".join(b"(?P<%s>%s)" % (rule.id.replace("-", "_").encode(), rule.regex.encode()) for rule in raw.tokens)
     public = b"(?!\\\\{0,3}[\"']?(?:%s))" % raw.values.public.encode()
+    public += b"(?!(?<=[=:] )(?:%s))" % raw.values.code.encode()
     rules = tuple(_rule(rule, raw.names.texts.encode(), public) for rule in raw.rules)
-    programs = {name.encode(): _program(row) for row in raw.programs for name in row.programs.split()}
+    rows: dict[str, list[_ProgramTable]] = {}
+    for row in raw.programs:
+        for name in row.programs.split():
+            rows.setdefault(name, []).append(row)
+    programs = {name.encode(): _program(tables) for name, tables in rows.items()}
     longest_first = b"|".join(map(re.escape, sorted(programs, key=len, reverse=True)))
-    options = sorted({option for row in raw.programs for option in (row.joined + " " + row.separate).split()})
+    options = sorted(
+        {re.escape(option) for row in raw.programs for option in (row.joined + " " + row.separate).split()}
+    )
+    options += sorted({_BUNDLED % row.bundled for row in raw.programs if row.bundled})
     return Detectors(
         re.compile(tokens),
         rules,
         programs,
         re.compile(rb"(?<![\w-])(%s)(?:\.exe)?(?=\s)" % longest_first),
-        re.compile(b"[ \\t](?:%s)" % b"|".join(re.escape(option.encode()) for option in options)),
+        re.compile(b"[ \\t](?:%s)" % "|".join(options).encode()),
         names,
-        _by_shortest(rules),
+        _words_of(rules),
         tuple((number, rule.needs, rule.keywords) for number, rule in enumerate(rules) if rule.needs),
     )
 
 
-def _by_shortest(rules: Sequence[Rule]) -> tuple[tuple[bytes, tuple[tuple[int, bytes], ...]], ...]:
-    keywords = [(number, keyword) for number, rule in enumerate(rules) if not rule.needs for keyword in rule.keywords]
-    different = {keyword for _, keyword in keywords}
-    shortest = sorted(word for word in different if not any(other in word for other in different - {word}))
-    parts: dict[bytes, list[tuple[int, bytes]]] = {word: [] for word in shortest}
-    for number, keyword in keywords:
-        word = next(word for word in shortest if word in keyword)
-        parts[word].append((number, word if keyword == word else keyword))
-    return tuple((word, tuple(parts[word])) for word in shortest)
+def _words_of(rules: Sequence[Rule]) -> tuple[_Word, ...]:
+    numbers: dict[bytes, list[int]] = {}
+    for number, rule in enumerate(rules):
+        for keyword in () if rule.needs else rule.keywords:
+            numbers.setdefault(keyword, []).append(number)
+
+    def of(words: Sequence[bytes]) -> tuple[_Word, ...]:
+        nodes, left = [], words
+        while left:  # the shortest one has no other one in it
+            first, *left = sorted(left, key=lambda word: (len(word), word))
+            longer = [word for word in left if first in word]
+            left = [word for word in left if first not in word]
+            nodes.append(_Word(first, tuple(numbers[first]), of(longer)))
+        return tuple(nodes)
+
+    return of(list(numbers))
 
 
 class _RuleTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -160,12 +196,16 @@ class _RuleTable(msgspec.Struct, forbid_unknown_fields=True):
     needs: str = ""
     guessable: bool = False
     named: bool = False
+    begins: Sequence[str] = ()
+    anchored: bool = False
+    elsewhere: bool = False
 
 
 class _ProgramTable(msgspec.Struct, forbid_unknown_fields=True):
     programs: str
     joined: str = ""
     separate: str = ""
+    bundled: str = ""
     after: str = ""
     only_with: str = ""
 
@@ -182,6 +222,7 @@ class _NamesTable(msgspec.Struct, forbid_unknown_fields=True):
 
 class _ValuesTable(msgspec.Struct, forbid_unknown_fields=True):
     public: str
+    code: str
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -196,20 +237,26 @@ def _rule(table: _RuleTable, texts: bytes, public: bytes) -> Rule:
     keywords = tuple(word.encode() for word in table.keywords)
     needs = table.needs.encode()
     if not table.named:
-        return Rule(table.id, keywords, re.compile(table.regex.encode()), needs, table.guessable)
+        begins = keywords if table.anchored else tuple(word.encode() for word in table.begins)
+        regex = re.compile(table.regex.encode())
+        return Rule(table.id, keywords, regex, needs, table.guessable, None, begins, table.elsewhere)
     assigned = re.compile(b"(?i)" + texts + _ASSIGNED + public + _VALUE)
     option = re.compile(b"(?i)" + texts + _AFTER_OPTION + public + _VALUE)
-    return Rule(table.id, keywords, assigned, needs, table.guessable, option, anchored=True)
+    return Rule(table.id, keywords, assigned, needs, table.guessable, option, begins=keywords)
 
 
-def _program(row: _ProgramTable) -> Program:
+def _program(rows: Sequence[_ProgramTable]) -> Program:
     ways = []
-    if row.joined:
-        ways.append(rb"(?<=\s)%s[\"']?([^\s\"']+)" % re.escape(row.joined.encode()))
-    after = rb"[^\s\"']*?%s" % re.escape(row.after.encode()) if row.after else b""
-    words = map(re.escape, row.separate.encode().split())
-    ways += [rb"(?<=\s)%s(?:\s{1,3}|=)[\"']?%s([^\s\"'-][^\s\"']*)" % (word, after) for word in words]
-    return Program(re.compile(b"|".join(ways)), row.only_with.encode())
+    for row in rows:
+        if row.joined:
+            ways.append(rb"(?<=\s)%s(?:%s)" % (re.escape(row.joined.encode()), _WORD_OF_PROGRAM % ((b"",) * 3)))
+        before: tuple[bytes, ...] = (b"", b"", b"(?!-)")
+        if row.after:
+            after = re.escape(row.after.encode())
+            before = tuple(rb"[^%s%s]*?%s" % (ends, after, after) for ends in (b'"', b"'", rb"\s\"'"))
+        words = [re.escape(option) for option in row.separate.split()] + [_BUNDLED % row.bundled] * bool(row.bundled)
+        ways += [rb"(?<=\s)%s(?:\s{1,3}|=)(?:%s)" % (word.encode(), _WORD_OF_PROGRAM % before) for word in words]
+    return Program(re.compile(b"|".join(ways)), rows[0].only_with.encode())
 
 
 # --- names ---

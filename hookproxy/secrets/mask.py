@@ -28,8 +28,18 @@ _SHORTEST: Final = 6  # characters of a secret that is removed wherever it occur
 _MOST_VALUES: Final = 100  # secrets that are looked for in other texts: each costs a search
 _DEEPEST: Final = 4  # JSON in a text of JSON in a text …
 _SHORTEST_SEARCHED: Final = 4  # characters: nothing shorter has a name and a value
-_NAME_MEMBERS: Final = frozenset({"name", "key", "header", "field", "variable", "param", "k", "env"})
+_NAME_MEMBERS: Final = frozenset(
+    {"name", "key", "header", "field", "variable", "param", "k", "env"}
+    | {"selector", "locator", "element", "label", "placeholder"}
+)
+_FIELD: Final = re.compile(r"[ _-](?:field|input|(?:text ?)?box)$", re.IGNORECASE)  # "Password field" is a password's
 _VALUE_MEMBERS: Final = frozenset({"value", "val", "v", "content", "text", "default", "stringvalue"})
+_OF_SECRETS: Final = frozenset({"data", "stringData"})  # members of a Secret of Kubernetes: each value is one
+_SCHEMA: Final = frozenset(
+    {"$ref", "type", "title", "description", "format", "pattern", "minLength", "maxLength"}
+    | {"writeOnly", "readOnly", "nullable", "deprecated"}
+)
+"""What a JSON Schema says of a text. Its `default`, `const` and `examples` may be secrets."""
 _LONGEST_OPTION: Final = 60  # characters before the word of an option's name that says what it is
 _USER_OPTIONS: Final = frozenset({"-u", "-U", "--user", "--proxy-user"})  # curl's
 _ACTIVE: Final = re.compile(r"[\s;|&<>`$(){}\"'\\]")
@@ -136,14 +146,19 @@ class Masking:
     def _object(self, value: dict[str, object], depth: int) -> object:
         result: dict[str, object] = {}
         changed = False
-        called = next(
-            (name for key, name in value.items() if isinstance(name, str) and key.lower() in _NAME_MEMBERS), ""
+        secret_value = any(
+            isinstance(name, str)
+            and key.lower() in _NAME_MEMBERS
+            and is_secret_name(_FIELD.sub("", name.strip(" :=-")))
+            for key, name in value.items()
         )
-        secret_value = bool(called) and is_secret_name(called.strip(" :=-"))
+        kubernetes = value.get("kind") == "Secret"
         program = self._program_in(value.values())
         for key, item in value.items():
-            if is_secret_name(key, several=isinstance(item, list | dict)) or (
-                secret_value and key.casefold() in _VALUE_MEMBERS
+            if kubernetes and key in _OF_SECRETS and isinstance(item, dict):
+                masked: object = {name: self._secret(secret) for name, secret in item.items()}
+            elif (secret_value and key.casefold() in _VALUE_MEMBERS) or (
+                is_secret_name(key, several=isinstance(item, list | dict)) and not _is_schema(item)
             ):
                 masked = self._secret(item)
             else:
@@ -307,11 +322,13 @@ class Masking:
     def _by_rule(self, rule: Rule, keywords: Sequence[bytes], raw: bytes, low: bytes) -> bytes:
         if rule.needs and rule.needs not in raw:
             return raw
-        if rule.anchored:
+        if rule.begins is rule.keywords:
             return self._anchored(rule, keywords, raw, low)
-        if any(word in low for word in keywords):
-            return rule.regex.sub(self._replacing(rule.id, guessable=rule.guessable), raw)
-        return raw
+        if not (rule.elsewhere and self._search) and not any(word in low for word in keywords):
+            return raw
+        if rule.begins:
+            return self._anchored(rule, rule.begins, raw, low)
+        return rule.regex.sub(self._replacing(rule.id, guessable=rule.guessable), raw)
 
     def _without_tokens(self, raw: bytes, pieces: bytes) -> bytes:
         parts, done, begin = [], 0, pieces.find(_LONG_PIECE)
@@ -419,6 +436,10 @@ def _names_secret(value: object) -> bool:
         elif isinstance(value, list):
             todo += [item for item in value if type(item) in _HOLDERS]
     return False
+
+
+def _is_schema(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("type"), str) and value.keys() <= _SCHEMA
 
 
 def _in_option(raw: bytes, at: int) -> bool:

@@ -171,6 +171,16 @@ def test_nothing_that_a_shell_would_run_hides_in_a_masked_value() -> None:
         "ConvertTo-SecureString '$(reboot)'",
         "x --from-literal=a=b;reboot",
         "password: |\n  x;reboot",
+        "machine h login u password $(reboot)",
+        "insert into t(password) values ('$(reboot)')",
+        "insert into t(password) values ('`reboot`')",
+        "kind: Secret\ndata:\n  a: `reboot`",
+        "echo x | sh; reboot | docker login --password-stdin",
+        "sudo -S ls <<< $(reboot)",
+        "vault kv put secret/a b=$(reboot)",
+        "setx TOKEN x;reboot",
+        "curl -su 'a:'b;reboot;'c'",
+        "PASSWORD=x\\;reboot".replace("\\;", ";"),
     ):
         assert "reboot" in Masking().text(command)
 
@@ -224,6 +234,15 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "dashes": lambda n: "-" * (8 * n) + "token x",
     "nested": lambda n: json.dumps(json.dumps(json.dumps({"password": "x" * (8 * n)}))),
     "brackets": lambda n: "[" * (8 * n),
+    "machines": lambda n: "machine a login b password" * n,
+    "rows": lambda n: "insert into a(" + "password " * n + ") values (",
+    "secrets of Kubernetes": lambda n: "kind: secret\n" + "data:\n  a: b\n" * n + '"data":{' * n,
+    "lines of base64": lambda n: "a" * 64 + "\n" * n + "a\n" * n + "private key",
+    "hosts": lambda n: "pgpass " + "a:" * n + "\n" + "a:5432:" * n,
+    "fields": lambda n: "passwordpassword" * n + ".fill(",
+    "piped": lambda n: "echo a | b " * n + "--password-stdin",
+    "pairs": lambda n: "vault kv put secret/a" + " a=b" * n + '"',
+    "curl": lambda n: "curl -su a: " * n,
     "members": lambda n: json.dumps({f"password{number}": f"hunter{number}" for number in range(n)}),
 }
 
@@ -243,7 +262,7 @@ def test_no_text_takes_more_than_linear_time(shape: str) -> None:
     ("end", "most"),
     [
         pytest.param("", 30, id="without a secret"),
-        pytest.param(" PASSWORD=hunter2 ./run", 50, id="with one"),
+        pytest.param(" PASSWORD=hunter2 ./run", 65, id="with one"),
     ],
 )
 def test_two_kilobytes_cost_as_much_as_a_few_searches(end: str, most: int) -> None:
