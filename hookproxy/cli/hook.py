@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..model.errors import UserError
 from .common import split_command
-from .options import Parser
+from .options import Parser, seconds
 
 if TYPE_CHECKING:
     from ..convert.run_hook import ForeignHook
@@ -51,7 +51,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--matcher", metavar="PATTERN", help="the hook's matcher, in its system's syntax")
     parser.add_argument("--if", dest="only_if", metavar="RULE", help="the hook's `if`, a permission rule")
-    parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, default=0.0, help="the hook's timeout")
+    parser.add_argument("--timeout", metavar="SECONDS", type=seconds, default=0.0, help="the hook's timeout")
     parser.add_argument("--fail-closed", action="store_true", help="a failure of the hook refuses the call")
     parser.add_argument(
         "--run",
@@ -60,13 +60,6 @@ def build_parser() -> Parser:
         help="a hook, as a command line for the shell, with the options before it; may be given several times",
     )
     return parser
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise ArgumentTypeError("must be more than 0")
-    return seconds
 
 
 def main(arguments: Sequence[str]) -> int:

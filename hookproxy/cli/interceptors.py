@@ -25,18 +25,15 @@ if TYPE_CHECKING:
     from ..protocol.interceptors import Descriptor, Outcome
     from ..protocol.responses import Members
 
-_SUBVERBS: Final = ("serve", "list", "invoke")
 _SECONDS: Final = 60.0  # for the server's start and all its answers: `npx` may still have to download it
 
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the subverb says. Returns the exit status."""
-    parser = build_parser()
-    parser.check_subverb(arguments, _SUBVERBS)
-    if not arguments or arguments[0] not in _SUBVERBS:
-        parser.parse_args(list(arguments))
-        raise parser.wrong("serve, list or invoke must follow interceptors")
-    return {"serve": _serve, "list": _list, "invoke": _invoke}[arguments[0]](arguments[1:])
+    subverbs = {"serve": _serve, "list": _list, "invoke": _invoke}
+    if not arguments or arguments[0] not in subverbs:
+        raise build_parser().no_subverb(arguments, subverbs)
+    return subverbs[arguments[0]](arguments[1:])
 
 
 def build_parser() -> Parser:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import ndiff
+from functools import partial
 from typing import Final
 
 import anyio
@@ -29,7 +30,7 @@ from .common import show, split_command, tell, working_directory
 from .hook_runtime import run_until_done
 from .layout import new_page
 from .lock_targets import Target, Targets
-from .options import Parser, add_remote_options
+from .options import Parser, add_remote_options, seconds
 from .progress import waiting
 
 _LONGEST_SECONDS: Final = 3600.0  # more is a mistake: nobody waits for it
@@ -301,16 +302,6 @@ def _pieces(text: str) -> list[str]:
     return [line[at : at + _COLUMNS] for line in text.split("\n") for at in range(0, len(line) or 1, _COLUMNS)]
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= _LONGEST_SECONDS:
-        raise ArgumentTypeError(f"{text} is not a number of seconds up to {_LONGEST_SECONDS:g}")
-    return seconds
-
-
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
@@ -335,7 +326,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
-        type=_seconds,
+        type=partial(seconds, most=_LONGEST_SECONDS),
         default=DESCRIBE_SECONDS,
         help=f"how long each server may take to say everything (default: {DESCRIBE_SECONDS:g})",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace, _AppendAction
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Final, NoReturn
 
 from ..model.errors import UserError
@@ -46,6 +47,25 @@ class Parser(ArgumentParser):
     def wrong(self, message: str) -> UserError:
         """The error for a command line of another form."""
         return UserError(message, f"usage: {self.usage}")
+
+    def run_subverb(
+        self,
+        arguments: Sequence[str],
+        subverbs: Mapping[str, Callable[[Namespace], int | None]],
+        parsers: Mapping[str, Parser],
+    ) -> int:
+        """Do what the first word says, which is one of these subverbs. Returns the exit status."""
+        if arguments and arguments[0] in subverbs:
+            return subverbs[arguments[0]](parsers[arguments[0]].parse_args(list(arguments[1:]))) or 0
+        raise self.no_subverb(arguments, subverbs)
+
+    def no_subverb(self, arguments: Sequence[str], subverbs: Iterable[str]) -> UserError:
+        """The error for a command line without one of these subverbs, unless it asks for help."""
+        self.check_subverb(arguments, subverbs)
+        self.parse_args(list(arguments))
+        *others, last = subverbs
+        names = f"{', '.join(others)} or {last}" if others else last
+        return self.wrong(f"{names} must follow {self.prog.removeprefix('hookproxy ')}")
 
     def check_subverb(self, arguments: Sequence[str], subverbs: Iterable[str]) -> None:
         """Raise UserError for a first word that is none of these subverbs; options may stand there."""
@@ -100,6 +120,18 @@ def _not_empty(text: str) -> str:
     if not text:
         raise ArgumentTypeError("is empty")
     return text
+
+
+def seconds(text: str, most: float = inf) -> float:
+    """The type of an option for a number of seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= most or value == inf:
+        up_to = "" if most == inf else f" up to {most:g}"
+        raise ArgumentTypeError(f"{text} is not a number of seconds{up_to}")
+    return value
 
 
 HOOK_OPTIONS: Final = ("--config", "--hooks", "--project")

@@ -9,40 +9,28 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, file_hint, not_installed
 from .common import show_line, show_table, working_directory
+from .key_files import private_key, public_keys
 from .options import Parser
 
 if TYPE_CHECKING:
     from ..packs.manifest import Pack
     from ..packs.store import Installed
-    from ..signing.keys import PublicKey
     from .pack_install import Machine
 
-_LARGEST_KEY: Final = 64 * 1024  # bytes of a file with keys
 _SUFFIX: Final = ".tar.gz"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the subverb says. Returns the exit status."""
-    subverbs: dict[str, Callable[[Namespace], int]] = {
-        "new": _new,
-        "sign": _sign,
-        "verify": _verify,
-        "list": _list,
-        "update": _update,
-        "remove": _remove,
-    }
-    if arguments and arguments[0] in subverbs:
-        return subverbs[arguments[0]](subverb_parsers()[arguments[0]].parse_args(list(arguments[1:])))
-    build_parser().check_subverb(arguments, subverbs)
-    build_parser().parse_args(list(arguments))
-    raise build_parser().wrong(f"{', '.join(list(subverbs)[:-1])} or remove must follow pack")
+    subverbs = {"new": _new, "sign": _sign, "verify": _verify, "list": _list, "update": _update, "remove": _remove}
+    return build_parser().run_subverb(arguments, subverbs, subverb_parsers())
 
 
 def build_parser() -> Parser:
@@ -118,10 +106,9 @@ def _new(options: Namespace) -> int:
 def _sign(options: Namespace) -> int:
     from ..packs import make
     from ..packs.manifest import MANIFEST, SIGNATURE, Refused, verify
-    from ..signing.keys import parse_private
 
     folder = os.path.join(working_directory(), options.folder)
-    key = parse_private(_read(options.key), options.key)
+    key = private_key(options.key)
     path, text, files, executable = _manifest(folder, must_be_there=True)
     signed = {**files, MANIFEST: text.encode(), SIGNATURE: make.signature(text, key)}
     try:
@@ -219,7 +206,7 @@ def _verify(options: Namespace) -> int:
     from ..signing.keys import EXTRA
 
     path = os.path.join(working_directory(), options.source)
-    keys = _public_keys(options.keys) if options.keys is not None else _machine().keys
+    keys = public_keys(options.keys) if options.keys is not None else _machine().keys
     files, _executable = make.read_source(path)
     try:
         pack = verify(files, keys)
@@ -238,26 +225,6 @@ def _signed(pack: Pack, *, has_keys: bool) -> str:
         return "not signed: whoever could change its files could have made another pack of it"
     counts = "one of the keys that count" if has_keys else "a key of which nobody has said that it counts: [packs] keys"
     return f"signed with {pack.signed_by.fingerprint}, {counts}"
-
-
-def _public_keys(path: str) -> list[PublicKey]:
-    from ..signing.keys import parse_public_file
-
-    try:
-        keys = list(parse_public_file(_read(path).decode("utf-8", "replace")))
-    except ValueError as problem:
-        raise ConfigError(path, str(problem), "ssh-keygen -t ed25519 writes such a key into FILE.pub") from None
-    if not keys:
-        raise ConfigError(path, "has no key", "ssh-keygen -t ed25519 writes one into FILE.pub")
-    return keys
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(_LARGEST_KEY)
-    except OSError as error:
-        raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
 
 
 # --- for whoever has installed one ---

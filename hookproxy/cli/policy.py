@@ -17,24 +17,23 @@ from typing import TYPE_CHECKING, Final
 
 from ..model.errors import ConfigError, UserError, file_hint
 from .common import show, show_line, working_directory
+from .key_files import private_key, public_keys, read
 from .options import Parser
 
 if TYPE_CHECKING:
     from ..bundles.store import State
     from ..config.policy_in_force import InForce
     from ..model.policy_source import PolicySource
-    from ..signing.keys import PrivateKey, PublicKey
 
 _DAYS: Final = 30.0
 """How long a policy counts if nothing else is said: a machine that is kept from newer ones stops after that."""
 
 _DAY: Final = 86_400.0  # seconds
-_LARGEST_KEY: Final = 64 * 1024  # bytes of a file with keys
 
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the subverb says. Returns the exit status."""
-    subverbs: dict[str, Callable[[Namespace], int]] = {
+    subverbs = {
         "status": _status,
         "update": _update,
         "rollback": _rollback,
@@ -44,11 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         "keys": _keys,
         "verify": _verify,
     }
-    if arguments and arguments[0] in subverbs:
-        return subverbs[arguments[0]](subverb_parsers()[arguments[0]].parse_args(list(arguments[1:])))
-    build_parser().check_subverb(arguments, subverbs)
-    build_parser().parse_args(list(arguments))
-    raise build_parser().wrong(f"{', '.join(list(subverbs)[:-1])} or verify must follow policy")
+    return build_parser().run_subverb(arguments, subverbs, subverb_parsers())
 
 
 def build_parser() -> Parser:
@@ -373,7 +368,7 @@ def _signed(options: Namespace, files: Mapping[str, bytes], executable: frozense
     """Manifest and signature of these files, verified as whoever gets them will. Raises UserError."""
     from ..bundles import make, manifest
 
-    key = _private_key(options.key)
+    key = private_key(options.key)
     version = options.version or make.last_version(files) + 1
     expires = manifest.formatted_time(time.time() + options.days * _DAY)
     rings = options.ring or ["stable"]
@@ -392,8 +387,8 @@ def _keys(options: Namespace) -> int:
     from ..bundles.make import key_statement
 
     files, _ = files_of(options.folder)
-    public = [key for path in options.public for key in _public_keys(path)]
-    statement = key_statement(files, public, _private_key(options.key))
+    public = [key for path in options.public for key in public_keys(path)]
+    statement = key_statement(files, public, private_key(options.key))
     _write(options.folder, statement)
     for key in public:
         show_line(f"{key.fingerprint} counts from now on{f' ({key.comment})' if key.comment else ''}")
@@ -410,11 +405,11 @@ def _verify(options: Namespace) -> int:
         files, _ = files_of(options.bundle)
     else:
         try:
-            files = archive.read(_read(options.bundle, archive.MOST_BYTES))
+            files = archive.read(read(options.bundle, archive.MOST_BYTES))
         except ValueError as problem:
             raise UserError(f"{options.bundle}: {problem}", "hookproxy policy pack makes one") from None
     try:
-        verified = manifest.verify(files, _public_keys(options.keys))
+        verified = manifest.verify(files, public_keys(options.keys))
         ring = options.ring or verified.manifest.rings[0]
         manifest.check_usable(verified, ring, 1, time.time())
     except manifest.Refused as problem:
@@ -435,32 +430,3 @@ def _write(folder: str, files: Mapping[str, bytes]) -> None:
             replace_file(path, content, mode=0o644)
         except OSError as error:
             raise ConfigError(path, f"cannot be written: {error.strerror}", file_hint(folder, error)) from None
-
-
-def _private_key(path: str) -> PrivateKey:
-    from ..signing.keys import parse_private
-
-    return parse_private(_read(path, _LARGEST_KEY), path)
-
-
-def _public_keys(path: str) -> Sequence[PublicKey]:
-    from ..signing.keys import parse_public_file
-
-    try:
-        keys = list(parse_public_file(_read(path, _LARGEST_KEY).decode("utf-8", "replace")))
-    except ValueError as problem:
-        raise ConfigError(path, str(problem), "ssh-keygen -t ed25519 writes such a key into FILE.pub") from None
-    if not keys:
-        raise ConfigError(path, "has no key", "ssh-keygen -t ed25519 writes one into FILE.pub")
-    return keys
-
-
-def _read(path: str, limit: int) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
-    if len(data) > limit:
-        raise ConfigError(path, f"has more than {limit} bytes", "name the right file")
-    return data

@@ -14,14 +14,14 @@ import shlex
 import signal
 import sys
 import time
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..model.errors import UserError
 from .common import create, show, split_command, tell, working_directory
-from .options import Parser
+from .options import Parser, seconds
 
 if TYPE_CHECKING:
     from ..processes.watch import Watch
@@ -67,9 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     """Do what the subverb says. Returns the exit status."""
     if arguments and arguments[0] == "learn":
         return _learn(arguments[1:])
-    build_parser().check_subverb(arguments, ("learn",))
-    build_parser().parse_args(list(arguments))
-    raise build_parser().wrong("learn must follow sandbox")
+    raise build_parser().no_subverb(arguments, ("learn",))
 
 
 def build_parser() -> Parser:
@@ -95,21 +93,11 @@ def subverb_parsers() -> dict[str, Parser]:
     learn.add_argument(
         "--probe", action="store_true", help="be the agent: list its tools, call none, and print the table"
     )
-    learn.add_argument("--seconds", metavar="N", type=_seconds, help="end the server after N seconds")
+    learn.add_argument("--seconds", metavar="N", type=seconds, help="end the server after N seconds")
     learn.add_argument("--name", help="the server's name in gateway.toml (default: derived from COMMAND)")
     learn.add_argument("-o", "--output", metavar="FILE", help="write the table to this new file")
     learn.add_argument("--trace", metavar="FILE", help="write all that was seen to this new file, a JSON line for each")
     return {"learn": learn}
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise ArgumentTypeError(f"{text} is not a number of seconds")
-    return seconds
 
 
 def _learn(arguments: Sequence[str]) -> int:

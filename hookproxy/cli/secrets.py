@@ -38,12 +38,7 @@ class _Head(msgspec.Struct):
 
 def main(arguments: Sequence[str]) -> int:
     """Scan the files. Returns the exit status."""
-    parsers = subverb_parsers()
-    if arguments and arguments[0] in parsers:
-        return _scan(parsers[arguments[0]].parse_args(list(arguments[1:])))
-    build_parser().check_subverb(arguments, parsers)
-    build_parser().parse_args(list(arguments))
-    raise build_parser().wrong("scan must follow secrets")
+    return build_parser().run_subverb(arguments, {"scan": _scan}, subverb_parsers())
 
 
 def _scan(options: Namespace) -> int:

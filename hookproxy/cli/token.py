@@ -9,7 +9,7 @@ from __future__ import annotations
 import stat
 import time
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ..authorization.token_file import REVOKED, TokenRecord, create_token, read_tokens, revoke_tokens, shown_time
@@ -22,13 +22,8 @@ _HEADER: Final = ("id", "user", "groups", "created", "expires", "note")
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the subverb says. Returns the exit status."""
-    subverbs: dict[str, Callable[[Namespace], None]] = {"new": _new, "list": _list, "revoke": _revoke}
-    if arguments and arguments[0] in subverbs:
-        subverbs[arguments[0]](subverb_parsers()[arguments[0]].parse_args(list(arguments[1:])))
-        return 0
-    build_parser().check_subverb(arguments, subverbs)
-    build_parser().parse_args(list(arguments))
-    raise build_parser().wrong("new, list or revoke must follow token")
+    subverbs = {"new": _new, "list": _list, "revoke": _revoke}
+    return build_parser().run_subverb(arguments, subverbs, subverb_parsers())
 
 
 def build_parser() -> Parser:

@@ -39,7 +39,7 @@ def hook(document: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
         (b"{}", ("--for", "nobody", "--as", "claude", "--", "true"), "'nobody' is not an agent that runs hooks"),
         (b"{}", ("--as", "claude"), "there is no hook to run"),
         (b"{}", ("--", "true"), "the following arguments are required: --as"),
-        (b"{}", ("--as", "claude", "--timeout", "-1", "--", "true"), "must be more than 0"),
+        (b"{}", ("--as", "claude", "--timeout", "-1", "--", "true"), "-1 is not a number of seconds"),
     ],
 )
 def test_what_cannot_be_read_refuses_the_call(document: bytes, words: tuple[str, ...], why: str) -> None:
