@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from io import StringIO
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -337,18 +338,12 @@ def _read(path: str, folder: int, name: str) -> TokenFile | None:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}", "is not UTF-8", "correct this line") from None
     return TokenFile(
-        _lines(text),
+        StringIO(text).readlines(),
         parse(path, text),
         state.st_uid,
         state.st_gid,
         stat.S_IMODE(state.st_mode),
     )
-
-
-def _lines(text: str) -> list[str]:
-    """The lines with their ends. Only a line feed ends one: in a comment, any other character may stand."""
-    *whole, last = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([last] if last else [])
 
 
 def _check_writers(place: str, state: os.stat_result) -> None:

@@ -5,11 +5,11 @@ Only plain files count, and none whose name begins with a dot. What is executabl
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ..archives.listed import listed
 from ..model.errors import UserError
 from ..signing import ssh_signature
 from ..signing.keys import PrivateKey, PublicKey
@@ -18,7 +18,6 @@ from .manifest import (
     MANIFEST,
     NAMESPACE,
     SIGNATURE,
-    File,
     KeyStatement,
     Manifest,
     is_of_signer,
@@ -29,12 +28,10 @@ def made_manifest(
     files: Mapping[str, bytes], executable: frozenset[str], version: int, expires: str, rings: Sequence[str]
 ) -> bytes:
     """The manifest of these files. Raises UserError if it is none that can be taken."""
-    listed = {
-        name: File(hashlib.sha256(content).hexdigest(), len(content), name in executable)
-        for name, content in sorted(files.items())
-        if not is_of_signer(name)
+    files_listed = {
+        name: listed(content, name in executable) for name, content in sorted(files.items()) if not is_of_signer(name)
     }
-    text = msgspec.json.encode(Manifest("hookproxy-policy-1", version, expires, tuple(rings), listed))
+    text = msgspec.json.encode(Manifest("hookproxy-policy-1", version, expires, tuple(rings), files_listed))
     return msgspec.json.format(text, indent=1) + b"\n"
 
 

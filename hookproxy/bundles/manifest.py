@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..archives import archive, names
+from ..archives.listed import ListedFile, Refused, check_files
 from ..model.errors import printable
 from ..signing import ssh_signature
 from ..signing.keys import PublicKey, parse_public
@@ -43,18 +44,6 @@ _OF_SIGNER: Final = re.compile(rf"manifest\.json(\.sig)?|{_STATEMENT.pattern}(\.
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
-class Refused(ValueError):
-    """A bundle that must not be used; the text is a sentence without a full stop."""
-
-
-class File(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A file of a bundle."""
-
-    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-    size: Annotated[int, Meta(ge=0, le=archive.MOST_BYTES)]
-    executable: bool = False
-
-
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """`manifest.json`."""
 
@@ -63,7 +52,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     expires: str
     """In UTC, as 2027-01-31T00:00:00Z."""
     rings: Annotated[tuple[Annotated[str, Meta(pattern=RING)], ...], Meta(min_length=1, max_length=64)]
-    files: Annotated[dict[str, File], Meta(min_length=1, max_length=archive.MOST_FILES)]
+    files: Annotated[dict[str, ListedFile], Meta(min_length=1, max_length=archive.MOST_FILES)]
 
     @property
     def expires_at(self) -> float:
@@ -109,7 +98,7 @@ def verify(files: Mapping[str, bytes], keys: Sequence[PublicKey]) -> Verified:
     except ssh_signature.BadSignature as problem:
         raise Refused(f"{MANIFEST} {problem}") from None
     manifest = _parsed(text)
-    check_files(manifest, files)
+    check_files(manifest.files, files, filter(is_of_signer, files), MANIFEST)
     since = next(number for number, then in enumerate(all_keys) if signed_by.raw in {key.raw for key in then})
     return Verified(manifest, hashlib.sha256(text).hexdigest(), signed_by, chain, since)
 
@@ -134,18 +123,6 @@ def _parsed(text: bytes) -> Manifest:
 def is_of_signer(name: str) -> bool:
     """Whether the file is not one of the policy, but says who has signed it."""
     return _OF_SIGNER.fullmatch(name) is not None
-
-
-def check_files(manifest: Manifest, files: Mapping[str, bytes]) -> None:
-    """Raise Refused unless the files are those of the manifest, and no others."""
-    present = {name for name in files if not is_of_signer(name)}
-    if missing := manifest.files.keys() - present:
-        raise Refused(f"{min(missing)} is missing")
-    if unnamed := present - manifest.files.keys():
-        raise Refused(f"{min(unnamed)} is not in {MANIFEST}")
-    for name, file in manifest.files.items():
-        if len(files[name]) != file.size or hashlib.sha256(files[name]).hexdigest() != file.sha256:
-            raise Refused(f"{name} is not the file that {MANIFEST} names")
 
 
 def _keys_in_force(

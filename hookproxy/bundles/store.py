@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..archives import archive, names
+from ..archives.listed import Refused
 from ..files.folder_lock import lock_folder
 from ..files.folder_use import is_used
 from ..files.open_flags import NEW_FILE
@@ -29,7 +30,7 @@ from ..files.replace import replace_file, sync_folder
 from ..model.errors import ConfigError, UserError, file_hint
 from ..signing.keys import PublicKey
 from . import manifest
-from .manifest import Manifest, Memory, Refused, Verified
+from .manifest import Manifest, Memory, Verified
 
 STATE: Final = "state.json"
 _BUNDLES: Final = "bundles"

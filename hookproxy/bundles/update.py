@@ -15,11 +15,12 @@ import anyio.from_thread
 import anyio.to_thread
 from msgspec.structs import replace
 
+from ..archives.listed import Refused
 from ..model.errors import ConfigError, UserError, file_hint, not_installed
 from ..model.policy_source import PolicySource
 from ..signing.keys import PublicKey, parse_public
 from . import manifest, sources
-from .manifest import Refused, Verified
+from .manifest import Verified
 from .store import UNKNOWN, Pin, State, Store, Taken, verified_bundle
 
 if TYPE_CHECKING:

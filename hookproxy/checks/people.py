@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import grp
 import os
 import pwd
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from ..authorization.token_file import read_tokens
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
 from ..model.principal import GROUP_SIGN
+from ..transports.accounts import is_local_group
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
@@ -34,7 +34,7 @@ def unknown_people(config: GatewayConfig) -> Iterator[str]:
         known = groups if is_group else users
         if who in told or name in known or (name.isdecimal() and has_accounts):
             continue
-        if has_accounts and (_is_group(name) if is_group else _is_account(name)):
+        if has_accounts and (is_local_group(name) if is_group else _is_account(name)):
             continue
         hint = _hint(name, users, groups, is_group=is_group, has_accounts=has_accounts)
         if gateway.oidc is not None and not hint:
@@ -65,10 +65,10 @@ def _hint(name: str, users: set[str], groups: set[str], *, is_group: bool, has_a
     """What may be meant instead; empty if nothing is known."""
     if is_group and (name in users or (has_accounts and _is_account(name))):
         return f"a user has this name: write {name!r} without @"
-    if not is_group and (name in groups or (has_accounts and _is_group(name))):
+    if not is_group and (name in groups or (has_accounts and is_local_group(name))):
         return f"a group has this name: write {GROUP_SIGN + name!r}"
     small = name.lower()
-    if has_accounts and small != name and (_is_group(small) if is_group else _is_account(small)):
+    if has_accounts and small != name and (is_local_group(small) if is_group else _is_account(small)):
         return f"did you mean {small!r}?"
     return suggestion(name, groups if is_group else users)
 
@@ -77,13 +77,5 @@ def _is_account(name: str) -> bool:
     try:
         pwd.getpwnam(name)
     except (KeyError, ValueError):  # ValueError: it contains NUL
-        return False
-    return True
-
-
-def _is_group(name: str) -> bool:
-    try:
-        grp.getgrnam(name)
-    except (KeyError, ValueError):
         return False
     return True

@@ -45,6 +45,11 @@ class Finding(Struct, frozen=True):
     text: str
     """One sentence without a full stop."""
 
+    @property
+    def place(self) -> str:
+        """File and line, for people."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
 
 class HookEntry(Struct, frozen=True):
     """One hook as its file defines it. For a hook that cannot run here, only the fields about its place are set."""

@@ -23,7 +23,9 @@ from ..gateway.start_problems import start_problems
 from ..hooks import watched
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, ConfigError, UserError
+from . import findings
 from .common import show
+from .explained import for_whom
 from .hook_list import print_blocks, print_hooks
 from .layout import Page, Rows, new_page, short_path
 from .offline import OfflinePolicy, not_admitted, policy_at, server_named, user_named
@@ -138,7 +140,7 @@ class _Whole:
         page = new_page(short=not verbose)
         path, version = short_path(self._config.path, cwd), self._config.version[:12]
         signed = f" with {self._config.bundle.shown}" if self._config.bundle is not None else ""
-        page.line((path, "bold"), f": policy {version}{signed}{self._for_whom()}")
+        page.line((path, "bold"), f": policy {version}{signed}{for_whom(self._identity)}")
         for error in self._errors:
             of_error = finding(error.message, self._lines)
             page.row(("error: ", "bold red"), _placed(of_error, cwd))
@@ -151,12 +153,6 @@ class _Whole:
         page.begin_end()
         page.line((self._summary(merged), "bold"))
         return page.text
-
-    def _for_whom(self) -> str:
-        if self._identity is None:
-            return ""
-        groups = ", ".join(self._identity.principal.groups) or "no group"
-        return f", for {self._identity.principal.name} in {groups} ({self._identity.known_by})"
 
     def _server(self, page: Page, one: _Checked, rules_of: RulesOf) -> None:
         what = _what_it_is(one.server)
@@ -221,9 +217,7 @@ def _merged(reports: Sequence[Report], findings: Sequence[Finding], remarks: Seq
 
 
 def _placed(found: Finding, cwd: str) -> str:
-    place = f"{found.file}:{found.line}" if found.line else found.file
-    key = "" if found.text.startswith(found.key) else found.key
-    return ": ".join(filter(None, (short_path(place, cwd), key, found.text)))
+    return findings.placed(found, short_path(found.place, cwd))
 
 
 def _finding_members(found: Finding) -> dict[str, object]:

@@ -77,7 +77,7 @@ def print_subject(page: Page, subject: Subject, rows: Sequence[Row], tool: str |
     """Print what holds for a user at a server: of this tool whole, or a table of all; None: no tool is named."""
     if not subject.admitted:
         what = f"{tool} of {subject.name}" if tool else subject.name
-        page.line(f"{what}{_for_whom(subject)}: ", ("refused", _STYLES[Answer.DENY]))
+        page.line(f"{what}{for_whom(subject.identity)}: ", ("refused", _STYLES[Answer.DENY]))
         for name, text in _not_admitted(subject, cwd):
             page.row(label(name), text)
         page.line()
@@ -87,11 +87,12 @@ def print_subject(page: Page, subject: Subject, rows: Sequence[Row], tool: str |
         _print_table(page, subject, rows, cwd)
 
 
-def _for_whom(subject: Subject) -> str:
-    if subject.identity is None:
+def for_whom(identity: Identity | None) -> str:
+    """The user that is meant, and how the groups are known; empty: nobody in particular."""
+    if identity is None:
         return ""
-    groups = ", ".join(subject.identity.principal.groups) or "no group"
-    return f", for {subject.identity.principal.name} in {groups} ({subject.identity.known_by})"
+    groups = ", ".join(identity.principal.groups) or "no group"
+    return f", for {identity.principal.name} in {groups} ({identity.known_by})"
 
 
 def _not_admitted(subject: Subject, cwd: str) -> Iterator[tuple[str, str]]:
@@ -117,7 +118,7 @@ def _print_one(page: Page, subject: Subject, row: Row, cwd: str) -> None:
     elif explanation.deciding_hooks and explanation.by is not None and explanation.by.is_default:
         unless = ", unless a hook allows it or asks"
     page.line(
-        f"{explanation.tool} of {subject.name}{_for_whom(subject)}: ",
+        f"{explanation.tool} of {subject.name}{for_whom(subject.identity)}: ",
         (f"{_WORDS[row.answer]}{some}{unless}", _STYLES[row.answer] if row.is_sure else "bold yellow"),
     )
     for name, text in _details(subject, row, cwd):
@@ -239,7 +240,7 @@ def _what_follows(explanation: Explanation, subject: Subject, cwd: str) -> str:
 
 
 def _print_table(page: Page, subject: Subject, rows: Sequence[Row], cwd: str) -> None:
-    page.line((f"tools of {subject.name}", "bold"), _for_whom(subject))
+    page.line((f"tools of {subject.name}", "bold"), for_whom(subject.identity))
     names = ["any other" if row.explanation.tool == ANY_OTHER else row.explanation.tool for row in rows]
     width = min(max(map(len, names), default=0), 40)
     for name, row in zip(names, rows, strict=True):

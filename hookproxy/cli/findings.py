@@ -13,9 +13,13 @@ from ..model.errors import UserError, printable
 
 def line(finding: Finding) -> str:
     """A finding as one line: its place and its text."""
-    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+    return printable(placed(finding, finding.place))
+
+
+def placed(finding: Finding, place: str) -> str:
+    """The text of a finding after its place and its key."""
     key = "" if finding.text.startswith(finding.key) else finding.key
-    return printable(": ".join(part for part in (place, key, finding.text) if part))
+    return ": ".join(filter(None, (place, key, finding.text)))
 
 
 def lines(loaded: Loaded, environ: Mapping[str, str]) -> list[str]:

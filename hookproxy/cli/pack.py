@@ -104,8 +104,9 @@ def _new(options: Namespace) -> int:
 
 
 def _sign(options: Namespace) -> int:
+    from ..archives.listed import Refused
     from ..packs import make
-    from ..packs.manifest import MANIFEST, SIGNATURE, Refused, verify
+    from ..packs.manifest import MANIFEST, SIGNATURE, verify
 
     folder = os.path.join(working_directory(), options.folder)
     key = private_key(options.key)
@@ -201,8 +202,9 @@ def _write_archive(
 
 
 def _verify(options: Namespace) -> int:
+    from ..archives.listed import Refused
     from ..packs import make
-    from ..packs.manifest import Refused, verify
+    from ..packs.manifest import verify
     from ..signing.keys import EXTRA
 
     path = os.path.join(working_directory(), options.source)

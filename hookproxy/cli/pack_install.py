@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from ..archives.listed import Refused
 from ..checks import commands
 from ..checks.report import ConfiguredHook
 from ..config.load import Loaded, find_own_file, load_by, managed_layers, read_layer
@@ -20,7 +21,7 @@ from ..config.pack_layer import FOLDER, keys_in_force, read_pack
 from ..model.errors import ConfigError, UserError, not_installed
 from ..model.hooks import HookSpec
 from ..packs import environment, make
-from ..packs.manifest import TESTS, Pack, Refused, check_successor, number, verify
+from ..packs.manifest import TESTS, Pack, check_successor, number, verify
 from ..packs.store import ENVIRONMENTS, Installed, Store
 from ..signing.keys import EXTRA, PublicKey
 from ..trust.sources import FileContext, Layer, data_folder

@@ -15,12 +15,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from ..archives.listed import Refused
 from ..audit.records import read
 from ..config.load import Loaded, complete
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError
 from ..model.pack_settings import NamedPacks
-from ..packs.manifest import TESTS, Pack, Refused, check_successor
+from ..packs.manifest import TESTS, Pack, check_successor
 from ..packs.store import ENVIRONMENTS, Installed
 from ..policy_tests.cases import TOML, YAML, Case, read_cases
 from ..policy_tests.compare import Came

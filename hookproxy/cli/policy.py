@@ -366,6 +366,7 @@ def _pack(options: Namespace) -> int:
 
 def _signed(options: Namespace, files: Mapping[str, bytes], executable: frozenset[str]) -> dict[str, bytes]:
     """Manifest and signature of these files, verified as whoever gets them will. Raises UserError."""
+    from ..archives.listed import Refused
     from ..bundles import make, manifest
 
     key = private_key(options.key)
@@ -376,7 +377,7 @@ def _signed(options: Namespace, files: Mapping[str, bytes], executable: frozense
     try:
         # under this key alone: what was signed with a key that a statement has dropped is refused
         manifest.verify({**files, **signed}, [key.public])
-    except manifest.Refused as problem:
+    except Refused as problem:
         raise UserError(f"{options.folder}: nobody would take it: {problem}", "correct that, and sign again") from None
     show_line(f"version {version} for {', '.join(rings)}, until {expires}, signed with {key.public.fingerprint}")
     return signed
@@ -399,6 +400,7 @@ def _keys(options: Namespace) -> int:
 def _verify(options: Namespace) -> int:
     from ..archives import archive
     from ..archives.folder import files_of
+    from ..archives.listed import Refused
     from ..bundles import manifest
 
     if os.path.isdir(options.bundle):
@@ -412,7 +414,7 @@ def _verify(options: Namespace) -> int:
         verified = manifest.verify(files, public_keys(options.keys))
         ring = options.ring or verified.manifest.rings[0]
         manifest.check_usable(verified, ring, 1, time.time())
-    except manifest.Refused as problem:
+    except Refused as problem:
         raise UserError(f"{options.bundle}: {problem}", "no machine with these keys takes it") from None
     of = verified.manifest
     show_line(f"version {of.version} for {', '.join(of.rings)}, until {of.expires}, {len(of.files)} files")

@@ -356,6 +356,11 @@ def line_of(text: str, at: Sequence[str | int]) -> int | None:
     return next((lines[*at[:depth]] for depth in range(len(at), 0, -1) if (*at[:depth],) in lines), None)
 
 
+def place_of(path: str, text: str, at: Sequence[str | int]) -> str:
+    """The file, and the line of a key in it if it has one."""
+    return f"{path}:{line}" if (line := line_of(text, at)) else path
+
+
 def _lines(text: str) -> dict[tuple[str | int, ...], int]:
     """The line of each table and of each key at the start of a line. A multi-line string may look like more of them."""
     found: dict[tuple[str | int, ...], int] = {}

@@ -31,12 +31,12 @@ from ..sandbox.installation import Surroundings
 from ..sandbox.table import Sandbox
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer, Watched
-from .errors import line_of
+from .errors import place_of
 from .gateway_limits import bounds, check_limits, check_store, with_people
 from .gateway_models import GatewayFile, GatewayTable, Roles, ServerTable, UserRules
 from .load import Loaded, complete, layer_of
 from .models import ConfigFile, Mode
-from .parse import read_tables, validated
+from .parse import read_tables, tables_of_server, validated
 from .people import check_people, check_permission_rules_for_users, rules_for_users
 from .policy_digest import PolicyParts, contents_of, parts_of, version_of
 from .sandbox_profiles import Launch, Profiled, profiled
@@ -256,7 +256,7 @@ def load_gateway(  # noqa: PLR0913  # it is for several verbs
         within = ("servers", name)
         people += _check_server(table, path, text, within)
         layer = with_people(
-            layer_of(table, _tables_of(tables, name), path, text, file_context, within),
+            layer_of(table, tables_of_server(tables, name), path, text, file_context, within),
             table.limits,
             within,
         )
@@ -424,12 +424,6 @@ def _policy_version(path: str, tables: Mapping[str, object], parts: PolicyParts)
     return digest.hexdigest()
 
 
-def _tables_of(tables: Mapping[str, object], name: str) -> Mapping[str, object]:
-    servers = tables.get("servers")
-    table = servers.get(name) if isinstance(servers, Mapping) else None
-    return table if isinstance(table, Mapping) else {}
-
-
 def _with_profiles(
     servers: Mapping[str, GatewayServer],
     tables: Mapping[str, object],
@@ -440,7 +434,7 @@ def _with_profiles(
     hooks = cache(lambda: hooks_of_all(servers, files_read))
     changed = dict(servers)
     for name, server in servers.items():
-        if server.sandbox is None or "sandbox" in _tables_of(tables, name):
+        if server.sandbox is None or "sandbox" in tables_of_server(tables, name):
             continue
         with suppress(UserError):  # there is no such account: said where it is needed
             user = server.table.user
@@ -566,7 +560,7 @@ def _check_administration(file: ConfigFile, path: str, key: str = "") -> None:
 def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> list[tuple[str, str]]:
     """Raise ConfigError for keys of a server that contradict each other. Returns the names as `people`."""
     key = ".".join(within)
-    where = f"{path}:{line}" if (line := line_of(text, within)) else path
+    where = place_of(path, text, within)
     kinds = [table.command is not None, table.url is not None, table.from_caller]
     if sum(kinds) != 1:
         problem = "names no server" if not any(kinds) else "says in several ways where the server is"
@@ -591,7 +585,7 @@ def _check_headers(table: ServerTable, path: str, text: str, within: tuple[str, 
     for name, value in table.headers.items():
         for credential in REFERENCE.findall(value):
             if credential not in table.credentials:
-                where = f"{path}:{line}" if (line := line_of(text, (*within, "headers", name))) else path
+                where = place_of(path, text, (*within, "headers", name))
                 hint = f'below [{key}], add credentials = {{ {credential} = "file:/etc/hookproxy/{credential}" }}'
                 raise ConfigError(where, f"{key}.headers.{name} needs the credential {credential}", hint)
 

@@ -12,7 +12,7 @@ from ..model.errors import ConfigError
 from ..model.limits import Measure
 from ..model.sizes import size_in_bytes
 from ..policy.bounds import Bound
-from .errors import line_of
+from .errors import place_of
 from .people import check_people
 from .validate import dotted
 
@@ -36,9 +36,8 @@ def check_limits(file: GatewayFile, path: str, text: str) -> list[tuple[str, str
         problem = "gateway.max_sessions_per_user and gateway.per_user.sessions are two names of the same"
         raise ConfigError(path, problem, "remove max_sessions_per_user")
     for within, table in _all_limits(file):
-        line = line_of(text, within)
         key = f"{'.'.join(map(str, within[:-1]))}[{within[-1]}]"
-        where = f"{path}:{line}" if line else path
+        where = place_of(path, text, within)
         _check_limit(table, where, key)
         _check_servers(table, where, key, file.servers, is_of_server=within[0] == "servers")
         people += check_people(table.users, where, f"{key}.users")

@@ -6,6 +6,7 @@ pydantic is imported only for what is wrong: it takes 100 ms and 12 MB.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 
 from msgspec import ValidationError, convert
 
@@ -39,6 +40,13 @@ def validated(path: str, text: str, tables: dict[str, object], whole: type[File]
         from .pydantic_models import explanation
 
         raise explanation(path, text, tables, whole, str(problem)) from None
+
+
+def tables_of_server(tables: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """What stands below [servers.NAME]."""
+    servers = tables.get("servers")
+    table = servers.get(name) if isinstance(servers, Mapping) else None
+    return table if isinstance(table, Mapping) else {}
 
 
 def with_lists(tables: dict[str, object]) -> dict[str, object]:

@@ -5,13 +5,11 @@ What a server's table says comes on top of what holds for all. A gateway without
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..model.errors import ConfigError
 from ..trust.sources import FileContext
 from .gateway_models import PolicyFile
 from .load import layer_of
-from .parse import read_tables, validated
+from .parse import read_tables, tables_of_server, validated
 from .people import check_permission_rules_for_users, rules_for_users
 from .policy_in_force import PolicyContent
 
@@ -30,15 +28,9 @@ def read(path: str, file_context: FileContext) -> PolicyContent:
                 raise ConfigError(path, f"servers.{name}.{key} is for all servers", "write it at the top of the file")
         people += check_permission_rules_for_users(table.permissions, path, within)
         servers[name] = PolicyContent(
-            layer_of(table, _table(tables, name), path, text, file_context, within),
+            layer_of(table, tables_of_server(tables, name), path, text, file_context, within),
             tuple(rules_for_users(table.permissions, path, text, within)),
         )
     layer = layer_of(file, tables, path, text, file_context)
     rules = tuple(rules_for_users(file.permissions, path, text, ()))
     return PolicyContent(layer, rules, servers, tuple((f"policy: {key}", name) for key, name in people))
-
-
-def _table(tables: Mapping[str, object], name: str) -> Mapping[str, object]:
-    servers = tables.get("servers")
-    table = servers.get(name) if isinstance(servers, Mapping) else None
-    return table if isinstance(table, Mapping) else {}

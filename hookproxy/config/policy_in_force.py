@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..archives.listed import Refused
 from ..bundles import manifest
 from ..bundles.store import Store, verified_bundle
 from ..bundles.update import keys_of, without_cryptography
@@ -150,11 +151,11 @@ def _read(policy: PolicySource, folder: str, reading: Reading) -> InForce:
 
     try:
         verified, _ = verified_bundle(folder, read_and_keep, keys_of(policy))
-    except manifest.Refused as problem:
+    except Refused as problem:
         return _missing(policy, f"the policy that was taken last cannot be used: {problem}: there is none")
     try:
         manifest.check_usable(verified, policy.ring, policy.min_version, 0.0)
-    except manifest.Refused as problem:
+    except Refused as problem:
         return _missing(policy, f"the policy that was taken last cannot be used: {problem}: there is none")
     version, expires = verified.manifest.version, verified.manifest.expires
     notes: tuple[str, ...] = ()

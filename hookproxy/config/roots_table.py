@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 from ..model.errors import ConfigError
 from ..model.settings import ROOTS_OF_AGENT, RootsRule
 from ..trust.sources import FileContext
-from .errors import line_of
+from .errors import place_of
 from .validate import dotted
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def roots_rule(
         return RootsRule(_given(roots, path, text, key, file_context, hint))
     problem = _contradiction(roots)
     if problem:
-        where = f"{path}:{line}" if (line := line_of(text, key)) else path
+        where = place_of(path, text, key)
         raise ConfigError(where, f"{dotted(key)}: {problem[0]}", problem[1])
     if roots.give is not None:
         return RootsRule(_given(roots.give, path, text, (*key, "give"), file_context, _HINT))
@@ -94,6 +94,6 @@ def _folder(root: str, path: str, text: str, key: tuple[str | int, ...], file_co
         is_file = address.scheme == "file" and address.netloc in ("", "localhost") and address.path.startswith("/")
         folder = unquote(address.path) if is_file and not (address.query or address.fragment) else ""
     if not folder or not folder.isprintable() or "*" in folder:
-        where = f"{path}:{line}" if (line := line_of(text, key)) else path
+        where = place_of(path, text, key)
         raise ConfigError(where, f"{dotted(key)}: {root!r} is not a folder", hint)
     return os.path.normpath(file_context.find(folder, os.path.dirname(path)))

@@ -17,7 +17,7 @@ from ..secrets.engine import PatternError, check_installed, compiled
 from ..secrets.placeholders import is_rule_id
 from ..secrets.rules import known_rules
 from ..trust.sources import FileContext
-from .errors import line_of
+from .errors import place_of
 from .models import Secrets
 from .secret_source import source_of
 from .validate import dotted
@@ -68,8 +68,7 @@ class _Place:
     def of(self, *names: str | int) -> str:
         """File, line and key."""
         key = (*self._key, *names)
-        line = line_of(self._text, key)
-        return f"{self._path}{f':{line}' if line else ''}: {dotted(key)}"
+        return f"{place_of(self._path, self._text, key)}: {dotted(key)}"
 
 
 def _off(table: Secrets, place: _Place) -> Iterator[SecretsOff]:

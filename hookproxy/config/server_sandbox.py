@@ -23,7 +23,7 @@ from ..sandbox.installation import Surroundings
 from ..sandbox.table import Sandbox
 from ..trust.scripts import files_of_hook
 from ..trust.sources import state_folder
-from .errors import line_of
+from .errors import place_of
 from .gateway_models import DEFAULT_SOCKET, SandboxTable, admin_socket_beside
 from .load import MANAGED_FOLDER, Loaded
 
@@ -90,7 +90,7 @@ def sandbox_of(table: ServerTable, path: str, text: str, within: tuple[str, ...]
     """What the process of a server may reach; None: everything, or it has no process. Raises ConfigError."""
     of_process = table.command is not None
     if not of_process and table.sandbox != SandboxTable():
-        where = f"{path}:{line}" if (line := line_of(text, (*within, "sandbox"))) else path
+        where = place_of(path, text, (*within, "sandbox"))
         problem = f"{'.'.join(within)}.sandbox is for a server with a command"
         raise ConfigError(where, problem, "remove it: the gateway starts no process for this server")
     if not of_process or isinstance(table.sandbox, str):
@@ -173,7 +173,7 @@ def check_sandboxes(
             given.append(("cwd", server.table.cwd or "", server.real_cwd, True))
         for key, entry, real, writes in given:
             if why := why_not(real, writes, own, hooks):
-                where = f"{path}:{line}" if (line := line_of(text, (*within, *key.split(".")))) else path
+                where = place_of(path, text, (*within, *key.split(".")))
                 shown = entry if real == entry else f"{entry} ({real})"
                 raise ConfigError(where, f"{'.'.join(within)}.{key}: {shown} {why}", "name a folder of its own")
         _check_names(server, path)

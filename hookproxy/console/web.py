@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from http import HTTPStatus
 from importlib import resources
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Final, get_args
 from urllib.parse import urlencode
 
 import anyio
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -27,6 +25,7 @@ from ..checks.report import Report
 from ..config.load import Loaded
 from ..live.messages import Action, AnswerTaken, Settled
 from ..model.errors import UserError, printable
+from ..transports.uvicorn_server import serving
 from . import history, policy, trials
 from .access import MAX_FORM_BYTES, SECURITY_HEADERS, Access, Refused
 from .call_filter import CallFilter
@@ -42,7 +41,6 @@ from .visible import pretty
 
 if TYPE_CHECKING:
     import socket
-    from types import FrameType
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -394,42 +392,12 @@ def _not_found(request: Request, error: Exception) -> Response:
     return _html("message.html", "There is no such page", "", HTTPStatus.NOT_FOUND, text=text, back=False)
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves signals to whoever runs it."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Nothing: no signal comes here."""
-
-
 async def serve(pages: Pages, listener: socket.socket, started: Callable[[], Awaitable[None]]) -> None:
     """Serve until cancelled; then streams and trials are ended. `started` runs as soon as requests are taken."""
-    config = uvicorn.Config(
-        pages.app(),
-        http="h11",  # it bounds the size of a request's head
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=2,  # seconds: what a browser does not read holds up nothing
-    )
-    server = _Server(config)
-
-    async def until_exit() -> None:
-        with anyio.CancelScope(shield=True):  # it ends by itself soon after `should_exit` is set
-            await server.serve([listener])
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(until_exit)
+    async with serving(pages.app(), listener):
         try:
             await started()
             await in_thread(prepare)
             await anyio.sleep_forever()
         finally:
             pages.close()
-            server.should_exit = True

@@ -186,7 +186,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
             messages=("printed JSON, which is ignored with this exit status, as documented",) * _is_object(stdout),
         )
     try:
-        output = _parse(stdout, result)
+        output = shared_output.parse_output(result, _DECODER)
     except shared_output.InvalidOutput as error:
         verdict = shared_output.invalid_output_verdict(
             _verdict(spec, shared_output.keep_deciding_members(result, _DECIDING_MEMBERS)), str(error)
@@ -198,14 +198,6 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         _on_deciding_event(spec.event, output) if spec.event in BEFORE_CALL else _on_other_event(spec.event, output)
     )
     return _denied(output, verdict, stderr) if denies else verdict
-
-
-def _parse(stdout: str, result: HookResult) -> _JsonOutput | None:
-    """The JSON that was printed; None: plain text, or nothing. Raises InvalidOutput."""
-    output = shared_output.parse_json_object(result.stdout, _DECODER)
-    if output is None and stdout.startswith("{"):  # the lost part may have denied
-        raise shared_output.InvalidOutput(shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
-    return output
 
 
 def _plain_text(stdout: str, stderr: str, denies: bool) -> Verdict:

@@ -53,10 +53,7 @@ def _read_hook_file(file: HookFile) -> HookList:
     if not document.members:
         return FORMAT.read_hooks(file, document)
     table = document.table("hooks") if "hooks" in document.members else document
-    members = {_event_name(name): entries for name, entries in table.members.items()}
-    if len(members) < len(table.members):
-        raise document.error("hooks", "has one event in two spellings", "write each event once")
-    return FORMAT.read_events(file, replace(table, members=members))
+    return FORMAT.read_events(file, shared_hook_file.respelled(table, _event_name))
 
 
 def _event_name(name: str) -> str:

@@ -238,7 +238,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         "timestamp": shared_input.iso_8601(context.at),
         "permission_mode": "default",
     }
-    document |= _call(context) if context.event in _CALL_EVENTS else _session_event(context)
+    document |= _call(context) if context.event in _CALL_EVENTS else shared_input.session_event(context)
     env = dict.fromkeys(PROJECT_VARIABLES, session.project_dir)
     return Document(shared_input.json_line(document), env)
 
@@ -270,12 +270,6 @@ def _tool_use_id(context: EventContext) -> str:
     number = int.from_bytes(hashlib.sha256(call).digest(), "big")
     suffix = "".join(_DIGITS[number // len(_DIGITS) ** place % len(_DIGITS)] for place in range(_SUFFIX_LENGTH))
     return f"toolu_{int(context.at * 1000)}_{suffix}"
-
-
-def _session_event(context: EventContext) -> dict[str, object]:
-    if context.event is Event.NOTIFICATION:
-        return {"message": shared_input.utf8(context.message), "notification_type": context.trigger}
-    return {"source" if context.event is Event.SESSION_START else "reason": context.trigger}
 
 
 TOOL_INPUT_IGNORED: Final = (

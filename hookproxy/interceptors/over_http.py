@@ -6,38 +6,24 @@ another machine, can have nothing judged and read nothing (DNS rebinding). uvico
 
 from __future__ import annotations
 
-import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import anyio
-import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from ..dialects.shared.handler_types import is_loopback
 from ..model.errors import UserError
+from ..transports.uvicorn_server import serving
 from .service import Service
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from starlette.requests import Request
 
 _LARGEST_PORT: Final = 65535
-
-
-class _Server(uvicorn.Server):
-    """A server that leaves signals to whoever runs it."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Nothing: no signal comes here."""
 
 
 def listen(address: str) -> socket.socket:
@@ -62,30 +48,9 @@ def listen(address: str) -> socket.socket:
 
 async def serve(service: Service, listener: socket.socket, longest: int, started: Callable[[], None]) -> None:
     """Answer requests until cancelled; then hooks are ended. `longest` in bytes, of a message."""
-    config = uvicorn.Config(
-        _application(service, longest),
-        http="h11",  # it bounds the size of a request's head
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=2,  # seconds: what a host does not read holds up nothing
-    )
-    server = _Server(config)
-    async with anyio.create_task_group() as tasks:
-
-        async def until_exit() -> None:
-            with anyio.CancelScope(shield=True):  # it ends by itself soon after `should_exit` is set
-                await server.serve([listener])
-
-        tasks.start_soon(until_exit)
-        try:
-            started()
-            await anyio.sleep_forever()
-        finally:
-            server.should_exit = True
+    async with serving(_application(service, longest), listener):
+        started()
+        await anyio.sleep_forever()
 
 
 def _application(service: Service, longest: int) -> Starlette:

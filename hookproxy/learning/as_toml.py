@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ..model.counts import counted
-from ..model.errors import printable
+from ..model.errors import printable, toml_string
 from ..policy import methods
 from ..policy.rules import parsed
 from .masked import cleaned, example
@@ -47,7 +47,7 @@ def _lines(proposal: Proposal, observations: Observations, sources: Sequence[str
             yield f"{permission} = ["
             for learned in rules:
                 yield from _comment(_evidence(learned, several_users=len(observations.users) > 1), "    ")
-                yield f"    {_string(learned.rule)},"
+                yield f"    {toml_string(learned.rule)},"
             yield "]"
     if proposal.lost:
         yield ""
@@ -150,11 +150,3 @@ def _comment(text: str, indent: str = "", bullet: str = "") -> Iterator[str]:
         initial_indent=bullet,
     )  # fmt: skip
     yield from (f"{indent}# {line}" for line in wrapped)
-
-
-def _string(text: str) -> str:
-    """As a basic string, which ends at its last quote, whatever is in it."""
-    return "".join(
-        character if character.isprintable() and character not in '"\\' else f"\\U{ord(character):08x}"
-        for character in text
-    ).join('""')

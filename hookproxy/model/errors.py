@@ -150,3 +150,11 @@ def describe_error(error: BaseException) -> str:
     """Return why a call, or hookproxy itself, has ended unexpectedly."""
     shortage = resource_shortage(error)
     return f"the system is short of resources: {shortage}" if shortage else f"a defect of hookproxy: {error!r}"
+
+
+def toml_string(text: str) -> str:
+    """As a basic string of TOML, in which what a terminal would interpret or not show is escaped, too."""
+    return "".join(
+        character if character.isprintable() and character not in '"\\' else f"\\U{ord(character):08x}"
+        for character in text
+    ).join('""')

@@ -5,7 +5,6 @@ What a person has written into `pack.toml` stays; only the table `[files]`, whic
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import tomllib
@@ -14,11 +13,12 @@ from typing import Final
 
 from ..archives import archive
 from ..archives.folder import files_of
+from ..archives.listed import Refused, listed
 from ..files.open_flags import READ_FILE
 from ..model.errors import ConfigError, UserError, file_hint
 from ..signing import ssh_signature
 from ..signing.keys import PrivateKey
-from .manifest import MANIFEST, NAME, NAMESPACE, SIGNATURE, File, Refused, read
+from .manifest import MANIFEST, NAME, NAMESPACE, SIGNATURE, read
 
 _FILES: Final = re.compile(r"^\[files\][ \t]*(#.*)?$", re.MULTILINE)
 _TEMPLATE: Final = """\
@@ -70,7 +70,7 @@ def with_files(path: str, text: str, files: Mapping[str, bytes], executable: fro
     lines = []
     for name, content in sorted(files.items()):
         if name not in (MANIFEST, SIGNATURE):
-            file = File(hashlib.sha256(content).hexdigest(), len(content), name in executable)
+            file = listed(content, name in executable)
             mark = ", executable = true" if file.executable else ""
             lines.append(f'"{name}" = {{ sha256 = "{file.sha256}", size = {file.size}{mark} }}\n')
     changed = head + _REMARK + "".join(lines)

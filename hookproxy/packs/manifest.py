@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..archives import archive, names
+from ..archives.listed import ListedFile, Refused, check_files
 from ..model.errors import printable
 from ..signing import ssh_signature
 from ..signing.keys import PublicKey, parse_public
@@ -46,18 +47,6 @@ _PACKAGE: Final = rf"^[A-Za-z0-9](?:[A-Za-z0-9._\-]{{0,98}}[A-Za-z0-9])?==[0-9][
 Version = Annotated[str, Meta(pattern=_VERSION)]
 
 
-class Refused(ValueError):
-    """A pack that must not be used; the text is a sentence without a full stop."""
-
-
-class File(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A file of a pack."""
-
-    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-    size: Annotated[int, Meta(ge=0, le=archive.MOST_BYTES)]
-    executable: bool = False
-
-
 class Needs(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What the hooks of a pack need."""
 
@@ -80,7 +69,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(pattern=NAME)]
     version: Version
     description: Annotated[str, Meta(max_length=_LONGEST_TEXT)]
-    files: Annotated[dict[str, File], Meta(min_length=1, max_length=archive.MOST_FILES)]
+    files: Annotated[dict[str, ListedFile], Meta(min_length=1, max_length=archive.MOST_FILES)]
     needs: Needs = Needs()
 
 
@@ -168,14 +157,7 @@ def _check_files(manifest: Manifest, files: Mapping[str, bytes]) -> None:
         names.check_all(files)
     except names.BadName as problem:
         raise Refused(str(problem)) from None
-    present = files.keys() - set(_OWN)
-    if missing := manifest.files.keys() - present:
-        raise Refused(f"{min(missing)} is missing")
-    if unnamed := present - manifest.files.keys():
-        raise Refused(f"{min(unnamed)} is not in {MANIFEST}")
-    for name, file in manifest.files.items():
-        if len(files[name]) != file.size or hashlib.sha256(files[name]).hexdigest() != file.sha256:
-            raise Refused(f"{name} is not the file that {MANIFEST} names")
+    check_files(manifest.files, files, _OWN, MANIFEST)
 
 
 class Memory(Struct, frozen=True):

@@ -19,19 +19,20 @@ import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from ..archives.folder import files_of
+from ..archives.listed import Refused
 from ..dialects.shared.hook_file import suggestion
 from ..files.folder_lock import lock_folder
 from ..files.open_flags import NEW_FILE
 from ..files.replace import replace_file, sync_folder
 from ..model.errors import ConfigError, UserError, file_hint
 from ..signing.keys import PublicKey
-from .manifest import NAME, Memory, Pack, Refused, verify
+from .manifest import NAME, Memory, Pack, verify
 
 STATE: Final = "state.json"
 REMOVED: Final = "removed.json"
@@ -45,10 +46,13 @@ _SHOWN: Final = 16  # characters of a hash in the name of a folder; the whole of
 _LARGEST_STATE: Final = 256 * 1024  # bytes: it has a few hundred
 
 
+_State = TypeVar("_State")
+
+
 class Installed(Struct, frozen=True):
     """What is remembered of a pack."""
 
-    format: int
+    format: Literal[1]
     version: str
     digest: str
     source: str
@@ -90,37 +94,16 @@ class Store:
 
     def installed(self, name: str) -> Installed | None:
         """What is remembered of a pack; None: it is not installed. Raises ConfigError if it cannot be read."""
-        path = self.place(name, STATE)
-        try:
-            with open(path, "rb") as file:
-                state = msgspec.json.decode(file.read(_LARGEST_STATE), type=Installed)
-            if state.format != _FORMAT:
-                raise ValueError(f"its format is {state.format}")
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
-        except (ValueError, RecursionError) as problem:
-            hint = f"remove {self.place(name)}, and install the pack again"
-            raise ConfigError(path, f"is not the state of a pack: {problem}", hint) from None
-        return state
+        hint = f"remove {self.place(name)}, and install the pack again"
+        return _remembered(self.place(name, STATE), Installed, "is not the state of a pack", hint)
 
     def memory(self, name: str) -> Memory | None:
         """What a version is compared with that is installed now, also after the pack was removed; None: nothing is
         known of the pack. Raises ConfigError if it cannot be read."""
         if (state := self.installed(name)) is not None:
             return state.memory
-        path = self.place(name, REMOVED)
-        try:
-            with open(path, "rb") as file:
-                return msgspec.json.decode(file.read(_LARGEST_STATE), type=Memory)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
-        except (ValueError, RecursionError) as problem:
-            hint = f"hookproxy pack remove {name} --forget, and install the pack again"
-            raise ConfigError(path, f"does not say which version was installed: {problem}", hint) from None
+        hint = f"hookproxy pack remove {name} --forget, and install the pack again"
+        return _remembered(self.place(name, REMOVED), Memory, "does not say which version was installed", hint)
 
     def files(self, name: str, version: str, digest: str) -> str:
         """The folder with the files of a version."""
@@ -259,6 +242,19 @@ class Store:
         state = self.installed(pack.name)
         if state is None or state.digest != pack.digest:
             remove(self.files(pack.name, pack.version, pack.digest))
+
+
+def _remembered(path: str, form: type[_State], problem: str, hint: str) -> _State | None:
+    """What this file remembers; None: there is none. Raises ConfigError, with this hint for one of another form."""
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(_LARGEST_STATE), type=form)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
+    except (ValueError, RecursionError) as why:
+        raise ConfigError(path, f"{problem}: {why}", hint) from None
 
 
 def remove(folder: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..jsonrpc import raw_json, schema
+from . import structured_content
 
 _MOST_PLACES: Final = 64  # masked texts that are looked at one by one: each costs a check of the whole value
 
@@ -23,7 +24,7 @@ def fitting(original: bytes, masked: bytes, output_schema: bytes) -> bytes | Non
     Both are objects of JSON, the same but for what is masked.
     """
     before, after = raw_json.decoded(original), raw_json.decoded(masked)
-    known = frozenset(_strings(before))
+    known = frozenset(structured_content.strings(before))
     if not schema.fits(output_schema, before, known) or schema.fits(output_schema, after, known):
         return masked
     paths = list(_changed(before, after, ()))
@@ -36,14 +37,6 @@ def fitting(original: bytes, masked: bytes, output_schema: bytes) -> bytes | Non
             return None
         masked = _without(masked, member)
     return masked if schema.fits(output_schema, raw_json.decoded(masked), known) else None
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _strings(item)
 
 
 def _changed(before: object, after: object, path: Path) -> Iterator[Path]:

@@ -67,14 +67,14 @@ def for_replacement(text: str, old: Mapping[str, bytes], output_schema: bytes) -
         candidates += [{name: text}, {name: given}]
         if not output_schema and isinstance(was[name], str):
             return raw_json.encode({name: text})
-    known = frozenset(_strings(was))
+    known = frozenset(strings(was))
     fitting = (given for given in candidates if output_schema and schema.fits(output_schema, given, known))
     return next(map(raw_json.encode, fitting), None)
 
 
 def fits_schema(structured: bytes, old: bytes, output_schema: bytes) -> bool:
     """True if structuredContent certainly fits the schema; texts of the `old` one fit wherever they are."""
-    known = frozenset(_strings(raw_json.decoded(old)))
+    known = frozenset(strings(raw_json.decoded(old)))
     return schema.fits(output_schema, raw_json.decoded(structured), known)
 
 
@@ -90,9 +90,10 @@ def with_comment(structured: bytes, texts: Sequence[str], comment: str, output_s
     return raw_json.encode(commented) if schema.fits(output_schema, commented) else None
 
 
-def _strings(value: object) -> Iterator[str]:
+def strings(value: object) -> Iterator[str]:
+    """All texts in a value, without the names of members."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _strings(item)
+            yield from strings(item)

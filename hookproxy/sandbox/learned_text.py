@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ..model.errors import printable
+from ..model.errors import printable, toml_string
 from .learned import Proposal
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -41,7 +41,7 @@ def _lines(proposal: Proposal, name: str, head: str) -> Iterator[str]:
     yield f"# {printable(head)}"
     yield "# Read it before you copy it: what the server was not asked to do is missing, and a hostile server gets"
     yield "# proposed whatever it reached for. Nothing has been changed."
-    yield f"[servers.{name if _BARE_KEY.fullmatch(name) else _string(name)}.sandbox]"
+    yield f"[servers.{name if _BARE_KEY.fullmatch(name) else toml_string(name)}.sandbox]"
     yield from _list("read", proposal.read)
     yield from _list("write", proposal.write)
     yield f'network = "{"all" if proposal.network else "none"}"  # {printable(proposal.network_why)}'
@@ -62,18 +62,10 @@ def _list(key: str, entries: Mapping[str, str]) -> Iterator[str]:
         return
     yield f"{key} = ["
     for entry, why in entries.items():
-        yield f"    {_string(entry)},  # {printable(why)}"
+        yield f"    {toml_string(entry)},  # {printable(why)}"
     yield "]"
 
 
 def _why_variable(name: str, path: str) -> str:
     secret = "; a secret is safer in a file: credentials" if _SECRET.search(name) else ""
     return f"{path} names it; whether it is needed cannot be seen{secret}"
-
-
-def _string(text: str) -> str:
-    """As a basic string. What a terminal would interpret or not show is escaped, too."""
-    return "".join(
-        character if character.isprintable() and character not in '"\\' else f"\\U{ord(character):08x}"
-        for character in text
-    ).join('""')

@@ -144,7 +144,7 @@ class Accounts:
         try:
             groups = frozenset(self._groups_of_rules())
             answer = self._read(uid)
-            existing = {name for name in groups if _exists(name)}
+            existing = {name for name in groups if is_local_group(name)}
             answer = replace(answer, doubted=tuple(sorted((self._existing & groups) - existing)))
             self._existing |= existing
         except Exception as problem:  # whatever the directory's library raises
@@ -204,9 +204,10 @@ def _group_name(gid: int) -> str:
     return name if name.isprintable() and _UNPRINTED not in name else str(gid)
 
 
-def _exists(group: str) -> bool:
+def is_local_group(name: str) -> bool:
+    """Whether the machine has a group of this name."""
     try:
-        grp.getgrnam(group)
+        grp.getgrnam(name)
     except (KeyError, ValueError):  # ValueError: it contains NUL
         return False
     return True

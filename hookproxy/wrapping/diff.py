@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from io import StringIO
 from itertools import accumulate
 from typing import Final
 
@@ -16,24 +17,18 @@ CONTEXT_LINES: Final = 3
 
 def unified(path: str, text: str, edits: Sequence[Edit]) -> list[str]:
     """The lines of the diff, without line breaks; none if nothing changes."""
-    lines = _lines(text)
+    lines = StringIO(text).readlines()
     starts = list(accumulate(map(len, lines), initial=0))
     diff: list[str] = []
     shift = 0
     for first, end, inside in _regions(starts, edits):
         begin = starts[first]
         moved = [Edit(edit.start - begin, edit.end - begin, edit.text) for edit in inside]
-        old, new = lines[first:end], _lines(apply_edits(text[begin : starts[end]], moved))
+        old, new = lines[first:end], StringIO(apply_edits(text[begin : starts[end]], moved)).readlines()
         for hunk in SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT_LINES):
             diff += _hunk(hunk, old, new, first, first + shift)
         shift += len(new) - len(old)
     return [f"--- {path}", f"+++ {path}", *diff] if diff else []
-
-
-def _lines(text: str) -> list[str]:
-    """The lines of a text, each with its line feed; other line breaks do not count."""
-    *whole, last = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([last] if last else [])
 
 
 def _regions(starts: list[int], edits: Sequence[Edit]) -> Iterator[tuple[int, int, list[Edit]]]:

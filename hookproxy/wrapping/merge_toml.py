@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from ..config.errors import line_of, toml_error
+from ..config.errors import place_of, toml_error
 from ..model.errors import ConfigError
 from ..model.limits import Measure
 from .syntax_tree import Edit, apply_edits, end_of_line, quoted
@@ -141,10 +141,9 @@ class _Comparison:
             self.items.append((path, [item for _number, item in new]))
 
     def _conflict(self, path: Sequence[str | int], value: object, but: str) -> ConfigError:
-        line = line_of(self._text, path)
         name = ".".join(str(part) for part in path if isinstance(part, str))
         return ConfigError(
-            f"{self._path}:{line}" if line else self._path,
+            place_of(self._path, self._text, path),
             f"{name} is {_shown(value)} here, and {but}",
             "nothing was changed; change it there, or choose another folder with --folder",
         )
@@ -269,9 +268,8 @@ def _line_edit(file: str, text: str, known: Sequence[Statement], table: Path, li
         before = ".".join(map(_key, table[len(dotted[-1].table) :]))
         at = end_of_line(text, dotted[-1].end)
         return Edit(at, at, "".join(f"\n{before}.{line}" for line in lines))
-    line = line_of(text, table)
     raise ConfigError(
-        f"{file}:{line}" if line else file, f"[{'.'.join(table)}] is not a table with a header of its own", _BY_HAND
+        place_of(file, text, table), f"[{'.'.join(table)}] is not a table with a header of its own", _BY_HAND
     )
 
 

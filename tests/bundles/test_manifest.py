@@ -7,8 +7,9 @@ import time
 
 import pytest
 
+from hookproxy.archives.listed import Refused
 from hookproxy.bundles import make, manifest
-from hookproxy.bundles.manifest import Memory, Refused, Verified, check_usable, is_newer, verify
+from hookproxy.bundles.manifest import Memory, Verified, check_usable, is_newer, verify
 from hookproxy.signing import ssh_signature
 from hookproxy.signing.keys import PrivateKey
 from tests.support.signed_policy import DAY, POLICY, bundle, new_key

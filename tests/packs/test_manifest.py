@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from hookproxy.archives.listed import Refused
 from hookproxy.model.errors import ConfigError
 from hookproxy.packs import make
-from hookproxy.packs.manifest import MANIFEST, SIGNATURE, Memory, Refused, check_successor, number, read, verify
+from hookproxy.packs.manifest import MANIFEST, SIGNATURE, Memory, check_successor, number, read, verify
 from tests.support.packs import pack
 from tests.support.signed_policy import new_key
 

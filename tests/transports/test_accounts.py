@@ -130,7 +130,7 @@ async def test_a_group_of_a_rule_that_disappears_means_that_the_directory_is_awa
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     there = {"interns"}
-    monkeypatch.setattr(accounts, "_exists", there.__contains__)
+    monkeypatch.setattr(accounts, "is_local_group", there.__contains__)
     directory = Directory("interns", "never-there")
     directory.groups = ("staff", "interns")
     await directory.anna()

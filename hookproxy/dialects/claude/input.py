@@ -44,7 +44,7 @@ def write_input(spec: HookSpec, context: EventContext, more: bytes = b"") -> Doc
     elif context.event in _ELICITATION_EVENTS:
         members = _elicitation(context)
     else:
-        members = {"hook_event_name": context.event} | _session_event(context)
+        members = {"hook_event_name": context.event} | shared_input.session_event(context)
     stdin = shared_input.json_line(_session(session) | members | _of_agent(context))
     if more:
         stdin[-len(b"}\n") :] = more + b"}\n"
@@ -138,9 +138,3 @@ def _elicitation(context: EventContext) -> dict[str, object]:
     if context.event is Event.ELICITATION and elicitation.schema:
         members["requested_schema"] = msgspec.Raw(elicitation.schema)
     return members
-
-
-def _session_event(context: EventContext) -> dict[str, object]:
-    if context.event is Event.NOTIFICATION:
-        return {"message": shared_input.utf8(context.message), "notification_type": context.trigger}
-    return {"source" if context.event is Event.SESSION_START else "reason": context.trigger}

@@ -157,10 +157,7 @@ def _verdict(spec: HookSpec, result: HookResult, readers: _Readers) -> Verdict:
 
 def _parse(result: HookResult, decoder: msgspec.json.Decoder[T]) -> T | None:
     """The printed JSON. None for plain text or no output. Raises InvalidOutput."""
-    output = shared_output.parse_json_object(result.stdout, decoder)
-    text = shared_output.decode(result.stdout)
-    if output is None and text.startswith("{"):
-        raise InvalidOutput(shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
+    output = shared_output.parse_output(result, decoder)
     if output is None and any(name in result.stdout for name in (*_DECISION_KEYS, *_FEEDBACK_KEYS)):
         raise InvalidOutput("printed JSON among other text, so it is not read as JSON")
     return output

@@ -173,9 +173,7 @@ def _denial_in_any_case(rules: OutputRules, spec: HookSpec, result: HookResult) 
 
 def _parse(rules: OutputRules, spec: HookSpec, stdout: str, result: HookResult) -> _JsonOutput | None:
     """The JSON that was printed; None: plain text, or nothing. Raises InvalidOutput."""
-    if stdout.startswith("{") and not stdout.endswith("}"):
-        raise shared_output.InvalidOutput(shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
-    output = shared_output.parse_json_object(result.stdout, _DECODER)
+    output = shared_output.parse_output(result, _DECODER)
     if output is None:
         if stdout and STRICT in spec.traits:
             raise shared_output.InvalidOutput("printed text, but strict_output requires one JSON object")

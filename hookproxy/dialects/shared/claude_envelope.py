@@ -274,10 +274,10 @@ def _verdict(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:
     shown = rules.output_text(result.code, stdout, stderr)
     blocks = result.code == BLOCKS and spec.event in (*BEFORE_CALL, *AFTER_CALL)
     try:
-        output = _parse(shown, result.cut)
+        output = shared_output.parse_output(replace(result, stdout=shown.encode()), _DECODER)
     except shared_output.InvalidOutput as error:
         kept = shared_output.keep_deciding_members(replace(result, stdout=shown.encode()), _DECIDING_MEMBERS)
-        deciding = _parse(shared_output.decode(kept.stdout), cut=False) or _AnyOutput()
+        deciding = shared_output.parse_json_object(kept.stdout, _DECODER) or _AnyOutput()
         verdict = _of_output(rules, spec.event, deciding, stderr if blocks else "", blocks)
         return shared_output.invalid_output_verdict(verdict, str(error))
     if output is None and not blocks:
@@ -287,14 +287,6 @@ def _verdict(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:
     if result.code in (0, BLOCKS) or rules.any_exit_code:
         return verdict
     return shared_output.invalid_output_verdict(verdict, shared_output.exit_failure(result.code, stderr))
-
-
-def _parse(text: str, cut: bool) -> _AnyOutput | None:
-    """The JSON of an output; None: it is plain text, or empty. Raises InvalidOutput."""
-    output = shared_output.parse_json_object(text.encode(), _DECODER)
-    if output is None and text.startswith("{"):  # the lost part may have denied
-        raise shared_output.InvalidOutput(shared_output.CUT_JSON if cut else shared_output.INCOMPLETE_JSON)
-    return output
 
 
 def _of_text(rules: Rules, event: Event, code: int, text: str, stderr: str) -> Verdict:

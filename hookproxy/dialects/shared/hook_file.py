@@ -13,6 +13,7 @@ from os.path import join
 from typing import Final, NoReturn, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...model.errors import ConfigError
 from ..dialect import HookList
@@ -222,6 +223,14 @@ class Table(Struct, frozen=True):
         return self.error(
             key, f"must be {wanted}, not {_TYPE_NAMES.get(type(value), type(value).__name__)}", f"write {wanted}"
         )
+
+
+def respelled(table: Table, event_name: Callable[[str], str]) -> Table:
+    """The events of a file under their usual names. Raises ConfigError for one in two spellings."""
+    members = {event_name(name): entries for name, entries in table.members.items()}
+    if len(members) < len(table.members):
+        raise ConfigError(table.where, "hooks has one event in two spellings", "write each event once")
+    return replace(table, members=members)
 
 
 def read_json(path: str, text: str) -> Table:

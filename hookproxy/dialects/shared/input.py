@@ -11,7 +11,7 @@ import msgspec
 
 from ...jsonrpc import normalize, raw_json
 from ...model.content_blocks import only_text
-from ...model.hooks import EventContext, Outcome
+from ...model.hooks import Event, EventContext, Outcome
 from ...processes.environment import VARIABLE_LIMIT
 
 T = TypeVar("T")
@@ -129,3 +129,10 @@ def _block(raw: bytes) -> str:
     with contextlib.suppress(raw_json.Unreadable, raw_json.DuplicateKeys):
         text = only_text(raw_json.fields(raw))
     return raw.decode(errors="replace") if text is None else text
+
+
+def session_event(context: EventContext) -> dict[str, object]:
+    """The members of a document about a session's begin or end, or a notification, as Claude Code names them."""
+    if context.event is Event.NOTIFICATION:
+        return {"message": utf8(context.message), "notification_type": context.trigger}
+    return {"source" if context.event is Event.SESSION_START else "reason": context.trigger}

@@ -167,6 +167,14 @@ def parse_json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | No
         raise InvalidOutput("printed JSON that cannot be read" + explanation(str(error))) from None
 
 
+def parse_output(result: HookResult, decoder: msgspec.json.Decoder[T]) -> T | None:
+    """As `parse_json_object`; InvalidOutput also for an object without its end: the lost part may have denied."""
+    output = parse_json_object(result.stdout, decoder)
+    if output is None and decode(result.stdout).startswith("{"):
+        raise InvalidOutput(CUT_JSON if result.cut else INCOMPLETE_JSON)
+    return output
+
+
 def read_json(
     result: HookResult, decoder: msgspec.json.Decoder[T], members: DecidingMembers, verdict_of: Callable[[T], Verdict]
 ) -> Verdict | None:
