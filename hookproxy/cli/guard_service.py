@@ -120,7 +120,7 @@ def _end_guard(socket: str) -> None:
     if controls.ask(socket, "stop") is None:
         return
     until = time.monotonic() + _SECONDS
-    while (guard := client.connected(socket)) is not None and time.monotonic() < until:
+    while (guard := client.connected(socket, until)) is not None and time.monotonic() < until:
         guard.close()
         time.sleep(0.02)  # noqa: TID251  # there is no event loop here
 

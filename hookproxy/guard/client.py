@@ -23,9 +23,12 @@ import sys
 import time
 
 SO_PEERCRED = getattr(_socket, "SO_PEERCRED", 0)
+SOL_SOCKET, SO_SNDTIMEO = _socket.SOL_SOCKET, _socket.SO_SNDTIMEO
+LONG = 8 if sys.maxsize >> 32 else 4  # bytes of the system's `long`: a time has two
 LONGEST_SECONDS = 3600.0  # if nothing says how long it may take: no agent waits longer
 START_SECONDS = 10.0  # a guard is ready within half a second, and on a busy machine within several
 PAUSES = (0.01, 0.2)  # seconds, after which another guard is asked: one that was killed may seem to listen for a moment
+STDERR = 2
 PIECE = 1 << 18  # bytes of one read: documents are mostly shorter
 OPEN = "open"  # the word before a refusal that is only for an administrator's policy
 MANAGED = ("/etc/hookproxy/managed.toml", "/etc/hookproxy/managed.d")  # that policy
@@ -89,10 +92,10 @@ def ask(path: str, program: str, places: list[str], message: bytes, until: float
     """
     for pause in PAUSES:
         try:
-            return exchange(connect(path, program, places), message, until)
+            return exchange(connect(path, program, places, until), message, until)
         except EOFError:
             time.sleep(pause)  # noqa: TID251  # there is no event loop here
-    return exchange(connect(path, program, places), message, until)
+    return exchange(connect(path, program, places, until), message, until)
 
 
 def exchange(guard: _socket.socket, message: bytes, until: float) -> tuple[int, bytes, bytes]:
@@ -141,15 +144,15 @@ def complete_parts(response: bytearray) -> tuple[int, bytes, bytes] | None:
     return status, parts[:output], parts[output : output + text]
 
 
-def connect(path: str, program: str, places: list[str]) -> _socket.socket:
+def connect(path: str, program: str, places: list[str], until: float) -> _socket.socket:
     """Connect to the guard, and start it if nobody listens. Raises OSError."""
-    if guard := connected(path):
+    if guard := connected(path, until):
         return guard
     started = start(path, program, places)
-    until = time.monotonic() + START_SECONDS
-    while not (guard := connected(path)):
-        if time.monotonic() > until:
-            raise TimeoutError(f"it does not listen after {START_SECONDS:g} s")
+    listens = min(time.monotonic() + START_SECONDS, until)
+    while not (guard := connected(path, until)):
+        if time.monotonic() > listens:
+            raise TimeoutError("it does not listen in time")
         ended = posix.waitpid(started, posix.WNOHANG)
         if ended[1]:
             raise OSError("it cannot be started: hookproxy guard --foreground says why")
@@ -159,11 +162,18 @@ def connect(path: str, program: str, places: list[str]) -> _socket.socket:
     return guard
 
 
-def connected(path: str) -> _socket.socket | None:
-    """A connection to whoever listens; None: nobody does."""
+def connected(path: str, until: float) -> _socket.socket | None:
+    """A connection to whoever listens; None: nobody does. Raises TimeoutError: whoever listens accepts nobody."""
     guard = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
+        # it waits in the kernel, for a place among those who wait: without a timeout of the system's own, for ever
+        seconds = max(until - time.monotonic(), 0.001)
+        parts = (int(seconds), int(seconds % 1 * 1e6))
+        guard.setsockopt(SOL_SOCKET, SO_SNDTIMEO, b"".join(part.to_bytes(LONG, sys.byteorder) for part in parts))
         guard.connect(path)
+    except BlockingIOError:
+        guard.close()
+        raise TimeoutError("it has not answered in time") from None
     except OSError:
         guard.close()
         return None
@@ -172,6 +182,7 @@ def connected(path: str) -> _socket.socket | None:
 
 def start(path: str, program: str, places: list[str]) -> int:
     """Start the guard in the background; return its process id. It ends at once if another one is faster."""
+    keep_descriptors()
     null = posix.open("/dev/null", posix.O_RDWR)
     words = [program, "guard", "--socket", path]
     actions = [(posix.POSIX_SPAWN_DUP2, null, descriptor) for descriptor in (0, 1, 2)]
@@ -182,6 +193,20 @@ def start(path: str, program: str, places: list[str]) -> int:
     pid = posix.posix_spawn(program, words, given, file_actions=actions, setsid=True)
     posix.close(null)
     return pid
+
+
+def keep_descriptors() -> None:
+    """Let what is started not have what the agent has open: a lock or a pipe of it would stay so for as long."""
+    try:
+        names = posix.listdir("/dev/fd")
+    except OSError:  # there is no such folder here
+        return
+    for name in names:
+        try:
+            if int(name) > STDERR:
+                posix.set_inheritable(int(name), False)
+        except OSError:  # it is the one that has listed them
+            pass
 
 
 def check_owner(guard: _socket.socket) -> None:

@@ -14,11 +14,12 @@ from .status import Status
 
 def ask(path: str, control: Control) -> Status | None:
     """How the guard is that listens there, and that has been asked this; None: nobody listens. Raises UserError."""
-    guard = client.connected(path)
-    if guard is None:
-        return None
+    until = monotonic() + client.START_SECONDS
     try:
-        _, output, _ = client.exchange(guard, write_control(control), monotonic() + client.START_SECONDS)
+        guard = client.connected(path, until)
+        if guard is None:
+            return None
+        _, output, _ = client.exchange(guard, write_control(control), until)
         return msgspec.json.decode(output, type=Status)
     except EOFError:  # it is of another version, or is about to end: either way it listens no more
         return None

@@ -51,7 +51,9 @@ from .status import Status
 if TYPE_CHECKING:
     import socket
 
+_BACKLOG: Final = 1024  # connections that wait to be accepted: runs take a guard that is too busy for one for none
 _READ_SECONDS: Final = 30.0  # for a whole request: a client writes it at once
+_WAITING_SECONDS: Final = 30.0  # for room for a request: calls about which a person is asked keep theirs for minutes
 _PIECE: Final = 262_144  # bytes of one read, as the client writes
 _MOST_HELD: Final = 128 * 1024 * 1024  # bytes of the documents that are judged at the same time: more of them wait
 _MOST_DROPPED: Final = 1024 * 1024 * 1024  # bytes that are read of a request that is refused for its length
@@ -96,6 +98,7 @@ class Guard:
             except BlockingIOError:
                 raise AnotherRuns from None
             self._listener = inherited or registry.listen(folder, NAME)
+            self._listener.listen(_BACKLOG)
         except BaseException:
             os.close(self._lock)
             raise
@@ -184,14 +187,15 @@ class Guard:
         try:
             with anyio.fail_after(_READ_SECONDS):
                 head, rest = await _read_head(connection)
-                if isinstance(head, Head):
-                    size = sum(head.lengths)
-                    await self._memory.take(size)
-                    try:
+            if isinstance(head, Head):
+                size = sum(head.lengths)
+                await self._take(size, head.agent)
+                try:
+                    with anyio.fail_after(_READ_SECONDS):
                         parts = await _read_parts(connection, rest, size)
-                    except BaseException:
-                        self._memory.give_back(size)
-                        raise
+                except BaseException:
+                    self._memory.give_back(size)
+                    raise
         except NotARequest as refused:
             await _send(connection, write_response(_refusal(refused.agent, str(refused))))
             with anyio.move_on_after(_READ_SECONDS):  # a client that still writes would read nothing
@@ -208,6 +212,14 @@ class Guard:
         finally:
             self._memory.give_back(size)
         await _send(connection, response)
+
+    async def _take(self, size: int, agent: str) -> None:
+        """Wait for room for a request. Raises NotARequest if there is none: its agent must not take it for a failure."""
+        try:
+            with anyio.fail_after(_WAITING_SECONDS):
+                await self._memory.take(size)
+        except TimeoutError:
+            raise NotARequest("it judges too many long events now", agent) from None
 
     async def _obey(self, connection: socket.socket, control: Control, received: bytearray, answers: Answers) -> None:
         if control == "run":

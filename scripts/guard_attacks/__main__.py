@@ -80,7 +80,7 @@ class Account:
     def _listens(self) -> bool:
         from hookproxy.guard import client
 
-        connection = client.connected(str(self.socket))
+        connection = client.connected(str(self.socket), time.monotonic() + SOON)
         if connection is not None:
             connection.close()
         return connection is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from pathlib import Path
 from time import monotonic
@@ -68,7 +69,43 @@ def test_a_guard_that_does_not_answer_is_not_waited_for_longer_than_the_entry_sa
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
-        guard = client.connected(path)
+        guard = client.connected(path, monotonic() + 10)
         assert guard
         with pytest.raises(TimeoutError, match="in time"):
             client.exchange(guard, b"request", monotonic() + 0.01)
+
+
+def test_a_guard_that_accepts_nobody_is_not_waited_for_longer_either(tmp_path: Path) -> None:
+    path = str(tmp_path / "guard.sock")
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as other:
+        listener.bind(path)
+        listener.listen(0)
+        other.connect(path)
+        with pytest.raises(TimeoutError, match="in time"):
+            client.connected(path, monotonic() + 0.01)
+
+
+def test_a_guard_that_does_not_start_is_not_waited_for_longer_either(tmp_path: Path) -> None:
+    program = tmp_path / "hookproxy"
+    program.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid; exec sleep 20\n")
+    program.chmod(0o755)
+    begun = monotonic()
+    with pytest.raises(TimeoutError):
+        client.connect(str(tmp_path / "guard.sock"), str(program), [], begun + 0.5)
+    assert monotonic() < begun + 5
+    started = int((tmp_path / "pid").read_text())
+    os.kill(started, signal.SIGKILL)
+    os.waitpid(started, 0)
+
+
+def test_the_guard_does_not_have_what_its_agent_has_open(tmp_path: Path) -> None:
+    program, listed = tmp_path / "hookproxy", tmp_path / "listed"
+    program.write_text(f"#!/bin/sh\nreadlink /proc/$$/fd/* >{listed}.new\nmv {listed}.new {listed}\n")
+    program.chmod(0o755)
+    with (tmp_path / "lock").open("w") as lock, (tmp_path / "other").open("w") as other:
+        for file in (lock, other):
+            os.set_inheritable(file.fileno(), True)
+        os.waitpid(client.start(str(tmp_path / "guard.sock"), str(program), []), 0)
+    assert "/dev/null" in listed.read_text()
+    assert str(tmp_path / "lock") not in listed.read_text()
+    assert str(tmp_path / "other") not in listed.read_text()

@@ -12,6 +12,7 @@ import pytest
 from hookproxy import __version__
 from hookproxy.config.load import load
 from hookproxy.dialects.agent_side import HookOutput
+from hookproxy.guard import server
 from hookproxy.guard.exchange import Request
 from hookproxy.guard.judge import Judge
 from hookproxy.guard.server import AnotherRuns, Guard
@@ -102,6 +103,28 @@ async def test_it_does_not_end_while_it_judges(tmp_path: Path) -> None:
                 await anyio.lowlevel.checkpoint()
                 judged.set()
                 assert await client.receive() == b"0 2 0\n{}"
+
+
+async def test_an_event_for_which_there_is_no_room_is_refused_and_not_left_to_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wait(_request: Request) -> HookOutput:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(server, "_MOST_HELD", 10)
+    monkeypatch.setattr(server, "_WAITING_SECONDS", 0.01)
+    guard = Guard(str(tmp_path / "guard"), print)
+    long_request = b"hookproxy-guard 1 claude 1 1 6\n/\0{    }"
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(guard.serve, Answering(wait), 1000)
+            async with await anyio.connect_unix(tmp_path / "guard" / "guard.sock") as first:
+                await first.send(long_request)
+                async with await anyio.connect_unix(tmp_path / "guard" / "guard.sock") as second:
+                    await second.send(long_request)
+                    assert (await second.receive()).startswith(b"2 0 ")
+            guard.end(at_once=True)
 
 
 @pytest.mark.parametrize("begun", [b"", request()[:5], request()])
