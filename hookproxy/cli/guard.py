@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from .own_file import CONFIG, user_config_folder
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
+    from ..config.load import Loaded
     from ..guard.current_policy import Read
     from ..guard.server import Guard
     from ..session.live_feed import LiveFeed
@@ -104,19 +105,30 @@ async def _run(options: Namespace) -> None:
 def _read(options: Namespace) -> Read:
     """Read the configuration. Raises UserError."""
     from ..config.digest import digest_of
+    from ..config.hook_files import absolute_option
     from ..config.load import MANAGED_FOLDER, failing_closed, find_project, load_by, make_data_folders
     from ..guard.current_policy import Read
+    from ..guard.projects import without_project
 
-    cwd = working_directory()
-    context = FileContext(os.environ, cwd, project=find_project(options.project, cwd))
-    loaded = load_by(context, options.config, options.hooks)
-    if options.fail_closed:
-        loaded = failing_closed(loaded)
+    started = working_directory()
+    environ, project = without_project(os.environ), find_project(options.project, started)
+    hooks = [absolute_option(item, started) for item in options.hooks]
+    config = None if options.config is None else FileContext(environ, started).find(options.config, started)
+
+    def read(context: FileContext) -> Loaded:
+        loaded = load_by(context, config, hooks)
+        return failing_closed(loaded) if options.fail_closed else loaded
+
+    def read_project(folder: str, variables: Mapping[str, str]) -> Loaded:
+        return read(FileContext({**environ, **variables}, folder, project=project))
+
+    context = FileContext(environ, started, project=project)
+    loaded = read(context)
     tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
     own = os.path.join(user_config_folder(), CONFIG)
     managed = (MANAGED_FOLDER, os.path.join(MANAGED_FOLDER, "managed.toml"))
     paths = tuple(dict.fromkeys((own, *managed, *context.files_read)))
-    return Read(loaded, paths, digest_of(loaded))
+    return Read(loaded, paths, digest_of(loaded), read_project)
 
 
 def folder(path: str | None = None) -> str:

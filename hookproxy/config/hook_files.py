@@ -85,6 +85,13 @@ def parse_option(item: str, cwd: str, option: str = "--hooks") -> Use:
     return Use(file, cwd, place, dialect_named(name, place) if name else None)
 
 
+def absolute_option(item: str, cwd: str) -> str:
+    """The value of `--hooks` that means the same in any folder. Raises UserError."""
+    use = parse_option(item, cwd)
+    path = os.path.normpath(os.path.join(cwd, use.file)) if use.file[:1] not in ("~", "/") else use.file
+    return path if use.dialect is None else f"{use.dialect.name}={path}"
+
+
 def dialect_named(name: str, place: str) -> Dialect:
     """The dialect of this name. Raises ConfigError if there is none."""
     if name in DIALECTS:

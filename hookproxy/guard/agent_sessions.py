@@ -12,14 +12,18 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ..config.load import Loaded
+from ..model.errors import UserError
 from ..processes.ancestry import Process
 from .native_session import NativeSession
+from .projects import Projects
 
 if TYPE_CHECKING:
     import anyio.abc
+
+    from ..config.load import Loaded
 
 _MOST: Final = 256  # sessions of all agents of one person: the one that was silent longest is forgotten
 
@@ -29,7 +33,7 @@ class AgentSessions:
 
     def __init__(self, loaded: Loaded, tasks: anyio.abc.TaskGroup, folder: str = "") -> None:
         """`tasks` runs the background hooks of the sessions; `folder` is for what outlasts the guard, or empty."""
-        self._loaded, self._tasks = loaded, tasks
+        self.projects, self._tasks = Projects(loaded), tasks
         self._label_folder = os.path.join(folder, "labels") if folder else ""
         self._by_id: OrderedDict[tuple[str, str, Process | None], NativeSession] = OrderedDict()  # as of_event has it
         self._of_process: OrderedDict[Process, NativeSession] = OrderedDict()
@@ -45,30 +49,48 @@ class AgentSessions:
         return self._by_id.values()
 
     def take_over(self, former: AgentSessions) -> None:
-        """Go on with the sessions that were known under another configuration, as `NativeSession.under` says."""
-        sessions = {*former._by_id.values(), *former._of_process.values()}
-        renewed = {session: session.under(self._loaded) for session in sessions}
-        self._by_id.update((key, renewed[session]) for key, session in former._by_id.items())
-        self._of_process.update((process, renewed[session]) for process, session in former._of_process.items())
+        """Go on with the sessions that were known under another configuration, as `NativeSession.under` says.
+
+        Those whose project has no configuration that can be read begin anew, when it has one.
+        """
+        renewed: dict[NativeSession, NativeSession] = {}
+        for session in {*former._by_id.values(), *former._of_process.values()}:
+            with suppress(UserError):
+                renewed[session] = session.under(self.projects.loaded_for(session.project, session.environ))
+        self._by_id.update((key, renewed[old]) for key, old in former._by_id.items() if old in renewed)
+        self._of_process.update(
+            (process, renewed[old]) for process, old in former._of_process.items() if old in renewed
+        )
 
     def of_event(
-        self, agent: str, name: str, environ: Mapping[str, str], process: Process | None, run: Process | None = None
+        self,
+        agent: str,
+        name: str,
+        environ: Mapping[str, str],
+        process: Process | None,
+        run: Process | None = None,
+        project: str = "",
     ) -> NativeSession:
         """The session that this agent calls so, of which this process has told; None: it is not known which.
 
         What stands below a run of the proxy has sessions of its own: its server may know what its agent's is called.
+        `project` is the folder in which the agent works. Raises UserError if there is no configuration for it.
         """
-        session = self._by_id.pop((agent, name, run), None)
+        key = agent, name, run if name or run is not None else process  # not all agents give their sessions ids
+        session = self._by_id.get(key)
         if session is None:
+            loaded = self.projects.loaded_for(project, environ)
             session = self._without_events(process)
             if session is None:
-                session = self._new(name, environ)
+                session = self._new(name, environ, loaded)
             else:
-                session.begin_events(name, environ)
+                session.begin_events(name, environ, loaded)
+            session.project = project
             if len(self._by_id) >= _MOST:
                 _, oldest = self._by_id.popitem(last=False)
                 self._tasks.start_soon(oldest.aclose)
-        self._by_id[agent, name, run] = session  # the one used last is the last one
+        self._by_id[key] = session
+        self._by_id.move_to_end(key)  # the one used last is the last one
         if process is not None:
             self._note_process(process, session)
         return session
@@ -80,7 +102,7 @@ class AgentSessions:
         """
         agent = self.agent_of(processes)
         if agent not in self._of_process:
-            self._note_process(agent, self._new(own_id, {}))
+            self._note_process(agent, self._new(own_id, {}, self.projects.loaded))
         return self._of_process[agent]
 
     def agent_of(self, processes: Sequence[Process]) -> Process:
@@ -103,8 +125,8 @@ class AgentSessions:
         session = self._of_process.get(process)
         return session is not None and session in self._by_id.values()
 
-    def _new(self, name: str, environ: Mapping[str, str]) -> NativeSession:
-        session = NativeSession(self._loaded, environ, self._tasks, name)
+    def _new(self, name: str, environ: Mapping[str, str], loaded: Loaded) -> NativeSession:
+        session = NativeSession(loaded, environ, self._tasks, name)
         session.label_folder = self._label_folder
         return session
 

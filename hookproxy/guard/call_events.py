@@ -125,7 +125,7 @@ class CallEvents:
         if listed is not None:
             context = replace(context, annotations=listed.annotations)
         seen = digest_of(context, listed)
-        watched = self._watched.hooks_for(side.name, context, request.environ)
+        watched = self._watched.hooks_for(side.name, context, session)
         if not (self._settings.audit_all_calls or watched or hooks.concerns(context.tool)):
             return _Part(context, hooks, Proceed(), HookDecision(), None, call, started, seen)
         if self._audit.required and (problem := self._audit.failure()):

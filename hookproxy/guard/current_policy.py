@@ -24,6 +24,7 @@ from ..session.live_feed import LiveSession
 from . import client
 from .exchange import Request
 from .judge import Judge
+from .projects import ReadProject
 from .status import NativeSessionStatus, Status
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class Read(Struct, frozen=True):
     paths: tuple[str, ...]
     digest: str = ""
     """As `config.digest` says."""
+    read_project: ReadProject | None = None
+    """As in `Projects`."""
 
 
 class CurrentPolicy:
@@ -74,7 +77,7 @@ class CurrentPolicy:
         self._problem = ""
         self._program = _state(client.__file__)
         self._since = time()
-        self._judge = Judge(found.loaded, tasks, report, feed, found.digest, folder)
+        self._judge = self._judge_by(found)
         self._running: dict[Judge, int] = {self._judge: 0}
         if feed is not None:
             feed.show(_SHOWN, LiveSession(lambda: self._judge.described(), lambda: self._judge.judging()))
@@ -123,7 +126,7 @@ class CurrentPolicy:
         self._seen = _seen(path for path, _ in self._seen)  # as it is before it is read: a later change is seen again
         try:
             found = self._read()
-            judge = Judge(found.loaded, self._tasks, self._report, self._feed, found.digest, self._folder)
+            judge = self._judge_by(found)
         except UserError as error:
             self._problem = str(error)
             self._report(self._problem)
@@ -136,6 +139,12 @@ class CurrentPolicy:
         self._running[self._judge] = 0
         self._report("the configuration has changed, and is in force from now on")
         self._end_former(former)
+
+    def _judge_by(self, found: Read) -> Judge:
+        """Raises UserError."""
+        judge = Judge(found.loaded, self._tasks, self._report, self._feed, found.digest, self._folder)
+        judge.sessions.projects.read = found.read_project
+        return judge
 
     def _end_former(self, judge: Judge) -> None:
         if judge is not self._judge and not self._running.get(judge, 1):

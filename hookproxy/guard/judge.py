@@ -121,7 +121,10 @@ class Judge:
     async def _judged(
         self, side: AgentSide, event: AgentEvent, environ: Mapping[str, str], request: Request
     ) -> HookOutput:
-        session = self.sessions.of_event(side.name, event.context.session.id, environ, request.process, request.run)
+        told = event.context.session
+        session = self.sessions.of_event(
+            side.name, told.id, environ, request.process, request.run, project=told.project_dir
+        )
         contexts = [self._prepared(session, context) for context in (event.context, *event.others)]
         if self._feed is not None and self._feed.shows_calls:
             for context in contexts:

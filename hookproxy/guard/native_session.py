@@ -94,8 +94,10 @@ class NativeSession:
         `tasks` runs background hooks; `name` is its id; `labels` keeps what it has read already.
         """
         self._tasks = tasks
-        self._loaded = loaded
-        self._environ = environ
+        self.loaded = loaded
+        self.environ = environ
+        self.project = ""
+        """The folder in which the agent works; empty: it is not known yet."""
         self.id = name
         """As hooks get it: that of the agent's documents, or of its first run."""
         self.limits = LimitWindows()
@@ -111,15 +113,16 @@ class NativeSession:
         self._servers: dict[str, _Server] = {}  # those whose runs have said what they are
         self._hooks: dict[str, Hooks] = {}
 
-    def begin_events(self, name: str, environ: Mapping[str, str]) -> None:
+    def begin_events(self, name: str, environ: Mapping[str, str], loaded: Loaded) -> None:
         """The agent tells of it by its own hooks from now on, under this id, in this environment."""
-        self.id, self._environ = name, environ
+        self.id, self.environ, self.loaded = name, environ, loaded
         if self._labels is not None:
             self._keep(self._labels)
 
     def under(self, loaded: Loaded) -> NativeSession:
         """The session under another configuration: limits count anew, and what was allowed must be allowed anew."""
-        session = NativeSession(loaded, self._environ, self._tasks, self.id, self._labels)
+        session = NativeSession(loaded, self.environ, self._tasks, self.id, self._labels)
+        session.project = self.project
         session._servers = self._servers
         session.secrets, session.calls = self.secrets, self.calls
         session.label_folder = self.label_folder
@@ -176,12 +179,12 @@ class NativeSession:
                 new_labels=lambda: self.labels,
                 calls=self.calls,
             )
-            loaded = self._loaded
+            loaded = self.loaded
             groups = loaded.groups
             if not server:
                 groups = tuple(_about_own_tools(group) for group in groups if not self._runs_itself(agent, group))
             known = self._servers.get(server, _Server())
-            hooks = Hooks(groups, loaded.settings, server, self._environ, loaded.trust, known.command, shared)
+            hooks = Hooks(groups, loaded.settings, server, self.environ, loaded.trust, known.command, shared)
             hooks.note_tools(known.tools.values(), known.name)
             hooks.open(self._tasks, lambda _run: None, lambda: None)
             self._hooks[server] = hooks
@@ -199,7 +202,7 @@ class NativeSession:
         return any(
             fnmatchcase(group.source, os.path.join(escape(os.path.join(home, place.folder)), place.files))
             for place in group.dialect.user_files
-            if place.folder and place.variable not in self._environ
+            if place.folder and place.variable not in self.environ
         )
 
     def all_hooks(self) -> Sequence[Hooks]:

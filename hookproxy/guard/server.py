@@ -214,7 +214,7 @@ class Guard:
         await _send(connection, response)
 
     async def _take(self, size: int, agent: str) -> None:
-        """Wait for room for a request. Raises NotARequest if there is none: its agent must not take it for a failure."""
+        """Wait for room for a request. Raises NotARequest if there is none: a failure might let the call go on."""
         try:
             with anyio.fail_after(_WAITING_SECONDS):
                 await self._memory.take(size)

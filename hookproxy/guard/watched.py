@@ -8,7 +8,6 @@ are known. Calls of servers' tools are watched by the runs of the proxy.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ..audit.call_record import Record, WatchedCall
@@ -31,17 +30,18 @@ class WatchedOwnTools:
 
     def __init__(self, loaded: Loaded, tasks: anyio.abc.TaskGroup) -> None:
         """Its hooks run in `tasks`."""
-        self._loaded, self._tasks = loaded.of_watched, tasks
+        self._tasks = tasks
         self._file = loaded.watched.files[-1] if loaded.watched is not None and loaded.watched.files else ""
         self._sessions: OrderedDict[tuple[str, str], NativeSession] = OrderedDict()
 
-    def hooks_for(self, agent: str, context: EventContext, environ: Mapping[str, str]) -> Hooks | None:
-        """The hooks and rules that are only watched, if they are about this tool of the agent's own."""
-        if self._loaded is None or context.session.server:
+    def hooks_for(self, agent: str, context: EventContext, session: NativeSession) -> Hooks | None:
+        """The hooks and rules that are only watched, if they are about this tool of the agent's own in its session."""
+        loaded = None if context.session.server else session.loaded.of_watched
+        if loaded is None:
             return None
         key = agent, context.session.id
         if key not in self._sessions:
-            self._sessions[key] = NativeSession(self._loaded, environ, self._tasks, context.session.id)
+            self._sessions[key] = NativeSession(loaded, session.environ, self._tasks, context.session.id)
             if len(self._sessions) > _MOST:
                 _, oldest = self._sessions.popitem(last=False)
                 self._tasks.start_soon(oldest.aclose)

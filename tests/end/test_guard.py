@@ -66,6 +66,28 @@ def test_rules_limits_and_the_audit_hold_for_an_agents_own_tools(desk: Desk) -> 
     assert results[-1] == ("Write", "refused")
 
 
+def test_a_persons_hook_file_is_about_the_project_of_each_session_and_not_where_the_guard_was_started(
+    desk: Desk,
+) -> None:
+    says_where = {"type": "command", "command": 'echo "$PWD $CLAUDE_PROJECT_DIR" >&2; exit 2'}
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [says_where]}]}
+    file = {"permissions": {"deny": ["Read(./secrets/**)"], "ask": ["Edit(/src/**)"]}, "hooks": hooks}
+    (desk.home / "guards.json").write_text(json.dumps(file))
+    text = '[[use]]\nfile = "~/guards.json"\ndialect = "claude"\n'
+    desk.configure(f"{text}permissions = true\n")
+    projects = [desk.home / name for name in ("first", "second")]
+    for _ in range(2):
+        for folder in projects:
+            folder.mkdir(exist_ok=True)
+            desk.environ["CLAUDE_PROJECT_DIR"] = str(folder)
+            of_project = {"session_id": folder.name, "cwd": str(folder)}
+            assert desk.tool("PreToolUse", "Read", {"file_path": f"{folder}/secrets/x"}, **of_project)[0] == "deny"
+            assert desk.tool("PreToolUse", "Edit", {"file_path": f"{folder}/src/x"}, **of_project)[0] == "ask"
+            assert desk.tool("PreToolUse", "Bash", {}, **of_project) == ("deny", f"{folder} {folder}")
+        desk.configure(f"{text}permissions = true\n# read again\n")
+    assert len(desk.guards()) == 1
+
+
 def test_an_open_console_is_asked_about_a_call_of_an_agent_whose_hooks_cannot_ask(desk: Desk) -> None:
     desk.configure('[permissions]\nask = ["Bash(git push *)"]\n')
     before = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t1"}

@@ -103,6 +103,9 @@ async def test_a_session_that_goes_on_in_another_process_is_the_same(judge: Judg
     session = sessions.of_event("claude", "a", {}, AGENT)
     assert sessions.of_event("claude", "a", {}, Process(11, 2)) is session
     assert sessions.of_event("codex", "a", {}, Process(11, 2)) is not session
+    nameless = sessions.of_event("crush", "", {}, Process(11, 2))
+    assert sessions.of_event("crush", "", {}, Process(11, 2)) is nameless
+    assert sessions.of_event("crush", "", {}, Process(12, 2)) is not nameless, "its documents have no ids"
 
 
 async def test_a_run_cannot_allow_what_the_administrator_requires_or_what_another_server_does(
