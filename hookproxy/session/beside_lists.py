@@ -10,7 +10,8 @@ import re
 from typing import Final
 
 from ..jsonrpc import raw_json
-from ..lock.description import Kind
+from ..jsonrpc.raw_json import AMBIGUOUS
+from ..lock.description import Kind, canonical
 from ..protocol.calls import SERVER_INFO_KEY
 from ..protocol.response_edits import INTERNAL_ERROR, error_response, member_or_empty
 
@@ -21,6 +22,8 @@ _VERSIONS: Final = ("supported", "requested")
 _VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOST_VERSIONS: Final = 32  # the protocol has had a handful
 _CODE: Final = re.compile(rb"-?\d{1,9}")
+_NOTHING: Final = (b"null", b'""', b"{}")
+"""Values with which libraries fill members that say nothing, in canonical form."""
 
 _ERRORS: Final = {-32600: "Invalid Request", -32601: "Method not found", -32602: "Invalid params"}
 """JSON-RPC's own words for its codes, by which agents know what a server does not have."""
@@ -52,7 +55,7 @@ def without_other_texts(kind: Kind, line: bytes) -> tuple[bytes, str]:
 def _with_plain_meta(result: bytes) -> bytes:
     """The result with nothing in `_meta` but the server's name, which is compared."""
     meta = member_or_empty(result, "_meta")
-    if meta in (b"", b"{}", b"null"):
+    if not meta or _canonical_or_empty(meta) in _NOTHING:
         return result
     info = member_or_empty(meta, SERVER_INFO_KEY)
     if not info:
@@ -70,9 +73,19 @@ def own_error(line: bytes, spans: dict[str, raw_json.Span]) -> tuple[bytes, str]
     error = line[slice(*spans["error"])]
     raw_code = member_or_empty(error, "code")
     code = int(raw_code) if _CODE.fullmatch(raw_code) else INTERNAL_ERROR
-    versions = _versions(member_or_empty(error, "data"))
-    own = error_response(line[slice(*spans["id"])], code, _ERRORS.get(code, _OTHER_ERROR), versions)
-    return (line, "") if own.rstrip() == line.rstrip() else (own, f"the text of an error ({code})")
+    raw_id, text, data = line[slice(*spans["id"])], _ERRORS.get(code, _OTHER_ERROR), member_or_empty(error, "data")
+    same = error_response(raw_id, code, text, data if _canonical_or_empty(data) in _NOTHING else _versions(data))
+    if canonical(same) == _canonical_or_empty(line):
+        return line, ""
+    return error_response(raw_id, code, text, _versions(data)), f"the text of an error ({code})"
+
+
+def _canonical_or_empty(raw: bytes) -> bytes:
+    """The canonical text of a value; empty: it has none."""
+    try:
+        return canonical(raw)
+    except AMBIGUOUS:
+        return b""
 
 
 def _versions(data: bytes) -> bytes:

@@ -159,12 +159,16 @@ class LockComparison:
         pinned = self.pinned
         if pinned is None or not self.settings.create:
             return pinned is None
-        if any(its_kind is kind for its_kind, _ in pinned.description.entries):
+        if self._has_any(kind):
             return False
         capability = "resources" if kind is Kind.TEMPLATE else f"{kind.value}s"
         return bytes(pinned.description.identity.capabilities) == b"{}" or capability in raw_json.fields(
             pinned.description.identity.capabilities
         )
+
+    def _has_any(self, kind: Kind) -> bool:
+        """Whether something of this kind is pinned."""
+        return self.pinned is not None and any(its_kind is kind for its_kind, _ in self.pinned.description.entries)
 
     # --- what the server says of itself ---
 
@@ -189,7 +193,8 @@ class LockComparison:
         plain, what = beside_lists.without_other_texts(kind, line)
         if what:
             withheld = "" if self.warns_only else _WITHHELD
-            self.note(f"its list of {kind.value}s: {what} cannot be pinned{withheld}")
+            text = f"its list of {kind.value}s: {what} cannot be pinned{withheld}"
+            self.note(text, only_audit="error" in raw_json.members(line) and not self._has_any(kind))
         return line if self.warns_only else plain
 
     def edited_identity(self, line: bytes) -> bytes:
@@ -232,7 +237,9 @@ class LockComparison:
             return line
         plain, what = beside_lists.own_error(line, spans)
         if what:
-            self.note(f"{what} in place of what it is cannot be pinned{'' if self.warns_only else _WITHHELD}")
+            withheld = "" if self.warns_only else _WITHHELD
+            # agents that know both eras ask so at each start whether the server does
+            self.note(f"{what} in place of what it is cannot be pinned{withheld}", only_audit=True)
         return line if self.warns_only else plain
 
     def _hidden_in_instructions(self, instructions: str) -> bool:
@@ -409,14 +416,14 @@ class LockComparison:
     def _command(self, *options: str) -> str:
         return lock_command(self._session, self.settings.file, *options)
 
-    def note(self, text: str) -> None:
-        """Tell people one line, and write it to the audit; once each."""
+    def note(self, text: str, *, only_audit: bool = False) -> None:
+        """Tell people one line, unless it says nothing that they must know at once, and write it to the audit; once."""
         line = printable(f"{self.server}: {text}")
-        if self._tell(line):
+        if self._tell(line, only_audit=only_audit):
             self.record(f"hookproxy.lock: {line}")
 
-    def _tell(self, line: str) -> bool:
-        """Tell people one line, unless it was reported before."""
+    def _tell(self, line: str, *, only_audit: bool = False) -> bool:
+        """Tell people one line, unless it was reported before. False: it was."""
         if line in self._told:
             return False
         if len(self._told) >= _MOST_TOLD:
@@ -426,6 +433,8 @@ class LockComparison:
                 self._report(f"{self.server}: the server is refused: {_FOR_EVER}")
                 self.record(f"hookproxy.lock: {self.server}: the server is refused: {_FOR_EVER}")
         self._told[line] = None
+        if only_audit:
+            return True
         self._shown += 1
         if self._shown <= _MOST_SHOWN:
             self._report(line)
@@ -480,9 +489,11 @@ def _not_declared(capabilities: bytes) -> str:
     """Which capabilities `hookproxy lock` declares and this agent does not, for people; empty: none."""
     try:
         declared = raw_json.fields(capabilities)
+        elicitation = raw_json.fields(declared.get("elicitation", b"{}"))
     except ValueError:
-        declared = {}
+        declared = elicitation = {}
     lacks = [name for name in ("elicitation", "roots", "sampling") if name not in declared]
+    lacks += ["elicitation by URL"] * ("elicitation" in declared and "url" not in elicitation)
     return f"which declares no {', '.join(lacks)}" if lacks else ""
 
 

@@ -415,7 +415,12 @@ async def test_a_list_of_which_only_the_end_was_read_lacks_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capabilities", "hint"), [({}, True), ({"sampling": {}, "roots": {}, "elicitation": {}}, False)]
+    ("capabilities", "hint"),
+    [
+        ({}, True),
+        ({"sampling": {}, "roots": {}, "elicitation": {}}, True),
+        ({"sampling": {}, "roots": {}, "elicitation": {"form": {}, "url": {}}}, False),
+    ],
 )
 async def test_what_is_gone_is_reported_once_for_each_lock_file(capabilities: Json, *, hint: bool) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -493,6 +498,7 @@ LISTS: Final[dict[str, Json]] = {
         ({"code": 7, "message": EVIL, EVIL: EVIL}, 7, "its words are withheld"),
         ({"code": EVIL, "message": "x"}, -32603, "its words are withheld"),
         (EVIL, -32603, "its words are withheld"),
+        ({"code": 9, "message": EVIL, "data": [[[[[[[[[[EVIL]]]]]]]]]]}, 9, "its words are withheld"),
     ],
 )
 async def test_an_error_in_place_of_a_list_is_told_in_our_words(
@@ -504,8 +510,40 @@ async def test_an_error_in_place_of_a_list_is_told_in_our_words(
         answer = json.loads(got)["error"]
         assert answer["code"] == code
         assert text.casefold() in answer["message"].casefold()
-        assert len([line for line in locked_session.reports if "the text of an error" in line]) == 1
-        assert not any(EVIL in line for line in locked_session.reports)
+        told = 1 if method in LISTS else 0  # an agent of both eras asks so at each start, and nothing is lost
+        assert len([line for line in locked_session.reports if "the text of an error" in line]) == told
+        assert len([line for line in locked_session.recorded if "the text of an error" in line.get("note", "")]) == 1
+        assert EVIL not in f"{locked_session.reports}{locked_session.recorded}"
+
+
+@pytest.mark.parametrize("method", [*LISTS, "initialize", "server/discover"])
+@pytest.mark.parametrize("data", ["", ', "data": null', ',"data" : ""', ',"data":{ }'])
+async def test_an_error_in_the_words_of_json_rpc_passes_however_it_is_spelled(method: str, data: str) -> None:
+    error = f'{{"message":"Method not \\u0066ound" ,"code": -32601{data}}}'
+    line = f'{{"error": {error}, "id":1,"jsonrpc":"2.0"}}\n'.encode()
+    async with session() as locked_session:
+        assert await locked_session.ask(method, line[:-1]) == line
+        assert locked_session.reports == []
+
+
+async def test_an_error_in_place_of_a_list_of_which_nothing_is_recorded_is_in_the_audit_only() -> None:
+    empty = Description(identity(raw_json.fields(compact(SERVER))), {})
+    error = {"code": -32601, "message": f"Method not found: {EVIL}"}
+    async with session(lock_file.text_of({SESSION.server: empty}).encode()) as locked_session:
+        got = await locked_session.ask("prompts/list", compact({"jsonrpc": "2.0", "id": 1, "error": error}))
+        assert json.loads(got)["error"] == {"code": -32601, "message": "Method not found"}
+        assert locked_session.reports == []
+        assert len([line for line in locked_session.recorded if "the text of an error" in line.get("note", "")]) == 1
+
+
+@pytest.mark.parametrize("method", LISTS)
+async def test_an_empty_meta_beside_a_list_is_nothing_however_it_is_spelled(method: str) -> None:
+    for meta in ("{}", "{ }", "null", "{\t}"):
+        async with session() as locked_session:
+            rest = compact(LISTS[method])[1:] + b"}\n"
+            line = b'{"jsonrpc":"2.0","id":1,"result":{"_meta":%b,%b' % (meta.encode(), rest)
+            assert await locked_session.ask(method, line[:-1]) == line
+            assert locked_session.reports == []
 
 
 @pytest.mark.parametrize("method", ["initialize", "server/discover"])
