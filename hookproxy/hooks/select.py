@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -55,7 +56,8 @@ class MatchedHook(Struct, frozen=True):
     own_name: str = ""
     """As `EventContext.own_tool_name`."""
     reads_path: bool = False
-    """It may refuse a request, and sees the path in a URI, which may have others: it runs once for each of them."""
+    """It sees the path in a URI, which may have others, and may refuse the request, so it runs once for each of them;
+    or it has a condition, so it runs once if that holds for one of them."""
     path: str = ""
     """The path that it sees; empty: the likeliest one."""
 
@@ -84,7 +86,8 @@ class MatchedHook(Struct, frozen=True):
         from ..model import resource_paths  # only for requests about resources
 
         alias = _as_spelled(context.alias, self.tool_spellings).named(self.tool_name)
-        first, *others = resource_paths.readings(alias.for_call(context.arguments).paths) or ("",)
+        paths = alias.for_call(context.arguments).paths
+        first, *others = (resource_paths.readings(paths) if decides_call(self.spec) else paths) or ("",)
         return [self, *(replace(self, path=path) for path in others if path != first)]
 
 
@@ -94,8 +97,8 @@ class SelectedHooks(Struct, frozen=True):
     group: Group
     hooks: tuple[MatchedHook, ...]
     conditional: bool = False
-    """Some of them have an `if` or another condition on the arguments, see them only if they differ, or run once for
-    each path that a URI may mean."""
+    """Some of them have an `if` or another condition on the arguments, see them only if they differ, or see one of the
+    paths that a URI may mean."""
     names: tuple[str, ...] = ()
     """The tool's own names that the group's matchers are tried on."""
 
@@ -126,7 +129,8 @@ class SelectedHooks(Struct, frozen=True):
         hooks: list[MatchedHook] = []
         for matched in self.hooks:
             readings = matched.in_all_readings(context)
-            fitting = [hook for reading in readings if (hook := self._if_it_runs(reading, context)) is not None]
+            running = (hook for reading in readings if (hook := self._if_it_runs(reading, context)) is not None)
+            fitting = [*(running if decides_call(matched.spec) else islice(running, 1))]
             hooks += fitting if len(fitting) < 2 else [replace(hook, one_of_several=True) for hook in fitting]
         return hooks
 
@@ -157,8 +161,7 @@ class SelectedHooks(Struct, frozen=True):
             return None
         spelled_alias = _as_spelled(alias, hook.tool_spellings)
         for name in filter(hook.spec.matches, spelled_alias.names):
-            reads_path = decides_call(hook.spec) and bool(spelled_alias.named(name).uri)
-            familiar = replace(hook, tool_name=name, sees_alias=True, reads_path=reads_path)
+            familiar = replace(hook, tool_name=name, sees_alias=True, reads_path=bool(spelled_alias.named(name).uri))
             for reading in familiar.in_all_readings(context):
                 if rule(name, reading.context(context).arguments):
                     return reading
@@ -450,9 +453,10 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None, group: G
     before = decides_call(spec)
     own_name = "" if before else names[0]
     as_spelled = _as_spelled(alias, spellings) if is_method else alias
+    by_path = before or _has_condition(spec)
     familiar = tuple(
         MatchedHook(
-            spec, name, True, spellings, own_name=own_name, reads_path=before and bool(as_spelled.named(name).uri)
+            spec, name, True, spellings, own_name=own_name, reads_path=by_path and bool(as_spelled.named(name).uri)
         )
         for name in _matched_names(spec, alias, spellings, is_method)
     )

@@ -171,6 +171,36 @@ async def test_the_condition_of_a_hook_holds_if_one_path_that_a_uri_may_mean_ful
         assert "error" in await proxied.agent.message()
 
 
+@pytest.mark.parametrize("uri", ODD_SPELLINGS)
+@pytest.mark.parametrize("matcher", ["Read", "Read|resources/read", "resources/read|Read"])
+@pytest.mark.parametrize("event", [POST, Event.POST_TOOL_USE_FAILURE])
+async def test_a_hook_after_a_request_runs_once_if_its_condition_holds_for_one_path(
+    uri: str, matcher: str, event: Event, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    observer = hook(f"cat >> {shlex.quote(str(seen))}", event, matcher)
+    other = replace(observer, only_if="Read(/home/a/other)")
+    async with rig(group(replace(observer, only_if="Read(**/.env)"), other)) as proxied:
+        await proxied.agent.send(request("resources/read", {"uri": uri}))
+        await proxied.server.line()
+        failed = {"jsonrpc": "2.0", "id": 7, "error": {"code": -32603, "message": "no"}}
+        await proxied.server.send(result({"contents": []}) if event is POST else json.dumps(failed).encode() + b"\n")
+        await proxied.agent.message()
+    document = json.loads(seen.read_bytes())
+    assert document["tool_name"] == "Read"
+    assert document["tool_input"]["file_path"].endswith("/.env")
+
+
+async def test_the_condition_of_a_hook_after_a_request_is_tried_on_more_paths_than_guards_run_for() -> None:
+    deep = "repo://" + "/".join("abcdefghijklmnopqrs")
+    observer = replace(hook("echo seen >&2; exit 2", POST, "Read"), only_if="Read(/q/r/s)")
+    async with rig(group(observer)) as proxied:
+        await proxied.agent.send(request("resources/read", {"uri": deep}))
+        await proxied.server.line()
+        await proxied.server.send(result({"contents": []}))
+        assert "seen" in json.dumps(await proxied.agent.message())
+
+
 @pytest.mark.parametrize("order", [Order.SERIAL, Order.PARALLEL, Order.PIPELINE, Order.UNTIL_DENIED])
 async def test_a_guard_for_files_runs_once_for_each_file(order: Order, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
