@@ -19,7 +19,10 @@ LONGEST_LINE = 2**26
 class Agent:
     """One session. `approves` is what the person says while a call runs; `asked` are the questions of the last call."""
 
-    def __init__(self, command: Sequence[str | Path], folder: Path, log: Path) -> None:
+    def __init__(
+        self, command: Sequence[str | Path], folder: Path, log: Path, capabilities: dict[str, Any] | None = None
+    ) -> None:
+        self._capabilities = {"elicitation": {}} if capabilities is None else capabilities
         self._command, self._folder, self._log = command, folder, log
         self._last = 0
         self.approves = True
@@ -32,7 +35,7 @@ class Agent:
                 *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log,
                 cwd=self._folder, env=environment, limit=LONGEST_LINE,
             )  # fmt: skip
-        about = {"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},
+        about = {"protocolVersion": "2025-06-18", "capabilities": self._capabilities,
                  "clientInfo": {"name": "scripted", "version": "1"}}  # fmt: skip
         await self.request("initialize", about)
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})

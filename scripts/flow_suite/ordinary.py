@@ -16,17 +16,19 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
+import restarts
 from agent import HOOKPROXY, ROOT, SECONDS, Agent
 
 HERE = Path(__file__).resolve().parent
 POLICY = HERE / "policies/ordinary.toml"
+SERVERS = tomllib.loads((HERE / "ordinary_servers.toml").read_text())
 KEY = "ghp_" + "Xa2bC3dEf4gH5iJk6Lm7nN8oP9qR0sT1uV2w"
 """A made-up key, of the form of GitHub's."""
 
@@ -94,6 +96,16 @@ def steps(values: dict[str, str]) -> Iterator[Step]:
         yield Step(server, tool, json.loads(arguments), line.startswith("? "))
 
 
+def commands(programs: Path, work: Path) -> dict[str, list[str]]:
+    """The command lines of the twelve servers, by their names; `programs` is the folder that they are installed in."""
+    folders = {
+        "node": programs / "node_modules/.bin",
+        "python": programs / "python/bin",
+        "older": programs / "older/bin",
+    }
+    return {name: [word.format(work=work, **folders) for word in of["command"]] for name, of in SERVERS.items()}
+
+
 async def play(hookproxy: Path, programs: Path) -> Day:
     """Play the day; `programs` is the folder that the servers are installed in."""
     with tempfile.TemporaryDirectory(prefix="flow-") as temporary, site(Path(temporary) / "site") as web:
@@ -101,17 +113,10 @@ async def play(hookproxy: Path, programs: Path) -> Day:
         values = {"work": str(work), "web": web, "key": KEY}
         make_project(work, values)
         day = Day(0, [], [], [], [])
-        folders = {
-            "node": programs / "node_modules/.bin",
-            "python": programs / "python/bin",
-            "older": programs / "older/bin",
-        }
-        servers = tomllib.loads((HERE / "ordinary_servers.toml").read_text())
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(_guard(hookproxy, work, Path(temporary) / "guard.log"))
             agents = {}
-            for name, server in servers.items():
-                words = [word.format(work=work, **folders) for word in server["command"]]
+            for name, words in commands(programs, work).items():
                 command = [hookproxy, "run", "--config", POLICY, "--name", name, "--", *words]
                 log = Path(temporary) / f"{name}.log"
                 agents[name] = await stack.enter_async_context(Agent(command, work, log))
@@ -187,11 +192,29 @@ def site(folder: Path) -> Iterator[str]:
             thread.join()
 
 
+def restart(hookproxy: Path, programs: Path, times: int, names: Iterable[str]) -> int:
+    """Start the servers many times with a lock instead, and print what was seen. Returns the exit status."""
+    with tempfile.TemporaryDirectory(prefix="flow-") as temporary:
+        work = Path(temporary) / "work"
+        make_project(work, {"work": str(work), "web": "http://127.0.0.1", "key": KEY})
+        of_all = commands(programs, work)
+        wanted = {name: of_all[name] for name in names}
+        return asyncio.run(restarts.restart_all(wanted, hookproxy, work, Path(temporary), times))
+
+
 def main() -> int:
     """Play the day, and print what became of it. Returns the exit status: 1 if a question was not meant, or missing."""
     parser = argparse.ArgumentParser("scripts/flow_benchmark --ordinary", description=__doc__)
     parser.add_argument("--hookproxy", type=Path, default=HOOKPROXY, metavar="PROGRAM", help="another installation")
-    day = asyncio.run(play(parser.parse_args().hookproxy, ROOT / ".bench/ordinary"))
+    parser.add_argument(
+        "--restarts", type=int, metavar="N", help="instead: record them in a hookproxy.lock, and start each N times"
+    )
+    parser.add_argument("--server", action="append", choices=SERVERS, help="restart only this one; may be repeated")
+    options = parser.parse_args()
+    programs = ROOT / ".bench/ordinary"
+    if options.restarts:
+        return restart(options.hookproxy, programs, options.restarts, options.server or SERVERS)
+    day = asyncio.run(play(options.hookproxy, programs))
     print(f"{day.calls} calls, {len(day.asked)} questions that the policy means, {len(day.unmeant)} that it does not")
     for name in ("unmeant", "missed", "failed"):
         for line in getattr(day, name):
