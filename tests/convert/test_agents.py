@@ -110,6 +110,15 @@ async def test_a_rewrite_has_the_agents_names_or_refuses_the_call(agent: str) ->
         assert refuses(agent, output)
 
 
+@pytest.mark.parametrize(("agent", "permission"), [("claude", {}), ("codex", {"permissionDecision": "allow"})])
+async def test_a_rewrite_without_a_decision_allows_a_call_only_where_the_agent_demands_it(
+    agent: str, permission: dict[str, str]
+) -> None:
+    rewritten = {"updatedInput": {"command": "ls"}}
+    output = await output_of(agent, specific("PreToolUse", **rewritten), BEFORE[agent])
+    assert json.loads(output.stdout)["hookSpecificOutput"] == {"hookEventName": "PreToolUse", **permission, **rewritten}
+
+
 @pytest.mark.parametrize("agent", AFTERWARDS)
 async def test_a_hook_after_a_call_sees_the_result(agent: str, tmp_path: Path) -> None:
     seen = tmp_path / "seen"

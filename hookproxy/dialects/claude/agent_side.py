@@ -19,6 +19,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     file=".claude/settings.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE | Can.BLOCK_AFTER,
     form=DocumentForm(session=partial(session_of, project_variable="CLAUDE_PROJECT_DIR")),
-    write_output=claude_agent_side.write_output,
+    write_output=partial(claude_agent_side.write_output, rewrites_undecided=True),
     user_variable="CLAUDE_CONFIG_DIR",
 )

@@ -99,8 +99,8 @@ def read_hook_file(file: HookFile) -> HookList:
         source=file.path,
         event=Event.PRE_TOOL_USE,
         label=name,
-        argv=(_runtime(file), _HOST, file.path),
-        cwd=file.project_dir,
+        argv=(*_runtime(file), _HOST, file.path),
+        cwd=os.path.dirname(_HOST),  # Bun runs what a bunfig.toml of its folder says: the project's is the agent's to write
         timeout=TIMEOUT,
         fails_closed=True,
         withholds=True,
@@ -115,10 +115,12 @@ def read_hook_file(file: HookFile) -> HookList:
     return HookList(hooks, (f"{file.path}: it names neither {BEFORE} nor {AFTER}, so it may do nothing here",))
 
 
-def _runtime(file: HookFile) -> str:
+def _runtime(file: HookFile) -> tuple[str, ...]:
     """The program that runs the module. Raises ConfigError if there is none."""
     path = file.environ.get("PATH")
-    if runtime := shutil.which("bun", path=path) or shutil.which("node", path=path):
-        return runtime
+    if bun := shutil.which("bun", path=path):
+        return (bun, "--no-install")  # else it fetches what a module imports and is not there, whatever that is by now
+    if node := shutil.which("node", path=path):
+        return (node,)
     what = "Bun, or Node 22.18 and newer" if file.path.endswith(_TYPED) else "Bun or Node"
     raise ConfigError(file.path, f"plugins of OpenCode run in {what}, and PATH has neither", "install one of them")

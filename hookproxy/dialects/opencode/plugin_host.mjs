@@ -1,7 +1,9 @@
 // Runs one plugin of OpenCode: reads an event on each line of standard input, and prints one line for each.
 //
 // How it works: the module is loaded with the first event, and each function that it exports is called once with what
-// OpenCode's page on plugins names: project, directory, worktree, client, $. What the functions return stays. An event
+// OpenCode's page on plugins names: project, directory, worktree, client, $. Its working directory is the project's, but only
+// then: Bun is started elsewhere, so that it reads no bunfig.toml and .env of the project, which the agent can write. What the
+// functions return stays. An event
 // calls those of its name, one after another, on the same `output`. What one throws is printed as the reason of a denial,
 // and nothing after it runs; arguments that are not the same any more are printed as `args`. Standard output is for these lines
 // alone: what a plugin prints goes to standard error. A module that cannot be loaded ends the process with one line.
@@ -117,6 +119,7 @@ function check() {
 }
 
 async function load(directory) {
+  process.chdir(directory)
   const worktree = worktreeOf(directory)
   const project = { id: "global", worktree, time: { created: Date.now() } }
   if (worktree !== "/") project.vcs = "git"

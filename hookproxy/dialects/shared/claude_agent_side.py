@@ -9,18 +9,24 @@ from ..agent_side import AgentEvent, HookDecision, HookOutput, json_output
 
 
 def write_output(
-    event: AgentEvent, decision: HookDecision, *, explicit_allow: bool = True, replacement: str = "updatedMCPToolOutput"
+    event: AgentEvent,
+    decision: HookDecision,
+    *,
+    explicit_allow: bool = True,
+    rewrites_undecided: bool = False,
+    replacement: str = "updatedMCPToolOutput",
 ) -> HookOutput:
     """The JSON output for a decision.
 
-    `explicit_allow`: `permissionDecision: "allow"` may stand without `updatedInput`. `replacement` is the member that
-    replaces a tool's output; empty: there is none.
+    `explicit_allow`: `permissionDecision: "allow"` may stand without `updatedInput`. `rewrites_undecided`: the agent
+    applies `updatedInput` without a decision, and asks the person as if the call had come so; the others apply it only
+    where the call is also allowed. `replacement` is the member that replaces a tool's output; empty: there is none.
     """
     kind = event.context.event
     output: dict[str, object] = {"systemMessage": decision.message} if decision.message else {}
     specific: dict[str, object] = {}
     if kind is Event.PRE_TOOL_USE:
-        specific = _before_call(decision, explicit_allow)
+        specific = _before_call(decision, explicit_allow, rewrites_undecided)
     elif kind is Event.PERMISSION_REQUEST:
         specific = _permission_request(decision)
     elif decision.permission is Permission.DENY:
@@ -45,10 +51,10 @@ def _permission_request(decision: HookDecision) -> dict[str, object]:
     return {"decision": {"behavior": "allow"} | changed}
 
 
-def _before_call(decision: HookDecision, explicit_allow: bool) -> dict[str, object]:
+def _before_call(decision: HookDecision, explicit_allow: bool, rewrites_undecided: bool) -> dict[str, object]:
     specific: dict[str, object] = {}
     permission = decision.permission
-    if decision.arguments is not None and permission is None:
+    if decision.arguments is not None and permission is None and not rewrites_undecided:
         permission = Permission.ALLOW
     if permission is Permission.ALLOW and decision.arguments is None and not explicit_allow:
         permission = None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import hookproxy.dialects.opencode
 from hookproxy.config.hook_files import parse_option, read_use
 from hookproxy.dialects.dialect import HookFile
 from hookproxy.dialects.opencode import DIALECT
@@ -51,6 +52,14 @@ def test_bun_runs_it_where_there_is_bun(tmp_path: Path) -> None:
     (tmp_path / "guard.ts").write_text(TEXT)
     loaded(tmp_path, "guard.ts")
     assert {Path(argv[0]).name for _, _, argv in loaded(tmp_path, "guard.ts", "bun")} == {"bun"}
+
+
+def test_what_runs_it_reads_no_configuration_of_the_project_and_fetches_nothing(tmp_path: Path) -> None:
+    (tmp_path / "bun").write_text("#!/bin/sh\n")
+    (tmp_path / "bun").chmod(0o700)
+    (before, *_) = DIALECT.read_hook_file(HookFile("/p/x.js", TEXT, "/p", environ={"PATH": str(tmp_path)})).hooks
+    assert before.cwd == str(Path(hookproxy.dialects.opencode.__file__).parent)
+    assert before.argv[1] == "--no-install"
 
 
 def test_without_a_program_that_runs_it_nothing_starts(tmp_path: Path) -> None:

