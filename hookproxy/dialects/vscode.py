@@ -26,6 +26,7 @@ from ..model.hooks import (
 )
 from .agent_documents import DocumentSigns
 from .agent_side import AgentSide, Can, DocumentForm, session_of, split_underscored_name
+from .copilot.hook_file import forgets_version
 from .dialect import Dialect, Effect, HookFile, HookList, for_names
 from .shared import claude_agent_side as envelope
 from .shared import command_file
@@ -123,7 +124,9 @@ def _recognises(members: Mapping[str, object]) -> bool:
 def _recognises_at_home(members: Mapping[str, object]) -> bool:
     """The same in its own folders, where files with Claude Code's groups are VS Code's, too."""
     events = members.get("hooks")
-    return isinstance(events, dict) and "version" not in members and events.keys() <= {*EVENTS, *_UNAVAILABLE}
+    if not isinstance(events, dict) or "version" in members or forgets_version(events):
+        return False
+    return events.keys() <= {*EVENTS, *_UNAVAILABLE}
 
 
 def _has_command(entry: dict[str, object]) -> bool:

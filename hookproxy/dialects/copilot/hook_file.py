@@ -110,13 +110,26 @@ def read_hook_file(format: CommandFile, file: HookFile) -> HookList:
 
 
 def recognises(members: Mapping[str, object]) -> bool:
-    """Whether `version` is 1 and there are flat objects under Copilot's event names."""
+    """Whether there are flat objects under Copilot's event names, and `version` is 1 or has been forgotten.
+
+    VS Code reads a file without it in the same folder, and gives its own documents to the hooks: a hook of Copilot
+    would find no tool in them, and let all calls pass.
+    """
     version, events = members.get("version"), members.get("hooks")
-    if isinstance(version, bool) or version != 1 or not isinstance(events, dict):
+    if isinstance(version, bool) or not isinstance(events, dict):
+        return False
+    if version != 1 and not ("version" not in members and forgets_version(events)):
         return False
     return events.keys() <= CURRENT_FORMAT.events.keys() | CURRENT_FORMAT.unavailable.keys() and all(
         isinstance(entries, list) and all(map(_is_entry, entries)) for entries in events.values()
     )
+
+
+def forgets_version(events: Mapping[str, object]) -> bool:
+    """Whether these events are spelled as only Copilot does, and their entries have its keys for commands."""
+    entries = [entry for found in events.values() if isinstance(found, list) for entry in found]
+    in_camel_case = any(name[:1].islower() for name in events)
+    return in_camel_case and any(isinstance(entry, dict) and {"bash", "powershell"} & entry.keys() for entry in entries)
 
 
 def _is_entry(entry: object) -> bool:

@@ -73,7 +73,8 @@ def read_folder(path: str, _files: Files) -> FolderContent | None:
 
     A folder of another name is one if it holds modules only: programs of another system may lie beside its file.
     """
-    found = [name for name in os.listdir(path) if os.path.isfile(os.path.join(path, name))]
+    # a link that leads nowhere is an error of the file: a guard may be meant
+    found = [name for name in os.listdir(path) if not os.path.isdir(os.path.join(path, name))]
     modules = sorted(name for name in found if _is_module(name))
     is_named = path.endswith(tuple(f"/{folder}" for folder in FOLDERS))
     if not modules or not (is_named or all(name.endswith(SUFFIXES) or name in _BESIDE for name in found)):
@@ -100,7 +101,9 @@ def read_hook_file(file: HookFile) -> HookList:
         event=Event.PRE_TOOL_USE,
         label=name,
         argv=(*_runtime(file), _HOST, file.path),
-        cwd=os.path.dirname(_HOST),  # Bun runs what a bunfig.toml of its folder says: the project's is the agent's to write
+        cwd=os.path.dirname(
+            _HOST
+        ),  # Bun runs what a bunfig.toml of its folder says: the project's is the agent's to write
         timeout=TIMEOUT,
         fails_closed=True,
         withholds=True,

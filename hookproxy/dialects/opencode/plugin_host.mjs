@@ -9,7 +9,7 @@
 // alone: what a plugin prints goes to standard error. A module that cannot be loaded ends the process with one line.
 
 import { spawn } from "node:child_process"
-import { closeSync, existsSync, openSync, writeSync } from "node:fs"
+import { closeSync, existsSync, openSync, readFileSync, writeSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { createInterface } from "node:readline"
 import { pathToFileURL } from "node:url"
@@ -127,6 +127,7 @@ async function load(directory) {
   const input = { client: client("client"), project, directory, worktree, serverUrl, $: isBun ? globalThis.Bun.$ : shell }
   const module = await import(pathToFileURL(path).href)
   const exported = new Set(Object.values(module).flatMap((value) => (value?.default ? [value.default] : [value])))
+  if (exported.size === 0 && readFileSync(path, "utf8").includes("tool.execute.")) throw new Error("it exports no plugin")
   const hooks = []
   for (const value of exported) {
     const plugin = typeof value === "function" ? value : value?.server
@@ -136,9 +137,20 @@ async function load(directory) {
   return hooks
 }
 
+/** A number of a JSON text that is another one once it was read; undefined: there is none. */
+function lostNumber(text) {
+  const numbers = text.replace(/"(?:[^"\\]|\\.)*"/g, "").match(/-?\d[\d.eE+-]*/g) ?? []
+  return numbers.find((spelled) => /^-?\d+$/.test(spelled) ? BigInt(spelled) !== exactly(Number(spelled)) : !keeps(spelled))
+}
+
+const exactly = (value) => (Number.isFinite(value) ? BigInt(value) : undefined)
+const digits = (spelled) => spelled.replace(/[eE].*|[-.]/g, "").replace(/^0+|0+$/g, "")
+const keeps = (spelled) => Number.isFinite(Number(spelled)) && digits(spelled) === digits(String(Number(spelled)))
+
 let loading
 
-async function answer({ hook, directory, input, output }) {
+async function answer(line) {
+  const { hook, directory, input, output } = JSON.parse(line)
   loading ??= load(directory).catch((error) => fail(`${basename(path)} cannot be loaded: ${error?.message ?? error}`))
   const before = JSON.stringify(output.args)
   for (const hooks of await loading) {
@@ -155,12 +167,15 @@ async function answer({ hook, directory, input, output }) {
   if (typeof args !== "object" || args === null || Array.isArray(args)) {
     return { decision: "deny", reason: "the plugin has left no arguments in output.args" }
   }
-  return JSON.stringify(args) === before ? {} : { args }
+  if (JSON.stringify(args) === before) return {}
+  const lost = lostNumber(line)
+  if (lost === undefined) return { args }
+  return { decision: "deny", reason: `the plugin rewrites arguments with ${lost}, a number that JavaScript cannot hold` }
 }
 
 check()
 let turn = Promise.resolve()
 createInterface({ input: process.stdin }).on("line", (line) => {
-  turn = turn.then(async () => print(await answer(JSON.parse(line))))
+  turn = turn.then(async () => print(await answer(line)))
   turn.catch((error) => fail(String(error?.stack ?? error)))
 }).on("close", () => turn.finally(() => process.exit(0)))

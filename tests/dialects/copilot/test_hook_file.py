@@ -246,7 +246,9 @@ ENTRY: dict[str, object] = {"type": "command", "bash": "x"}
         ({"version": 1}, False),
         ({"version": True, "hooks": {"preToolUse": [ENTRY]}}, False),
         ({"version": "1", "hooks": {"preToolUse": [ENTRY]}}, False),
-        ({"hooks": {"preToolUse": [ENTRY]}}, False),
+        ({"hooks": {"preToolUse": [ENTRY]}}, True),  # its version is forgotten, which reading it says
+        ({"hooks": {"PreToolUse": [ENTRY]}}, False),
+        ({"hooks": {"preToolUse": [{"type": "command", "command": "x"}]}}, False),
         ({"version": 1, "hooks": {"preToolUse": [{"matcher": "x", "hooks": [ENTRY]}]}}, False),
         ({"version": 1, "hooks": {"preToolUse": [{**ENTRY, "hooks": []}]}}, False),
         ({"version": 1, "hooks": {"preToolUse": [{"command": "./cursor.sh"}]}}, False),

@@ -42,6 +42,15 @@ def test_each_module_of_a_folder_is_a_plugin_in_the_order_of_names(tmp_path: Pat
     ]
 
 
+def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
+    place = tmp_path / ".opencode" / "plugin"
+    place.mkdir(parents=True)
+    (place / "a.ts").write_text(TEXT)
+    (place / "guard.ts").symlink_to(tmp_path / "gone.ts")
+    with pytest.raises(UserError, match="there is no such file"):
+        loaded(tmp_path, "opencode=.opencode/plugin")
+
+
 def test_a_module_is_recognised_by_its_suffix(tmp_path: Path) -> None:
     (tmp_path / "guard.ts").write_text(TEXT)
     found = loaded(tmp_path, "guard.ts")

@@ -133,6 +133,26 @@ def test_changed_arguments_are_printed_and_removed_ones_refuse(tmp_path: Path) -
     ]
 
 
+@pytest.mark.parametrize("number", ["9007199254740993", "12345678901234567890", "0.12345678901234567891", "1e400"])
+def test_a_rewrite_that_would_change_a_number_too_is_refused(number: str, tmp_path: Path) -> None:
+    text = (
+        "export const P = async () => ({ 'tool.execute.before': async (_, { args }) => { if (args.n) args.n += 1 } })\n"
+    )
+    path = written(tmp_path, text)
+    lines = [json.dumps(before("x", n=n, text='"1e400 12345678901234567890')) for n in (0, 1)]
+    lines = [line.replace('"n"', f'"id": {number}, "n"') for line in lines]
+    done = subprocess.run([NODE, HOST, path], input="\n".join(lines), capture_output=True, text=True, check=True)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    reason = f"the plugin rewrites arguments with {number}, a number that JavaScript cannot hold"
+    assert found == [{}, denied(reason)]
+
+
+@pytest.mark.parametrize("number", [0, -0.0, 1.5, 100.0, 1e300, 9007199254740992, -1e-7, 10**22])
+def test_other_numbers_are_kept_in_a_rewrite(number: float, tmp_path: Path) -> None:
+    text = "export const P = async () => ({ 'tool.execute.before': async (_, { args }) => { args.safe = true } })\n"
+    assert answers(written(tmp_path, text), before("x", n=number)) == [{"args": {"n": number, "safe": True}}]
+
+
 def test_functions_of_several_exports_run_in_turn_and_each_once(tmp_path: Path) -> None:
     text = (
         "const add = (word) => async () => ({ 'tool.execute.before': async (_, { args }) => { args.words += word } })\n"
@@ -212,6 +232,7 @@ def test_what_bun_reads_in_a_folder_is_not_read_in_the_project(
         ("export const P = async () => {\n", "cannot be loaded: "),
         ("export const P = async () => { throw new Error('no key') }\n", "guard.js cannot be loaded: no key"),
         ("export const P = 7\n", "guard.js cannot be loaded: it exports something that is not a function"),
+        ("const P = async () => ({ 'tool.execute.before': async () => {} })\nexport {}\n", "it exports no plugin"),
         ("import x from 'not-there'\nexport const P = async () => ({})\n", "Cannot find package 'not-there'"),
     ],
 )

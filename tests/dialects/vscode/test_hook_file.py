@@ -54,6 +54,15 @@ def test_groups_of_claude_in_its_own_folder_are_read_without_their_matchers(tmp_
     assert "matcher 'Bash' is ignored, as in VS Code: the hook runs for every tool" in note
 
 
+@pytest.mark.parametrize("folder", [".github/hooks/hooks.json", "hooks.json"])
+def test_a_file_of_copilot_that_lacks_its_version_is_not_taken_for_one_of_vs_code(folder: str, tmp_path: Path) -> None:
+    """Its hook would get another system's document, find no tool in it and let the call pass."""
+    entry = {"type": "command", "bash": "guard", "timeoutSec": 10}
+    with pytest.raises(ConfigError, match="version is missing"):
+        recognised(tmp_path / folder, {"hooks": {"preToolUse": [entry]}})
+    assert len(read("vscode", {"hooks": {"preToolUse": [entry]}}).hooks) == 1
+
+
 def test_a_file_of_version_1_is_copilots(tmp_path: Path) -> None:
     content = {"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "guard"}]}}
     assert recognised(tmp_path / ".github/hooks/hooks.json", content) == "copilot"
