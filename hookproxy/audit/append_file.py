@@ -63,6 +63,8 @@ class AppendFile:
     def __init__(self, path: str, options: FileOptions) -> None:
         self._path = path
         self._options = options
+        added = _CHAIN_SIZE * options.chain + _MAC_SIZE * bool(options.key_file)
+        self._limit = max(options.limit - added, 1) if options.limit > 0 else 0  # bytes of lines as they come
         self._lock = LockFile(f"{path}.lock", options)
         self._file: OpenedFile | None = None
         self._tail = Tail()
@@ -89,7 +91,9 @@ class AppendFile:
         if not self._options.needs_lock:
             file, size = self._opened()
             if not (file.is_regular and self._is_full(size + len(line))):
-                self._write(line, file, size, leave_space)
+                if leave_space:
+                    _check_space(file, size)
+                _append(file, line, size)
                 return
         file, size = self._locked()
         try:
@@ -182,8 +186,7 @@ class AppendFile:
             file, size = self._opened()[0], 0
         if self._options.chain:
             line = self._with_chain(line, file, size)
-        if file.append(line, size) < len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        _append(file, line, size)
         if self._options.chain:
             self._tail = Tail(line_hash(line[:-1]), count=count_of(line))
             if self._key and self._tail.count % CHECKPOINT_LINES == 0:
@@ -192,8 +195,7 @@ class AppendFile:
         return line[:-1]
 
     def _is_full(self, size: int) -> bool:
-        added = _CHAIN_SIZE * self._options.chain + _MAC_SIZE * bool(self._options.key_file)
-        return 0 < self._options.limit < size + added
+        return 0 < self._limit < size
 
     def _with_chain(self, line: bytes, file: OpenedFile, size: int) -> bytes:
         if not file.is_regular:
@@ -279,6 +281,12 @@ class AppendFile:
         except OSError:
             self._lock.release()
             raise
+
+
+def _append(file: OpenedFile, line: bytes, size: int) -> None:
+    """Append a line to a file of this size as a whole. Raises OSError."""
+    if file.append(line, size) < len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _check_space(file: OpenedFile, size: int) -> None:

@@ -136,6 +136,11 @@ class Record(Struct):
     """The call's telemetry span, until the record is written."""
 
     @property
+    def own_hook_ms(self) -> float:
+        """How long the hooks took that have run here."""
+        return sum(run.result.ms for run in self.hook_runs) if self.hook_runs else 0.0
+
+    @property
     def answered(self) -> str:
         """What was answered, and by whom."""
         return f"{self.answer} by {self.answered_by}" if self.answer else self.answered_by

@@ -22,10 +22,11 @@ from . import os_user
 from .call_record import Record, RefusedMessage, WatchedCall
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from ..jsonrpc.redact import Redaction
     from ..secrets.mask import Masking
+    from .call_record import Skipped
 
 
 class Removes(Protocol):
@@ -213,11 +214,8 @@ class Lines:
             "alias": record.alias,
             "id": msgspec.Raw(record.id),
             **self._arguments(record, masking),
-            "hooks": [*record.earlier_hooks, *(self._hook(run, record.tool) for run in record.hook_runs)],
-            "skipped": [
-                {"source": hook.spec.source, "event": hook.spec.event, "command": hook.spec.target, "why": hook.why}
-                for hook in record.skipped
-            ],
+            "hooks": self._hooks(record) if record.hook_runs or record.earlier_hooks else (),
+            "skipped": record.skipped and _skipped(record.skipped),
             "changed": ["arguments"] * bool(record.final) + ["result"] * record.result_changed,
             **(self._changed_result(record) if record.result_changed else {}),
             "repeats": record.repeats,
@@ -235,7 +233,7 @@ class Lines:
             "edited": record.edited,
             "result": record.result,
             "ms": round(record.ms, 3),
-            "hook_ms": round(record.earlier_ms + sum(run.result.ms for run in record.hook_runs), 3),
+            "hook_ms": round(record.earlier_ms + record.own_hook_ms, 3),
             "agent": record.agent,
             "monitor": {} if record.watched is None else self._monitor(record.watched, record, masking),
         }
@@ -243,6 +241,9 @@ class Lines:
             if not members[name]:
                 del members[name]
         return members
+
+    def _hooks(self, record: Record) -> list[object]:
+        return [*record.earlier_hooks, *(self._hook(run, record.tool) for run in record.hook_runs)]
 
     def _monitor(self, watched: WatchedCall, record: Record, masking: Masking | None) -> dict[str, object]:
         """What a policy would have done that is only watched, without what it has in common with the call."""
@@ -263,7 +264,7 @@ class Lines:
             "reason": own.reason,
             "hooks": [self._hook(run, own.tool) for run in own.hook_runs],
             **{name: value for name, value in kept.items() if name.startswith("rewritten")},
-            "hook_ms": round(sum(run.result.ms for run in own.hook_runs), 3),
+            "hook_ms": round(own.own_hook_ms, 3),
         }
         return {name: value for name, value in members.items() if value}
 
@@ -308,6 +309,13 @@ class Lines:
             **_texts_or_digests({name: text for name, text in texts.items() if text}, full),
             **({"stderr": result.stderr[-_STDERR_LIMIT:].decode(errors="replace")} if result.stderr else {}),
         }
+
+
+def _skipped(hooks: Sequence[Skipped]) -> list[dict[str, str]]:
+    return [
+        {"source": hook.spec.source, "event": hook.spec.event, "command": hook.spec.target, "why": hook.why}
+        for hook in hooks
+    ]
 
 
 def _head(session: Session | None) -> dict[str, object]:

@@ -303,7 +303,7 @@ class MeteredAudit(Audit):
 
     def write(self, record: Record) -> str:
         """Count the call, and write its line."""
-        hook_ms = sum(run.result.ms for run in record.hook_runs)
+        hook_ms = record.own_hook_ms
         seconds, hook_seconds = record.ms * _MILLISECONDS, min(hook_ms, record.ms) * _MILLISECONDS
         if record.cause == "audit":
             self._metrics.audit_refused += 1

@@ -264,7 +264,7 @@ class CallEvents:
         if record is None or not call.taken_over:
             return call, told
         before = record.arguments if record.final else b""
-        hooks, ms = self._audit.hooks_of(record), sum(run.result.ms for run in record.hook_runs)
+        hooks, ms = self._audit.hooks_of(record), record.own_hook_ms
         asked = (record.asked_by, record.answer, record.answered_by, record.reason)
         self._audit.hand_over(record)
         told = replace(told, decided=True, hooks=Raw(hooks), hook_ms=ms, before=before)

@@ -81,6 +81,18 @@ class GuardLink:
 
         return LinkedLabels(self)
 
+    @property
+    def is_away(self) -> bool:
+        """As in NativeCalls: nobody listens, as far as has been looked at within a moment."""
+        if self._connection is not None and not self._connection.is_lost:
+            return False
+        if (now := monotonic()) < self._not_before:
+            return True
+        if _exists(self._path):
+            return False
+        self._not_before = now + _ABSENT_SECONDS
+        return True
+
     async def join(self) -> None:
         """Wait until it is known to which session of the agent this run belongs, if there is a guard."""
         with suppress(StoreUnavailable):
@@ -131,10 +143,7 @@ class GuardLink:
         connection = self._connection
         if connection is not None and not connection.is_lost:
             return connection
-        if (now := monotonic()) < self._not_before:
-            raise StoreUnavailable(_NO_GUARD)
-        if not _exists(self._path):
-            self._not_before = now + _ABSENT_SECONDS
+        if self.is_away:
             raise StoreUnavailable(_NO_GUARD)
         async with self._opening:
             if self._connection is connection:  # else another call has opened it

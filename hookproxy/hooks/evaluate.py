@@ -83,6 +83,7 @@ class Hooks:
         self._labels: SharedLabels | None = None  # of the session, also while nothing says where data may go
         self._shows_labels = any(group.dialect.has_effect(Effect.SETS_LABELS) for group in groups)
         self._calls = _calls_for(groups, shared)
+        self._shows_past = self._calls is not None or (self.flow is not None and self._shows_labels)
         self._transcript = shared.transcript
         self.native = shared.native
         """Knows what the agent's own hooks tell; None: nobody does."""
@@ -312,7 +313,7 @@ class Hooks:
         if self._transcript is not None and not methods.is_method(context.tool):
             self._transcript.note_call(context)
         try:
-            context = await self._with_past(context)
+            context = await self._with_past(context) if self._shows_past else context
         except StoreUnavailable as problem:  # hooks may decide by them
             refuse = Refuse("what the session has read", str(problem), cause=RefusalCause.STORE_AWAY)
             return Evaluation(refuse, context.arguments)
@@ -375,7 +376,7 @@ class Hooks:
             self._transcript.note_result(context)
         comments = Comments()
         with suppress(StoreUnavailable):  # then its documents have no labels, and the output itself waits for the store
-            context = await self._with_past(context)
+            context = await self._with_past(context) if self._shows_past else context
         for layer in self._layers:
             own_context = _context_for_layer(layer, context)
             for selected in layer.groups.select(context.event, context.tool, own_context.alias):

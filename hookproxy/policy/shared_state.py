@@ -104,6 +104,10 @@ class SharedLabels(Protocol):
 class NativeCalls(Protocol):
     """What the agent's own hooks tell of the session that a run belongs to."""
 
+    @property
+    def is_away(self) -> bool:
+        """Nobody can say anything now."""
+
     async def join(self) -> None:
         """Wait until it is known which session that is, if anybody can say."""
 

@@ -20,6 +20,9 @@ from .server_requests import ELICITATION, METHODS
 
 REQUESTS: Final = "inputRequests"
 _ANSWERS: Final = "inputResponses"
+_USUAL: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+"""Members of nearly all results: no reader takes one of them for requests."""
+
 _MAY_ASK: Final = re.compile(rb"(?i:input[_-]*requests|elicitations)|\\")
 
 
@@ -57,6 +60,8 @@ def method_of(request: bytes | msgspec.Raw) -> str:
 
 def asks(result: Members, judged: Collection[str]) -> bool:
     """True if some reader may find one of these methods among the requests of a result."""
+    if result.keys() <= _USUAL:
+        return False
     try:
         return any(method_of(request) in judged for request in requests(result).values())
     except raw_json.AMBIGUOUS:

@@ -217,7 +217,7 @@ class McpTasks:
             self._services.release_notifications(task.call)
             record.reason = task.withheld_because
             record.note_end(end)
-            record.ms = ms + sum(run.result.ms for run in record.hook_runs)
+            record.ms = ms + record.own_hook_ms
             self._write_record(task, record)
             self._changes.notify()
 

@@ -30,12 +30,15 @@ async def claim(context: CallContext, listed: Tool | None) -> ToldCall | None:
     call, services, record, native = context.call, context.services, context.record, context.policy.hooks.native
     if native is None or call.mcp_method != TOOLS_CALL:
         return None
-    call.told = told = await native.claim(context.event_context, listed, id_of_agent(call))
+    if not native.is_away:  # true of few runs
+        call.told = await native.claim(context.event_context, listed, id_of_agent(call))
+    told = call.told
     session = services.session  # of which it is a part may have become known just now
     if told is not None:
         session = replace(session, id=told.session, cwd=told.cwd, project_dir=told.project_dir)
     record.session = session.id
-    context.event_context = replace(context.event_context, session=session)
+    if session is not context.event_context.session:
+        context.event_context = replace(context.event_context, session=session)
     if told is None:
         return None
     context.event_context = replace(
