@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from ..dialects.shared.hook_file import meant, suggestion
 from ..model.durations import DURATION
 from ..model.errors import ConfigError
+from ..model.late_pattern import late_pattern
 from ..model.settings import FORMER_KEYS
 from ..model.sizes import SIZE
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _MOST_SHOWN: Final = 60  # characters of a value in a message of one line
-_HEADER: Final = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
-_KEY: Final = re.compile(r"\s*([\w\-.\"' \t]+?)\s*=")
+_HEADER: Final = late_pattern(r"\s*(\[\[?)([^\[\]]+)\]")
+_KEY: Final = late_pattern(r"\s*([\w\-.\"' \t]+?)\s*=")
 
 
 FindLine = Callable[[str, Sequence[str | int]], int | None]
@@ -229,7 +230,7 @@ _EXAMPLES_OF_KEYS: Final = {
 }
 """An example of a value for each key that a table must have: `TABLE.KEY` where tables have different ones."""
 
-_NUMBER: Final = re.compile(r"\s*([0-9]{1,15})\s*([A-Za-z]*)\s*")
+_NUMBER: Final = late_pattern(r"\s*([0-9]{1,15})\s*([A-Za-z]*)\s*")
 """A number that stands in quotes, with the name of a unit after it."""
 
 _UNITS: Final = {

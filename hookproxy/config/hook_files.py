@@ -6,7 +6,6 @@ Nothing is loaded only because it is in the working directory: a hook file is co
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Final
@@ -20,6 +19,7 @@ from ..dialects.shared.handler_types import make_warm
 from ..dialects.shared.hook_file import read_document, suggestion
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import HookSpec
+from ..model.late_pattern import late_pattern
 from ..model.model_endpoint import ModelEndpoint
 from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 from ..trust.sources import FileContext
@@ -27,7 +27,7 @@ from .unread_hooks import unread_hooks, unrecognised, with_owner
 
 _GLOB_CHARACTERS: Final = frozenset("*?[")  # a path with one of them is a pattern, unless a file has that name
 
-_GUARD_CLIENT: Final = re.compile(r" -I -S -E [^\n]*/hookproxy/guard/client\.py'? ")
+_GUARD_CLIENT: Final = late_pattern(r" -I -S -E [^\n]*/hookproxy/guard/client\.py'? ")
 """What every command line has that `guard install` writes."""
 
 _SCRIPT_BYTES: Final = 65_536  # of a program, in which that line is looked for: a script of one line

@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Dialect, Group
-from ..dialects.own import OWN, own_dialect, own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.approval_settings import NOT_TOLD
 from ..model.errors import ConfigError, UserError
@@ -748,12 +747,15 @@ def _key_path(text: str, key: str, path: str, file_context: FileContext) -> str:
 
 def _own_groups(file: ConfigFile, path: str, prefix: str, file_context: FileContext) -> Iterator[Group]:
     """The hooks in hookproxy's own format: those that decide, and those that are only watched."""
-    from .models import keys_set
+    from .models import OwnHooks, keys_set
+
+    if file.hooks == OwnHooks():
+        return
+    from ..dialects.own import OWN, own_dialect, own_hook  # with Claude's, 15 modules: only for such hooks
 
     folder = os.path.dirname(path)
-    hooks: dict[tuple[str, bool], tuple[Dialect, list[HookSpec]]] = {}
-    for watched in (False, True):
-        hooks[OWN.name, watched] = (OWN, [])
+    hooks: dict[tuple[str, bool], tuple[Dialect, list[HookSpec]]]
+    hooks = {(OWN.name, watched): (OWN, []) for watched in (False, True)}
 
     def read_file(written: str) -> tuple[str, str]:
         found = file_context.find(written, folder)
@@ -777,6 +779,8 @@ def _own_groups(file: ConfigFile, path: str, prefix: str, file_context: FileCont
 
 def _evaluated_only(spec: HookSpec) -> HookSpec:
     """The hook with `mode = "evaluate_only"`. Raises ConfigError for a hook of another type."""
+    from ..dialects.own import OWN
+
     if spec.dialect == OWN.name:
         hint = 'write mode = "monitor"'
         raise ConfigError(f"{spec.source}.mode", 'is "evaluate_only" only for type = "agent-hooks"', hint)

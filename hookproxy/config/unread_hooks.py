@@ -24,6 +24,7 @@ from ..dialects.shared.hook_file import (
     suggestion,
 )
 from ..model.errors import ConfigError
+from ..model.late_pattern import late_pattern
 
 _SIMILAR: Final = 0.8  # of a key and `hooks`: `hook` and `Hooks`
 _MOST_LEVELS: Final = 12  # of objects and lists in which hooks are looked for: hook files have six
@@ -43,13 +44,13 @@ _OTHER_TABLES: Final = frozenset(
 )
 """Tables of settings files that have commands, but no hooks."""
 
-_EVENT: Final = re.compile(
+_EVENT: Final = late_pattern(
     r"(?:pre|post|before|after|on)\w*(?:tool|call|command|shell|exec|mcp|read|write|edit|file|code|invocation|model|llm"
     r"|agent|turn|session|prompt|compact|commit|push|request|response|use)\w*"
     r"|(?:tool|agent|session)(?:call|result|start|end|settled|use|execution)\w*"
 )
 """The names of events in systems that are not known here, in lower case and without signs."""
-_BEFORE_CALL: Final = re.compile(
+_BEFORE_CALL: Final = late_pattern(
     r"(?:pre|before)\w*(?:tool|call|command|shell|exec|mcp|read|write|edit|file|code)|permission\w*request|toolcall"
 )
 

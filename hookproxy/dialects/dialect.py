@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, Protocol, TypeVar
@@ -12,6 +11,7 @@ from msgspec.structs import force_setattr
 
 from ..model.aliases import ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookResult, HookRun, HookSpec, Order, Verdict
+from ..model.late_pattern import late_pattern
 from ..model.model_endpoint import ModelEndpoint
 from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 
@@ -25,7 +25,7 @@ TWO_NOTIFICATIONS: Final = {
 """The notifications of systems whose document has one type for all dialogs."""
 
 
-NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+NOT_IN_A_NAME: Final = late_pattern(r"[^A-Za-z0-9_-]")
 """What Claude's API refuses in a name."""
 
 

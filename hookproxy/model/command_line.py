@@ -18,17 +18,18 @@ import msgspec
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
+from .late_pattern import late_pattern
 
 _SUFFIX: Final = "string|text|str|line|lines|list|array|input|to_?run|to_?execute|to_?exec|args|argv|arguments"
 _POLICY: Final = "allow|block|den[iy]|forbid|ban|white|black|safe|known|support|disable|enable|exclude|list"
-_COMMAND: Final = re.compile(
+_COMMAND: Final = late_pattern(
     rf"(?!(?:{_POLICY})[a-z]*_(?:list_)?(?:commands|cmds)$)"
     rf"(?:[a-z_]*(?<!sub)(?<!sub_))?(?:(?:command|cmd)s?_?(?:{_SUFFIX})?|(?:shell|bash|terminal|powershell|pwsh)_?"
     rf"(?:script|code|{_SUFFIX})|argv|bash)",
 )
 """The name of an argument that is a command by its name, in lower case: `shell_cmd`, `commandLine`, `argv`."""
-_SIGNS: Final = re.compile(r"[^a-z]+")
-_BORDER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SIGNS: Final = late_pattern(r"[^a-z]+")
+_BORDER: Final = late_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _WORDS: Final = (
     "subcommand", "args", "arguments", "argv", "arg", "argument", "params", "parameters", "argslist", "arglist",
@@ -43,12 +44,12 @@ _PROGRAMS: Final = frozenset({
 })  # fmt: skip
 """The names of arguments with a program, where a list of words stands beside them."""
 
-_SHELL: Final = re.compile(r"(?:use|in|run_?in|via|with|as)?_?shell(?:_?(?:mode|true|execute))?")
+_SHELL: Final = late_pattern(r"(?:use|in|run_?in|via|with|as)?_?shell(?:_?(?:mode|true|execute))?")
 """The name of an argument that says whether a shell reads the command, in lower case."""
 
-_PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+_PLAIN_WORD: Final = late_pattern(r"[\w@%+=:,./-]+", re.ASCII)
 _QUOTED: Final = r"'[^']*'|\"[^\"$`\\!]*\""
-_LITERAL: Final = re.compile(rf"[ \t]*(?:(?:[\w@%+:,./-]|{_QUOTED})(?:[\w@%+=:,./-]|{_QUOTED})*[ \t]*)+")
+_LITERAL: Final = late_pattern(rf"[ \t]*(?:(?:[\w@%+:,./-]|{_QUOTED})(?:[\w@%+=:,./-]|{_QUOTED})*[ \t]*)+")
 """A line of which every shell makes the same words, without expansions, operators and assignments."""
 
 _MOST_WORDS: Final = 10_000  # in one list, at any depth: more than a system takes for one program

@@ -7,20 +7,20 @@ rules of a call, and only where one needs it. What cannot be read raises an erro
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
 from ..model import command_line
+from ..model.late_pattern import late_pattern
 from .globs import COMMAND_SEPARATORS, BudgetExceeded, WorkBudget
 from .matchers import COMMAND_ARGUMENT
 
 if TYPE_CHECKING:
     from .resource_uris import UriReadings
 
-_LIKE_A_PLACE: Final = re.compile(r"[/.:\\\s]")
+_LIKE_A_PLACE: Final = late_pattern(r"[/.:\\\s]")
 """In an argument's name: the name itself may be a path or an address."""
-HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
+HALF_PAIR: Final = late_pattern(r"[\ud800-\udfff]")
 NO_PATH: Final = 4096  # characters: a longer text is not a path or an address, unless it is spelled like one
 MOST_TEXTS: Final = 1024  # in one call, and as many pairs of texts
 _MOST_MEMBERS: Final = 16_384  # of all objects of a call

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..model.late_pattern import late_pattern
+
 PREFIX_ENDINGS: Final = (":*", " *")
 """The endings of a rule about the beginning of a command."""
 
-COMMAND_SEPARATORS: Final = re.compile(r"&&|\|\||[;|&\n]")
+COMMAND_SEPARATORS: Final = late_pattern(r"&&|\|\||[;|&\n]")
 """The signs between two commands of a line."""
 
-_FOLDERS: Final = re.compile(r"(?:(?<=/)|\A)(?:\*\*+/+)+")
+_FOLDERS: Final = late_pattern(r"(?:(?<=/)|\A)(?:\*\*+/+)+")
 """In a path: any number of folders, or none."""
 _MOST_FOLDERS: Final = 4  # of them have both meanings: each doubles the work
 

@@ -13,13 +13,14 @@ import msgspec
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
+from ..model.late_pattern import late_pattern
 from . import methods
 from .globs import COMMAND_SEPARATORS, PREFIX_ENDINGS, WorkBudget, command_pattern, glob, path_spellings
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_\- ,|]*")
+_PLAIN: Final = late_pattern(r"[A-Za-z0-9_\- ,|]*")
 """A matcher of only these characters is a name or a list of names. Any other matcher is a regular expression."""
 
-_JAVASCRIPT: Final = re.compile(
+_JAVASCRIPT: Final = late_pattern(
     r"""
       \\k<(?P<reference>\w+)>            # a reference to a named group
     | \\.                                # an escape: the same in both languages
@@ -64,8 +65,8 @@ def javascript_regex(pattern: str) -> Callable[[str], bool]:
 _ONLY_IN_PYTHON: Final = ("look-behind requires", "bad escape", "unknown extension", "cannot refer to", "global flags")
 """The beginnings of Python's error messages about what JavaScript may accept."""
 
-_RULE_AS_MATCHER: Final = re.compile(r"[A-Za-z]\w*\([^()|]*\)")
-_NEVER_IN_A_NAME: Final = re.compile(r"[\s:/]")
+_RULE_AS_MATCHER: Final = late_pattern(r"[A-Za-z]\w*\([^()|]*\)")
+_NEVER_IN_A_NAME: Final = late_pattern(r"[\s:/]")
 
 
 def is_no_expression(error: re.error) -> bool:
@@ -113,12 +114,12 @@ def _compile(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern, re.ASCII)
 
 
-_RULE: Final = re.compile(r"(?P<name>[^()\s]+)(?:\((?P<specifier>.*)\))?", re.DOTALL)
+_RULE: Final = late_pattern(r"(?P<name>[^()\s]+)(?:\((?P<specifier>.*)\))?", re.DOTALL)
 
-_SERVER: Final = re.compile(r"\Amcp__(?:(?!__).)*", re.DOTALL)
-_REPLACED: Final = re.compile(r"[^A-Za-z0-9_*?\[\]!-]|(?<!\[)!")
+_SERVER: Final = late_pattern(r"\Amcp__(?:(?!__).)*", re.DOTALL)
+_REPLACED: Final = late_pattern(r"[^A-Za-z0-9_*?\[\]!-]|(?<!\[)!")
 """The characters of a server's name that Claude Code replaces in the name of a tool, except those of globs."""
-_SEVERAL_RULES: Final = re.compile(r"\)\s*(?:&&|\|\||,)\s*[^()\s]+\(")
+_SEVERAL_RULES: Final = late_pattern(r"\)\s*(?:&&|\|\||,)\s*[^()\s]+\(")
 """`Tool(a) && Tool(b)`: several rules that would be read as one meaningless rule."""
 
 JUDGED_ARGUMENT: Final = {
@@ -135,13 +136,13 @@ JUDGED_ARGUMENT: Final = {
 _READS_RESOURCES: Final = "ReadMcpResourceTool"
 """The familiar name of `resources/read`."""
 
-COMMAND_ARGUMENT: Final = re.compile(r"command|cmd|(?<![a-z])(?:script|shell)", re.IGNORECASE)
+COMMAND_ARGUMENT: Final = late_pattern(r"command|cmd|(?<![a-z])(?:script|shell)", re.IGNORECASE)
 """In an argument's name: its value is a command line."""
 
-_HIDES_COMMANDS: Final = re.compile(r"[`<>()\r]|\$[({]")
+_HIDES_COMMANDS: Final = late_pattern(r"[`<>()\r]|\$[({]")
 """It matches a command line that may run, read or write something that its words do not name."""
 
-ARGUMENT_OF_PLACE: Final = re.compile(r"(?!domain:|file:)(?P<name>[A-Za-z_]\w+):(?=/(?!/)|~/|\.{1,2}/|domain:)")
+ARGUMENT_OF_PLACE: Final = late_pattern(r"(?!domain:|file:)(?P<name>[A-Za-z_]\w+):(?=/(?!/)|~/|\.{1,2}/|domain:)")
 """In `path:/srv/*` and `url:domain:example.com`: the name of the argument that the rule is about."""
 
 WRITTEN_ARGUMENTS: Final = frozenset({
@@ -160,7 +161,7 @@ _WRITTEN_PARTS: Final = WRITTEN_ARGUMENTS | frozenset({
 
 _SIGNS: Final = str.maketrans("", "", "_-")
 
-_LEAVES_FOLDER: Final = re.compile(r"\.\.|%(?:25)*2e", re.IGNORECASE)
+_LEAVES_FOLDER: Final = late_pattern(r"\.\.|%(?:25)*2e", re.IGNORECASE)
 """It matches a path or an address that may leave the folder with which it begins."""
 
 _MAC: Final = sys.platform == "darwin"  # its file systems ignore case, unless somebody has made one that does not
@@ -455,7 +456,7 @@ def _readable_label(match: re.Match[str]) -> str:
         return match[0]
 
 
-_PUNYCODE: Final = re.compile(r"(?<![\w-])xn--([a-z0-9-]{1,59})(?![\w-])")
+_PUNYCODE: Final = late_pattern(r"(?<![\w-])xn--([a-z0-9-]{1,59})(?![\w-])")
 
 
 def has_domain(domain: str, text: str) -> bool:

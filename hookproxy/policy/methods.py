@@ -18,6 +18,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
+from ..model.late_pattern import late_pattern
+
 TOOLS_CALL: Final = "tools/call"
 """The method of tool calls: hooks and rules know these by the tools' names."""
 
@@ -56,8 +58,8 @@ UNSEEN: Final = frozenset({
 _NO_NAME: Final = "\0"
 """A name that no tool and no method has: what matches it matches every name."""
 
-_GLOB: Final = re.compile(r"[\w*?-]+/[\w*?-]+")
-_PLAIN: Final = re.compile(r"[\w -]*")
+_GLOB: Final = late_pattern(r"[\w*?-]+/[\w*?-]+")
+_PLAIN: Final = late_pattern(r"[\w -]*")
 
 
 def is_method(name: str) -> bool:

@@ -15,11 +15,12 @@ from typing import Final
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
+from ..model.late_pattern import late_pattern
 from .matchers import folded, names_nothing_else, unquoted
 
 _LONGEST_PATH: Final = 4096  # characters: no system has a longer one
 
-_UNKNOWN_FOLDER: Final = re.compile(r"\s*(?:\$|%|~[^/])")
+_UNKNOWN_FOLDER: Final = late_pattern(r"\s*(?:\$|%|~[^/])")
 """The beginning of a path in a folder that only the server knows: a variable, or the home folder of somebody else."""
 
 _OTHER_ARGUMENTS: Final = frozenset({

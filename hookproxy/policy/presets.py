@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..model.aliases import Alias, with_command_line
+from ..model.late_pattern import late_pattern
 
 
 class SandboxProfile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,7 +108,7 @@ PRESETS: Final = _Presets()
 """The presets, by the value of the key `preset`."""
 
 _FILE: Final = os.path.join(os.path.dirname(__file__), "presets.toml")
-_HEADER: Final = re.compile(r"^\[([a-z0-9-]+)\]$", re.MULTILINE)
+_HEADER: Final = late_pattern(r"^\[([a-z0-9-]+)\]$", re.MULTILINE)
 
 
 def read_file() -> str:
@@ -163,9 +164,9 @@ _RUNNERS: Final = frozenset(
     "npx npm bunx bun pnpm yarn node deno uv uvx pipx python python3 py docker podman env sudo cmd sh bash".split()  # noqa: SIM905
 )
 """Programs that start another one, which their arguments name."""
-_VERSION: Final = re.compile(r"(?<=.)@[^/@]*$|[=<>~!\[;].*|(?<=.):[^/:]+$")
-_SCRIPT: Final = re.compile(r"\.(py|pyz|[cm]?[jt]s|exe|cmd|bat|ps1|sh)$", re.IGNORECASE)
-_INSTALLED: Final = re.compile(r".*/node_modules/((?:@[^/]+/)?[^/]+)/")
+_VERSION: Final = late_pattern(r"(?<=.)@[^/@]*$|[=<>~!\[;].*|(?<=.):[^/:]+$")
+_SCRIPT: Final = late_pattern(r"\.(py|pyz|[cm]?[jt]s|exe|cmd|bat|ps1|sh)$", re.IGNORECASE)
+_INSTALLED: Final = late_pattern(r".*/node_modules/((?:@[^/]+/)?[^/]+)/")
 
 
 def preset_for(command: Sequence[str], server_name: str) -> str:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.hooks import Permission
+from ..model.late_pattern import late_pattern
 from ..model.settings import AgentRule, Settings
 from . import matchers, methods
 from .call_texts import HALF_PAIR, MOST_BYTES, MOST_TEXTS, NO_PATH, CallArguments, CallTexts, all_texts
@@ -30,16 +31,16 @@ if TYPE_CHECKING:
     from . import shell_commands
 
 HINT: Final = "write Tool or Tool(specifier), such as delete_* or Bash(git push:*)"
-_EXPRESSION: Final = re.compile(r"[|,^$\\+]")
+_EXPRESSION: Final = late_pattern(r"[|,^$\\+]")
 """In a tool's name: a character of a regular expression or a list."""
 
-_WORD: Final = re.compile(r"[A-Za-z0-9]+")
+_WORD: Final = late_pattern(r"[A-Za-z0-9]+")
 """In a specifier: a text that matches it has this in it, in whatever folder, with whatever blanks or slashes."""
 
-_MAY_BECOME_WORD: Final = re.compile(r"%|\.\.")
+_MAY_BECOME_WORD: Final = late_pattern(r"%|\.\.")
 """It matches a text that is decoded before it is compared, or that is any folder."""
 
-_MAY_LOSE_WORD: Final = re.compile(r"%|\.\.|localhost", re.IGNORECASE)
+_MAY_LOSE_WORD: Final = late_pattern(r"%|\.\.|localhost", re.IGNORECASE)
 """It matches a URI that is decoded, loses a folder, or its host."""
 _SHORTEST_URI_WORD: Final = 2  # characters: one alone may be a drive
 
@@ -48,7 +49,7 @@ _NOT_PLAIN: Final = (b"\\", b"%", b"..", b"[", b"null", b"command", b"cmd", b"sc
 """What plain arguments do not contain: as `_MAY_BECOME_WORD`, a list, no text at all, and names that `COMMAND_ARGUMENT`
 finds."""
 
-_LONG_PATH: Final = re.compile(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE)
+_LONG_PATH: Final = late_pattern(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE)
 """The beginning of a long text that may spell a path; comments begin differently."""
 
 _LONGEST_SHOWN: Final = 60  # characters

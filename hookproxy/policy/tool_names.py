@@ -7,13 +7,14 @@ as Claude Code's tool, its arguments say: see `familiar_names`.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 from msgspec import Struct
+
+from ..model.late_pattern import late_pattern
 
 
 class Phrase(Struct, frozen=True):
@@ -104,7 +105,7 @@ def read_table() -> Table:
 
 TABLE: Final = read_table()
 
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD: Final = late_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 """A word of snake_case, kebab-case, camelCase, dots and spaces. Digits are ignored."""
 
 

@@ -7,11 +7,11 @@ an ambiguous message does not pass, so that no request and no response bypasses 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
 from ..model.hooks import Elicitation
+from ..model.late_pattern import late_pattern
 from . import calls, elicitation_messages, fast_scan, input_rounds, server_requests
 from .actions import (
     Dropped,
@@ -34,7 +34,7 @@ METHOD: Final = b'"elicitation/create"'
 COMPLETED: Final = b'"notifications/elicitation/complete"'
 MAX_PENDING: Final = 256  # pending elicitations: the server creates them, so the size of the table is limited
 _MAX_OPEN: Final = 4096  # requests that nothing judges and the agent has not answered: a server has a few
-_MAY_BE_REQUEST: Final = re.compile(rb"(?i:elicitation|sampling|roots)|\\")
+_MAY_BE_REQUEST: Final = late_pattern(rb"(?i:elicitation|sampling|roots)|\\")
 """It is found in every line that some reader may take for a request that can be judged."""
 
 

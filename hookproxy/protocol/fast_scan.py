@@ -7,7 +7,6 @@ no room for a duplicate key, an unknown member or another spelling.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, TypeVar
@@ -16,6 +15,7 @@ import msgspec
 
 from ..jsonrpc.nesting import PIECE_BYTES, Nesting
 from ..jsonrpc.raw_json import DECODE_ERRORS, folded_key
+from ..model.late_pattern import late_pattern
 
 Raw = msgspec.Raw
 SAFE_DIGITS: Final = 15
@@ -200,19 +200,19 @@ _VERSION_MEMBER: Final = rb'"jsonrpc"' + _B + rb":" + _B + rb'"2\.0"' + _B
 _VERSION: Final = rb"(?:" + _VERSION_MEMBER + rb"," + _B + rb")?"
 _START: Final = _B + rb"\{" + _B + _VERSION
 _RESULT: Final = rb'"(?:result|error)"' + _B + rb":"
-_START_WITH_ID: Final = re.compile(_START + _ID + rb"," + _B + _VERSION + _RESULT)
-_START_WITH_ODD_ID: Final = re.compile(_START + rb'"id"' + _B + rb":" + _B + rb'[^-0-9" \t\r\n]')
-_START_OF_RESPONSE: Final = re.compile(_START + _RESULT)
-_END_WITH_ID: Final = re.compile(rb"[,{]" + _B + _ID + rb"(?:," + _B + _VERSION_MEMBER + rb")?\}" + _B + rb"$")
+_START_WITH_ID: Final = late_pattern(_START + _ID + rb"," + _B + _VERSION + _RESULT)
+_START_WITH_ODD_ID: Final = late_pattern(_START + rb'"id"' + _B + rb":" + _B + rb'[^-0-9" \t\r\n]')
+_START_OF_RESPONSE: Final = late_pattern(_START + _RESULT)
+_END_WITH_ID: Final = late_pattern(rb"[,{]" + _B + _ID + rb"(?:," + _B + _VERSION_MEMBER + rb")?\}" + _B + rb"$")
 _METHOD: Final = rb'"method"' + _B + rb":"
-_START_WITH_METHOD: Final = re.compile(_START + _METHOD)
-_START_OF_REQUEST: Final = re.compile(_START + _ID + rb"," + _B + _VERSION + _METHOD)
+_START_WITH_METHOD: Final = late_pattern(_START + _METHOD)
+_START_OF_REQUEST: Final = late_pattern(_START + _ID + rb"," + _B + _VERSION + _METHOD)
 _REST_OF_METHOD: Final = _B + rb'"[^"\\]*"' + _B + rb"," + _B
-_START_OF_PARAMS: Final = re.compile(
+_START_OF_PARAMS: Final = late_pattern(
     _START + rb"(?:" + _ID + rb"," + _B + rb")?" + _VERSION + _METHOD + _REST_OF_METHOD + rb'"params"' + _B + rb":"
 )
-_FIRST_MEMBER: Final = re.compile(_START + rb'"([^"\\]*)"' + _B + rb":")
-_END: Final = re.compile(
+_FIRST_MEMBER: Final = late_pattern(_START + rb'"([^"\\]*)"' + _B + rb":")
+_END: Final = late_pattern(
     rb"(?:," + _B + _VERSION_MEMBER + rb")?(?:," + _B + _ID + rb")?(?:," + _B + _VERSION_MEMBER + rb")?\}" + _B
 )
 

@@ -10,13 +10,13 @@ out of it.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
+from ..model.late_pattern import late_pattern
 from . import calls
 from .calls import Call, Progress, id_key
 from .tasks import Tasks, TaskStage, may_become_a_task
@@ -36,7 +36,7 @@ _NO_TOKEN: Final = (b"n", b"t", b"f", b"[", b"{", b"")
 """How values begin that are not tokens: it is not known what an agent takes them for."""
 _PROGRESS: Final = b'"notifications/progress"'
 _PROGRESS_LINE: Final = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%b%b}}\n'
-_NUMBER: Final = re.compile(rb"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")  # no more: many digits could spell something
+_NUMBER: Final = late_pattern(rb"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")  # no more: many digits could spell something
 _TASK: Final = b'"notifications/tasks'
 
 _MOST_BYTES: Final = 4 * 1024 * 1024

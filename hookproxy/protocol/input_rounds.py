@@ -6,7 +6,6 @@ requests and answers that are named here (law 2).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -14,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
+from ..model.late_pattern import late_pattern
 from . import calls
 from .responses import Members
 from .server_requests import ELICITATION, METHODS
@@ -23,7 +23,7 @@ _ANSWERS: Final = "inputResponses"
 _USUAL: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 """Members of nearly all results: no reader takes one of them for requests."""
 
-_MAY_ASK: Final = re.compile(rb"(?i:input[_-]*requests|elicitations)|\\")
+_MAY_ASK: Final = late_pattern(rb"(?i:input[_-]*requests|elicitations)|\\")
 
 
 def may_ask(line: bytes) -> bool:

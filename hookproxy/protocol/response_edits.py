@@ -6,7 +6,6 @@ remain in another member of the same response. `feedback` has the texts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final
@@ -16,6 +15,7 @@ from msgspec import Struct
 from ..jsonrpc import normalize, raw_json
 from ..model import content_blocks
 from ..model.hooks import Tool
+from ..model.late_pattern import late_pattern
 from ..model.settings import Delivery
 from . import structured_content
 
@@ -44,13 +44,13 @@ _RESTRICTING_KEYWORDS: Final = frozenset(
 )
 """Keywords at the top of a schema that may reject one more member."""
 
-_CODE: Final = re.compile(rb"-?[0-9]{1,10}")
+_CODE: Final = late_pattern(rb"-?[0-9]{1,10}")
 """An error code of 32 bits: more digits could contain output."""
 
 _RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError"})
 """The members of a result that a hook may give."""
 
-_EMPTY: Final = re.compile(rb"\[[ \t\r\n]*\]")
+_EMPTY: Final = late_pattern(rb"\[[ \t\r\n]*\]")
 
 Edit = tuple[raw_json.Span, bytes]
 """A span of a message, and the bytes that replace it."""

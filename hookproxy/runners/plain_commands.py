@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Final
 
-_PLAIN_COMMAND: Final = re.compile(r"[A-Za-z0-9_@%+=:,./ \t-]+")  # characters without a meaning to a shell
+from ..model.late_pattern import late_pattern
+
+_PLAIN_COMMAND: Final = late_pattern(r"[A-Za-z0-9_@%+=:,./ \t-]+")  # characters without a meaning to a shell
 
 # First words that a shell handles itself: reserved words, and builtins of dash, bash, busybox, ksh, mksh, zsh.
 _SHELL_WORDS: Final = frozenset(

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
+from ...model.late_pattern import late_pattern
 from ...policy import matchers
 from ..dialect import HookFile, HookList, for_names
 from ..shared import claude_matchers, command_file, handler_types, labels, model_hooks
@@ -40,7 +41,7 @@ _HOOK_KEYS: Final = (
     "type", "command", "args", "timeout", "if", "async", "asyncRewake", "once", "shell", "statusMessage",
     "onFailure", "url", "headers", "allowedEnvVars", "server", "tool", "input", "continueOnBlock", *model_hooks.KEYS,
 )  # fmt: skip
-_PLUGIN_PLACEHOLDER: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
+_PLUGIN_PLACEHOLDER: Final = late_pattern(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
 """Placeholders that Claude Code replaces in the hooks of an installed plugin."""
 EVENTS: Final = by_name(
     *TOOL_EVENTS,

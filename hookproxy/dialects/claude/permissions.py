@@ -15,6 +15,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...jsonrpc import locate
+from ...model.late_pattern import late_pattern
 from ...model.settings import AgentRule
 from ...policy import matchers
 from ..dialect import HookFile, HookList
@@ -27,7 +28,7 @@ _ONE_FILE: Final = {"Read": ("Read",), "Edit": ("Edit", "Write", "MultiEdit")}
 _NEVER_CONSULTED: Final = {"Write": "Edit", "MultiEdit": "Edit", "NotebookEdit": "Edit", "Glob": "Read", "LS": "Read"}
 """Tools whose path rules Claude Code never consults, and the one to write instead. A pattern of Grep is not a path."""
 
-_PATH_RULE: Final = re.compile(r"\s*(\w+)\((.*)\)\s*", re.DOTALL)
+_PATH_RULE: Final = late_pattern(r"\s*(\w+)\((.*)\)\s*", re.DOTALL)
 _WITHOUT_EFFECT: Final = ("additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode")
 """Settings about folders and modes of the agent, of which an MCP server knows nothing."""
 

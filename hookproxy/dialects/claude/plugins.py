@@ -8,12 +8,12 @@ that are switched on in its settings, and nothing else: no project can switch on
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
 from ...model.errors import ConfigError
+from ...model.late_pattern import late_pattern
 from ..dialect import Files, FolderContent, FoundFile, Plugin
 from ..shared import hook_file as shared_hook_file
 
@@ -24,7 +24,7 @@ _HOOK_FILE: Final = "hooks/hooks.json"
 _SETTINGS_FOLDER: Final = ".claude"
 _SETTINGS: Final = ("settings.json", "settings.local.json")
 """The later one counts where both have a key."""
-_NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_NOT_IN_A_NAME: Final = late_pattern(r"[^a-zA-Z0-9_-]")
 _OF_NO_MARKETPLACE: Final = "inline"
 """The marketplace in the id of a plugin that was not installed from one, as for Claude Code's `--plugin-dir`."""
 

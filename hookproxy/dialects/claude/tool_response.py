@@ -9,7 +9,6 @@ the example in the hooks reference. A member is there only if the call or its re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -18,6 +17,7 @@ import msgspec
 from ...jsonrpc import normalize, raw_json
 from ...model.content_blocks import read_blocks
 from ...model.hooks import EventContext, Outcome
+from ...model.late_pattern import late_pattern
 from ..shared import input as shared_input
 
 _Members = dict[str, object]
@@ -28,8 +28,8 @@ _EXIT_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code", "ret
 """Names under which servers give the exit code of a command."""
 _IMAGE: Final = frozenset({"type", "data", "mimeType", "annotations"})
 """The members of an image block that hold no text. `annotations` says for whom the image is."""
-_INTEGER: Final = re.compile(rb"-?[0-9]{1,10}")
-_PATH: Final = re.compile(r"\S*[/\\.]\S*")
+_INTEGER: Final = late_pattern(rb"-?[0-9]{1,10}")
+_PATH: Final = late_pattern(r"\S*[/\\.]\S*")
 """A line of a list of files. A sentence such as `No files found` is none."""
 
 

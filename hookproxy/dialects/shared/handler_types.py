@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ...model.errors import ConfigError
 from ...model.hooks import HookSpec
+from ...model.late_pattern import late_pattern
 from ...model.model_endpoint import ModelHook
 from ..dialect import Dialect
 from . import hook_file as shared_hook_file
@@ -40,11 +41,11 @@ _KEYS_OF_TYPE: Final = {
 _LONGEST_EXPRESSION: Final = 10_000  # characters of a CEL expression: what is longer should be Cedar or OPA
 _LABEL_LENGTH: Final = 40  # characters of an expression that its label shows: people recognise it
 _MAX_SPARES: Final = 16
-_PYTHON_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
-_LOOPBACK: Final = re.compile(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1")
-_URL: Final = re.compile(r"[!-\[\]-~]+")
+_PYTHON_FUNCTION: Final = late_pattern(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
+_LOOPBACK: Final = late_pattern(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1")
+_URL: Final = late_pattern(r"[!-\[\]-~]+")
 """Printable ASCII without blanks and backslashes, because URL parsers differ about them."""
-_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_NAME: Final = late_pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN_HEADERS: Final = frozenset(
     [
         "host",
@@ -58,7 +59,7 @@ _FORBIDDEN_HEADERS: Final = frozenset(
         "accept-encoding",
     ]
 )
-HEADER_VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+HEADER_VARIABLE: Final = late_pattern(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 """A variable in the value of a header: `$NAME` or `${NAME}`."""
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...model.errors import ConfigError
+from ...model.late_pattern import late_pattern
 from ..dialect import HookList
 
 SESSION_END_TIMEOUT: Final = 1.5
@@ -313,7 +314,7 @@ def read_document(path: str, text: str, *, comments: bool = False) -> Table:
     return read_json(path, without_comments(text) if comments else text)
 
 
-_JSON_TOKEN: Final = re.compile(
+_JSON_TOKEN: Final = late_pattern(
     r"""
       "(?>(?:\\.|[^"\\])*)"?                # a string, so that nothing in it is taken for a comment
     | (?P<comment>//[^\n\r]*|/\*.*?\*/)

@@ -8,27 +8,29 @@ from collections.abc import Iterator
 from os.path import basename
 from typing import Final
 
+from ...model.late_pattern import late_pattern
+
 _MAX_LENGTH: Final = 40
 """Characters of a label that is made of words: it stands in sentences and in tables."""
 
-_ASSIGNMENT: Final = re.compile(r"\w+\+?=")
-_COMMENT_LINE: Final = re.compile(r"^\s*#.*$", re.MULTILINE)
-_OPERATOR: Final = re.compile(r"[();<>|&{}]+")
-_SHELL: Final = re.compile(r"[a-z]*sh(?:\.exe)?")
-_INTERPRETER: Final = re.compile(
+_ASSIGNMENT: Final = late_pattern(r"\w+\+?=")
+_COMMENT_LINE: Final = late_pattern(r"^\s*#.*$", re.MULTILINE)
+_OPERATOR: Final = late_pattern(r"[();<>|&{}]+")
+_SHELL: Final = late_pattern(r"[a-z]*sh(?:\.exe)?")
+_INTERPRETER: Final = late_pattern(
     r"(?:[a-z]*sh|python[\d.]*|pypy[\d.]*|node|deno|bun|tsx|ruby|perl|php|env|exec|sudo|nice|nohup|time|timeout|xargs"
     r"|npx|bunx|uvx?|pwsh|source|\.)(?:\.exe)?"
 )
 """Programs that run another program. The label is the other's name, if it can be found."""
 _RUNNERS: Final = frozenset(("env", "exec", "sudo", "nice", "nohup", "time", "timeout", "xargs", "npx", "bunx", "uvx"))
 """Programs whose first argument that is not an option names a program, even if it does not look like a file."""
-_SCRIPT_NAME: Final = re.compile(r".*[/.]\w.*", re.DOTALL)
-_SCRIPT_FILE: Final = re.compile(
+_SCRIPT_NAME: Final = late_pattern(r".*[/.]\w.*", re.DOTALL)
+_SCRIPT_FILE: Final = late_pattern(
     r"[\w@+.-]*\w\.(?:sh|bash|zsh|py|js|mjs|cjs|ts|mts|rb|pl|php|ps1|cmd|bat|lua)", re.ASCII
 )
-_PROGRAM: Final = re.compile(r"(?!\$\()[$\w./~{][^*^\\]*\Z")
+_PROGRAM: Final = late_pattern(r"(?!\$\()[$\w./~{][^*^\\]*\Z")
 """A word that can name a program. Patterns of `case` and leftovers of expansions cannot."""
-_NUMBER: Final = re.compile(r"[\d.]+[smhd]?")
+_NUMBER: Final = late_pattern(r"[\d.]+[smhd]?")
 _KEYWORDS: Final = frozenset(("if", "then", "elif", "else", "while", "until", "do", "!", "time", "{"))
 """Words of the shell's own language that may come before a command."""
 _NO_COMMANDS: Final = frozenset(

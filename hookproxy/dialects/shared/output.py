@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import normalize, raw_json
 from ...model.hooks import Ended, HookResult, HookSpec, Permission, Verdict
+from ...model.late_pattern import late_pattern
 from ...policy import matchers
 from ..dialect import Effect
 
@@ -55,11 +56,11 @@ DecidingMembers = Mapping[str, tuple[str | bool, ...]]
 is member `b` of member `a`. `keep_deciding_members` reduces an output to these."""
 
 _TRACEBACK: Final = "Traceback (most recent call last):"  # of Python
-_SYNTAX_ERROR: Final = re.compile(
+_SYNTAX_ERROR: Final = late_pattern(
     r'^ +File "([^"\n]+)", line (\d+)\n(?:[^\n]*\n){0,3}?((?:Syntax|Indentation|Tab)Error\b.*)', re.M
 )
 """What Python says of a program that it cannot read: the place, the line, a mark below it, and the error."""
-_NODE_ERROR: Final = re.compile(
+_NODE_ERROR: Final = late_pattern(
     r"^((?:Uncaught )?[\w$.]*(?:Error|Exception)\b[^\n]*)\n(?:[^\n]*\n){0,3}? {4}at ", re.MULTILINE
 )
 """The line with the error of a crash in Node: its message may take a few lines before the stack begins."""
