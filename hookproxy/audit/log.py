@@ -160,7 +160,8 @@ class Audit:
             return ()
         from .telemetry import caller_attributes
 
-        record.span = span = self._collector.begin(record, call, caller_attributes(self._principal))
+        shown = () if self.hidden is None else (self.hidden.text,)
+        record.span = span = self._collector.begin(record, call, caller_attributes(self._principal), *shown)
         return span.env
 
     def hooks_of(self, record: Record) -> bytes:

@@ -85,6 +85,10 @@ def report_to(report: Callable[[str], None]) -> None:
     _SDK_MESSAGES.report = report
 
 
+def _unchanged(text: str) -> str:
+    return text
+
+
 class Collector:
     """Sends spans and metrics to `endpoint`, or to the address in OpenTelemetry's own variables.
 
@@ -120,14 +124,18 @@ class Collector:
         self.verdict_of = verdict_of
         self._tools: set[str] = set()
 
-    def begin(self, record: Record, call: Call, caller: Mapping[str, str]) -> Span:
+    def begin(
+        self, record: Record, call: Call, caller: Mapping[str, str], shown: Callable[[str], str] = _unchanged
+    ) -> Span:
         """Begin the span of a call; it continues the trace that the agent names in `params._meta`.
 
-        `caller` has the attributes of who calls, as `caller_attributes`.
+        `caller` has the attributes of who calls, as `caller_attributes`; `shown` is how a text that the agent has
+        chosen is shown: without what is hidden.
         """
         context = {name: _meta_text(call, name) for name in ("traceparent", "tracestate")}
         carrier = {name: text for name, text in context.items() if 0 < len(text) <= _LONGEST_STATE}
-        tool = record.tool[:_LONGEST_NAME]
+        tool = shown(record.tool)[:_LONGEST_NAME]
+        request_id = raw_json.text(record.id) or record.id.decode(errors="replace")
         span = self._tracer.start_span(
             f"tools/call {tool}",
             context=_PROPAGATOR.extract(carrier, context=Context()),
@@ -135,15 +143,15 @@ class Collector:
             attributes={
                 **_operation(tool),
                 **caller,
-                "jsonrpc.request.id": (raw_json.text(record.id) or record.id.decode(errors="replace"))[:_LONGEST_NAME],
+                "jsonrpc.request.id": shown(request_id)[:_LONGEST_NAME],
                 "mcp.session.id": record.session,
                 "hookproxy.server": record.server,
-                "hookproxy.agent": record.agent[:_LONGEST_NAME],
+                "hookproxy.agent": shown(record.agent)[:_LONGEST_NAME],
                 "hookproxy.call": record.call,
-                **({"mcp.protocol.version": record.protocol[:_LONGEST_NAME]} if record.protocol else {}),
+                **({"mcp.protocol.version": shown(record.protocol)[:_LONGEST_NAME]} if record.protocol else {}),
             },
         )
-        return Span(self, span, call, {name: caller[name] for name in _TRANSPORT if name in caller})
+        return Span(self, span, call, tool, {name: caller[name] for name in _TRANSPORT if name in caller})
 
     def metric_name(self, tool: str) -> str:
         """The tool's name for metrics, or `_OTHER` if there are too many tools."""
@@ -167,7 +175,11 @@ class Collector:
 class Span:
     """The span of one call."""
 
-    def __init__(self, collector: Collector, span: trace.Span, call: Call, transport: Mapping[str, str]) -> None:
+    def __init__(
+        self, collector: Collector, span: trace.Span, call: Call, tool: str, transport: Mapping[str, str]
+    ) -> None:
+        """`tool` is the tool's name as it is shown."""
+        self._tool = tool
         self._transport = transport
         self._collector = collector
         self._span = span
@@ -179,7 +191,7 @@ class Span:
 
     def end(self, record: Record) -> None:
         """End the span of a finished call, and record its metrics."""
-        span, tool = self._span, record.tool[:_LONGEST_NAME]
+        span = self._span
         error = _error_attributes(record, self._call)
         for run in record.hook_runs:
             self._add_hook_run(run)
@@ -189,7 +201,7 @@ class Span:
             span.set_attributes(error)
             span.set_status(trace.StatusCode.ERROR)
         span.end()
-        attributes = {**_operation(self._collector.metric_name(tool)), **self._transport, **error}
+        attributes = {**_operation(self._collector.metric_name(self._tool)), **self._transport, **error}
         attributes["hookproxy.decision"] = record.decision
         self._collector.calls.record(record.ms / 1000, attributes)
 

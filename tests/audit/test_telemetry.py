@@ -102,6 +102,32 @@ def test_a_span_has_the_attributes_of_the_conventions(receiver: Receiver) -> Non
     assert names <= receiver.resource.keys()
 
 
+class _Hidden:
+    """As `audit.lines.Removes`, for one secret."""
+
+    def known_values(self, text: str) -> str:
+        return self.text(text)
+
+    def text(self, text: str) -> str:
+        return text.replace("hunter2-hunter2", "{{secret:X:00000000}}")
+
+    def json(self, raw: bytes) -> bytes:
+        return self.text(raw.decode()).encode()
+
+
+def test_what_is_hidden_is_in_no_span_and_in_no_metric(receiver: Receiver) -> None:
+    name = "say hunter2-hunter2"
+    with collected(receiver.endpoint) as audit:
+        audit.hide(_Hidden())
+        one = record(tool=name, id_=b'"hunter2-hunter2"')
+        one.agent = "agent hunter2-hunter2"
+        audit.begin(one, call(tool=name))
+        audit.write(one)
+    (span,) = receiver.spans
+    assert span.name == "tools/call say {{secret:X:00000000}}"
+    assert "hunter2" not in f"{span}{receiver.metrics}"
+
+
 @pytest.mark.parametrize(
     ("principal", "expected"),
     [
