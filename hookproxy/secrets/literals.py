@@ -9,8 +9,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
+_JSON: Final = msgspec.json.Decoder(msgspec.Raw)
+"""It checks the form, and makes no objects."""
 _NUMBER: Final = re.compile(rb"-?[0-9][0-9.eE+-]*")
 _BACKSLASH: Final = ord("\\")
 _LONGEST_ESCAPE: Final = 6  # \u and four digits
@@ -53,7 +56,12 @@ class _Literal(NamedTuple):
 
 
 def in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
-    """What was found, in order and without overlaps, cut to the strings of the JSON text. Each number is a secret."""
+    """What was found, in order and without overlaps, cut to the strings of the JSON text. Each number is a secret.
+
+    What only begins as JSON is a text: nothing of a secret in it is left because it stands beside a quote.
+    """
+    if not _is_json(raw):
+        return [Secret(one.rule, raw[one.start : one.end], ((one.start, one.end),)) for one in found]
     secrets: list[Secret] = []
     parts: dict[Found, list[tuple[int, int]]] = {}
     first = taken = 0  # the first one that ends behind what was read; the end of the last part
@@ -112,6 +120,14 @@ def strings(raw: bytes) -> Iterator[tuple[int, int]]:
         end = end if end >= 0 else len(raw)
         yield start, end
         start = raw.find(b'"', end + 1) + 1
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        _JSON.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
 def _literals(raw: bytes) -> Iterator[_Literal]:

@@ -313,3 +313,17 @@ def test_a_schema_that_says_too_much_decides_nothing() -> None:
     raw = json.dumps({"t": TOKEN}).encode()
     masked = masks().json(raw)
     assert fitting(raw, masked, b'{"oneOf":[{"required":["t"]}]}') is masked
+
+
+@pytest.mark.parametrize(
+    "line", ['{"broken %s"', "{'token': '%s'}", "[INFO] %s", '{"a": 1} %s', '{"a": "%s"} and %s', '{"a": "%s}', '{%s: "%s"}']
+)
+def test_of_a_line_that_only_begins_as_json_all_of_a_secret_is_masked(line: str) -> None:
+    for secret in (VALUE.replace("\n", ""), TOKEN):
+        written = line.replace("%s", secret).encode()
+        finder = Finder(SecretSettings(), {"MY_KEY": VALUE.replace("\n", "").encode()})
+        masked = SecretMasks(SessionFinder(finder), Placeholders(b"k" * 32)).message(written)
+        assert secret[:5].encode() not in masked
+        assert secret[-5:].encode() not in masked
+        assert b"uw" not in masked
+        assert b"{{secret:" in masked
