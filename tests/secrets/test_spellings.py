@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
+import shlex
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
@@ -67,6 +69,23 @@ SPELLINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "base64 in a URL": lambda value: quote(base64.b64encode(value.encode()).decode(), safe=""),
     "base64 in lines": lambda value: base64.encodebytes(f"{'-' * 50}{value}".encode()).decode(),
     "base64 in lines, as JSON": lambda value: _escaped(base64.encodebytes(f"{'-' * 50}{value}".encode()).decode()),
+    "in octal escapes of a program": lambda value: "".join(f"\\{byte:03o}" for byte in value.encode()),
+    "in the escapes of Latin-1": lambda value: value.encode("unicode_escape").decode(),
+    "in a form, in a URL": lambda value: quote(quote(value, safe="").replace("%20", "+"), safe=""),
+    "escaped as HTML for a shell": lambda value: re.sub(r"([&#;<>'\"\\? ])", r"\\\1", html.escape(value)),
+    "escaped as HTML for JSON, in a URL": lambda value: quote(html.escape(value).replace("&", "\\u0026"), safe=""),
+    "in quotes of a shell": shlex.quote,
+    "in quotes of a shell, in the older way": lambda value: "'" + value.replace("'", "'\\''") + "'",
+    "in quotes of a shell, as JSON": lambda value: _escaped(shlex.quote(value)),
+    "in quotes of SQL": lambda value: "'" + value.replace("'", "''") + "'",
+    "in a cell of a table": lambda value: '"' + value.replace('"', '""') + '"',
+    "hexadecimal with colons": lambda value: value.encode().hex(":"),
+    "hexadecimal with blanks": lambda value: value.encode().hex(" ", 2),
+    "as hexadecimal numbers of a program": lambda value: ", ".join(f"0x{byte:02X}" for byte in value.encode()),
+    "base64 in a URL in a URL": lambda value: quote(quote(base64.b64encode(value.encode()).decode(), safe="")),
+    "base64 in lines that are indented": lambda value: (
+        base64.encodebytes(f"{'-' * 50}{value}".encode()).decode().replace("\n", "\n    ")
+    ),
     "base64 with escaped slashes": lambda value: base64.b64encode(value.encode()).decode().replace("/", "\\/"),
 }
 VALUES: Final = (
@@ -74,6 +93,7 @@ VALUES: Final = (
     "ab<c>\\d'e f%20+g",
     "pässwörd-日本-🔑",
     "line one\nline two\tx",
+    "it's\"so\"'quoted'é'",
     "~~~~????>>>>1234",  # base64 with all its signs
 )
 NO_RULES: Final = SecretSettings(skip=tuple(rule.id for rule in known_rules()))
@@ -134,3 +154,18 @@ def test_a_long_value_is_one_also_if_it_is_found_part_by_part() -> None:
     ):
         assert finder.find(b"a " + text + b" z") == [Found(2, 2 + len(text), "MY_KEY")]
     assert [found.rule for found in finder.find(b"x " + value[:600] + b" y")] == ["MY_KEY"]
+
+
+def test_of_a_value_of_several_lines_each_line_that_looks_like_a_key_is_one_alone() -> None:
+    choose = Random(1)
+    key = ["".join(choose.choices("abcdefghijkmnopqrstuvwxyzABCDEFGH0123456789+/", k=64)) for _ in range(20)]
+    lines = ["-----BEGIN PRIVATE KEY-----", *key, "abcd0123==", "-" * 40, "-----END PRIVATE KEY-----"]
+    finder = Finder(NO_RULES, {"MY_KEY": "\n".join(lines).encode()})
+    for part in (key[5:9], [key[0]], [key[-1]]):
+        text = "\n".join(part).encode()
+        assert [text[start:end].decode() for start, end, _ in finder.find(text)] == part
+    spaced = "".join(f"{number}: {line}\n" for number, line in enumerate(lines)).encode()
+    assert [spaced[start:end].decode() for start, end, _ in finder.find(spaced)] == key
+    whole = "\n".join(lines).encode()
+    assert finder.find(b"x " + whole) == [Found(2, 2 + len(whole), "MY_KEY")]
+    assert finder.find(b"abcd0123== " + b"-" * 40 + b" -----BEGIN PRIVATE KEY-----") == []
