@@ -45,6 +45,11 @@ class FlowPolicy:
         return any(matcher.may_match(server, names) for _, matcher in self._sinks)
 
     @property
+    def has_sources(self) -> bool:
+        """There are some."""
+        return bool(self._sources)
+
+    @property
     def reads_results(self) -> bool:
         """Some source depends on what the server says of a result."""
         return any(source.match.annotations for source, _ in self._sources)

@@ -92,6 +92,11 @@ class DataFlow:
         """Decide anew which tools may be sources and sinks: more is known of the server's tools."""
         self._concerned.clear()
 
+    @property
+    def has_sources(self) -> bool:
+        """Some results get labels."""
+        return any(layer.policy.has_sources for layer in self._layers)
+
     def concerns(self, tool: str) -> bool:
         """True if calls of this tool, or requests of this method, may be a source or a sink."""
         return any(self._may_be(tool))

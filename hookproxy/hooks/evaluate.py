@@ -219,6 +219,11 @@ class Hooks:
         """True if results of this tool, or of requests of this method, may get labels."""
         return self.flow is not None and self.flow.has_source(tool)
 
+    @property
+    def has_sources(self) -> bool:
+        """Results of some calls may get labels, and so may what the server asks before these come."""
+        return self.flow is not None and self.flow.has_sources
+
     async def judge_answer(self, proceed: Proceed, context: EventContext, answer: bytes) -> Decision:
         """The decision about what the agent sends in answer to a request of the server, a JSON value.
 

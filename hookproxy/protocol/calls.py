@@ -120,6 +120,8 @@ class Call(Struct, eq=False):
     """The names by which hooks may know the tool and its arguments; None: only the server's own."""
     holds_notifications: bool = False
     """Notifications of the server that may repeat its output wait until its hooks have judged the output."""
+    final_arguments: bytes = b""
+    """Normalised, as they were forwarded, if notifications wait."""
     progress_passes: bool = False
     """Its progress passes at once nevertheless, as mere numbers."""
     output_passes: bool = False

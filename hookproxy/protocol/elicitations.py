@@ -48,6 +48,8 @@ class Elicitations:
         """Such hooks may answer them."""
         self.judged = judged
         """The methods that rules and hooks of calls are about."""
+        self.judged_in_results = judged
+        """Those of them that are also judged where the result of a call asks for them (2026-07-28)."""
         self._pending: dict[bytes, PendingElicitation] = {}
         self._open: dict[bytes, None] = {}  # all other requests of the server, if some are judged
         self._earlier: set[bytes] | None = None  # the keys of answers to requests from before some were judged
@@ -164,14 +166,14 @@ class Elicitations:
 
     def may_ask_in_result(self, line: bytes) -> bool:
         """True if the result or error in a response may ask the agent for something that is judged."""
-        if not self.judged or not input_rounds.may_ask(line):
+        if not self.judged_in_results or not input_rounds.may_ask(line):
             return False
         try:
             members = raw_json.fields(line)
-            if "error" in members and input_rounds.asks_in_error(members["error"], self.judged):
+            if "error" in members and input_rounds.asks_in_error(members["error"], self.judged_in_results):
                 return True
             result = members.get("result", b"")
-            return bytes(memoryview(result)[:1]) == b"{" and input_rounds.asks(raw_json.fields(result), self.judged)
+            return bytes(memoryview(result)[:1]) == b"{" and input_rounds.asks(raw_json.fields(result), self.judged_in_results)
         except raw_json.AMBIGUOUS:
             return True
 

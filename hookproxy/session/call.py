@@ -332,7 +332,7 @@ async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
     must_read = _must_read_response(context, decision)
     is_source, holds = policy.hooks.has_source(call.tool), policy.settings.hold_notifications
     call.holds_notifications = is_source or (holds and policy.hooks.has_post_hooks_for(call.tool))
-    call.progress_passes = not holds
+    call.final_arguments, call.progress_passes = context.event_context.arguments, not holds
     if not (must_read or call.task) and services.forward_without_waiting(call, line):
         return Responded(result="sent")
     rounds = 0

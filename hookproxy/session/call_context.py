@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, auto
 from time import time
 from typing import Final, Literal, Protocol
@@ -103,6 +104,9 @@ class CallServices(Protocol):
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
         """Follow the tasks that a response starts; return the response as the agent may get it."""
+
+    def sources_in_flight(self) -> Iterable[EventContext]:
+        """The calls that are at the server, or go on in tasks, and whose results may get labels."""
 
     def start_hooks(self, event_context: EventContext) -> None:
         """Start the hooks of an event, and do not wait for them."""

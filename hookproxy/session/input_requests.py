@@ -37,7 +37,7 @@ class InputRequests:
     @property
     def _judged(self) -> frozenset[str]:
         elicitations = self._router.elicitations
-        return frozenset() if elicitations is None else elicitations.judged
+        return frozenset() if elicitations is None else elicitations.judged_in_results
 
     def ask_in(self, response: Response) -> bool:
         """True if a final result, or an error, may ask for something that is judged."""

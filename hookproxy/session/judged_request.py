@@ -93,8 +93,9 @@ class JudgedRequest:
             return _refuse_without_audit(problem)
         event_context = context.event_context
         params = b'{"params":%b}' % event_context.arguments
-        if away := await note_reading(event_context, policy.hooks, NO_COMMENTS, params, self.record):
-            return Refuse("what the session has read", away, cause=RefusalCause.STORE_AWAY)
+        for read in (event_context, *self._services.sources_in_flight()):  # it may say what their results will say
+            if away := await note_reading(read, policy.hooks, NO_COMMENTS, params, self.record):
+                return Refuse("what the session has read", away, cause=RefusalCause.STORE_AWAY)
         return proceed
 
     async def refuse_answer(self, answer: bytes) -> Refuse | None:

@@ -81,7 +81,8 @@ async def note_reading(
     if hooks.flow is None or comments.withheld or comments.hidden_by or not line:
         return ""
     try:
-        record.labels = await hooks.note_result(event_context, content_of(line), record.call, comments)
+        labels = await hooks.note_result(event_context, content_of(line), record.call, comments)
+        record.labels = tuple(dict.fromkeys((*record.labels, *labels)))
     except StoreUnavailable as away:
         return str(away)
     return ""

@@ -21,7 +21,7 @@ from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc.known_secrets import KnownSecrets
 from ..model.hooks import Session, Tool
 from ..model.settings import RootsRule, Settings
-from ..policy.methods import JUDGED, Direction
+from ..policy.methods import JUDGED, ROOTS, Direction
 from ..policy.shared_state import NativeCalls
 from ..protocol import actions, feedback, tool_list
 from ..protocol.actions import AgentAction, ServerAction
@@ -298,7 +298,7 @@ class Proxy:
         if self.lists.withholds is not None and self.lists.withholds(tool):
             return True
         # in 2026-07-28 each result may ask for what is judged
-        needed = self.session_events.feedback_pending or (elicitations is not None and bool(elicitations.judged))
+        needed = self.session_events.feedback_pending or (elicitations is not None and bool(elicitations.judged_in_results))
         if policy.settings.audit_all_calls or (needed and not self.router.handshake.uses_initialize):
             return True
         return policy.hooks.concerns(tool)
@@ -450,12 +450,14 @@ def _elicitations(
     If the session `is_open`, the server may have asked already.
     """
     groups = hooks.groups
-    of_server = (name for name, direction in JUDGED.items() if direction is Direction.FROM_SERVER)
-    judged = frozenset(name for name in of_server if settings.audit_all_calls or hooks.concerns_method(name))
+    of_server = [name for name, direction in JUDGED.items() if direction is Direction.FROM_SERVER]
+    in_results = frozenset(name for name in of_server if settings.audit_all_calls or hooks.concerns_method(name))
+    judged = in_results.union(name for name in of_server if name != ROOTS and hooks.has_sources)
     if former is None and not (groups.observes_elicitations or judged):
         return None
     elicitations = former or Elicitations()
     elicitations.observed, elicitations.answered = groups.observes_elicitations, groups.answers_elicitations
+    elicitations.judged_in_results = in_results
     if is_open:
         elicitations.judge(judged)
     else:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import partial
 from typing import Final
 
@@ -28,13 +28,13 @@ from ..model.call_end import Refused
 from ..model.counts import counted
 from ..model.decision import RefusalCause, Refuse
 from ..model.errors import RESOURCE_HINT, resource_shortage
-from ..model.hooks import Event, Tool
+from ..model.hooks import Event, EventContext, Tool
 from ..policy import methods
 from ..protocol import calls, feedback, method_forms, request_edits
 from ..protocol.calls import Call, Phase, Progress
 from ..protocol.request_state import RequestStates
 from ..protocol.router import Router
-from ..protocol.tasks import TaskRequest
+from ..protocol.tasks import TaskRequest, TaskStage
 from .approval import Approvals
 from .call import handle_call
 from .call_context import Ending, JudgesInputs, event_context_of, refusal
@@ -328,6 +328,16 @@ class RunningCalls:
             text = f"dropped {counted(released.dropped, 'notification')} that may repeat the output of {call.tool}"
             self.report(text)
             self._session_events.note_in_audit(text)
+
+    def sources_in_flight(self) -> Iterator[EventContext]:
+        """As in CallServices."""
+        for call in self._router.calls.values():
+            if call.progress is not Progress.NOT_SENT and self.policy.hooks.has_source(call.tool):
+                context = event_context_of(call, self.policy, self)
+                yield replace(context, arguments=call.final_arguments or call.arguments)
+        for task in self._router.tasks.values():
+            if task.stage is not TaskStage.JUDGED and task.event_context is not None:
+                yield task.event_context
 
     def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
         """As in CallServices."""

@@ -222,6 +222,46 @@ async def test_what_a_server_asks_is_read_by_the_agent() -> None:
         assert await is_blocked(run)
 
 
+@pytest.mark.parametrize("by_value", [True, False])
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("elicitation/create", {"message": SECRET}),
+        ("sampling/createMessage", {**SAMPLE, "systemPrompt": SECRET}),
+    ],
+)
+async def test_what_a_source_asks_before_its_result_is_read(method: str, params: Json, by_value: bool) -> None:
+    async with rig(settings=policy(FlowMatch(tools=("read",), paths=("**/.ssh/**",)), by_value=by_value)) as run:
+        await ask(run, 1, "tools/call", name="read", arguments={"path": "/home/u/.ssh/id"})
+        await run.server.message()
+        assert await is_sent(run)
+        await run.server.send(line(id=7, method=method, params=params))
+        assert (await run.agent.message())["method"] == method
+        await ask(run, 50, "tools/call", name="send", arguments={"text": SECRET})
+        assert "would send what `read` read from `/home/u/.ssh/id`" in json.dumps(await run.agent.message())
+
+
+async def test_what_a_source_asks_in_its_task_is_read() -> None:
+    async with rig(settings=policy()) as run:
+        await call(run, 1, "read", task={"ttl": 1000})
+        await run.server.message()
+        await run.server.send(line(id=1, result={"task": {"taskId": "T", "status": "working"}}))
+        await run.agent.message()
+        related = {"io.modelcontextprotocol/related-task": {"taskId": "T"}}
+        await run.server.send(line(id=7, method="elicitation/create", params={"message": SECRET, "_meta": related}))
+        await run.agent.message()
+        assert await is_blocked(run)
+
+
+async def test_what_a_server_asks_while_other_tools_work_has_no_label() -> None:
+    async with rig(settings=policy()) as run:
+        await call(run, 1, "other")
+        await run.server.message()
+        await run.server.send(line(id=7, method="elicitation/create", params={"message": "which one?"}))
+        await run.agent.message()
+        assert await is_sent(run)
+
+
 async def test_a_further_round_of_a_call_carries_nothing_that_was_read_since_the_first_one() -> None:
     sink = FlowMatch(tools=("send",))
     async with rig(settings=policy(sink=sink, by_value=True)) as run:
