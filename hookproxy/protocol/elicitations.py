@@ -173,7 +173,9 @@ class Elicitations:
             if "error" in members and input_rounds.asks_in_error(members["error"], self.judged_in_results):
                 return True
             result = members.get("result", b"")
-            return bytes(memoryview(result)[:1]) == b"{" and input_rounds.asks(raw_json.fields(result), self.judged_in_results)
+            return bytes(memoryview(result)[:1]) == b"{" and input_rounds.asks(
+                raw_json.fields(result), self.judged_in_results
+            )
         except raw_json.AMBIGUOUS:
             return True
 

@@ -298,7 +298,9 @@ class Proxy:
         if self.lists.withholds is not None and self.lists.withholds(tool):
             return True
         # in 2026-07-28 each result may ask for what is judged
-        needed = self.session_events.feedback_pending or (elicitations is not None and bool(elicitations.judged_in_results))
+        needed = self.session_events.feedback_pending or (
+            elicitations is not None and bool(elicitations.judged_in_results)
+        )
         if policy.settings.audit_all_calls or (needed and not self.router.handshake.uses_initialize):
             return True
         return policy.hooks.concerns(tool)

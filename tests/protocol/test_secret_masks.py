@@ -316,7 +316,8 @@ def test_a_schema_that_says_too_much_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ['{"broken %s"', "{'token': '%s'}", "[INFO] %s", '{"a": 1} %s', '{"a": "%s"} and %s', '{"a": "%s}', '{%s: "%s"}']
+    "line",
+    ['{"broken %s"', "{'token': '%s'}", "[INFO] %s", '{"a": 1} %s', '{"a": "%s"} and %s', '{"a": "%s}', '{%s: "%s"}'],
 )
 def test_of_a_line_that_only_begins_as_json_all_of_a_secret_is_masked(line: str) -> None:
     for secret in (VALUE.replace("\n", ""), TOKEN):
