@@ -60,8 +60,12 @@ def in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
 
     What only begins as JSON is a text: nothing of a secret in it is left because it stands beside a quote.
     """
-    if not _is_json(raw):
-        return [Secret(one.rule, raw[one.start : one.end], ((one.start, one.end),)) for one in found]
+    if _is_json(raw):
+        return _in_literals(raw, found)
+    return [Secret(one.rule, raw[one.start : one.end], ((one.start, one.end),)) for one in found]
+
+
+def _in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
     secrets: list[Secret] = []
     parts: dict[Found, list[tuple[int, int]]] = {}
     first = taken = 0  # the first one that ends behind what was read; the end of the last part

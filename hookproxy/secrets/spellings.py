@@ -1,10 +1,11 @@
 """A pattern for a value that finds it however it is written, where the text stands: no text is decoded.
 
-How it works. Each character of the value is a choice of its spellings: as it is, percent-encoded, as an escape of JSON
-and of programs, as an entity of HTML, and each of these inside of another one (`%2541`, `%5C%22`, `&amp;#65;`). A quote
-may be written as shells and tables write it within quotes. In base64 a value begins at one of three places of a group of characters. At its ends, a character holds bits of the value
-and of its neighbour: there, all characters with the value's bits are a choice. So what is found is every character that
-has a bit of the value, and nothing else. The pattern is linear in the value's length, and so is the search.
+How it works. Each character of the value is a choice of its spellings: as it is, percent-encoded, as an escape of
+JSON and of programs, as an entity of HTML, and each of these inside of another one (`%2541`, `%5C%22`, `&amp;#65;`).
+A quote may be written as shells and tables write it within quotes. In base64 a value begins at one of three places of
+a group of characters. At its ends, a character holds bits of the value and of its neighbour: there, all characters
+with the value's bits are a choice. So what is found is every character that has a bit of the value, and nothing else.
+The pattern is linear in the value's length, and so is the search.
 
 (`jsonrpc.known_secrets` keeps values out of errors: of short texts, without the package for patterns, and by parts.)
 """
