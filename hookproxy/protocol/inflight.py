@@ -75,8 +75,6 @@ class InFlight(dict[bytes, RequestKind]):
         """The judged calls among them, whose responses pass without being read: each id as the agent spelled it."""
         self.unjudged_calls = 0
         """How many calls that no hook judges have gone to the server since the session began."""
-        self.cursors: dict[bytes, bytes] = {}
-        """The cursor of each request for a further page of a list, as spelled, where lists are guarded."""
         self.hook_tool_calls: set[bytes] = set()
         """Tool calls of hooks that are not answered yet."""
 

@@ -28,9 +28,6 @@ from .handshake import Handshake
 from .held_notifications import HeldNotifications
 from .inflight import (
     ANNOUNCED,
-    GUARDED_KINDS,
-    REQUEST_KINDS,
-    SESSION_DATA,
     TOOLS_LIST,
     InFlight,
     JudgedCalls,
@@ -38,17 +35,15 @@ from .inflight import (
 )
 from .responses import Members, Response
 from .roots import Roots, may_name_roots
+from .session_data import OF_REFUSED, SessionData, WhyWithheld
 from .shown_tools import ShownTools, UnknownTool
 from .tasks import Tasks
-from .tool_list import cursor_of
 
 if TYPE_CHECKING:
     from .refused_subscriptions import RefusedSubscriptions
 
 FindAlias = Callable[[str, bytes], Alias | None]
-WhyWithheld = Callable[[bytes, bytes], str]
 _ROOTS_CHANGED: Final = "the agent's notifications about its roots: the configuration says what they are"
-_OF_REFUSED: Final = "what a server that is refused says by itself"
 
 
 class Router:
@@ -94,18 +89,8 @@ class Router:
         self.roots: Roots | None = None
         """What the server gets of the agent's roots; None: all of them."""
         self._roots_changed = False  # people know that the agent's changes of them count for nothing
-        self.shown: ShownTools | None = None
-        """The tools as the agent sees them; None: as the server lists them."""
-        self._kinds = REQUEST_KINDS
-        self.why_withheld: WhyWithheld = lambda _method, _params: ""
-        """Says of a request, by its method and its params as spelled, why it is refused; empty: it is not."""
-        self.guards_lists = False
-        """Something of what the server says of itself must not reach the agent."""
-        self.refuses_server = False
-        """Nothing that the server asks or says by itself reaches the agent."""
-        self._awaited: set[bytes] = (
-            set()
-        )  # the keys of requests for such: no reader may take another line for a response
+        self.session_data = SessionData(self.requests)
+        """What the server says it is and has, as far as that is guarded."""
         self.judged_tools = tool_list.JudgedTools(judged, self.tools)
         self._judges_method: Callable[[str], bool] = lambda _method: False
         self._methods: Mapping[bytes, method_forms.MethodForm] = {}  # the methods beside tool calls that are judged
@@ -122,14 +107,8 @@ class Router:
         self._methods = {method: form for method, form in method_forms.FORMS.items() if judged(form.name)}
 
     def show_tools(self, shown: ShownTools | None, why_withheld: WhyWithheld | None = None) -> None:
-        """Show tools so to the agent, from the next list and the next call on. None: as the server lists them.
-
-        With `why_withheld`, each response that says what the server is or has is an action.
-        """
-        self.shown = shown
-        self.guards_lists = shown is not None or why_withheld is not None
-        self._kinds = GUARDED_KINDS if why_withheld is not None else REQUEST_KINDS
-        self.why_withheld = why_withheld or (lambda _method, _params: "")
+        """As `SessionData.show`, from the next list and the next call on."""
+        self.session_data.show(shown, why_withheld)
         self.judged_tools.special = frozenset() if shown is None else shown.special
         self.judged_tools.forget_all()
 
@@ -220,15 +199,15 @@ class Router:
         """Return the action for a line from the server."""
         body = line if line[:1] == b"{" else line.lstrip()
         if body[:1] != b"{":
-            is_refused = self.refuses_server and not line.isspace()
-            return actions.Dropped(_OF_REFUSED) if is_refused else self._batch_from_server(line)
+            is_refused = self.session_data.refuses_server and not line.isspace()
+            return actions.Dropped(OF_REFUSED) if is_refused else self._batch_from_server(line)
         try:
             guarded = self.elicitations is not None and self.elicitations.guarded
             frame = responses.read(body, closely=self.withholds_responses or guarded)
         except raw_json.AMBIGUOUS:
             return actions.NotJson()
-        if frame is None and self.refuses_server:
-            return self._refused_of_server(body)
+        if frame is None and self.session_data.refuses_server:
+            return self.session_data.of_refused(body)
         if (frame is None or not frame.nothing_else) and (action := self.tasks.notification(body, self.calls, frame)):
             return action
         if frame is None:
@@ -240,13 +219,6 @@ class Router:
             return self.dropped_as_unclear(frame.id)
         # some readers skip VT and FF before JSON, which are not JSON: without them, the response can be edited
         return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
-
-    def _refused_of_server(self, body: bytes) -> ServerAction:
-        with contextlib.suppress(ValueError):
-            members = raw_json.fields(body)
-            if "id" in members and "method" in members:
-                return actions.SendBack(feedback.error(bytes(members["id"]), feedback.SERVER_IS_REFUSED), "")
-        return actions.Dropped(_OF_REFUSED)
 
     def _other_from_server(self, body: bytes) -> ServerAction:
         if self.roots is not None and self.roots.are_fixed and (raw_id := self.roots.is_request(body)):
@@ -316,7 +288,8 @@ class Router:
     @property
     def _reads_responses(self) -> bool:
         """True while some line from the server may concern more than a request in flight."""
-        withholds = self.elicitations or self.tasks or self._awaited or self.refuses_server
+        data = self.session_data
+        withholds = self.elicitations or self.tasks or data.awaited or data.refuses_server
         return bool(self.calls or withholds or self._refused_subscriptions)
 
     @property
@@ -327,7 +300,8 @@ class Router:
     @property
     def withholds_responses(self) -> bool:
         """True if a response may come that must not reach the agent (yet), so responses must be read closely."""
-        return bool(self.calls or self.tasks or self.requests.blocks_any or self._awaited or self.refuses_server)
+        data = self.session_data
+        return bool(self.calls or self.tasks or self.requests.blocks_any or data.awaited or data.refuses_server)
 
     def is_taken(self, key: bytes) -> bool:
         """True if no other request may have this id: a judged call or a hook's tool call may be answered under it."""
@@ -371,16 +345,7 @@ class Router:
         key, raw_id = id_key(bytes(members["id"])), calls.response_id(members)
         if self.is_reserved(key):
             return actions.Refused("Its id is the id of a tool call that may still be answered.", raw_id)
-        if not self.guards_lists:
-            return None
-        if key in self.requests and not SESSION_DATA.isdisjoint((self._kind(method), self.requests[key])):
-            return actions.Refused("Its id is the id of a request that is in flight.", raw_id)
-        if why := self.why_withheld(method, bytes(members.get("params", b""))):
-            return actions.Refused(why, raw_id, code=feedback.REFUSED)
-        return None
-
-    def _kind(self, method: bytes) -> RequestKind:
-        return self._kinds.get(method, RequestKind.OTHER)
+        return self.session_data.refused(method, members)
 
     def _check_spelling(self, members: Members) -> None:
         calls.check_spelling(members)
@@ -401,7 +366,7 @@ class Router:
                     return None
             elif not method_forms.may_be_judged(method, members):
                 return None
-            if self.guards_lists and (why := self.why_withheld(method, bytes(members.get("params", b"")))):
+            if why := self.session_data.why_withheld(method, members):
                 return actions.Refused(why, calls.response_id(members), code=feedback.REFUSED)
             return self._start_call(method_forms.read(members, method), line)
         except ValueError as problem:
@@ -419,8 +384,8 @@ class Router:
         try:
             if not self.handshake.opened:
                 self.handshake.note_call(calls.meta(request.meta))
-            if self.shown is not None and not is_method:
-                request, line = self.shown.request(request, line)
+            if (shown := self.session_data.shown) is not None and not is_method:
+                request, line = shown.request(request, line)
             if not (is_method or self.judged_tools.find_out(request.tool) or self._continues_judged_call(request)):
                 self.requests.note(key, RequestKind.OTHER, request.id)
                 self.requests.unjudged_calls += 1
@@ -467,21 +432,18 @@ class Router:
             judged = key in self.requests.released
             kind = self.requests.settle(key)
             if kind is not None:
-                judged = judged or (self.guards_lists and kind in SESSION_DATA)
-                self._awaited.discard(key)
+                judged |= self.session_data.note_cancelled(key, kind)
                 (self.requests.bar if judged else self.requests.cancel)(key)
             return PASS
         return actions.CancelCall(call, forward=self.calls.cancel(call))
 
     def _note(self, members: Members, method: bytes) -> None:
         """Note a request of the agent that goes to the server: its response may pass."""
-        kind = self._kind(method)
+        kind = self.session_data.kind(method)
         raw_id = bytes(members["id"])
-        self.requests.note(id_key(raw_id), kind, raw_id)
-        if self.guards_lists and kind in SESSION_DATA:
-            self._awaited.add(id_key(raw_id))
-            if cursor := cursor_of(members):
-                self.requests.cursors[id_key(raw_id)] = cursor
+        key = id_key(raw_id)
+        self.requests.note(key, kind, raw_id)
+        self.session_data.note(key, kind, members)
         if not self.handshake.opened:
             self.handshake.note_request(members, method, kind is RequestKind.INITIALIZE)
 
@@ -527,8 +489,7 @@ class Router:
 
     def _announcement(self, kind: RequestKind, key: bytes, line: bytes) -> ServerAction:
         """The action for a response that may say what the server is or has."""
-        self._awaited.discard(key)
-        cursor = self.requests.cursors.pop(key, b"") if self.requests.cursors else b""
+        cursor = self.session_data.take_cursor(key)
         if kind is RequestKind.INITIALIZE:
             return actions.InitializeAnswered()
         if kind is RequestKind.TOOLS_LIST and self._judges_calls:
@@ -549,7 +510,7 @@ class Router:
     def dropped_as_unclear(self, raw_id: bytes) -> actions.Dropped:
         """Drop what readers may take for a withheld response; a request with this id, unless empty, gets an error."""
         why = "a message that readers may take for different responses while a response is withheld"
-        self._awaited.discard(id_key(raw_id))
+        self.session_data.take_cursor(id_key(raw_id))
         return actions.Dropped(why, raw_id if raw_id and self.requests.settle(id_key(raw_id)) is not None else b"")
 
     # --- batches, and lines without a JSON object ---
@@ -582,11 +543,7 @@ class Router:
         answering = [members for members, method in batch if not method]
         if self.roots is not None and may_name_roots(line):
             return "A message in a batch may be about roots: send it as a separate message."
-        if self.guards_lists and any(
-            self._kind(method) in SESSION_DATA or self.why_withheld(method, bytes(members.get("params", b"")))
-            for members, method in batch
-            if "id" in members
-        ):
+        if self.session_data.refuses_in_batch(batch):
             return "A request in a batch is about what the server has: send it as a separate message."
         if any(self.is_reserved(id_key(bytes(members["id"]))) for members in requests):
             return "A request in a batch has the id of a tool call that may still be answered."
@@ -612,7 +569,7 @@ class Router:
         may_have_elicitation = self.elicitations is not None and self.elicitations.may_be_in_batch(line)
         keys = [id_key(frame.id) for frame in frames if frame is not None]
         uncertain = any(frame is not None and not frame.certain for frame in frames)
-        if self.guards_lists and any(self.requests.get(key) in SESSION_DATA for key in keys):
+        if self.session_data.is_in_batch(keys):
             return actions.Dropped("a batch with a list that must be read alone")
         if uncertain or any(map(self.is_reserved, keys)) or may_have_elicitation:
             return actions.Dropped("a batch with the response to a judged call, or a request that hooks judge")

@@ -79,8 +79,8 @@ class ServerLists:
             self._comparison = self._comparison_by(settings.lock, former)
             guard = LockGuard(self._comparison)
             self.withholds, self._calls.refuse, why_withheld = guard.withholds, guard.refuse, guard.why_withheld
-        self._router.refuses_server = self._comparison is not None and bool(self._comparison.denied)
-        if shown or former or settings.lock or self._router.shown:
+        self._router.session_data.refuses_server = self._comparison is not None and bool(self._comparison.denied)
+        if shown or former or settings.lock or self._router.session_data.shown:
             self._router.show_tools(shown, why_withheld)
 
     def _comparison_by(self, lock: LockSettings, former: LockComparison | None) -> LockComparison:
@@ -116,7 +116,7 @@ class ServerLists:
             return self._unreadable(line, problem)
         finally:
             if self._comparison.denied != was_denied:
-                self._router.refuses_server = True
+                self._router.session_data.refuses_server = True
                 self._router.judged_tools.forget_all()
 
     def tools(self, line: bytes, tools: Sequence[Tool], server_name: str, cursor: bytes) -> bytes:
@@ -129,7 +129,7 @@ class ServerLists:
         if settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
         line = feedback.without_tools(line, hooks.hides) if hooks.has_rules else line
-        if (shown := self._router.shown) is None:
+        if (shown := self._router.session_data.shown) is None:
             return line
         try:
             return shown.edited_list(line, self._session_events.report_once)
