@@ -274,17 +274,14 @@ class _LayerCoverage:
 
     def rules_name(self, method: str) -> bool:
         """Whether a permission rule or a limit may apply to requests of a method."""
-        rules, limits, names = self._permissions.rules, self._permissions.limits, self._selection.possible_names(method)
-        return bool((rules and rules.concerns(names)) or (limits and limits.concerns(names)))
+        return self._permissions.rules_concern(self._selection.possible_names(method))
 
     def ruled(self, ruled_tools: set[str]) -> _Steps:
         """Add the tools that a permission rule or a limit applies to."""
-        rules, limits = self._permissions.rules, self._permissions.limits
-        if rules is None and limits is None:
+        if not self._permissions:
             return
         for tool in self._tools:
-            names = self._selection.possible_names(tool)
-            if (rules and rules.concerns(names)) or (limits and limits.concerns(names)):
+            if self._permissions.rules_concern(self._selection.possible_names(tool)):
                 ruled_tools.add(tool)
             yield
 

@@ -29,7 +29,8 @@ from ..model.settings import Settings
 from ..policy import methods
 from ..policy.shared_state import SharedLabels, StoreUnavailable
 from . import bounded_cache
-from .permissions import Permissions, under_aliases
+from .permissions import Permissions
+from .session_approvals import under_aliases
 
 _COMMENT = "Note: {}."
 _LONGEST_TOOL: Final = 256  # characters of its name that are kept: the agent chooses it

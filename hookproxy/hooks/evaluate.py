@@ -165,8 +165,8 @@ class Hooks:
     async def apply_limits(self, decision: Decision, context: EventContext) -> Decision:
         """Count a call that is about to be forwarded against each layer's rate limits; refuse it beyond one."""
         for layer in self._layers:
-            if isinstance(decision, Proceed):
-                decision = await layer.apply_limits(decision, _context_for_layer(layer, context))
+            if isinstance(decision, Proceed) and layer.limits is not None:
+                decision = await layer.limits.count_call(decision, _context_for_layer(layer, context))
         return decision
 
     def needs_outcome(self, tool: str) -> bool:
@@ -179,13 +179,14 @@ class Hooks:
         """Count the bytes of the response to a call against limits, and how long it took."""
         if self.has_limits:
             for layer in self._layers:
-                layer.note_end(_context_for_layer(layer, context), size, seconds)
+                if layer.limits is not None:
+                    layer.limits.note_end(_context_for_layer(layer, context), size, seconds)
 
     async def may_repeat(self, context: EventContext) -> bool:
         """Count a repeat of a call: only against managed limits, because a hook of the user wants the repeat."""
         for layer in self._layers:
-            if layer.managed:
-                decision = await layer.apply_limits(Proceed(), _context_for_layer(layer, context))
+            if layer.managed and layer.limits is not None:
+                decision = await layer.limits.count_call(Proceed(), _context_for_layer(layer, context))
                 if not isinstance(decision, Proceed):
                     return False
         return True
@@ -263,25 +264,25 @@ class Hooks:
         """
         for layer in self._layers:
             if not layer.managed or (request is not None and request.managed):
-                await layer.allow_tool(tool, () if request is None else request.limits)
+                await layer.approvals.allow_tool(tool, () if request is None else request.limits)
         if self.flow is not None and request is not None:
             await self.flow.clear(request.chains)
 
     def similar_calls(self, context: EventContext, request: ApprovalRequest) -> str:
         """The calls like this one that a person may allow for the session, as a permission rule; empty: none."""
-        return self._layer(request.managed).similar_calls(context, request)
+        return self._layer(request.managed).approvals.similar_calls(context, request)
 
     async def allow_similar(self, context: EventContext, request: ApprovalRequest) -> None:
         """Allow the calls like this one for the session, as a person answered; as `allow_tool`."""
         for layer in self._layers:
             if not layer.managed or request.managed:
-                await layer.allow_similar(context, request)
+                await layer.approvals.allow_similar(context, request)
 
     def _layer(self, managed: bool) -> Permissions:
         return self._layers[-1 if managed else 0]
 
     def _add_allowed_rules(self, group: Group, verdict: Verdict) -> Verdict:
-        return self._layer(group.managed).add_allowed_rules(verdict)
+        return self._layer(group.managed).approvals.add_allowed_rules(verdict)
 
     def prompter_environment(self, managed: bool) -> Mapping[str, str]:
         """The environment that a prompter inherits."""
@@ -487,9 +488,9 @@ class _LayerEvaluator(Struct):
 
     async def _apply_rules(self, proceed: Proceed, context: EventContext, *, allowed: bool) -> Decision:
         """As `Permissions.apply_rules`, with the limits that are counted elsewhere, if they may do else than refuse."""
-        after_rules = self.layer.apply_rules(proceed, context, allowed=allowed)
-        if isinstance(after_rules, Proceed) and self.layer.must_ask_store:
-            return await self.layer.apply_limits(after_rules, context, count=False)
+        after_rules, limits = self.layer.apply_rules(proceed, context, allowed=allowed), self.layer.limits
+        if isinstance(after_rules, Proceed) and limits is not None and limits.must_ask_store:
+            return await limits.count_call(after_rules, context, count=False)
         return after_rules
 
     async def _request_permission(
@@ -498,8 +499,9 @@ class _LayerEvaluator(Struct):
         """Run the PermissionRequest hooks: all of them if a person should be asked, else those that see every call."""
         layer, settings = self.layer, self.executor.settings
         wanted, allowed, allows_rewritten = proceed.approval_request, False, False
-        if wanted and layer.shared_limits is not None and not layer.must_ask_store:  # nobody has asked them
-            within = await layer.apply_limits(proceed, context, count=False)
+        counted = layer.limits
+        if wanted and counted and counted.counted_together and not counted.must_ask_store:  # nobody has asked them
+            within = await counted.count_call(proceed, context, count=False)
             if isinstance(within, Refuse):
                 return Evaluation(within, context.arguments)
         request = replace(context, event=Event.PERMISSION_REQUEST, message=wanted.reason if wanted else "")
@@ -516,8 +518,8 @@ class _LayerEvaluator(Struct):
             if rewritten is not None:
                 proceed, allows_rewritten = replace(proceed, arguments=rewritten), allowing
                 request = _with_arguments(layer, request, rewritten)
-        limits = wanted.limits if wanted else ()
-        if wanted and (allowed or layer.allow(request, limits) or await layer.allow_elsewhere(request, limits)):
+        limits, approvals = wanted.limits if wanted else (), layer.approvals
+        if wanted and (allowed or approvals.allow(request, limits) or await approvals.allow_elsewhere(request, limits)):
             proceed = replace(proceed, approval_request=None, asked=True)
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)

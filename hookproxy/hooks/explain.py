@@ -205,7 +205,7 @@ def _default_for(tool: str, layer: Permissions) -> RuleAbout | None:
 
 
 def _limits_about(tool: str, layer: Permissions) -> Sequence[Limit]:
-    return layer.limits.applicable(layer.groups.possible_names(tool)) if layer.limits is not None else ()
+    return layer.limits.table.applicable(layer.groups.possible_names(tool)) if layer.limits is not None else ()
 
 
 def hooks_of_call(

@@ -117,7 +117,7 @@ class ObservedHooks(Hooks):
         """
         for layer in self._layers:
             if layer.limits is not None:
-                layer.limits.use_clock(lambda: self.at)
+                layer.limits.table.use_clock(lambda: self.at)
         if self.flow is not None:
             self.flow.use_clock(lambda: self.at)
 

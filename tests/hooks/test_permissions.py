@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hookproxy.hooks.permissions import Permissions
 from hookproxy.hooks.select import HookGroups
 from hookproxy.model.aliases import Alias
-from hookproxy.model.decision import ApprovalRequest, Proceed, RefusalCause, Refuse
+from hookproxy.model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
 from hookproxy.model.hooks import AgentState, Event, EventContext, Permission, Verdict
 from hookproxy.model.limits import Beyond, Limit, Measure, Per, Within
 from hookproxy.model.settings import AgentRule, Settings
@@ -26,6 +26,11 @@ def permissions(**rules: Any) -> Permissions:  # noqa: ANN401  # tuples of texts
 
 def call(arguments: bytes = b'{"path":"a"}', tool: str = "write") -> EventContext:
     return EventContext(Event.PRE_TOOL_USE, SESSION, tool=tool, arguments=arguments)
+
+
+async def apply_limits(layer: Permissions, proceed: Proceed, context: EventContext) -> Decision:
+    assert layer.limits is not None
+    return await layer.limits.count_call(proceed, context)
 
 
 @pytest.mark.parametrize("name", ["write", "mcp__my_files__write", "mcp__my_files", "wr*"])
@@ -60,21 +65,21 @@ def test_who_is_asked_about_a_command_that_cannot_be_read_learns_why(rules: dict
 
 def test_rules_of_hooks_count_for_the_session_and_are_bounded() -> None:
     one = permissions()
-    assert not one.allow(call())
-    assert one.add_allowed_rules(Verdict(allows=("mcp__my_files__write(a)",))).failure == ""
-    assert one.allow(call())
-    assert not one.allow(call(b'{"path":"b"}'))
+    assert not one.approvals.allow(call())
+    assert one.approvals.add_allowed_rules(Verdict(allows=("mcp__my_files__write(a)",))).failure == ""
+    assert one.approvals.allow(call())
+    assert not one.approvals.allow(call(b'{"path":"b"}'))
     many = Verdict(allows=tuple(f"tool{number}" for number in range(1100)))
-    assert one.add_allowed_rules(many).failure == "gave more than 1024 permission rules"
-    assert not one.allow(call(tool="tool1"))
-    assert "gave an invalid permission rule" in one.add_allowed_rules(Verdict(allows=("a b",))).failure
+    assert one.approvals.add_allowed_rules(many).failure == "gave more than 1024 permission rules"
+    assert not one.approvals.allow(call(tool="tool1"))
+    assert "gave an invalid permission rule" in one.approvals.add_allowed_rules(Verdict(allows=("a b",))).failure
 
 
 async def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -> None:
     one = permissions()
-    await one.allow_tool("write")
-    assert one.allow(call(b'{"path":"/etc/passwd"}'))
-    assert not one.allow(call(tool="delete"))
+    await one.approvals.allow_tool("write")
+    assert one.approvals.allow(call(b'{"path":"/etc/passwd"}'))
+    assert not one.approvals.allow(call(tool="delete"))
 
 
 @pytest.mark.parametrize(
@@ -82,15 +87,15 @@ async def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -
 )
 def test_a_hook_that_failed_or_denies_allows_nothing_else(verdict: Verdict) -> None:
     one = permissions()
-    assert one.add_allowed_rules(verdict) is verdict
-    assert not one.allow(call())
+    assert one.approvals.add_allowed_rules(verdict) is verdict
+    assert not one.approvals.allow(call())
 
 
 def test_a_tool_cannot_pose_as_one_of_another_server() -> None:
     one = Permissions(HookGroups((), "evil"), Settings(allow=("mcp__github",)))
-    one.add_allowed_rules(Verdict(allows=("mcp__github",)))
+    one.approvals.add_allowed_rules(Verdict(allows=("mcp__github",)))
     posing = call(tool="mcp__github__wipe")
-    assert not one.allow(posing)
+    assert not one.approvals.allow(posing)
     own = Proceed(approval_request=ApprovalRequest("the hook", "why"))
     assert one.apply_rules(own, posing) == own
 
@@ -142,9 +147,9 @@ def test_a_path_rule_is_about_the_argument_that_hooks_know() -> None:
 
 def test_a_rule_of_a_hook_for_the_alias_covers_the_call() -> None:
     one = of_bash()
-    one.add_allowed_rules(Verdict(allows=("Bash(ls *)",)))
-    assert one.allow(aliased(b'{"cmd":"ls -l"}'))
-    assert not one.allow(aliased(b'{"cmd":"rm x"}'))
+    one.approvals.add_allowed_rules(Verdict(allows=("Bash(ls *)",)))
+    assert one.approvals.allow(aliased(b'{"cmd":"ls -l"}'))
+    assert not one.approvals.allow(aliased(b'{"cmd":"rm x"}'))
 
 
 def limited(calls: int = 1, **rules: Any) -> Permissions:  # noqa: ANN401  # as above
@@ -159,15 +164,15 @@ async def test_a_limit_concerns_a_tool_by_its_alias_and_refuses_by_its_key() -> 
     assert (one.concerns("run"), one.concerns("other"), one.hides("run")) == (True, False, False)
     context, proceed = aliased(b'{"cmd":"ls"}'), Proceed(feedback=("a",))
     assert one.apply_rules(proceed, context) is proceed
-    assert await one.apply_limits(proceed, context) is proceed
+    assert await apply_limits(one, proceed, context) is proceed
     refused = Refuse("limits[0]", "no more than 1 call of Bash per session", cause=RefusalCause.LIMIT, feedback=("a",))
-    assert one.apply_rules(proceed, context) == await one.apply_limits(proceed, context) == refused
-    assert await one.apply_limits(proceed, EventContext(Event.PRE_TOOL_USE, SESSION, tool="other")) is proceed
+    assert one.apply_rules(proceed, context) == await apply_limits(one, proceed, context) == refused
+    assert await apply_limits(one, proceed, EventContext(Event.PRE_TOOL_USE, SESSION, tool="other")) is proceed
 
 
 async def test_a_deny_rule_is_reported_before_a_limit_and_an_allow_rule_lifts_no_limit() -> None:
     one = limited(deny=("Bash(rm *)",), allow=("Bash",))
-    await one.apply_limits(Proceed(), aliased(b'{"cmd":"ls"}'))
+    await apply_limits(one, Proceed(), aliased(b'{"cmd":"ls"}'))
     denied, refused = (
         one.apply_rules(Proceed(), aliased(b'{"cmd":"rm x"}')),
         one.apply_rules(Proceed(), aliased(b'{"cmd":"ls"}')),
@@ -193,11 +198,11 @@ def test_a_rule_of_an_agents_settings_file_applies_to_a_tool_with_a_familiar_nam
 
 def test_a_rule_of_a_hook_allows_nothing_by_a_name_that_was_only_recognised() -> None:
     one = permissions()
-    one.add_allowed_rules(Verdict(allows=("Bash(ls:*)",)))
+    one.approvals.add_allowed_rules(Verdict(allows=("Bash(ls:*)",)))
     recognised = Alias("run_it", "Bash", {"command": "cmd"}, automatic=True)
     context = replace(call(b'{"cmd":"ls"}', "run_it"), alias=recognised)
-    assert not one.allow(context)
-    assert one.allow(replace(context, alias=replace(recognised, automatic=False)))
+    assert not one.approvals.allow(context)
+    assert one.approvals.allow(replace(context, alias=replace(recognised, automatic=False)))
 
 
 async def test_a_person_who_allows_calls_like_one_allows_those_of_its_tool_only() -> None:
@@ -206,9 +211,9 @@ async def test_a_person_who_allows_calls_like_one_allows_those_of_its_tool_only(
         return replace(call(f'{{"cmd":"ls {folder}"}}'.encode(), tool), alias=alias)
 
     one = permissions()
-    await one.allow_similar(ls("run_it", "a"), ApprovalRequest("rule", "", rule="Bash(ls:*)"))
-    assert one.allow(ls("run_it", "b"))
-    assert not one.allow(ls("run_elsewhere", "b"))
+    await one.approvals.allow_similar(ls("run_it", "a"), ApprovalRequest("rule", "", rule="Bash(ls:*)"))
+    assert one.approvals.allow(ls("run_it", "b"))
+    assert not one.approvals.allow(ls("run_elsewhere", "b"))
 
 
 def beyond(limit: Limit, server: str = "my files") -> Permissions:
@@ -220,28 +225,28 @@ ASKS = Limit("*", 1, Per.SESSION, "limits[0]", "f:1: limits[0]", beyond=Beyond.A
 
 async def test_a_person_is_asked_about_a_call_beyond_a_limit_that_asks() -> None:
     one = beyond(ASKS)
-    assert await one.apply_limits(Proceed(), call()) == Proceed()
+    assert await apply_limits(one, Proceed(), call()) == Proceed()
     asked = one.apply_rules(Proceed(), call())
     assert isinstance(asked, Proceed)
     why = "more than 1 call per session"
     assert asked.approval_request == ApprovalRequest("limits[0] of hookproxy.toml", why, limits=(ASKS.key,))
     approved = replace(asked, approval_request=None, asked=True)
-    assert await one.apply_limits(approved, call()) == approved
+    assert await apply_limits(one, approved, call()) == approved
     assert one.apply_rules(Proceed(), call()) == asked, "each further call is asked about"
 
 
 async def test_a_call_that_came_first_takes_the_last_place_and_the_other_is_sent_again() -> None:
     one = beyond(ASKS)
     assert [one.apply_rules(Proceed(), call()) for _ in range(2)] == [Proceed(), Proceed()], "none is counted yet"
-    assert await one.apply_limits(Proceed(), call()) == Proceed()
-    refused = await one.apply_limits(Proceed(), call())
+    assert await apply_limits(one, Proceed(), call()) == Proceed()
+    refused = await apply_limits(one, Proceed(), call())
     assert isinstance(refused, Refuse)
     assert (refused.cause, refused.retry_after) == (RefusalCause.LIMIT, 1)
 
 
 async def test_one_approval_is_asked_for_a_rule_and_a_limit_and_names_both() -> None:
     one = beyond(ASKS)
-    await one.apply_limits(Proceed(), call(tool="rm"))
+    await apply_limits(one, Proceed(), call(tool="rm"))
     asked = one.apply_rules(Proceed(), call(tool="rm"))
     assert isinstance(asked, Proceed)
     assert asked.approval_request is not None
@@ -251,21 +256,21 @@ async def test_one_approval_is_asked_for_a_rule_and_a_limit_and_names_both() -> 
 
 async def test_what_is_allowed_for_the_session_says_nothing_of_a_limit_nor_the_other_way_round() -> None:
     one = beyond(ASKS)
-    await one.allow_tool("write")
-    assert one.allow(call())
-    assert not one.allow(call(), [ASKS.key])
+    await one.approvals.allow_tool("write")
+    assert one.approvals.allow(call())
+    assert not one.approvals.allow(call(), [ASKS.key])
     other = beyond(ASKS)
-    await other.allow_tool("write", (ASKS.key,))
-    assert not other.allow(call())
-    assert other.allow(call(), [ASKS.key])
-    assert not other.allow(call(), [ASKS.key, "f:9: limits[1]: calls"]), "nobody was asked about that limit"
+    await other.approvals.allow_tool("write", (ASKS.key,))
+    assert not other.approvals.allow(call())
+    assert other.approvals.allow(call(), [ASKS.key])
+    assert not other.approvals.allow(call(), [ASKS.key, "f:9: limits[1]: calls"]), "nobody was asked about that limit"
 
 
 async def test_calls_like_one_beyond_a_limit_are_not_offered() -> None:
     request = ApprovalRequest("limits[0]", "", limits=(ASKS.key,))
     context = call(b'{"command":"ls -l"}', tool="Bash")
-    assert permissions().similar_calls(context, replace(request, limits=())) != ""
-    assert permissions().similar_calls(context, request) == ""
+    assert permissions().approvals.similar_calls(context, replace(request, limits=())) != ""
+    assert permissions().approvals.similar_calls(context, request) == ""
 
 
 async def test_the_model_reads_of_a_call_beyond_a_limit_that_comments() -> None:
@@ -273,7 +278,7 @@ async def test_the_model_reads_of_a_call_beyond_a_limit_that_comments() -> None:
     one = beyond(limit)
     for _ in range(2):
         assert one.apply_rules(Proceed(), call()) == Proceed()
-        await one.apply_limits(Proceed(), call())
+        await apply_limits(one, Proceed(), call())
     commented = one.apply_rules(Proceed(feedback=("a",)), call())
     assert isinstance(commented, Proceed)
     assert commented.approval_request is None
@@ -286,7 +291,7 @@ async def test_the_model_reads_of_a_call_beyond_a_limit_that_comments() -> None:
 
 async def test_a_repeated_call_is_refused_with_what_to_do_instead() -> None:
     one = beyond(Limit("*", 1, Per.SESSION, "limits[0]", measure=Measure.SAME, window=600.0))
-    await one.apply_limits(Proceed(), call())
+    await apply_limits(one, Proceed(), call())
     refused = one.apply_rules(Proceed(), call())
     assert isinstance(refused, Refuse)
     sentence = refusal_sentence(refused)
@@ -303,8 +308,8 @@ async def test_a_subagent_has_a_budget_of_its_own() -> None:
         return replace(call(), agent_state=AgentState(agent_id=subagent))
 
     for context in (by("a"), by("b"), call()):
-        assert await one.apply_limits(Proceed(), context) == Proceed()
-    assert isinstance(await one.apply_limits(Proceed(), by("")), Refuse), "without a subagent it is the main agent's"
+        assert await apply_limits(one, Proceed(), context) == Proceed()
+    assert isinstance(await apply_limits(one, Proceed(), by("")), Refuse), "without a subagent it is the main agent's"
     refused = one.apply_rules(Proceed(), by("b"))
     assert isinstance(refused, Refuse)
     assert refused.reason == "no more than 1 call per session by each subagent"
