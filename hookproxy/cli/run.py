@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import ExitStack
 
+    from ..audit.log import Audit
     from ..config.load import Loaded
     from ..guard.link import GuardLink
+    from ..hooks.evaluate import Hooks
     from ..model.hooks import Session, Tool
     from ..policy.shared_state import Shared
     from ..session.hidden_secrets import HiddenSecrets
@@ -226,28 +228,16 @@ async def _serve(
 ) -> int:
     import contextlib
     import gc
-    import uuid
 
     import anyio
 
-    from ..audit.log import Audit
-    from ..hooks import failures
     from ..hooks.evaluate import Hooks
-    from ..model.hooks import Session
     from ..policy.shared_state import NOTHING_SHARED
     from ..session.lifecycle import Lifecycle
     from ..session.proxy import Proxy
     from ..transports.pipe import open_channel
 
-    cwd, name = working_directory(), options.name
-    session = Session(
-        id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
-        server=name,
-        cwd=cwd,
-        project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
-        command=tuple(command),
-        url=options.url or "",
-    ).in_project(loaded.project)
+    name, session = options.name, _session(loaded, options, command)
     link = _guard_link(loaded, session)
     closing = contextlib.ExitStack()
     session, shared = _with_transcript(
@@ -258,25 +248,11 @@ async def _serve(
     agent_channel = open_channel(*agent_pipes)
     server_channel, server = open_server(options, loaded, report)
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command, shared)
-    for note in hooks.groups.unreachable_server_notes(name):
-        report(note)
-    if passing := failures.summary(loaded.groups, loaded.settings):
-        report(f"{passing}: {_check_command(options)} says which; --fail-closed refuses such calls")
-    audit = Audit(loaded.settings)
-    if options.verbose:
-        from ..audit.verbose import VerboseAudit
-
-        audit = VerboseAudit(loaded.settings, report)
-    watch = _watch(loaded, name, command, report)
+    audit, watch = _audit(loaded, options, report), _watch(loaded, name, command, report)
     proxy = Proxy(
         agent_channel, server_channel, hooks, loaded.settings, session, audit, report, watch=watch, secrets=secrets
     )
-    if hooks.groups or hooks.has_rules or hooks.flow is not None:
-        proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
-    elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
-        in_force = "configured" if loaded.watched is None else "in force"
-        so = "so no call is guarded" if secrets is None else "so secrets are hidden, but no call is judged"
-        report(f"{_cut(name)}: no hook and no permission rule is {in_force}, {so}")
+    _report_policy(proxy, hooks, loaded, options, command)
     if link is not None:
         closing.callback(link.close)
         _connect(link, proxy)
@@ -292,6 +268,52 @@ async def _serve(
     finally:
         feed.close()
         closing.close()
+
+
+def _session(loaded: "Loaded", options: "argparse.Namespace", command: "Sequence[str]") -> "Session":
+    """The session of this run, as hooks see it."""
+    import uuid
+
+    from ..model.hooks import Session
+
+    cwd = working_directory()
+    return Session(
+        id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
+        server=options.name,
+        cwd=cwd,
+        project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
+        command=tuple(command),
+        url=options.url or "",
+    ).in_project(loaded.project)
+
+
+def _audit(loaded: "Loaded", options: "argparse.Namespace", report: "Callable[[str], None]") -> "Audit":
+    if options.verbose:
+        from ..audit.verbose import VerboseAudit
+
+        return VerboseAudit(loaded.settings, report)
+    from ..audit.log import Audit
+
+    return Audit(loaded.settings)
+
+
+def _report_policy(
+    proxy: "Proxy", hooks: "Hooks", loaded: "Loaded", options: "argparse.Namespace", command: "Sequence[str]"
+) -> None:
+    """Report what of the policy does nothing or lets calls pass, now and when the server's tools are known."""
+    from ..hooks import failures
+
+    name, report = options.name, proxy.report
+    for note in hooks.groups.unreachable_server_notes(name):
+        report(note)
+    if passing := failures.summary(loaded.groups, loaded.settings):
+        report(f"{passing}: {_check_command(options)} says which; --fail-closed refuses such calls")
+    if hooks.groups or hooks.has_rules or hooks.flow is not None:
+        proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
+    elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
+        in_force = "configured" if loaded.watched is None else "in force"
+        so = "so no call is guarded" if proxy.secrets is None else "so secrets are hidden, but no call is judged"
+        report(f"{_cut(name)}: no hook and no permission rule is {in_force}, {so}")
 
 
 def _watch(

@@ -248,41 +248,12 @@ def load_gateway(  # noqa: PLR0913  # it is for several verbs
     hook_environ = service.environment(service.own_account(), {})
     layer = with_people(layer_of(file, tables, path, text, file_context), file.limits)
     for_all = check_programs(layer, hook_environ, _ownership())
-    rules_for_all = tuple(rules_for_users(file.permissions, path, text, ()))
     source, bundle = _signed_policy(for_all, file_context, hook_environ, candidate)
     people += bundle.people if bundle is not None else ()
-    servers = {}
     for name, table in file.servers.items():
-        within = ("servers", name)
-        people += _check_server(table, path, text, within)
-        layer = with_people(
-            layer_of(table, tables_of_server(tables, name), path, text, file_context, within),
-            table.limits,
-            within,
-        )
-        layer = check_programs(layer, hook_environ, _ownership())
-        rules = (*rules_for_all, *rules_for_users(table.permissions, path, text, within))
-        signed = None if bundle is None else bundle.for_server(name)
-        servers[name] = GatewayServer(
-            name,
-            _with_absolute_paths(table, os.path.dirname(path)),
-            cwd := file_context.find(table.cwd or ".", os.path.dirname(path)),
-            os.path.realpath(cwd),
-            {
-                key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
-                for key, text in table.credentials.items()
-            },
-            _of_gateway(
-                complete(_with_default_roots(_overlaid(for_all, layer), table), file_context, bundle=signed),
-                file.roles,
-                f"{path}: servers.{name}",
-            ),
-            (*rules, *(signed.rules if signed is not None else ())),
-            sandbox_of(table, path, text, within),
-            NOWHERE,
-            file.gateway.sandbox,
-            signed.rules if signed is not None else (),
-        )
+        people += _check_server(table, path, text, ("servers", name))
+    reader = _Servers(path, text, tables, file, for_all, file_context, hook_environ, bundle)
+    servers = {name: reader.server(name, table) for name, table in file.servers.items()}
     if file.gateway.store is not None:
         for server in servers.values():
             check_store(server.loaded.settings)
@@ -315,6 +286,50 @@ def load_gateway(  # noqa: PLR0913  # it is for several verbs
         parts,
         tables,
     )
+
+
+class _Servers(Struct, frozen=True):
+    """What all servers of a file have in common, from which each of them is made."""
+
+    path: str
+    text: str
+    tables: Mapping[str, object]
+    file: GatewayFile
+    for_all: Layer
+    file_context: FileContext
+    hook_environ: Mapping[str, str]
+    bundle: InForce | None
+
+    def server(self, name: str, table: ServerTable) -> GatewayServer:
+        """The server of this name. Raises ConfigError and UserError."""
+        path, text, within, folder = self.path, self.text, ("servers", name), os.path.dirname(self.path)
+        own = layer_of(table, tables_of_server(self.tables, name), path, text, self.file_context, within)
+        layer = check_programs(with_people(own, table.limits, within), self.hook_environ, _ownership())
+        layer = _with_default_roots(_overlaid(self.for_all, layer), table)
+        signed = None if self.bundle is None else self.bundle.for_server(name)
+        signed_rules = () if signed is None else signed.rules
+        loaded = complete(layer, self.file_context, bundle=signed)
+        cwd = self.file_context.find(table.cwd or ".", folder)
+        return GatewayServer(
+            name=name,
+            table=_with_absolute_paths(table, folder),
+            cwd=cwd,
+            real_cwd=os.path.realpath(cwd),
+            credentials={
+                key: _secret_path(file, path, f"servers.{name}.credentials.{key}", self.file_context.environ)
+                for key, file in table.credentials.items()
+            },
+            loaded=_of_gateway(loaded, self.file.roles, f"{path}: servers.{name}"),
+            rules_for_users=(
+                *rules_for_users(self.file.permissions, path, text, ()),
+                *rules_for_users(table.permissions, path, text, within),
+                *signed_rules,
+            ),
+            sandbox=sandbox_of(table, path, text, within),
+            surroundings=NOWHERE,
+            mechanism=self.file.gateway.sandbox,
+            signed_rules=signed_rules,
+        )
 
 
 def _of_gateway(loaded: Loaded, roles: Roles, place: str) -> Loaded:

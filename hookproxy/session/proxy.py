@@ -29,6 +29,7 @@ from ..protocol.calls import Progress, id_key
 from ..protocol.elicitations import Elicitations
 from ..protocol.inflight import INITIALIZE, TOOLS_LIST
 from ..protocol.request_state import RequestStates, StateSealer
+from ..protocol.roots import Roots
 from ..protocol.router import Router
 from ..transports.channel import Channel, Passage, Refuses, TakesPassages
 from .change_event import ChangeEvent
@@ -83,7 +84,7 @@ class Proxy:
         `request_states` are for calls of several rounds; None: only this proxy continues them. `watch` makes
         what watches the session for a policy that is not in force. `secrets` are hidden from agent, hooks and records.
         """
-        policy, groups = Policy.of(hooks, settings, audit), hooks.groups
+        policy = Policy.of(hooks, settings, audit)
         self.session = session
         if secrets is not None:
             report = secrets.masked_report(report)
@@ -94,12 +95,8 @@ class Proxy:
         judges = may_change or policy.judges_calls
         # lines must be read; where the list of roots is fixed, calls pass by the fast path nevertheless
         strict = judges or bool(settings.shown_tools or settings.lock or not settings.roots.passes_all or secrets)
-        elicitations = _elicitations(hooks, settings)
-        self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
-        if not settings.roots.passes_all:
-            self._use_roots(settings.roots)
         request_states = request_states or StateSealer()
-        self.router.is_own_state = request_states.is_own
+        self.router = self._make_router(hooks, settings, request_states, strict=strict)
         self.router.judged_tools.are_listed = judges or secrets is not None  # for their outputSchema
         for channel in (agent, server):
             if isinstance(channel, Refuses):
@@ -116,8 +113,7 @@ class Proxy:
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         self._to_agent = self.relay.to_agent if secrets is None else partial(self._hide_from_agent, secrets)
-        to_agent, notify = self._to_agent, self.changes.notify
-        self._context = SessionContext(policy, session, report, to_agent, self.spawn, notify)
+        self._context = SessionContext(policy, session, report, self._to_agent, self.spawn, self.changes.notify)
         self._context.masks = None if secrets is None else secrets.masks
         if strict:
             self.router.judge_methods(self._concerns_method)
@@ -145,6 +141,14 @@ class Proxy:
         self.hook_tool_calls.withholds = lambda tool: self.lists.withholds is not None and self.lists.withholds(tool)
         self.may_change = may_change
         self.watch = self.relay.tap = watch(self) if watch is not None else None
+
+    def _make_router(self, hooks: Hooks, settings: Settings, request_states: RequestStates, *, strict: bool) -> Router:
+        concerns, elicitations = self._concerns if strict else None, _elicitations(hooks, settings)
+        router = Router(concerns, elicitations, hooks.groups.alias, settings.max_depth)
+        if not settings.roots.passes_all:
+            router.roots = _roots_of(settings.roots)
+        router.is_own_state = request_states.is_own
+        return router
 
     @property
     def policy(self) -> Policy:
@@ -240,7 +244,7 @@ class Proxy:
         What was allowed for this session, by a person or a hook, must be allowed anew.
         """
         hooks.go_on_from(self.policy.hooks)
-        self._use_roots(settings.roots)
+        self.router.roots = _roots_of(settings.roots)
         self._context.policy = Policy.of(hooks, settings, audit)
         self.calls.policies.add(self.policy)
         if self._passages:
@@ -268,11 +272,6 @@ class Proxy:
         self.calls.input_requests = InputRequests(
             self.router, self.session_events, lambda: self.policy.settings.max_depth, judge
         )
-
-    def _use_roots(self, rule: RootsRule) -> None:
-        from .allowed_folders import roots_of  # only for such a rule
-
-        self.router.roots = roots_of(rule)
 
     def change_session(self, session: Session) -> None:
         """Something else is known of the session from now on, such as the groups of its user."""
@@ -442,6 +441,12 @@ class Proxy:
     def has_undecided(self) -> bool:
         """Some call, elicitation, or answer to one waits for hooks that decide whether it passes."""
         return self.server_requests.has_undecided or self.calls.are_undecided
+
+
+def _roots_of(rule: RootsRule) -> Roots | None:
+    from .allowed_folders import roots_of  # only for such a rule
+
+    return roots_of(rule)
 
 
 def _elicitations(
