@@ -40,15 +40,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def say(project: Path) -> Say:
-    """Sets what a server says, and returns its command."""
-
-    def set_said(name: str = "server", **said: object) -> list[str]:
-        file = project.parent / f"{name}.json"
-        file.write_text(json.dumps(SAID | said), "utf-8")
-        return [sys.executable, "-S", "-E", saying_server.__file__, str(file)]
-
-    return set_said
+def say(say: Say) -> Say:
+    """Sets what a server says beside what it always says, and returns its command."""
+    return lambda name="server", **said: say(name, **(SAID | said))
 
 
 @pytest.fixture

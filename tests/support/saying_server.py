@@ -15,6 +15,11 @@ from typing import Any
 LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/templates/list": "resourceTemplates"}
 
 
+def command(path: str) -> list[str]:
+    """What starts this server with what the file at `path` says."""
+    return [sys.executable, "-S", "-E", __file__, path]
+
+
 def main(path: str) -> None:
     """Answer until the input ends."""
     with open(path, encoding="utf-8") as file:
