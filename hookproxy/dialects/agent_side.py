@@ -408,8 +408,8 @@ def split_underscored_name(name: str) -> tuple[str, str] | None:
 
 
 def milliseconds(raw: bytes) -> int:
-    """A duration in a document; 0 if it is none."""
-    return int(raw) if raw_json.is_integer(raw) and len(raw) < 16 else 0  # ms of a million years
+    """A duration in a document; 0 if it is none, such as a negative number: limits add durations."""
+    return max(int(raw), 0) if raw_json.is_integer(raw) and len(raw) < 16 else 0  # ms of a million years
 
 
 # --- writing output ---

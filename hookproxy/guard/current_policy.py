@@ -74,6 +74,7 @@ class CurrentPolicy:
         found = read()
         self.loaded = found.loaded
         self._seen = _seen(found.paths)
+        self._digest = found.digest
         self._problem = ""
         self._program = _state(client.__file__)
         self._since = time()
@@ -126,12 +127,15 @@ class CurrentPolicy:
         self._seen = _seen(path for path, _ in self._seen)  # as it is before it is read: a later change is seen again
         try:
             found = self._read()
+            if found.digest and found.digest == self._digest:  # a file was touched, or is as it was before
+                self._problem, self._seen = "", _seen(found.paths)
+                return
             judge = self._judge_by(found)
         except UserError as error:
             self._problem = str(error)
             self._report(self._problem)
             return
-        self._problem, self.loaded, self._seen = "", found.loaded, _seen(found.paths)
+        self._problem, self.loaded, self._seen, self._digest = "", found.loaded, _seen(found.paths), found.digest
         former, self._judge = self._judge, judge
         self._judge.take_over(former)
         if self._feed is not None:

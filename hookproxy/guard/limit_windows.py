@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Final
 
@@ -23,6 +23,11 @@ class LimitWindows:
         """`clock` returns seconds and never goes back."""
         self._clock = clock
         self._windows: dict[Limit, Window] = {}
+
+    def forget_all_but(self, limits: Collection[Limit]) -> None:
+        """Forget limits that are not among these, if there are many: a configuration may change again and again."""
+        if len(self._windows) > _MOST // 2:
+            self._windows = {limit: window for limit, window in self._windows.items() if limit in limits}
 
     def window(self, limit: Limit) -> Window:
         """The window of this limit."""

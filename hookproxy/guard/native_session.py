@@ -120,10 +120,11 @@ class NativeSession:
             self._keep(self._labels)
 
     def under(self, loaded: Loaded) -> NativeSession:
-        """The session under another configuration: limits count anew, and what was allowed must be allowed anew."""
+        """The session under another configuration: the same limits go on, and nothing that was allowed is."""
         session = NativeSession(loaded, self.environ, self._tasks, self.id, self._labels)
         session.project = self.project
-        session._servers = self._servers
+        session._servers, session.limits = self._servers, self.limits
+        session.limits.forget_all_but(loaded.settings.limits)
         session.secrets, session.calls = self.secrets, self.calls
         session.label_folder = self.label_folder
         return session

@@ -17,6 +17,7 @@ from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, R
 from ..model.hooks import EventContext
 from ..model.limits import Beyond, CountedCall, Measure
 from ..model.settings import Settings
+from ..policy import same_calls
 from ..policy.rate_limits import RateLimits
 from ..policy.shared_state import Shared, StoreUnavailable
 from ..protocol import feedback
@@ -119,7 +120,8 @@ class CallLimits:
 def counted_call(context: EventContext) -> CountedCall:
     """The call as limits tell it from others."""
     subagent = context.agent_state.agent_id if context.agent_state is not None else ""
-    return CountedCall(f"{context.session.server}/{context.tool}", context.arguments, subagent)
+    arguments = same_calls.compared(context.alias, context.arguments)
+    return CountedCall(f"{context.session.server}/{context.tool}", arguments, subagent)
 
 
 def _names(groups: HookGroups, context: EventContext) -> tuple[str, ...]:

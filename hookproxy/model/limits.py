@@ -139,7 +139,7 @@ class CountedCall(Struct, frozen=True):
     tool: str = ""
     """The tool, with what distinguishes it from one of the same name elsewhere."""
     arguments: bytes = b""
-    """Normalised JSON, as they are forwarded."""
+    """Normalised JSON of those that tell it from other calls of the tool (`same_calls.compared`)."""
     subagent: str = ""
     """Who makes it; empty: the main agent, or it is not known."""
 

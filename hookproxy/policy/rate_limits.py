@@ -15,10 +15,10 @@ from time import monotonic
 from typing import Final
 from weakref import WeakValueDictionary
 
-import msgspec
 from msgspec import Struct
 
 from ..model.limits import ANY_CALL, Beyond, CountedCall, Limit, Measure, Within
+from . import same_calls
 from .matchers import Rule
 from .rules import parsed
 
@@ -43,21 +43,10 @@ def count_key(limit: Limit, call: CountedCall) -> bytes:
     if limit.within is Within.SUBAGENT:
         parts.append(call.subagent.encode("utf-8", "surrogatepass"))
     if limit.measure is Measure.SAME:
-        parts += call.tool.encode("utf-8", "surrogatepass"), _canonical(call.arguments)
+        parts += call.tool.encode("utf-8", "surrogatepass"), same_calls.canonical(call.arguments)
     if not parts:
         return b""
     return sha256(b"".join(b"%d " % len(part) + part for part in parts)).digest()
-
-
-_SORTED: Final = msgspec.json.Encoder(order="sorted")
-
-
-def _canonical(arguments: bytes) -> bytes:
-    """The arguments with their members in one order: a model may spell the same call in another."""
-    try:
-        return _SORTED.encode(msgspec.json.decode(arguments))
-    except (msgspec.MsgspecError, ValueError, RecursionError):  # numbers that only the tool can read
-        return arguments
 
 
 class RateLimits:

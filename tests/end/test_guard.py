@@ -88,6 +88,25 @@ def test_a_persons_hook_file_is_about_the_project_of_each_session_and_not_where_
     assert len(desk.guards()) == 1
 
 
+def test_a_file_that_was_touched_changes_nothing_and_another_configuration_keeps_what_the_same_limits_have_counted(
+    desk: Desk,
+) -> None:
+    limit = '[[limits]]\ntool = "Write"\ncalls = 3\nper = "hour"\n'
+    texts = (limit, limit, f'{limit}[permissions]\ndeny = ["Read"]\n', limit)
+    for number, text in enumerate(texts):
+        desk.configure(text)
+        decision, _ = desk.tool("PreToolUse", "Write", {"file_path": f"/{number}", "content": ""})
+    assert decision == "deny"
+    desk.configure(limit.replace("3", "4"))
+    assert desk.tool("PreToolUse", "Write", {"file_path": "/x", "content": ""}) == ("", ""), "it is another limit"
+
+
+def test_a_command_that_is_run_again_and_again_is_noticed_whatever_the_model_says_about_it(desk: Desk) -> None:
+    desk.configure('[[limits]]\nsame = 2\nwindow = "10m"\n')
+    said = [desk.tool("PreToolUse", "Bash", {"command": "make", "description": text})[0] for text in "abc"]
+    assert said == ["", "", "deny"]
+
+
 def test_an_open_console_is_asked_about_a_call_of_an_agent_whose_hooks_cannot_ask(desk: Desk) -> None:
     desk.configure('[permissions]\nask = ["Bash(git push *)"]\n')
     before = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t1"}
