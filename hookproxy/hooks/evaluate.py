@@ -55,7 +55,11 @@ class Evaluation(Struct, frozen=True):
 
 
 class Hooks:
-    """All hooks of one run, for the server of this name."""
+    """All hooks of one run, for the server of this name.
+
+    It is long because whatever is asked about calls is asked here once, and goes to each layer and to the flow of data:
+    nobody else knows that there are layers.
+    """
 
     def __init__(  # noqa: PLR0913  # its parts, which are read elsewhere
         self,

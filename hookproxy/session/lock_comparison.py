@@ -22,14 +22,16 @@ from ..lock import hidden_text
 from ..lock.changes import Change, What
 from ..lock.compare import Compared, Names, Pinned
 from ..lock.description import NAMES, Description, Entry, Identity, Kind, entry, identity
-from ..model.errors import UserError, printable
+from ..model.errors import UserError
 from ..model.hooks import Session
 from ..model.lock_settings import LockSettings
 from ..protocol import feedback, list_edits, response_edits
 from ..protocol.calls import SERVER_INFO_KEY
 from ..protocol.response_edits import error_response
 from . import beside_lists, lock_updates
+from .list_pages import ListPages, Pages
 from .lock_command import lock_command
+from .lock_reports import LockReports
 from .shared_lock import shared_lock
 
 KINDS: Final = {b'"%b"' % kind.list_method.encode(): kind for kind in Kind}
@@ -41,15 +43,7 @@ ACCEPT: Final = "hookproxy lock"
 _LONGEST_CHECKED: Final = 16 * 1024  # bytes of an entry that is remembered: ten times what most have
 _LONGEST_KEPT: Final = 64 * 1024  # bytes of a withheld entry that can be accepted on a console
 _MOST_WITHHELD: Final = 1000  # entries: as many as servers have; then the whole server is refused
-_MOST_CHAINS: Final = 4  # lists that are read in pages at the same time: agents read one after another
-_MOST_NAMES: Final = 50_000  # on the pages of one list: many times what servers have
-_MOST_PINNED: Final = 32 * 1024 * 1024  # bytes of one list that its first use pins: half of what the file may have
-_MOST_SHOWN: Final = 200  # lines on standard error in one session: a person reads no more, and the audit has all
 _MOST_SENTENCES: Final = 4  # a model needs to know that something differs; people get all of it
-_MOST_TOLD: Final = (
-    10_000  # lines: a server that changes for ever must not fill memory or the audit; it is refused then
-)
-_FOR_EVER: Final = "it has said too much that differs"
 _WITHHELD: Final = ", so it is withheld"
 _NO_LIST: Final = "the server says something else of itself than is recorded in hookproxy.lock"
 
@@ -75,34 +69,6 @@ class _Read(Struct, frozen=True):
     raw: bytes
     compared: Compared
     hides: tuple[str, ...]
-
-
-class _Chain(Struct):
-    """The pages of a list so far."""
-
-    whole: bool
-    """It is known from the first page on."""
-    names: list[str]
-    first: dict[tuple[Kind, str], Entry]
-    """The entries, if the first use of this kind pins them."""
-    bytes_left: int = _MOST_PINNED
-
-    def copy(self) -> _Chain:
-        """The same pages, for a next one: an agent may read a page twice."""
-        return _Chain(self.whole, [*self.names], {**self.first}, self.bytes_left)
-
-    def note(self, name: str) -> None:
-        """Note a name of the next page. A list that is too long is not known as a whole any more."""
-        if len(self.names) >= _MOST_NAMES or self.bytes_left < 0:
-            self.whole = False
-            self.first.clear()
-        else:
-            self.names.append(name)
-
-
-_START: Final = _Chain(True, [], {})
-_MIDDLE: Final = _Chain(False, [], {})
-"""Before a page whose cursor came from nowhere that is known: what was before it may be anything."""
 
 
 class LockComparison:
@@ -132,13 +98,11 @@ class LockComparison:
         """What differs in the instructions."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when something is withheld."""
-        self._report = report
-        self.record = record
-        """Writes a sentence to the audit."""
+        self.reports = LockReports(self.server, report, record)
+        """What people and the audit get."""
+        self.reports.on_too_many = self._refuse_as_too_much
         self._agent_capabilities = agent_capabilities
-        self._chains: dict[tuple[Kind, bytes], _Chain] = {}  # the earlier pages, by the next cursor
-        self._told: dict[str, None] = {}
-        self._shown = 0
+        self._pages = ListPages()
         self.identity = Identity()
         """What the server said of itself last, beside its lists."""
         self._version = self.shared.version
@@ -179,7 +143,7 @@ class LockComparison:
         """
         kind = KINDS.get(method)
         if self.pinned is None and not self.settings.create and self.settings.hidden_text == "warn":
-            self._tell(
+            self.reports.report(
                 f"{self.server} is not in {self.settings.file}, so nothing is compared: {self._command()} records it"
             )
             return line
@@ -194,7 +158,7 @@ class LockComparison:
         if what:
             withheld = "" if self.warns_only else _WITHHELD
             text = f"its list of {kind.value}s: {what} cannot be pinned{withheld}"
-            self.note(text, only_audit="error" in raw_json.members(line) and not self._has_any(kind))
+            self.reports.note(text, only_audit="error" in raw_json.members(line) and not self._has_any(kind))
         return line if self.warns_only else plain
 
     def edited_identity(self, line: bytes) -> bytes:
@@ -239,14 +203,14 @@ class LockComparison:
         if what:
             withheld = "" if self.warns_only else _WITHHELD
             # agents that know both eras ask so at each start whether the server does
-            self.note(f"{what} in place of what it is cannot be pinned{withheld}", only_audit=True)
+            self.reports.note(f"{what} in place of what it is cannot be pinned{withheld}", only_audit=True)
         return line if self.warns_only else plain
 
     def _hidden_in_instructions(self, instructions: str) -> bool:
         """Tell what the instructions hide. True: they are withheld therefore."""
         hidden = hidden_text.in_instructions(instructions, self.foreign())
         for one in hidden:
-            self.note(f"{one.line()}{_WITHHELD}")
+            self.reports.note(f"{one.line()}{_WITHHELD}")
         return bool(hidden)
 
     def foreign(self) -> dict[str, str]:
@@ -263,15 +227,14 @@ class LockComparison:
         items, next_cursor = list_edits.items_of(line, kind.list_member)
         if items is None:
             return line
-        before = self._chains.get((kind, _cursor_text(cursor)), _MIDDLE) if cursor else _START
-        chain = before.copy()
-        out = self._settle(kind, self._compare(kind, items, chain))
+        pages = self._pages.before(kind, cursor)
+        out = self._settle(kind, self._compare(kind, items, pages))
         if next_cursor:
-            self._keep_chain(kind, _cursor_text(next_cursor), chain)
+            self._pages.keep(kind, next_cursor, pages)
             if self.settings.create and self.is_open(kind):
-                self._tell(f"{self.server}: its list of {kind.value}s is recorded once its last page has come")
-        elif chain.whole:
-            self._list_is_complete(kind, chain)
+                self.reports.report(f"{self.server}: its list of {kind.value}s is recorded once its last page has come")
+        elif pages.whole:
+            self._list_is_complete(kind, pages)
         if self.settings.on_change == "deny" and out:
             return self._deny(line)
         if not out:
@@ -300,29 +263,28 @@ class LockComparison:
             return self._deny(line)
         return raw_json.splice(line, [(span, _without_details(result))])
 
-    def _compare(self, kind: Kind, items: Sequence[bytes], chain: _Chain) -> list[_Read]:
-        """Compare the items of a page. `chain` has the pages before it, and gets this one."""
+    def _compare(self, kind: Kind, items: Sequence[bytes], pages: Pages) -> list[_Read]:
+        """Compare the items of a page. `pages` has the pages before it, and gets this one."""
         pinned = None if self.is_open(kind) else self.pinned
         names = Names()
-        for name in chain.names:
+        for name in pages.names:
             names.note(name)
         read, looks = [], self.settings.hidden_text == "withhold"
         for raw in items:
-            compared = self._first_seen(kind, raw, chain) if pinned is None else pinned.compare_entry(kind, raw, names)
+            compared = self._first_seen(kind, raw, pages) if pinned is None else pinned.compare_entry(kind, raw, names)
             if compared.name:
-                chain.note(compared.name)
+                pages.note(compared.name)
             read.append(_Read(raw, compared, self._hides(kind, raw) if looks else ()))
         return read
 
-    def _first_seen(self, kind: Kind, raw: bytes, chain: _Chain) -> Compared:
+    def _first_seen(self, kind: Kind, raw: bytes, pages: Pages) -> Compared:
         """An entry of a kind of which nothing is pinned."""
         try:
             came = entry(kind, raw)
         except raw_json.AMBIGUOUS as problem:
             return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(problem)),))
         if self.settings.create and not (self.settings.hidden_text == "withhold" and self._hides(kind, raw)):
-            chain.first[kind, came.name] = came
-            chain.bytes_left -= len(came.text)
+            pages.note_first(kind, came)
         return Compared(came.name, ())
 
     def _settle(self, kind: Kind, read: Sequence[_Read]) -> set[int]:
@@ -334,7 +296,7 @@ class LockComparison:
                 differing.setdefault(one.compared.name, Withheld(raw, one.compared.changes, one.hides))
                 self._note_changes(one.compared.changes)
                 for hidden in one.hides:
-                    self.note(hidden)
+                    self.reports.note(hidden)
         if self.withheld:
             for one in read:
                 self.withheld.pop((kind, one.compared.name), None)
@@ -358,17 +320,12 @@ class LockComparison:
                 bounded_cache.keep(self._checked, raw, known)
         return known
 
-    def _keep_chain(self, kind: Kind, cursor: bytes, chain: _Chain) -> None:
-        if len(self._chains) >= _MOST_CHAINS:
-            del self._chains[next(iter(self._chains))]
-        self._chains[kind, cursor] = chain
-
-    def _list_is_complete(self, kind: Kind, chain: _Chain) -> None:
+    def _list_is_complete(self, kind: Kind, pages: Pages) -> None:
         if self.settings.create and self.is_open(kind):
-            if chain.first or self.pinned is None:
-                self._pin(kind, Description(self.identity, chain.first))
+            if pages.first or self.pinned is None:
+                self._pin(kind, Description(self.identity, pages.first))
         elif self.pinned is not None and not self.is_open(kind):
-            self._note_gone(self.pinned.removed([(kind, name) for name in chain.names], (kind,)))
+            self._note_gone(self.pinned.removed([(kind, name) for name in pages.names], (kind,)))
 
     def _note_gone(self, removed: Sequence[Change]) -> None:
         """Tell people what is not listed: once for all sessions with this file, because some agents are shown less."""
@@ -378,7 +335,9 @@ class LockComparison:
         self.shared.gone |= {(self.server, change.name) for change in new}
         self._note_changes(new)
         if lacks := _not_declared(self._agent_capabilities()):
-            self._tell(f"{self.server}: it may show that only to agents with other capabilities than this one, {lacks}")
+            self.reports.report(
+                f"{self.server}: it may show that only to agents with other capabilities than this one, {lacks}"
+            )
 
     def _pin(self, kind: Kind | None, came: Description) -> None:
         """Pin what the server says at its first use: a complete list of a kind, or (None) its identity."""
@@ -387,11 +346,11 @@ class LockComparison:
             now = lock_updates.update(
                 self.shared.path, self.server, lambda before: lock_updates.first_use(before, kind, came)
             )
-            self.note(f"{what} is recorded in {self.shared.path}, because lock.create is true")
+            self.reports.note(f"{what} is recorded in {self.shared.path}, because lock.create is true")
         except UserError as problem:
             pinned = self.pinned
             now = lock_updates.first_use(None if pinned is None else pinned.description, kind, came)
-            self.note(f"{what} cannot be recorded: {problem}")
+            self.reports.note(f"{what} cannot be recorded: {problem}")
         self.shared.pin(self.server, now)
 
     def _deny(self, line: bytes) -> bytes:
@@ -404,43 +363,25 @@ class LockComparison:
         """Refuse every further request."""
         if not self.denied:
             self.denied = _NO_LIST
-            self.note(f'the server is refused, because it is not as {self.settings.file} has it (on_change = "deny")')
+            self.reports.note(
+                f'the server is refused, because it is not as {self.settings.file} has it (on_change = "deny")'
+            )
 
     def _note_changes(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            self.note(f"{change.line()}{'' if _is_notice(change) or self.warns_only else _WITHHELD}")
+            self.reports.note(f"{change.line()}{'' if _is_notice(change) or self.warns_only else _WITHHELD}")
         if any(not _is_notice(change) for change in changes):
             diff, accept = self._command("--diff"), self._command("--accept", "NAME")
-            self._tell(f"{diff} shows what {self.server} has changed, and {accept} accepts it")
+            self.reports.report(f"{diff} shows what {self.server} has changed, and {accept} accepts it")
 
     def _command(self, *options: str) -> str:
         return lock_command(self._session, self.settings.file, *options)
 
-    def note(self, text: str, *, only_audit: bool = False) -> None:
-        """Tell people one line, unless it says nothing that they must know at once, and write it to the audit; once."""
-        line = printable(f"{self.server}: {text}")
-        if self._tell(line, only_audit=only_audit):
-            self.record(f"hookproxy.lock: {line}")
-
-    def _tell(self, line: str, *, only_audit: bool = False) -> bool:
-        """Tell people one line, unless it was reported before. False: it was."""
-        if line in self._told:
-            return False
-        if len(self._told) >= _MOST_TOLD:
-            self._told.clear()
-            if not self.warns_only and not self.denied:
-                self.denied = _NO_LIST
-                self._report(f"{self.server}: the server is refused: {_FOR_EVER}")
-                self.record(f"hookproxy.lock: {self.server}: the server is refused: {_FOR_EVER}")
-        self._told[line] = None
-        if only_audit:
-            return True
-        self._shown += 1
-        if self._shown <= _MOST_SHOWN:
-            self._report(line)
-        elif self._shown == _MOST_SHOWN + 1:
-            self._report(f"{self.server}: what else differs from hookproxy.lock is in the audit only")
-        return True
+    def _refuse_as_too_much(self) -> None:
+        """Refuse the server if something of it is withheld, because what is remembered of that has no room."""
+        if not self.warns_only and not self.denied:
+            self.denied = _NO_LIST
+            self.reports.report_always("the server is refused: it has said too much that differs")
 
     def why_withheld(self, kind: Kind, name: str) -> str:
         """Why something of this name is withheld, without a full stop; empty: it is not."""
@@ -459,7 +400,7 @@ class LockComparison:
         self._version = self.shared.version
         for (kind, name), withheld in [*(former or self).withheld.items()]:
             if withheld.raw:
-                self._settle(kind, self._compare(kind, [withheld.raw], _MIDDLE.copy()))
+                self._settle(kind, self._compare(kind, [withheld.raw], Pages()))
             elif not self.is_open(kind):  # nobody knows what it is: until the next list it stays as it was
                 self.withheld[kind, name] = withheld
         if former is not None:
@@ -514,12 +455,6 @@ def _without_details(result: bytes) -> bytes:
         holder = raw_json.with_member(holder, name, info)
         result = raw_json.with_member(result, parent, holder) if parent else holder
     return result
-
-
-def _cursor_text(raw: bytes) -> bytes:
-    """A cursor in one spelling."""
-    text = raw_json.text(raw)
-    return raw if text is None else text.encode()
 
 
 def entry_or_none(kind: Kind, raw: bytes) -> Entry | None:

@@ -72,7 +72,9 @@ class LockQuestions:
         comparison = self._comparison
         asked, refused = comparison.shared.asked, comparison.shared.refused.get(comparison.server, ())
         if len(refused) >= _MOST_REFUSED:
-            comparison.note(f"nobody is asked about it any more, because {len(refused)} of its changes were refused")
+            comparison.reports.note(
+                f"nobody is asked about it any more, because {len(refused)} of its changes were refused"
+            )
             return
         for question in self._questions():
             key = (comparison.server, question.kind, question.name)
@@ -107,7 +109,7 @@ class LockQuestions:
             self._accept(question, answer.by)
         elif answer is not None:
             comparison.shared.refused.setdefault(comparison.server, set()).add(question.text)
-            comparison.record(f"hookproxy.lock: {comparison.server}: {question.subject}: refused by {answer.by}")
+            comparison.reports.record(f"{question.subject}: refused by {answer.by}")
 
     def _accept(self, question: Question, by: str) -> None:
         """Record what a person has accepted: for all sessions from now on."""
@@ -124,10 +126,10 @@ class LockQuestions:
         try:
             now = lock_updates.update(self._comparison.shared.path, self._comparison.server, accepted)
         except UserError as problem:
-            self._comparison.note(f"what {by} has accepted cannot be recorded: {problem}")
+            self._comparison.reports.note(f"what {by} has accepted cannot be recorded: {problem}")
             return
         self._comparison.shared.pin(self._comparison.server, now)
-        self._comparison.record(f"hookproxy.lock: {self._comparison.server}: {question.subject}: accepted by {by}")
+        self._comparison.reports.record(f"{question.subject}: accepted by {by}")
 
     def _questions(self) -> list[Question]:
         """What a person may accept now, each thing once in all sessions."""

@@ -49,7 +49,11 @@ _BACKPRESSURE: Final = "too many bytes wait for hooks"
 
 
 class RunningCalls:
-    """The judged calls of one session whose coroutines have not ended, and all that `CallServices` promises them."""
+    """The judged calls of one session whose coroutines have not ended, and all that `CallServices` promises them.
+
+    It is long because it is the one place that has both, a coroutine and the call that it runs: each way in which one
+    of them ends must end the other.
+    """
 
     def __init__(  # noqa: PLR0913  # the parts of a session, which are made elsewhere
         self,

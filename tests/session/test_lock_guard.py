@@ -684,7 +684,7 @@ async def test_people_are_not_flooded_with_lines_and_the_audit_has_all() -> None
 async def test_a_server_that_changes_for_ever_is_refused_before_the_audit_is_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hookproxy.session.lock_comparison._MOST_TOLD", 30)
+    monkeypatch.setattr("hookproxy.session.lock_reports._MOST_KNOWN", 30)
     async with session() as locked_session:
         for number in range(50):
             properties = {**READ["inputSchema"]["properties"], f"a{number}": {}}
