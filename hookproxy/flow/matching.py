@@ -7,9 +7,11 @@ cannot be judged (law 3).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from posixpath import normpath
 from typing import Final
 
 import msgspec
@@ -19,8 +21,8 @@ from ..jsonrpc import raw_json
 from ..model.flow import FlowMatch
 from ..model.settings import Settings
 from ..policy import methods
-from ..policy.call_texts import all_texts
-from ..policy.globs import OF_RESOURCE, WorkBudget
+from ..policy.call_texts import CallArguments, all_texts
+from ..policy.globs import OF_RESOURCE, BudgetExceeded, WorkBudget
 from ..policy.rules import Rules, ToolRules
 
 _EVERYTHING: Final = ("*", *(name for name in methods.JUDGED if name != methods.ROOTS))
@@ -28,6 +30,12 @@ _EVERYTHING: Final = ("*", *(name for name in methods.JUDGED if name != methods.
 
 _ANNOTATION_DEFAULTS: Final[Mapping[str, object]] = {"destructiveHint": True, "openWorldHint": True}
 """What holds for a tool whose server does not say it, as MCP has it; other hints are false then."""
+
+_QUOTES: Final = str.maketrans("", "", "\"'\\")
+"""Shells take them away."""
+_BETWEEN_WORDS: Final = re.compile(r"[\s;|&<>(){}=,:`$@\"']+")
+_ABOVE: Final = re.compile(r"(?:\.\.(?:/|$))+")
+"""Which folder that is, only the shell knows."""
 
 _NAMES_KEPT: Final = 1024  # tools of which it is known which rules name them: more than all servers of a session have
 
@@ -138,8 +146,29 @@ def _rules(names: Sequence[str], specifiers: Sequence[str]) -> Rules:
 def _applies(named: _Named, view: View, budget: WorkBudget | None) -> bool:
     about = named.about(view.names)
     return bool(about) and any(
-        _has_text(arguments) and about.judge(arguments, budget) is not None for arguments in view.readings
+        _has_text(arguments)
+        and (about.judge(arguments, budget) is not None or about.match_path(_paths_in_lines(arguments)))
+        for arguments in view.readings
     )
+
+
+def _paths_in_lines(arguments: bytes) -> set[str]:
+    """What may be a path in the command lines of a call that was judged: the words, and the folders that they name.
+
+    A permission rule about a path is about commands that are nothing else; a label must know what any command reads.
+    """
+    try:
+        lines = CallArguments(arguments).texts("", without_long=True).lines
+    except (ValueError, RecursionError, BudgetExceeded):
+        return set()  # what cannot be read was judged: every entry is about it
+    words = {
+        _ABOVE.sub("", normpath(word))
+        for _, line in lines
+        for text in {line.translate(_QUOTES), line.replace("\\", "/")}
+        for word in _BETWEEN_WORDS.split(text)
+        if word
+    }
+    return {path for word in words for path in (word, f"{word}/", f"/{word}")}
 
 
 def _has_text(arguments: bytes) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -437,6 +437,11 @@ class ToolRules(Struct, frozen=True):
     def __bool__(self) -> bool:
         """True if some rule names the tool."""
         return bool(self.deny_or_ask or self.allow)
+
+    def match_path(self, paths: Collection[str]) -> bool:
+        """True if a deny or ask rule is about one of these paths."""
+        rules = (rule for _, rule, _ in self.deny_or_ask if isinstance(rule, _DenyOrAskRule))
+        return any(any(map(rule.matches_text, paths)) for rule in rules if rule.is_path)
 
     def judge(
         self, arguments: bytes, budget: WorkBudget | None = None, *, own_tool: bool = False
