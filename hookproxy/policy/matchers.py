@@ -440,8 +440,17 @@ def unquoted(text: str) -> str:
     return unquote(text)
 
 
-_LEFT_OUT_OF_ADDRESSES: Final = str.maketrans("", "", "\t\r\n'\"\\")
-"""By whoever reads an address as browsers do, or a command line as a shell does."""
+_LEFT_OUT_OF_ADDRESSES: Final = str.maketrans(
+    "",
+    "",
+    "\t\r\n'\"\\\u00ad\u034f\u180b\u180c\u180d\u180f\u200b\u2060\u2064\ufeff"
+    + "".join(map(chr, range(0xFE00, 0xFE10))),
+)
+"""By whoever reads an address as browsers do, which leave out what is not seen in a name (UTS 46), or a command line as
+a shell does."""
+_NUMBER_OF_HOST: Final = late_pattern(
+    r"//(?:[^/?#\s@]*@)?(?:\[([0-9a-f:.]+)\]|((?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}))\.?(?![\w.-])"
+)
 
 
 def _with_readable_labels(text: str) -> str:
@@ -456,6 +465,20 @@ def _readable_label(match: re.Match[str]) -> str:
         return match[0]
 
 
+def _as_four_numbers(match: re.Match[str]) -> str:
+    """The address of a host as people write it: `//2130706433`, `//0x7f.1` and `//[::ffff:7f00:1]` are 127.0.0.1."""
+    import ipaddress  # for rules about such addresses only
+    import socket
+
+    try:
+        if match[2] is not None:
+            return f"//{socket.inet_ntoa(socket.inet_aton(match[2]))}"
+        mapped = ipaddress.IPv6Address(match[1]).ipv4_mapped
+    except (OSError, ValueError):
+        return match[0]
+    return match[0] if mapped is None else f"//{mapped}"
+
+
 _PUNYCODE: Final = late_pattern(r"(?<![\w-])xn--([a-z0-9-]{1,59})(?![\w-])")
 
 
@@ -465,6 +488,8 @@ def has_domain(domain: str, text: str) -> bool:
 
     text = _with_readable_labels(normalized("NFKC", unquoted(text)).casefold().replace("\u3002", "."))
     domain = _with_readable_labels(domain)
+    if domain[:1].isdigit():
+        text = _NUMBER_OF_HOST.sub(_as_four_numbers, text)
     if text != (joined := text.translate(_LEFT_OUT_OF_ADDRESSES)) and has_domain(domain, joined):
         return True
     if len(text) > 4096:

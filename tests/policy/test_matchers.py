@@ -395,3 +395,25 @@ def test_a_name_with_a_slash_is_a_glob_and_only_an_expression_is_searched() -> N
 
 def test_without_its_methods_a_matcher_keeps_its_tools() -> None:
     assert methods.without_methods("Bash|resources/read|Read") == "Bash|Read"
+
+
+@pytest.mark.parametrize("unseen", ["\u00ad", "\u200b", "\u2060", "\ufe0f", "\ufeff", "%C2%AD"])
+def test_a_domain_is_found_with_what_browsers_leave_out_of_it(unseen: str) -> None:
+    assert matchers.has_domain("evil.example", f"https://ev{unseen}il.exam{unseen}ple/x")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("2852039166", "0xA9FEA9FE", "0xa9.0xfe.0xa9.0xfe", "0251.0376.0251.0376", "169.16689662", "169.254.43518."),
+        *("[::ffff:a9fe:a9fe]", "[::ffff:169.254.169.254]", "u:p@2852039166", "169.254.169.254:80"),
+    ],
+)
+def test_an_address_of_four_numbers_is_found_in_every_form(host: str) -> None:
+    assert matchers.has_domain("169.254.169.254", f"http://{host}/latest")
+    assert matchers.has_domain("169.254.169.254", f"curl http://{host}")
+
+
+@pytest.mark.parametrize("host", ["2852039167", "0xzz", "[::1]", "[:::]", "169.254.169.25", "99999999999", "1.2.3.4.5"])
+def test_other_numbers_are_other_addresses(host: str) -> None:
+    assert not matchers.has_domain("169.254.169.254", f"http://{host}/latest")
