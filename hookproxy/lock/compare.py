@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..jsonrpc.raw_json import AMBIGUOUS
 from .changes import Change, What, member_changes
-from .description import Description, Entry, Identity, Kind, canonical, entry, is_same
+from .description import Description, Entry, Identity, Kind, canonical, entry, is_same, names_in
 from .names import fold, is_unseen, skeleton
 
 _SPELLINGS: Final = 2  # per entry: a server spells it in one way, and in another one after an update of its library
@@ -27,13 +27,13 @@ class Compared(Struct, frozen=True):
     """One listed entry, and what differs; no changes: it is as it was pinned."""
 
     name: str
-    """Its name; empty: it has none that can be read."""
+    """Its name, or one that is pinned if it may have several; empty: it has none that can be read."""
     changes: tuple[Change, ...]
 
 
-def unreadable(kind: Kind, error: ValueError) -> Compared:
-    """An entry that cannot be read."""
-    return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(error)),))
+def unreadable(kind: Kind, error: ValueError, name: str = "") -> Compared:
+    """An entry that cannot be read; `name` is one that it may have."""
+    return Compared(name, (Change(What.UNREADABLE, kind.value, name, after=str(error)),))
 
 
 class Names:
@@ -87,7 +87,8 @@ class Pinned:
         try:
             return self._compare_read(entry(kind, data), names)
         except AMBIGUOUS as error:
-            return unreadable(kind, error)
+            known = (name for name in names_in(kind, data) if self.has(kind, name))
+            return unreadable(kind, error, next(known, ""))
 
     def _unchanged(self, kind: Kind, data: bytes) -> Compared | None:
         """What is said of a pinned entry, which came in this spelling for the first time; None: it differs."""

@@ -13,6 +13,7 @@ cannot be pinned, and is never equal to what is.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from enum import Enum
@@ -186,6 +187,15 @@ def entry(kind: Kind, raw: bytes | msgspec.Raw) -> Entry:
     if not isinstance(name, str):
         raise Unreadable(f"has no text as its {kind.key}")
     return Entry(kind, name, text)
+
+
+def names_in(kind: Kind, raw: bytes) -> list[str]:
+    """Every name that some reader takes for that of an entry which cannot be read in one way only."""
+    try:
+        members = json.loads(raw, object_pairs_hook=list, parse_int=str, parse_float=str) if raw[:1] == b"{" else []
+    except (ValueError, RecursionError):
+        return []
+    return [value for key, value in members if key == kind.key and isinstance(value, str)]
 
 
 def identity(result: Mapping[str, msgspec.Raw], server_info: bytes | msgspec.Raw | None = None) -> Identity:

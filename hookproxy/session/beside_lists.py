@@ -1,7 +1,7 @@
-"""What a server says around what is pinned: the text of an error in its place, and members beside a list.
+"""What a server says around what is pinned: the text of an error in its place, and members beside it.
 
 No lock has these, because they are another text each time or have no name. A pinned server's reach nobody: the agent
-gets an error in our words, and a result with the members of the protocol only.
+gets an error in our words, and a result with the members of the protocol only, each of which can be no other text.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from ..lock.description import Kind, canonical
 from ..protocol.calls import SERVER_INFO_KEY
 from ..protocol.response_edits import INTERNAL_ERROR, error_response, member_or_empty
 
-_OF_LISTS: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope", "nextCursor"})
+_OF_LINES: Final = frozenset({"jsonrpc", "id", "result"})
+_OF_RESULTS: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
+_OF_SERVERS: Final = frozenset(
+    {"protocolVersion", "supportedVersions", "capabilities", "serverInfo", "instructions", *_OF_RESULTS}
+)
 
 _VERSIONS: Final = ("supported", "requested")
 """The members of an error's data by which both sides agree on a version of the protocol."""
-_VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}|DRAFT-\d{4}-v\d{1,3}")
 _MOST_VERSIONS: Final = 32  # the protocol has had a handful
 _CODE: Final = re.compile(rb"-?\d{1,9}")
 _NOTHING: Final = (b"null", b'""', b"{}")
@@ -30,26 +34,49 @@ _ERRORS: Final = {-32600: "Invalid Request", -32601: "Method not found", -32602:
 _OTHER_ERROR: Final = "The server did not say what it has. Its words are withheld, because no lock can have them."
 
 
-def without_other_texts(kind: Kind, line: bytes) -> tuple[bytes, str]:
-    """Return a response for a list without what no lock has, and what that is, for people; empty: nothing.
+def without_other_texts(kind: Kind | None, line: bytes) -> tuple[bytes, str]:
+    """Return a response without what no lock has, and what that is, for people; empty: nothing.
 
-    Raises Unreadable, DuplicateKeys.
+    It is that for a list of this kind, or (None) what the server says it is. Raises Unreadable, DuplicateKeys.
     """
     spans = raw_json.members(line)
     if "error" in spans:
         return own_error(line, spans)
-    result = line[slice(*spans.get("result", (0, 0)))]
-    if not result:
+    if "result" not in spans:
         return line, ""
-    others = raw_json.members(result).keys() - _OF_LISTS - {kind.list_member}
-    new = result
+    new = result = line[slice(*spans["result"])]
+    known = _OF_SERVERS if kind is None else _OF_RESULTS | {kind.list_member, "nextCursor"}
+    of_result = raw_json.members(result)
+    others = [name for name, span in of_result.items() if name not in known or not _fits(name, result[slice(*span)])]
     for name in others:
         new = raw_json.without_member(new, name)
     new = _with_plain_meta(new)
-    if new is result:
+    around = [name for name, span in spans.items() if name not in _OF_LINES or not _fits(name, line[slice(*span)])]
+    if new is result and not around:
         return line, ""
-    what = "other members" if others else "_meta"
-    return raw_json.splice(line, [(spans["result"], new)]), f"what it says beside that ({what})"
+    line = raw_json.splice(line, [(spans["result"], new)])
+    for name in around:
+        line = raw_json.without_member(line, name)
+    return line, f"what it says beside that ({'other members' if others or around else '_meta'})"
+
+
+def _fits(name: str, raw: bytes) -> bool:
+    """Whether a member of a line or a result has a value that only the protocol's use of it can have."""
+    match name:
+        case "jsonrpc":
+            return raw_json.text(raw) == "2.0"
+        case "resultType":
+            return raw_json.text(raw) == "complete"
+        case "cacheScope":
+            return raw_json.text(raw) in ("public", "private")
+        case "ttlMs":
+            return isinstance(raw_json.decoded(raw), int | float)
+        case "nextCursor":  # of which no agent shows its model anything
+            return raw == b"null" or raw_json.text(raw) is not None
+        case "protocolVersion" | "supportedVersions":
+            return _are_versions(raw_json.decoded(raw))
+        case _:
+            return True
 
 
 def _with_plain_meta(result: bytes) -> bytes:
@@ -95,7 +122,12 @@ def _versions(data: bytes) -> bytes:
     named: dict[str, object] = {}
     for name in _VERSIONS:
         value = raw_json.decoded(member_or_empty(data, name) or b"null")
-        texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        if texts and len(texts) <= _MOST_VERSIONS and all(isinstance(v, str) and _VERSION.fullmatch(v) for v in texts):
+        if _are_versions(value):
             named[name] = value
     return raw_json.encode(named) if named else b""
+
+
+def _are_versions(value: object) -> bool:
+    """Whether a value is a version of the protocol, or a list of some."""
+    texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return 0 < len(texts) <= _MOST_VERSIONS and all(isinstance(v, str) and _VERSION.fullmatch(v) for v in texts)

@@ -20,7 +20,7 @@ from ..hooks import bounded_cache
 from ..jsonrpc import raw_json
 from ..lock import hidden_text
 from ..lock.changes import Change, What
-from ..lock.compare import Compared, Names, Pinned
+from ..lock.compare import Compared, Names, Pinned, unreadable
 from ..lock.description import NAMES, Description, Entry, Identity, Kind, entry, identity
 from ..model.errors import UserError
 from ..model.hooks import Session
@@ -147,31 +147,31 @@ class LockComparison:
                 f"{self.server} is not in {self.settings.file}, so nothing is compared: {self._command()} records it"
             )
             return line
-        if kind is None:
-            return self.edited_identity(line)
-        line = self.edited_list(kind, line, cursor)
+        line = self.edited_identity(line) if kind is None else self.edited_list(kind, line, cursor)
         return line if self.pinned is None or self.denied else self._without_other_texts(kind, line)
 
-    def _without_other_texts(self, kind: Kind, line: bytes) -> bytes:
-        """The response without what is around a list that is pinned."""
+    def _without_other_texts(self, kind: Kind | None, line: bytes) -> bytes:
+        """The response without what is around what is pinned."""
         plain, what = beside_lists.without_other_texts(kind, line)
         if what:
+            where = "what it says of itself" if kind is None else f"its list of {kind.value}s"
             withheld = "" if self.warns_only else _WITHHELD
-            text = f"its list of {kind.value}s: {what} cannot be pinned{withheld}"
-            self.reports.note(text, only_audit="error" in raw_json.members(line) and not self._has_any(kind))
+            # agents that know both eras ask at each start whether the server does: the error in place of it is no news
+            expected = (kind is None or not self._has_any(kind)) and "error" in raw_json.members(line)
+            self.reports.note(f"{where}: {what} cannot be pinned{withheld}", only_audit=expected)
         return line if self.warns_only else plain
 
     def edited_identity(self, line: bytes) -> bytes:
         """The response to `initialize` or `server/discover` as the agent gets it. Raises Unreadable, DuplicateKeys."""
-        outer = raw_json.members(line)
-        span = outer.get("result")
+        span = raw_json.members(line).get("result")
         if span is None:
-            return self._own_error(line, outer) if "error" in outer else line
+            return line
         result = line[slice(*span)]
         spans = raw_json.members(result)
         list_edits.check_lookalikes(spans, "instructions", "serverInfo")
         members = {name: msgspec.Raw(result[slice(*place)]) for name, place in spans.items()}
-        meta = raw_json.fields(members["_meta"]) if "_meta" in members else {}
+        raw_meta = bytes(members.get("_meta", b"{}"))
+        meta = raw_json.fields(raw_meta) if raw_meta[:1] == b"{" else {}
         came = self.identity = identity(members, meta.get(SERVER_INFO_KEY))
         pinned = self.pinned
         if pinned is None or (self.settings.create and pinned.description.identity == Identity()):
@@ -194,17 +194,6 @@ class LockComparison:
         if "details" in differs and not self.warns_only:
             new = _without_details(new)
         return line if new is result else raw_json.splice(line, [(span, new)])
-
-    def _own_error(self, line: bytes, spans: dict[str, raw_json.Span]) -> bytes:
-        """An error in place of what the server says of itself, in our words if it is pinned."""
-        if self.pinned is None:
-            return line
-        plain, what = beside_lists.own_error(line, spans)
-        if what:
-            withheld = "" if self.warns_only else _WITHHELD
-            # agents that know both eras ask so at each start whether the server does
-            self.reports.note(f"{what} in place of what it is cannot be pinned{withheld}", only_audit=True)
-        return line if self.warns_only else plain
 
     def _hidden_in_instructions(self, instructions: str) -> bool:
         """Tell what the instructions hide. True: they are withheld therefore."""
@@ -282,7 +271,7 @@ class LockComparison:
         try:
             came = entry(kind, raw)
         except raw_json.AMBIGUOUS as problem:
-            return Compared("", (Change(What.UNREADABLE, kind.value, "", after=str(problem)),))
+            return unreadable(kind, problem)
         if self.settings.create and not (self.settings.hidden_text == "withhold" and self._hides(kind, raw)):
             pages.note_first(kind, came)
         return Compared(came.name, ())

@@ -173,6 +173,31 @@ async def test_a_changed_or_new_tool_is_not_listed_and_not_called_and_the_rest_g
         await locked_session.passes("tools/call", name="send")
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        b'{"name":"read","description":"Reads a file.","description":"%b"}',
+        b'{"name":"read","name":"other","description":"%b"}',
+        b'{"name":"other","na\\u006de":"read","description":"%b"}',
+        b'{"name":"read","description":"%b\\ud800"}',
+        b'{"name":"read","description":"%b","x":1e999}',
+        b'{"name":"read","description":"%b","x":' + b"9" * 5000 + b"}",
+        b'{"name":"read","description":"%b","x":{"name":1,"name":"send"}}',
+        b'{"name":"read","description":"%b","x":"' + b"x" * (1024 * 1024) + b'"}',
+    ],
+)
+async def test_what_cannot_be_read_in_one_way_only_is_not_called_by_any_of_its_names(entry: bytes) -> None:
+    async with session() as locked_session:
+        item = entry.replace(b"%b", EVIL.encode())
+        line = b'{"jsonrpc":"2.0","id":1,"result":{"tools":[%b,%b]}}' % (item, compact(SEND))
+        assert json.loads(await locked_session.ask("tools/list", line))["result"]["tools"] == [SEND]
+        answer = await locked_session.refused("tools/call", name="read", arguments={})
+        assert "cannot be read in one way only" in json.dumps(answer)
+        await locked_session.passes("tools/call", name="send", arguments={})
+        await locked_session.ask("tools/list", page("tools", READ, SEND))
+        await locked_session.passes("tools/call", name="read", arguments={})
+
+
 async def test_before_any_list_a_recorded_tool_may_be_called_and_another_one_not() -> None:
     async with session() as locked_session:
         await locked_session.passes("tools/call", name="send")
@@ -184,7 +209,7 @@ async def test_before_any_list_a_recorded_tool_may_be_called_and_another_one_not
 @pytest.mark.parametrize("method", ["initialize", "server/discover"])
 async def test_changed_instructions_are_left_out(method: str) -> None:
     async with session() as locked_session:
-        said = {**SERVER, "instructions": EVIL, "x": 1.5}
+        said = {**SERVER, "instructions": EVIL, "ttlMs": 1.5}
         got = json.loads(await locked_session.ask(method, said))["result"]
         assert got == {name: value for name, value in said.items() if name != "instructions"}
         assert any("instructions changed, so it is withheld" in line for line in locked_session.reports)
@@ -202,7 +227,7 @@ async def test_what_a_server_says_of_itself_beside_its_name_is_left_out_if_it_di
         for result in ({**SERVER, "serverInfo": info}, {**SERVER, "serverInfo": info, "_meta": {"a": 1, KEY: info}}):
             async with session() as locked_session:
                 got = json.loads(await locked_session.ask(method, result))["result"]
-                expected = {**SERVER, "_meta": {"a": 1, KEY: SERVER["serverInfo"]}} if "_meta" in result else SERVER
+                expected = {**SERVER, "_meta": {KEY: SERVER["serverInfo"]}} if "_meta" in result else SERVER
                 assert got == expected
                 assert locked_session.reports[0] == "files: server: details was added, so it is withheld"
     async with session(on_change="deny") as locked_session:
@@ -560,13 +585,31 @@ async def test_an_error_keeps_the_versions_by_which_both_sides_agree(method: str
             assert answer.get("data") == ({"supported": ["2025-11-25"], "requested": "2026-07-28"} if kept else None)
 
 
-@pytest.mark.parametrize("method", LISTS)
+OF_ITSELF: Final[dict[str, Json]] = {
+    "initialize": SERVER,
+    "server/discover": {key: of for key, of in SERVER.items() if key != "protocolVersion"}
+    | {"supportedVersions": ["2025-11-25", "DRAFT-2026-v1"]},
+}
+
+
+@pytest.mark.parametrize("method", [*LISTS, *OF_ITSELF])
 @pytest.mark.parametrize(
-    "more", [{"_meta": {"note": EVIL}}, {"_meta": EVIL}, {"note": EVIL}, {"_meta": {"a": 1, "b": 2}}]
+    "more",
+    [
+        {"_meta": {"note": EVIL}},
+        {"_meta": EVIL},
+        {"note": EVIL},
+        {"_meta": {"a": 1, "b": 2}},
+        {"resultType": EVIL},
+        {"resultType": "input_required", "inputRequests": {"a": {"method": "elicitation/create"}}},
+        {"ttlMs": EVIL},
+        {"cacheScope": EVIL},
+        {"protocol": EVIL, "tasks": [{"name": EVIL}]},
+    ],
 )
 async def test_what_a_result_has_beside_the_list_is_left_out(method: str, more: Json) -> None:
     async with session() as locked_session:
-        result = LISTS[method]
+        result = (LISTS | OF_ITSELF)[method]
         assert json.loads(await locked_session.ask(method, {**result, **more}))["result"] == result
         assert json.loads(await locked_session.ask(method, {**more, **result}))["result"] == result
         assert len([line for line in locked_session.reports if "cannot be pinned" in line]) == 1
@@ -575,6 +618,34 @@ async def test_what_a_result_has_beside_the_list_is_left_out(method: str, more: 
         line = compact({"jsonrpc": "2.0", "id": 1, "result": {**result, **more}})
         assert await locked_session.ask(method, line) == line + b"\n"
         assert any("cannot be pinned" in line for line in locked_session.reports)
+
+
+@pytest.mark.parametrize("method", [*LISTS, *OF_ITSELF])
+async def test_what_a_line_has_beside_the_result_is_left_out(method: str) -> None:
+    for before in ({}, {"note": EVIL}):
+        async with session() as locked_session:
+            result = (LISTS | OF_ITSELF)[method]
+            line = {**before, "jsonrpc": "2.0", "id": 1, "result": result, "_meta": {"note": EVIL}, "method2": EVIL}
+            got = await locked_session.ask(method, compact(line))
+            assert json.loads(got) == {"jsonrpc": "2.0", "id": 1, "result": result}
+            assert len([line for line in locked_session.reports if "cannot be pinned" in line]) == 1
+            got = await locked_session.ask(method, compact({"jsonrpc": EVIL, "id": 1, "result": result}))
+            assert json.loads(got) == {"id": 1, "result": result}
+
+
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        ("tools/list", {"nextCursor": {"note": EVIL}}),
+        ("initialize", {"protocolVersion": EVIL}),
+        ("server/discover", {"supportedVersions": ["2026-07-28", EVIL]}),
+    ],
+)
+async def test_a_member_of_the_protocol_that_is_another_text_is_left_out(method: str, more: Json) -> None:
+    async with session() as locked_session:
+        got = await locked_session.ask(method, {**(LISTS | OF_ITSELF)[method], **more})
+        assert json.loads(got)["result"].keys() == (LISTS | OF_ITSELF)[method].keys() - more.keys()
+        assert EVIL.encode() not in got
 
 
 @pytest.mark.parametrize("method", LISTS)
