@@ -1,4 +1,4 @@
-"""The ways by which people are told about approvals that wait in one process, and may answer them from elsewhere.
+"""The ways by which approvals that wait in one process are reported to people, who may answer them from elsewhere.
 
 How it works: for each approval, whoever asks gets an `Invite` for each way that is configured. The webhook's posts it
 with an answer's URL, whose token this object keeps; what comes to that URL goes to whoever asks, who says what became
@@ -147,7 +147,7 @@ class Ways:
             return False
 
     def _keep_token(self, approval: str, token: str, by: str) -> None:
-        """Also when it no longer waits: whoever answers too late is told so."""
+        """Also when it no longer waits: whoever answers too late learns that."""
         if len(self._tokens) >= _MOST_TOKENS:
             del self._tokens[next(iter(self._tokens))]
         self._tokens[approval] = token, by

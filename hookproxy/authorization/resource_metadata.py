@@ -39,7 +39,7 @@ class ProtectedResource(Struct, frozen=True):
             "error": error,
             "error_description": description,
         }
-        # With no parameter at all, it would be no challenge (RFC 6750 section 3).
+        # With no parameter at all, it would not be a challenge (RFC 6750 section 3).
         given = {name: value for name, value in parameters.items() if value} or {"realm": "hookproxy"}
         return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in given.items())
 

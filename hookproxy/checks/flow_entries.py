@@ -1,6 +1,6 @@
 """What entries of `[flow]` are about, and which decide nothing: a label that no source gives, a misspelled tool.
 
-Pure. A label that a managed hook may add is given by nobody that is known here, so it is no mistake then.
+Pure. A label that a managed hook may add is given by nobody that is known here, so it is not a mistake then.
 """
 
 from __future__ import annotations

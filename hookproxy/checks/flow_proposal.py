@@ -34,7 +34,7 @@ _WIDTH: Final = 112  # columns of a line with names of tools
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 """A word of snake_case, kebab-case, camelCase, dots and blanks. Digits are ignored."""
 _NOT_PLURAL: Final = ("ss", "us", "is", "news", "sms")
-"""Ends of words that are no plural for all their `s`."""
+"""Ends of words that are not plurals for all their `s`."""
 _FIRST_WORDS: Final = 2  # of a description: "Securely sends …"
 _UNTRUSTED_ALIASES: Final = frozenset({"WebFetch", "WebSearch"})
 _FILE_ALIASES: Final = frozenset({"Read", "Grep", "Glob", "LS"})

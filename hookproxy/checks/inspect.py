@@ -150,7 +150,7 @@ def _idle_flow(server: CheckedServer | None) -> Iterator[str]:
     for covered in server.flow if server is not None else ():
         for rule in covered.idle:
             near = f" ({printable(rule.near)})" if rule.near else ""
-            yield f"{rule.place}: the {rule.decision} names {rule.text!r}, which is no tool of this server{near}"
+            yield f"{rule.place}: the {rule.decision} names {rule.text!r}, which is not a tool of this server{near}"
 
 
 def _server_remarks(server: CheckedServer | None) -> Iterator[Finding]:

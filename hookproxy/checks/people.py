@@ -22,7 +22,7 @@ _UNIX = "unix:"
 def unknown_people(config: GatewayConfig) -> Iterator[str]:
     """A sentence for each name that no account and no token has, without a full stop.
 
-    An issuer's users and groups are not known here. Where there is one, a name is told only if it looks misspelled.
+    An issuer's users and groups are not known here. Where there is one, a name is reported only if it looks misspelled.
     """
     gateway = config.gateway
     has_accounts = gateway.listen is None or any(address.startswith(_UNIX) for address in gateway.listen)

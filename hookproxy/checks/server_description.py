@@ -1,7 +1,7 @@
 """Asks a server for all that it says of itself: for `hookproxy lock`.
 
 It sees what an agent sees that can do everything: all capabilities of a client are declared, and each list is read to
-its end. What cannot be pinned is told, and left out: a proxy withholds it.
+its end. What cannot be pinned is reported, and left out: a proxy withholds it.
 """
 
 from __future__ import annotations

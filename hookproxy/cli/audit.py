@@ -109,7 +109,7 @@ def _list(options: Namespace) -> int:
 
 
 def _most_lines() -> int:
-    """How many lines are shown on standard output; 0: all, since it is no terminal."""
+    """How many lines are shown on standard output; 0: all, since it is not a terminal."""
     from .common import terminal
     from .layout import MOST_LINES
 

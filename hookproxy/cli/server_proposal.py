@@ -184,7 +184,7 @@ def show_tools(page: Page, name: str, tools: Sequence[str], why: str) -> None:
 
 
 def show_unnamed(page: Page, name: str, tools: Sequence[str]) -> None:
-    """The row of tools whose names are no names in a rule: as texts, since a server has chosen them."""
+    """The row of tools whose names are not names in a rule: as texts, since a server has chosen them."""
     show_tools(page, name, [printable(repr(tool)) for tool in tools], "no rule can name them exactly")
 
 

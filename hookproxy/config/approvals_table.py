@@ -24,7 +24,7 @@ def approval_settings(file: ConfigFile, path: str, file_context: FileContext, wh
         return ApprovalSettings(table.desktop)
     place = f"{where}.webhook"
     if file.on_ask_fallback == "allow":
-        why = 'cannot be asked: on_ask_fallback = "allow" would approve each call that nobody could be told about'
+        why = 'cannot be asked: on_ask_fallback = "allow" would approve each call that could not be reported to anybody'
         raise ConfigError(place, why, 'remove one of both, or write on_ask_fallback = "deny"')
     _check_url(hook.url, f"{place}.url")
     if hook.public_url is not None:

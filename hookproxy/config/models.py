@@ -531,8 +531,8 @@ class Secrets(Table, frozen=True):
     a reload. A relative path starts from the folder of this file.
     """
     allow: list[_Text] = []
-    """False alarms, as regular expressions: what a rule or a detector has found is no secret if one of them matches all
-    of it.
+    """False alarms, as regular expressions: what a rule or a detector has found is not a secret if one of them matches
+    all of it.
     """
     skip: list[_Text] = []
     """Globs over the names of gitleaks' rules that are not used, such as "generic-api-key"."""
@@ -703,7 +703,7 @@ class GuardTable(Table, frozen=True):
 
 
 class ApprovalWebhook(Table, frozen=True):
-    """`[approvals.webhook]`: a chat program, or another service, that is told about approvals and may answer them."""
+    """`[approvals.webhook]`: a chat program, or another service, that gets approvals and may answer them."""
 
     url: _Text
     """Where each approval is posted as JSON, with a signature. https, except on this machine."""
@@ -718,12 +718,12 @@ class ApprovalWebhook(Table, frozen=True):
 
 
 class ApprovalsTable(Table, frozen=True):
-    """How people are told about calls that wait for approval, beside the agent and open consoles."""
+    """How calls that wait for approval are reported, beside the agent and open consoles."""
 
     desktop: bool = False
     """true shows a notification of the desktop, by notify-send, or osascript on macOS."""
     webhook: ApprovalWebhook | None = None
-    """A chat program, or another service, that is told about approvals and may answer them."""
+    """A chat program, or another service, that gets approvals and may answer them."""
 
 
 class LockTable(Table, frozen=True):
@@ -736,7 +736,7 @@ class LockTable(Table, frozen=True):
     on_change: Literal["withhold", "ask", "deny", "warn"] = "withhold"
     """What happens to a tool, a prompt or a resource template that is new or differs from the record, and to changed
     instructions. "withhold": they do not reach the agent, and calls of them are refused. "ask": the same, until a
-    person accepts them on a console. "deny": the whole server is refused. "warn": they pass, and people are told.
+    person accepts them on a console. "deny": the whole server is refused. "warn": they pass, and are reported.
     """
     create: bool = False
     """true records a server that is not in the file as it is at its first use."""
@@ -876,7 +876,7 @@ class ConfigFile(Table, frozen=True):
     lock: LockTable | None = None
     """What servers say of themselves, pinned."""
     approvals: ApprovalsTable = field(default_factory=ApprovalsTable)
-    """How people are told about calls that wait for approval."""
+    """How calls that wait for approval are reported."""
     secrets: Secrets | None = None
     """Secrets that tools can use and models cannot see."""
     model: Model | None = None

@@ -85,7 +85,7 @@ def divided(
     ):
         of_managed = None
     watched = Watched(
-        # what pins servers or hides tools and folders is no decision about a call, and is enforced or not at all
+        # what pins servers or hides tools and folders is not a decision about a call, and is enforced or not at all
         replace(own, managed=of_managed, lock=None, roots=ROOTS_OF_AGENT, shown_tools=enforced.shown_tools),
         (*own_groups, *managed_groups),
         tuple(second.source for second in seconds),

@@ -140,7 +140,7 @@ def _signature(path: str) -> StatSignature | None:
 
 
 def changed_parts(old: PolicyParts, new: PolicyParts, without: str) -> list[str]:
-    """A line for each file that has changed, is new or is gone; `without` is told by its keys instead."""
+    """A line for each file that has changed, is new or is gone; `without` is compared by its keys instead."""
     lines = []
     for path in sorted({*old, *new} - {without}):
         before, after = old.get(path), new.get(path)

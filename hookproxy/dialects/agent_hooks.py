@@ -7,7 +7,7 @@ whole verdict is a failure, which refuses the call, or withholds the result.
 
 Hooks run one after another, each on the arguments as those before it have left them, and all of them run: the
 composition profile `sequential/run_all`. A `deny` with `approval` asks the person, once for all hooks of the event.
-An `allow` is no approval: rules and other hooks still decide.
+An `allow` is not an approval: rules and other hooks still decide.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FolderUse:
-    """A shared lock of a folder for as long as this object lives. All of them are equal: it is no part of a value."""
+    """A shared lock of a folder for as long as this object lives. All of them are equal: it is not part of a value."""
 
     __slots__ = ("_lock",)
 

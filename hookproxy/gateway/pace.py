@@ -16,7 +16,7 @@ pages. More would be seen in the slowest hundredth of the calls that another use
 
 _SHARE: Final = 0.005
 """Of the event loop's time that they may take then: so few of the others' calls meet one of them that the slowest
-hundredth of these is no slower."""
+hundredth of these is not slower."""
 
 _LONGEST_WAIT: Final = 30.0  # seconds: agents wait longer than that for a response
 

@@ -238,7 +238,7 @@ class Store:
         return self.checked(type_, await self.ask("EVAL", script, len(keys), *keys, *arguments))
 
     def checked(self, type_: type[_T], response: object) -> _T:
-        """A response that must be of this type. Raises StoreUnavailable: who answers something else is no store."""
+        """A response that must be of this type. Raises StoreUnavailable: who answers something else is not a store."""
         try:
             return msgspec.convert(response, type_)
         except (msgspec.ValidationError, TypeError, RecursionError):  # a type that msgspec cannot take

@@ -5,7 +5,7 @@ looked for is each run of `PART` characters of a secret. Where several runs over
 
 Each text is read as it is, and as it reads once its escapes are undone (`_readings`): of URLs, JSON, programs and HTML,
 in any case of letters, mixed, and one around another. What is hidden is the part of the text that was read so. Base64
-and hexadecimal are no escapes of characters: these are looked for as spellings of the secret itself.
+and hexadecimal are not escapes of characters: these are looked for as spellings of the secret itself.
 
 Law: a text is cleaned before it is cut (`shortened`): the beginning of a secret at the end of a text is a secret, too.
 """

@@ -1,4 +1,4 @@
-"""What `[approvals]` says: how people outside of the agent are told about approvals that wait."""
+"""What `[approvals]` says: how approvals that wait are reported to people outside of the agent."""
 
 from __future__ import annotations
 

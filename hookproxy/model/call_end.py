@@ -1,7 +1,7 @@
 """How a judged call ends: one value, from which the audit, telemetry and consoles derive their words.
 
 Responded   the agent gets the server's response, perhaps changed by hooks, or one after which the call goes on
-Refused     a decision kept the call from the server, and the agent is told why
+Refused     a decision kept the call from the server, and the agent learns why
 Cancelled   the agent has cancelled the call, and gets nothing
 Failed      the agent gets an error of ours: the call, or its response, could not be completed
 """

@@ -126,7 +126,7 @@ class ClearedFlow(Struct, frozen=True):
     server: str
     managed: bool = False
     labels: tuple[str, ...] = ()
-    """Those that the person was told of: a sink of this name that refuses others is another one."""
+    """Those that the person was shown: a sink of this name that refuses others is another one."""
 
     def clears(self, reading: Reading, chain: Chain, refused: frozenset[str]) -> bool:
         """True if this reading may be carried along this chain, whose sink refuses these labels."""

@@ -163,7 +163,7 @@ class Settings(Struct, frozen=True):
     ask_seconds: float = MAX_ASK_SECONDS
     """How long a call waits for approval on a console, or in a prompter, before it is denied."""
     approvals: ApprovalSettings = NOT_TOLD
-    """How people are told about approvals that wait, beside the agent and open consoles."""
+    """How approvals that wait are reported, beside the agent and open consoles."""
     feedback: Delivery = Delivery.AUTO
     strict: bool = False
     """A finding of `check` stops start-up."""

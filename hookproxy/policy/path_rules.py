@@ -1,7 +1,7 @@
 """Permission rules about paths as agents' settings files have them: patterns of gitignore that start from a folder.
 
 If a call cannot be judged, deny and ask rules apply to it, and allow rules do not (law 3). Links are not followed, so
-such a rule is no sandbox. A server may ignore the case of paths: deny and ask rules ignore it, but allow rules do not.
+such a rule is not a sandbox. A server may ignore the case of paths: deny and ask rules ignore it, allow rules do not.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def changed(why: str, accept: str) -> str:
 def unreadable_list(raw_id: bytes) -> bytes:
     """Return the response to a request for what the server is or has, if it cannot be read in one way only.
 
-    It has no word of the server's, not even the key that comes twice: people are told which one.
+    It has no word of the server's, not even the key that comes twice: which one is reported.
     """
     text = "What the server says of itself is withheld, because it cannot be read, or not in one way only."
     return error_response(raw_id, INTERNAL_ERROR, text)

@@ -67,7 +67,7 @@ class SessionData:
         return self._why_withheld(method, bytes(members.get("params", b""))) if self.is_guarded else ""
 
     def refused(self, method: bytes, members: Members) -> actions.Refused | None:
-        """The refusal of a request that is about what is withheld, or whose response could not be told from others."""
+        """The refusal of a request that is about what is withheld, or whose response would be like another one."""
         if not self.is_guarded:
             return None
         key, raw_id = id_key(bytes(members["id"])), calls.response_id(members)

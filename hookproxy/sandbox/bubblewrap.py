@@ -48,7 +48,7 @@ class Tools(Struct, frozen=True):
     read_only_proc: bool = False
     """For root: settings of the kernel in /proc/sys belong to root, whatever its capabilities are."""
     system: Sequence[str] = ()
-    """The system's folders that exist and are no links."""
+    """The system's folders that exist and are not links."""
     system_links: Mapping[str, str] = {}
     """Those that are links, such as /bin, each with its target."""
     system_files: Mapping[str, str] = {}

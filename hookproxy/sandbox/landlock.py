@@ -63,7 +63,7 @@ def without(paths: Mapping[str, int], hidden: Sequence[str]) -> dict[str, int]:
 
 
 def of_file(allowed: int) -> int:
-    """What of these rights a file can have that is no folder."""
+    """What of these rights a file can have that is not a folder."""
     return allowed & _OF_FILES
 
 

@@ -2,8 +2,8 @@
 
 The call gets the event's context: the session, the folder, the subagent. If the guard has judged it under the same
 configuration, and hooks saw what they would see here, they do not run again, and the guard's record is continued here.
-Rules are applied again in any case, so that nothing passes which they deny, whatever was told (law 1). A person who has
-allowed the call in the agent is not asked again, unless the administrator requires it.
+Rules are applied again in any case, so that nothing passes which they deny, whatever was reported (law 1). A person who
+has allowed the call in the agent is not asked again, unless the administrator requires it.
 """
 
 from __future__ import annotations

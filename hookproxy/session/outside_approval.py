@@ -1,7 +1,7 @@
 """Asks a person to approve a call without the agent: on a console, by the webhook, or with a prompter (law 1).
 
 How it works: the call waits, on all consoles and for the webhook at once, as long as somebody could answer; the first
-answer counts. Where nobody could be told, the prompter asks. Nobody at all is a refusal.
+answer counts. Where nobody could be reached, the prompter asks. Nobody at all is a refusal.
 """
 
 from __future__ import annotations

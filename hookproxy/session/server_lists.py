@@ -161,7 +161,7 @@ class ServerLists:
                 text = f"[tools.{name}] is about no tool that the server {server} lists: {hint}"
                 self._session_events.report_once(printable(text))
 
-    # --- what people are told, after the agent has it ---
+    # --- what is reported, after the agent has it ---
 
     def tell_hidden(self, method: bytes, line: bytes) -> None:
         """Tell people what the texts of a response to this method hide, and at first that there may be a lock."""

@@ -29,7 +29,7 @@ class SharedLock:
         self.gone: set[tuple[str, str]] = set()
         """What is pinned and was not listed, by server and name: people learn it once from each lock file."""
         self.tools = hidden_text.tool_names(lock)
-        """The tools of all servers by name, with their server, as far as they are no usual words."""
+        """The tools of all servers by name, with their server, as far as they are not usual words."""
 
     def pin(self, server: str, description: Description) -> None:
         """Note that a server is pinned so."""

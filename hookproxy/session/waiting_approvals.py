@@ -37,7 +37,7 @@ as before. Raises ValueError with a sentence without a full stop for what cannot
 
 Invite = Callable[[WaitingApproval], Awaitable[bool]]
 """Tells people about an approval that waits, until it is cancelled. Ends with True if somebody may answer now, with
-False if nobody could be told: it has reported why. Raises nothing."""
+False if nobody could be reached: it has reported why. Raises nothing."""
 
 
 UNKNOWN: Final = WaitingApproval("", "", "", "", "", NOTHING, "", "", 0, 0)
@@ -45,7 +45,7 @@ UNKNOWN: Final = WaitingApproval("", "", "", "", "", NOTHING, "", "", 0, 0)
 
 
 class NobodyToAsk(Exception):
-    """Nobody could be told about the approval, and no console is open."""
+    """Nobody could be reached, and no console is open."""
 
 
 class Approvers(Protocol):
@@ -66,11 +66,11 @@ class _Waiting(Struct, eq=False):
     on_consoles: bool
     """Consoles show it, and may answer it."""
     invitations: int
-    """How many people or programs are being told, or were told and may answer."""
+    """How many people or programs get it now, or have got it and may answer."""
     answered: anyio.Event = field(default_factory=anyio.Event)
     answer: GivenAnswer | None = None
     nobody: bool = False
-    """It has ended because nobody could be told."""
+    """It has ended because nobody could be reached."""
 
 
 class WaitingApprovals:

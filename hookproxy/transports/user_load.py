@@ -68,7 +68,7 @@ class UserLoad:
         return not self._unread or self.waiting_bytes < self._most()
 
     def takes(self, size: int) -> bool:
-        """Whether a long message of this size may wait, too. False: people were told that it is withheld.
+        """Whether a long message of this size may wait, too. False: it was reported that it is withheld.
 
         A message may always wait alone. What is only kept to be sent again makes room for it.
         """

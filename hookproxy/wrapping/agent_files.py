@@ -1,7 +1,7 @@
 """Reads the configurations of known agents that exist on this machine, and plans one change for all of them.
 
 Every file is read and every change is planned before the first file is written. A file that cannot be used does not
-hide the others: its error is kept with it, so that a person is told (law 3).
+hide the others: its error is kept with it, so that it is reported (law 3).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plans how everything that hookproxy wrote on this machine is undone: wrapped entries, whole files, inserted texts.
 
-What others changed in the same files since then stays. Where it cannot be told apart from what hookproxy wrote, a file
-is left as it is, and the reason is reported.
+What others changed in the same files since then stays. Where it cannot be distinguished from what hookproxy wrote, a
+file is left as it is, and the reason is reported.
 """
 
 from __future__ import annotations

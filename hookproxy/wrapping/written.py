@@ -2,7 +2,7 @@
 
 The record is one small file in the state folder, for its owner alone. It has no text of other files, except what was
 inserted into them, and entries that reach a gateway over HTTP now: all other wrapped entries keep themselves what
-`unwrap` needs. Where it cannot be written, such an entry is not changed; other changes stand, and the person is told.
+`unwrap` needs. Where it cannot be written, such an entry is not changed; other changes stand, and this is reported.
 """
 
 from __future__ import annotations
