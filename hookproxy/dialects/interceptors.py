@@ -37,11 +37,11 @@ def interceptor_group(tables: Sequence[Mapping[str, object]], path: str, where: 
     for name, entry in zip(names, entries, strict=True):
         if names.count(name) > 1:
             raise ConfigError(f"{entry.where}.name", f"{name!r} is the name of another one, too", "choose another name")
-    hooks = tuple(_hook(entry, event, folder) for event in _EVENTS for entry in entries)
+    hooks = tuple(_hook(entry, event, folder, path) for event in _EVENTS for entry in entries)
     return Group(INTERCEPTORS, path, hooks, INTERCEPTORS.tool_names, match_all_names=True, names=SeenNames.OWN)
 
 
-def _hook(entry: Table, event: Event, folder: str) -> HookSpec:
+def _hook(entry: Table, event: Event, folder: str, path: str) -> HookSpec:
     env, argv = entry.table("env"), entry.texts("argv") or ()
     if bool(argv) == ("url" in entry.members):
         raise ConfigError(entry.where, "needs exactly one of argv and url", 'write argv = ["./server"]')
@@ -66,6 +66,7 @@ def _hook(entry: Table, event: Event, folder: str) -> HookSpec:
         withholds=True,
         on_failure=OnFailure.DENY,  # `failOpen` of an interceptor says otherwise
         type="interceptor",
+        process=path,  # the servers of a file are one chain
         traits=frozenset({entry.text("name")}),  # two servers of the same command are two
     )
 

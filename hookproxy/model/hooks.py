@@ -154,7 +154,8 @@ class HookSpec(Struct, frozen=True):
     concurrent: bool = False
     """Type `worker`: it gets further documents before it has answered, and distinguishes them by `id`."""
     process: str = ""
-    """Type `worker`: hooks that have the same text here share one process; empty: it has one of its own."""
+    """Type `worker`: hooks that have the same text here share one process; empty: it has one of its own. Type
+    `interceptor`: they are one chain."""
     warm_max_age: float = 600.0
     """Type `warm`: seconds after which a process that was started in advance is ended unused."""
     warm_spares: int = 1

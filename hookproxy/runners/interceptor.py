@@ -1,8 +1,9 @@
 """Runs the interceptors of `[[interceptors]]` on calls and other judged messages: hooks of the type `interceptor`.
 
 How it works: each server is a hook for each event. Of one message, the first of these hooks runs the interceptors of
-all servers as one chain (`interceptor_chain`), because priorities hold among all of them, and a validation sees what
-every mutation has made of it. Then each server's hook reports what its own interceptors decide: the one that blocks
+all servers of its file as one chain (`interceptor_chain`), because priorities hold among all of them, and a validation
+sees what every mutation has made of it. Another file has a chain of its own, which runs when its turn comes: what the
+administrator's servers judge is then what nobody rewrites any more (law 1). Then each server's hook reports what its own interceptors decide: the one that blocks
 blocks, and the first one has what was changed. A server that cannot be asked blocks (law 3).
 """
 
@@ -34,8 +35,20 @@ _MOST_SINKS: Final = 64  # invocations of sinks that nobody waits for; more are 
 
 def open_runner(hooks: list[HookSpec], report: Report) -> StatefulRunner:
     """As `runner.OpenRunner`. The first message starts the servers."""
-    chain = _Servers(hooks, report)
-    return StatefulRunner(chain.run_hook, chain.aclose, chain.invalidate)
+    by_file: dict[str, list[HookSpec]] = {}
+    for spec in hooks:
+        by_file.setdefault(spec.process, []).append(spec)
+    chains = {file: _Servers(of_file, report) for file, of_file in by_file.items()}
+
+    async def run_hook(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
+        return await chains[spec.process].run_hook(spec, document, env)
+
+    async def aclose() -> None:
+        async with anyio.create_task_group() as tasks:
+            for chain in chains.values():
+                tasks.start_soon(chain.aclose)
+
+    return StatefulRunner(run_hook, aclose, lambda spec: chains[spec.process].invalidate(spec))
 
 
 class _Message(Struct):
@@ -69,7 +82,7 @@ class _Judged(Struct, frozen=True):
 
 
 class _Servers:
-    """All servers of one run."""
+    """All servers of one file."""
 
     def __init__(self, hooks: Sequence[HookSpec], report: Report) -> None:
         self._report = report
@@ -79,6 +92,7 @@ class _Servers:
         self._results: dict[tuple[str, str], _Judged | HookFailed] = {}
         self._sinks: set[asyncio.Task[None]] = set()
         self._unheard: set[str] = set()
+        self._empty: set[str] = set()
 
     async def run_hook(self, spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
         """As `runner.Runner`."""
@@ -182,7 +196,10 @@ class _Servers:
             self._report(self._specs[place[0]], f"the sink {place[1].name} {why}, which blocks nothing")
 
     def _note_unheard(self, spec: HookSpec, descriptors: Sequence[Descriptor]) -> None:
-        """Report once which interceptors are only for events at which nothing can be judged."""
+        """Report once which interceptors are only for events at which nothing can be judged, and a server without any."""
+        if not descriptors and spec.label not in self._empty:
+            self._empty.add(spec.label)
+            self._report(spec, "offers no interceptors, so it judges nothing")
         judged = (methods.TOOLS_CALL, *methods.JUDGED)
         for descriptor in descriptors:
             if descriptor.name not in self._unheard and not any(map(descriptor.concerns, judged)):

@@ -111,6 +111,27 @@ async def test_priorities_hold_among_all_servers(tmp_path: Path) -> None:
     assert not results[1].stdout
 
 
+async def test_another_file_has_a_chain_of_its_own_which_judges_what_is_there_when_its_turn_comes(
+    tmp_path: Path,
+) -> None:
+    """The administrator's file comes last, and its server may have the name of a user's."""
+    managed = tmp_path / "managed"
+    managed.mkdir()
+    hooks = [*specs(tmp_path, ([entry("own")], "")), *specs(managed, ([entry("judges")], ""))]
+    own, judges = [spec for spec in hooks if spec.event is Event.PRE_TOOL_USE]
+    assert own.label == judges.label
+    runner = open_runner(hooks, lambda _spec, _text: None)
+    try:
+        for spec, text, stdout in ((own, "good", b""), (judges, "a bad rewrite", b"the interceptor judges: is bad")):
+            params = {"name": "echo", "arguments": {"text": text}}
+            message = {"event": "tools/call", "phase": "request", "payload": params, "key": "k", "context": {}}
+            result = await runner.run(spec, Document(json.dumps(message).encode(), {}), {"PATH": ""})
+            assert stdout in result.stdout
+            assert bool(stdout) is bool(result.stdout)
+    finally:
+        await runner.aclose()
+
+
 async def test_the_server_that_denies_is_named(tmp_path: Path) -> None:
     results = await run(
         specs(tmp_path, ([entry("mutates x", "mutation")], ""), ([entry("v")], "")), Event.PRE_TOOL_USE, call("bad")
