@@ -165,7 +165,7 @@ class _Policies:
 
 def _request(members: dict[str, object]) -> tuple[dict[str, object], list[_Entity]]:
     """Cedar's request and its entities for an input document. Raises ValueError for what Cedar cannot hold."""
-    context = {name: _cedar_value(value) for name, value in members.items()}
+    context = _cedar_value(members)
     user, groups = members["user"], members["groups"]
     assert isinstance(groups, list)
     principal = {"type": "User", "id": user}

@@ -3,8 +3,9 @@
 How it works: each server is a hook for each event. Of one message, the first of these hooks runs the interceptors of
 all servers of its file as one chain (`interceptor_chain`), because priorities hold among all of them, and a validation
 sees what every mutation has made of it. Another file has a chain of its own, which runs when its turn comes: what the
-administrator's servers judge is then what nobody rewrites any more (law 1). Then each server's hook reports what its own interceptors decide: the one that blocks
-blocks, and the first one has what was changed. A server that cannot be asked blocks (law 3).
+administrator's servers judge is then what nobody rewrites any more (law 1). Then each server's hook reports what its
+own interceptors decide: the one that blocks blocks, and the first one has what was changed. A server that cannot be
+asked blocks (law 3).
 """
 
 from __future__ import annotations
@@ -196,7 +197,7 @@ class _Servers:
             self._report(self._specs[place[0]], f"the sink {place[1].name} {why}, which blocks nothing")
 
     def _note_unheard(self, spec: HookSpec, descriptors: Sequence[Descriptor]) -> None:
-        """Report once which interceptors are only for events at which nothing can be judged, and a server without any."""
+        """Report once which interceptors are only for events at which nothing can be judged, and who has none."""
         if not descriptors and spec.label not in self._empty:
             self._empty.add(spec.label)
             self._report(spec, "offers no interceptors, so it judges nothing")

@@ -70,9 +70,27 @@ def test_the_input_document_has_every_member_whether_it_is_known_or_not() -> Non
     members = json.loads(document())
     assert members == {
         "tool": "write_file", "server": "files", "arguments": {"path": "/srv/a"}, "agent": "claude-code 2.1",
-        "user": "ann", "groups": ["dev", "ops"], "session": "s1",
+        "user": "ann", "groups": ["dev", "ops"], "session": "s1", "labels": None,
     }  # fmt: skip
     assert tuple(members) == policy_input.MEMBERS
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        cel_hook('!("secret" in labels)'),
+        cedar_hook('permit(principal, action, resource) unless { context.labels.contains("secret") };'),
+    ],
+    ids=["cel", "cedar"],
+)
+async def test_policies_decide_by_the_labels_of_the_session_and_never_where_nothing_gives_any(spec: HookSpec) -> None:
+    for labels, expected in ((("secret",), "deny"), (("untrusted",), "allow"), ((), "allow"), (None, "")):
+        context = EventContext(Event.PRE_TOOL_USE, SESSION, tool="t", tool_name="t", labels=labels)
+        async with Runners([spec], lambda _spec, _text: None) as runners:
+            result = await runners.by_type[spec.type](spec, policy_input.write_input(context), {})
+        read = OWN.read_output(spec, result)
+        assert (read.permission.name.lower() if read.permission else "") == expected
+        assert bool(read.failure) is (labels is None)
     nobody = EventContext(Event.PRE_TOOL_USE, replace(SESSION, principal=None), tool_name="x")
     unknown = json.loads(bytes(policy_input.write_input(nobody).stdin))
     assert (unknown["user"], unknown["groups"], unknown["agent"]) == ("", [], "")

@@ -17,10 +17,11 @@ from .input import json_line, utf8
 TYPES: Final = ("cel", "cedar", "opa")
 """The handler types of policy engines."""
 
-MEMBERS: Final = ("tool", "server", "arguments", "agent", "user", "groups", "session")
+MEMBERS: Final = ("tool", "server", "arguments", "agent", "user", "groups", "session", "labels")
 """The members of the document, in its order. Each is always there; a text that is not known is empty.
 
 `groups` is null where it is in doubt in which groups the user is: no policy may decide by that, whatever it says.
+`labels` is null where nothing gives any: a policy that tests an empty list would allow all.
 """
 
 
@@ -35,6 +36,7 @@ def write_input(context: EventContext) -> Document:
         "user": utf8(principal.name) if principal else "",
         "groups": _groups(principal) if principal else [],
         "session": utf8(session.id),
+        "labels": context.labels,
     }
     return Document(json_line(members), env={}, names_caller=True)
 
