@@ -2,18 +2,23 @@
 
 Only lines of one command without quotes, expansions and redirections have parts, because only these say with their
 first words what they run. A program that is there to run others (`sh`, `python`, `sudo`, `xargs`) is never opened:
-what it runs is in its operands. A program with subcommands is opened below them only. What a line may run otherwise
+what it runs is in its operands. Nor is one that reaches any host (`curl`, `ssh`): `programs.toml` has them. A program
+with subcommands is opened below them only. What a line may run otherwise
 is up to the code that judges it: a rule for `git status *` covers no line with `;`, `$(…)` or `git -c
 alias.status=!…` in it.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final
 
-from .generalise import Node, Parts
+from .generalise import MOST_LISTED, Node, Parts
+from .places import host_of
 
 FEWEST: Final = 3
 """Different continuations of a command, until any is meant."""
@@ -71,11 +76,49 @@ def line_text(parts: Parts, whole: bool) -> str:
 
 def lines_needed(parts: Parts, node: Node) -> int | None:
     """How many different continuations the beginning of a command needs, as `generalise.opened` asks."""
-    if not parts or " " in parts[-1]:
+    if not parts or " " in parts[-1] or _reaches_or_starts(parts):
         return None
     if len(parts) == 1:
         return FEWEST if _takes_operands(parts[0], node.children) else None
     return FEWEST if not _runs_operands(parts) else None
+
+
+@cache
+def _programs() -> Mapping[str, frozenset[str]]:
+    with open(os.path.join(os.path.dirname(__file__), "programs.toml"), "rb") as file:
+        return {name: frozenset(words.split()) for name, words in tomllib.load(file).items()}
+
+
+def _reaches_or_starts(parts: Parts) -> bool:
+    """True if what the program does is in its operands: it starts others, or reaches whatever host they name."""
+    known, program = _programs(), parts[0].rpartition("/")[2]
+    alone = known["fetches"] | known["reaches"] | known["starts"]
+    subcommand = f"{program}.{parts[1] if len(parts) > 1 else ''}"
+    return (
+        program in alone or subcommand in known["subcommands"] or (len(parts) == 2 and subcommand in known["remotes"])
+    )
+
+
+def fetched_host(line: str) -> tuple[str, str]:
+    """The program and the host of a line that fetches one address; both are empty if there is none."""
+    words = line.split(" ")
+    if words[0] not in _programs()["fetches"] or not _PLAIN.fullmatch(line):
+        return "", ""
+    hosts = {host for word in words[1:] if (host := host_of(word))}
+    return (words[0], hosts.pop()) if len(hosts) == 1 else ("", "")
+
+
+def fetched_hosts(lines: Mapping[str, int], barred: Iterable[str]) -> list[str]:
+    """Texts of rules that ask about lines that fetch from a host, `curl *//api.example.com*`: of hosts from which so
+    many different addresses were fetched that they are not listed. No rule can allow a host and nothing beside it.
+    """
+    seen: dict[tuple[str, str], int] = {}
+    for line in lines:
+        if (fetched := fetched_host(line)) != ("", ""):
+            seen[fetched] = seen.get(fetched, 0) + 1
+    denied = {fetched_host(line) for line in barred}
+    return [f"{program} *//{host}*" for (program, host), count in seen.items()
+            if count > MOST_LISTED and (program, host) not in denied]  # fmt: skip
 
 
 def texts_needed(parts: Parts, _node: Node) -> int | None:

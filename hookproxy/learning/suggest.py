@@ -132,6 +132,12 @@ class Suggestions:
         barred = [subject for subject in denied if subject not in denials.explained and subject not in ruled]
         verb: PermissionName = "deny" if self.calls.declined else "ask"
         yield from self._covering(verb, asked, [*allowed, *barred])
+        if self._about.kind is Kind.COMMAND and (hosts := commands.fetched_hosts(allowed, [*denied, *asked])):
+            self.remarks.append(
+                f"{self.name}: from some hosts ever other addresses were fetched. A person is asked about these hosts, "
+                "because a rule that allows a command cannot keep other addresses out of it."
+            )
+            yield from (Learned("ask", f"{self.name}({text})") for text in hosts[:MOST_EXACT])
         if conflicts:  # the place does not decide
             allowed = {subject: number for subject, number in allowed.items() if number >= self._fewest}
         yield from self._covering("allow", allowed, [*asked, *barred])

@@ -21,7 +21,42 @@ def test_a_program_without_subcommands_is_opened() -> None:
     assert rules(runs("ls -la", "ls src/x", "ls", "ls -l b")) == ["allow run(ls *)"]
 
 
-@pytest.mark.parametrize("program", ["sh", "bash", "python3", "node", "sudo", "xargs", "env", "docker run", "uv run"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(
+            "sh",
+            "bash",
+            "python3",
+            "node",
+            "sudo",
+            "xargs",
+            "env",
+            "docker run",
+            "uv run",
+            "curl",
+            "curl -sSL",
+            "wget",
+            "http",
+        ),
+        *(
+            "ssh",
+            "scp",
+            "nc",
+            "dig",
+            "make",
+            "cargo run",
+            "go run",
+            "npm run",
+            "npx",
+            "pip install",
+            "git clone",
+            "awk",
+            "aws s3",
+        ),
+        *("/usr/bin/curl", "./gradlew", "time curl", "nohup", "watch", "git push"),
+    ],
+)
 def test_what_is_there_to_run_others_is_never_opened(program: str) -> None:
     found = rules(runs(*(f"{program} tool{at}.py -v x{at}" for at in range(9))))
     assert not any("*" in rule for rule in found if rule.startswith("allow")), found
@@ -108,3 +143,21 @@ def test_what_people_only_declined_is_denied() -> None:
         "deny run(git push b)",
         "allow run(git log *)",
     ]
+
+
+def test_a_person_is_asked_about_hosts_from_which_ever_other_addresses_were_fetched() -> None:
+    seen = runs(
+        *(f"curl -sSL https://api.example.com/{at}" for at in range(20)),
+        *(f"wget https://files.example.org/{at % 2}" for at in range(20)),
+        *(f"curl https://a.example.net/{at} https://b.example.net/{at}" for at in range(20)),
+    )
+    proposal = learned(seen)
+    assert [rule.rule for rule in proposal.of("ask")] == ["run(curl *//api.example.com*)"]
+    assert not any("*" in rule.rule for rule in proposal.of("allow"))
+    assert {"run(wget https://files.example.org/0)", "run(wget https://files.example.org/1)"} <= {
+        rule.rule for rule in proposal.of("allow")
+    }
+
+
+def test_a_push_is_opened_for_the_remote_that_was_seen() -> None:
+    assert rules(runs(*(f"git push origin b{at}" for at in range(9)))) == ["allow run(git push origin *)"]
