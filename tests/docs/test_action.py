@@ -246,3 +246,114 @@ def test_a_file_that_is_no_report_is_not_commented(repository: Repository, api: 
     ended = repository.run("comment", GITHUB_API_URL=api, GITHUB_REPOSITORY="o/r")
     assert ended.returncode == 2
     assert not _Api.requests
+
+
+# --- the steps, as a runner plays them ---
+
+SERVER: Final = """
+import json, sys
+TOOLS = [{"name": "delete_file", "description": "x", "inputSchema": {"type": "object"}}]
+VERSION = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {"initialize": VERSION, "tools/list": {"tools": TOOLS}}.get(message["method"], {})
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+AGENT: Final = {"mcpServers": {"git": {"command": "python3", "args": ["server.py"]}}}
+PYTHON: Final = f"""#!/bin/sh
+# What actions/setup-python puts into PATH; an environment that it makes has hookproxy in it, as pip would have left it.
+case "$*" in
+"-I -m venv "*) mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
+"-I -m pip "*) echo "$@" >>"$RUNNER_TEMP/pip.txt" ;;
+*) exec {sys.executable} "$@" ;;
+esac
+"""
+
+
+class Runner:
+    """Plays the steps of the composite action with bash, in order, as GitHub's runner does."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+        self.folder = repository.runner
+        self.printed = ""
+        (self.folder / "bin").mkdir()
+        python = self.folder / "bin" / "python"
+        python.write_text(PYTHON, "utf-8")
+        python.chmod(0o755)
+
+    def play(self, more: dict[str, str] | None = None, **inputs: str) -> int:
+        """Run the steps of a mode. Returns the exit status of the last one that ran."""
+        event = self.folder / "event.json"
+        event.write_text(json.dumps({"pull_request": {"number": 7, "base": {"sha": self.repository.base}}}))
+        given = {name: entry["default"] for name, entry in ACTION["inputs"].items()} | inputs
+        names = ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
+        runners = {
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "RUNNER_TEMP": str(self.folder),
+            "GITHUB_ACTION_PATH": str(ROOT),
+            "GITHUB_WORKSPACE": str(self.repository.work),
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_EVENT_NAME": "pull_request",
+            **{name: str(self.folder / name) for name in names},
+            **(more or {}),
+        }
+        status = 0
+        for step in STEPS:
+            if "run" not in step or (given["mode"] == "comment") != ("==" in step["if"]):
+                continue
+            script = self.folder / "step.sh"
+            script.write_text(step["run"], "utf-8")
+            env = runners | {name: self._filled(text, given) for name, text in step.get("env", {}).items()}
+            ended = subprocess.run(
+                ["bash", "--noprofile", "--norc", "-eo", "pipefail", script],
+                env=env,
+                cwd=self.repository.work,
+                capture_output=True,
+                encoding="utf-8",
+                timeout=120,
+            )
+            self.printed += ended.stdout + ended.stderr
+            if status := ended.returncode:
+                break
+        return status
+
+    @staticmethod
+    def _filled(text: str, given: dict[str, str]) -> str:
+        values = {f"inputs.{name}": value for name, value in given.items()} | {"github.token": "t0ken"}
+        return re.sub(r"\$\{\{ ([\w.-]+) \}\}", lambda match: values[match[1]], text)
+
+
+@pytest.mark.slow
+def test_its_steps_check_test_compare_with_the_lock_and_comment(repository: Repository, api: str) -> None:
+    runner = Runner(repository)
+    repository.write("server.py", SERVER)
+    repository.write(".mcp.json", json.dumps(AGENT))
+    lock = [sys.executable, "-I", "-m", "hookproxy", "lock"]
+    subprocess.run(lock, cwd=repository.work, env={"PATH": os.environ["PATH"], "HOME": str(runner.folder)}, check=True)
+    inputs = {"lock": "true", "audit": "audit.jsonl", "allow-warnings": "true"}
+    assert runner.play(**inputs) == 0, runner.printed
+    assert (runner.folder / "pip.txt").read_text() == f"-I -m pip install --quiet {ROOT}\n"
+    for title in ("check", "test", "lock --check"):
+        assert f"**{title}**: passed" in repository.report
+    assert "all are decided as before" in repository.report
+
+    repository.write("server.py", SERVER.replace('"x"', '"reads mail first"'))
+    assert runner.play(**inputs) == 1
+    assert "**lock --check**: failed, status 1" in repository.report
+    assert "git: tool delete_file: description" in repository.report
+    assert (runner.folder / "GITHUB_OUTPUT").read_text() == "differences=0\n" * 2
+
+    assert runner.play({"GITHUB_API_URL": api, "GITHUB_REPOSITORY": "o/r"}, mode="comment") == 0, runner.printed
+    assert [method for method, _, _ in _Api.requests] == ["GET", "POST"]
+    assert "description" in _Api.requests[1][2]["body"]
+    assert "t0ken" not in runner.printed + _Api.requests[1][2]["body"]
+
+
+@pytest.mark.slow
+def test_a_lock_that_is_not_committed_fails_the_job_and_says_what_makes_it(repository: Repository) -> None:
+    runner = Runner(repository)
+    repository.write(".mcp.json", json.dumps(AGENT))
+    assert runner.play(lock="true") == 1
+    assert "hint: hookproxy lock makes it" in repository.report
