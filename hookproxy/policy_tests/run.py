@@ -21,7 +21,7 @@ from msgspec import Struct, field
 
 from ..model.errors import UserError
 from ..model.hooks import Permission
-from ..processes import short_command
+from ..processes import process_tree, short_command
 from ..processes.process import SHELL
 from ..trial.run import EVENTS_AFTER, EVENTS_BEFORE, Plan, TrialRunner
 from .cases import Case, Step, in_folder
@@ -40,6 +40,8 @@ Progress = Callable[[int, int, str], None]
 
 _SETUP_SECONDS: Final = 60.0  # of one line of shell that makes files
 _MOST_SHOWN: Final = 300  # characters of what such a line prints
+_LONGEST_OUTPUT: Final = 64 * 1024  # bytes of it that are read
+_ENDINGS: Final = 3  # times that what such a line has left is looked for: it may start others meanwhile
 
 
 class StepResult(Struct, frozen=True):
@@ -186,7 +188,7 @@ class _Runner:
                     await self._run_in(folder, result)
             finally:
                 with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+                    await anyio.to_thread.run_sync(self._clean_up, folder)
         else:
             await self._run_in(self._policy.folder, result)
         result.seconds = perf_counter() - begun
@@ -204,6 +206,11 @@ class _Runner:
                 return
         if self._case.setup:
             result.problem = _set_up(self._case.setup, folder)
+
+    def _clean_up(self, folder: str) -> None:
+        if self._case.setup:
+            _end_what_it_left(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
     async def _run_in(self, folder: str, result: CaseResult) -> None:
         try:
@@ -256,18 +263,32 @@ def _new_folder() -> str:
 
 
 def _set_up(line: str, folder: str) -> str:
-    """Run a line of shell in a folder. Returns what is wrong; empty: nothing."""
+    """Run a line of shell in a folder. Returns what is wrong; empty: nothing.
+
+    What it starts in the background runs on, until the case has ended.
+    """
     environ = {**os.environ, "HOME": folder, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-    try:
-        output = short_command.output_of((SHELL, "-c", line), b"", folder, environ, _SETUP_SECONDS)
-    except OSError as problem:
-        return f"its setup cannot start: {problem.strerror}"
-    if output is None:
-        return f"its setup takes longer than {_SETUP_SECONDS:g} s"
-    if output.status:
-        said = (output.stderr or output.stdout).decode(errors="replace").strip()[-_MOST_SHOWN:]
-        return f"its setup ended with status {output.status}{f': {said}' if said else ''}"
+    with tempfile.NamedTemporaryFile() as printed:  # a pipe would stay open as long as anything in the background
+        command = (SHELL, "-c", f'exec >"$0" 2>&1\n{line}', printed.name)
+        try:
+            output = short_command.output_of(command, b"", folder, environ, _SETUP_SECONDS)
+        except OSError as problem:
+            return f"its setup cannot start: {problem.strerror}"
+        if output is None:
+            return f"its setup takes longer than {_SETUP_SECONDS:g} s"
+        if output.status:
+            text = printed.read(_LONGEST_OUTPUT).decode(errors="replace").strip()[-_MOST_SHOWN:]
+            return f"its setup ended with status {output.status}{f': {text}' if text else ''}"
     return ""
+
+
+def _end_what_it_left(folder: str) -> None:
+    """End what the setup of a case has left running: no other process has the case's own folder as its HOME."""
+    for _ in range(_ENDINGS):
+        left = process_tree.started_with(b"HOME=" + os.fsencode(folder))
+        if not left:
+            return
+        process_tree.end_processes(left)
 
 
 async def _at_once(

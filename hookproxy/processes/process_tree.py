@@ -79,6 +79,18 @@ def proportional_size(tree: Tree) -> int:
     return total
 
 
+def started_with(variable: bytes) -> Started:
+    """The processes that were started with this variable, `NAME=VALUE`, in their environment, and whose memory is ours
+    to read: also those that have left their session. One that cleared its environment is not found.
+    """
+    found = {}
+    for pid, process in _all_processes():
+        with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+            if variable in file.read().split(b"\0"):
+                found[pid] = process.started
+    return found
+
+
 def end_processes(processes: Started) -> None:
     """Kill those that are still there."""
     for pid, started in processes.items():

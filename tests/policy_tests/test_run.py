@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 
+import anyio
 import pytest
 
 from hookproxy.policy_tests.cases import read_cases
@@ -208,6 +211,29 @@ def check(hook_input: dict):
     cases = case('decision = "allow"', more, arguments='path = "${FOLDER}/a/b.txt"') * 2
     result = await with_guard(tmp_path, cases, guard=guard)
     assert (result.passed, differences(result)) == (True, [])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+@pytest.mark.parametrize(
+    "start", ["{} &", "setsid {} &", "nohup {} >/dev/null 2>&1 &", "(setsid sh -c '{} & {} & wait' &) ", "{} & exit 3"]
+)
+async def test_what_a_setup_leaves_running_ends_with_its_case(tmp_path: Path, start: str) -> None:
+    sleep = f"sleep 8{os.getpid()}.5"
+    more = f'setup = "{start.replace("{}", sleep)}"\n'
+    result = await with_guard(tmp_path, case('decision = "allow"', more))
+    assert result.passed is not start.endswith("exit 3")
+    with anyio.fail_after(5):  # a killed process is there for a moment
+        while sleep.replace(" ", "\0").encode() in command_lines():  # noqa: ASYNC110 - nothing says that it has ended
+            await anyio.sleep(0.01)
+
+
+def command_lines() -> bytes:
+    """Of all processes."""
+    texts = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            texts.append(path.read_bytes())
+    return b"\n".join(texts)
 
 
 async def test_a_setup_that_fails_fails_its_case(tmp_path: Path) -> None:
