@@ -65,10 +65,13 @@ class Arguments:
             if text[:1] in (HOLE, SPLIT):
                 self.perhaps_values.extend(self._words[at + 1 : at + 2])
                 states += (at + 1, operands), (at + 2, operands)
-        if program.assigns and _ASSIGNMENT.match(text):
+        assigns = program.assigns and _ASSIGNMENT.match(text) is not None
+        if assigns:
             self.assigned.append(word)
             states.append((at + 1, operands))
-        elif (text[:1] in self._grammar.signs and len(text) > 1) or self._grammar.is_listed(text):
+        if assigns and not text.startswith("="):  # zsh reads the path of a program for `=NAME`
+            return states
+        if (text[:1] in self._grammar.signs and len(text) > 1) or self._grammar.is_listed(text):
             states += [(place, operands) for place in self._option(word, at)]
         else:
             states += self._operand(at, operands, last=False)
@@ -78,6 +81,8 @@ class Arguments:
         """The place of the first word from here on that is not an assignment, if there may be any."""
         while self._program.assigns and at < len(self._words) and _ASSIGNMENT.match(self._words[at].text):
             self.assigned.append(self._words[at])
+            if self._words[at].text.startswith("="):
+                self.starts.add(at)
             at += 1
         return at
 

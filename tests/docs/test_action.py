@@ -283,7 +283,7 @@ class Runner:
         python.write_text(PYTHON, "utf-8")
         python.chmod(0o755)
 
-    def play(self, more: dict[str, str] | None = None, **inputs: str) -> int:
+    def play(self, inputs: dict[str, str], **more: str) -> int:
         """Run the steps of a mode. Returns the exit status of the last one that ran."""
         event = self.folder / "event.json"
         event.write_text(json.dumps({"pull_request": {"number": 7, "base": {"sha": self.repository.base}}}))
@@ -297,7 +297,7 @@ class Runner:
             "GITHUB_EVENT_PATH": str(event),
             "GITHUB_EVENT_NAME": "pull_request",
             **{name: str(self.folder / name) for name in names},
-            **(more or {}),
+            **more,
         }
         status = 0
         for step in STEPS:
@@ -333,19 +333,19 @@ def test_its_steps_check_test_compare_with_the_lock_and_comment(repository: Repo
     lock = [sys.executable, "-I", "-m", "hookproxy", "lock"]
     subprocess.run(lock, cwd=repository.work, env={"PATH": os.environ["PATH"], "HOME": str(runner.folder)}, check=True)
     inputs = {"lock": "true", "audit": "audit.jsonl", "allow-warnings": "true"}
-    assert runner.play(**inputs) == 0, runner.printed
+    assert runner.play(inputs) == 0, runner.printed
     assert (runner.folder / "pip.txt").read_text() == f"-I -m pip install --quiet {ROOT}\n"
     for title in ("check", "test", "lock --check"):
         assert f"**{title}**: passed" in repository.report
     assert "all are decided as before" in repository.report
 
     repository.write("server.py", SERVER.replace('"x"', '"reads mail first"'))
-    assert runner.play(**inputs) == 1
+    assert runner.play(inputs) == 1
     assert "**lock --check**: failed, status 1" in repository.report
     assert "git: tool delete_file: description" in repository.report
     assert (runner.folder / "GITHUB_OUTPUT").read_text() == "differences=0\n" * 2
 
-    assert runner.play({"GITHUB_API_URL": api, "GITHUB_REPOSITORY": "o/r"}, mode="comment") == 0, runner.printed
+    assert runner.play({"mode": "comment"}, GITHUB_API_URL=api, GITHUB_REPOSITORY="o/r") == 0, runner.printed
     assert [method for method, _, _ in _Api.requests] == ["GET", "POST"]
     assert "description" in _Api.requests[1][2]["body"]
     assert "t0ken" not in runner.printed + _Api.requests[1][2]["body"]
@@ -355,5 +355,5 @@ def test_its_steps_check_test_compare_with_the_lock_and_comment(repository: Repo
 def test_a_lock_that_is_not_committed_fails_the_job_and_says_what_makes_it(repository: Repository) -> None:
     runner = Runner(repository)
     repository.write(".mcp.json", json.dumps(AGENT))
-    assert runner.play(lock="true") == 1
+    assert runner.play({"lock": "true"}) == 1
     assert "hint: hookproxy lock makes it" in repository.report

@@ -36,6 +36,33 @@ def test_a_program_is_known_with_what_shells_and_systems_put_around_its_name(lin
     assert runs("rm *", line) == DOES
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "sudo =rm x",
+            "env =rm x",
+            "time =rm x",
+            "sudo '=rm' x",
+            "sudo =/bin/rm x",
+            "sudo -u root =rm x",
+            "env A=b =rm x",
+        ),
+        *(
+            "env -- =rm x",
+            "sudo -- =rm x",
+            "env =a rm x",
+            "env -- =a rm x",
+            "sudo env =rm x",
+            "nice =rm x",
+            "x; sudo =rm y",
+        ),
+    ],
+)
+def test_a_word_that_zsh_reads_as_a_program_is_one_behind_programs_that_take_assignments(line: str) -> None:
+    assert runs("rm *", line) == DOES
+
+
 @pytest.mark.parametrize("rule", ["rm.exe *", "=rm *", "rm.exe:*", "C:/x/rm.exe *"])
 @pytest.mark.parametrize("line", ["rm.exe x", "ls; rm.exe x", "C:/x/rm.exe x", "rm x", "bash -c 'rm.exe x'"])
 def test_a_rule_may_spell_its_program_as_a_command_may(rule: str, line: str) -> None:
