@@ -49,7 +49,10 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in subverbs:
         return subverbs[arguments[0]](arguments[1:])
     if len(arguments) > 1 and not (arguments[0].startswith("-") or arguments[1].startswith("-")):
-        _check_file(arguments[0])  # a second word only follows a subverb
+        first, second, *rest = arguments
+        if _is_call(first) or _is_call(second):  # of a file, in either order
+            return _show([first, second, *rest] if _is_call(first) else [second, first, *rest])
+        _check_file(first)  # a second word only follows a subverb
     options = build_parser().parse_args(list(arguments))
     if _names_call(options):
         others = list(arguments)
@@ -62,7 +65,12 @@ def _names_call(options: Namespace) -> bool:
     """True if the word in the place of the file is the id of a call, with no option that `audit show` lacks."""
     filters = options.tool or options.decision or options.since or options.follow
     filters = filters or options.user or options.server or options.group
-    return bool(options.file and _CALL.fullmatch(options.file)) and not (os.path.lexists(options.file) or filters)
+    return bool(options.file) and _is_call(options.file) and not filters
+
+
+def _is_call(word: str) -> bool:
+    """True for the id of a call, unless a file has that name."""
+    return _CALL.fullmatch(word) is not None and not os.path.lexists(word)
 
 
 def _check_file(word: str) -> None:

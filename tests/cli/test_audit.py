@@ -337,7 +337,8 @@ def test_the_id_of_a_call_alone_shows_that_call(tmp_path: Path) -> None:
     one.close()
     shown = run(tmp_path, "show", "3f2a91-7")
     assert shown.returncode == 0
-    for words in (["3f2a91-7"], ["3f2a"], ["3f2a", "--session", "sess"]):
+    of_file = (["3f2a91-7", "audit.jsonl"], ["audit.jsonl", "3f2a91-7"])
+    for words in (["3f2a91-7"], ["3f2a"], ["3f2a", "--session", "sess"], *of_file):
         assert run(tmp_path, *words).stdout == shown.stdout
     assert json.loads(run(tmp_path, "--json", "3f2a").stdout)["call"] == "3f2a91-7"
     assert "there is no call 'abcd'" in run(tmp_path, "abcd").stderr
