@@ -126,7 +126,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
             ]
         ),
         loaded.managed,
-        loaded.trust.dependencies if loaded.trust else None,
+        loaded.trust.dependencies if loaded.trust and loaded.trust.required else None,
         server,
         watched,
     )

@@ -347,7 +347,7 @@ def _write(agreed: Agreed) -> int:
             write_first_guard(agreed.guards.starter_folder)
         if agreed.config is not None:
             write_config(agreed.config)
-            if agreed.guards.loaded.trust is not None:
+            if agreed.guards.loaded.trust is not None and agreed.guards.loaded.trust.required:
                 path = shlex.quote(agreed.config.path)
                 wrap.report(f"it requires trust, and servers start again after: hookproxy trust {path}")
         for file in agreed.planned:

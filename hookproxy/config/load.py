@@ -260,8 +260,9 @@ def complete(
         why = "audit.enabled is false" if off else "there is no folder for it"
         hint = "remove audit.enabled" if off else "set audit.file, HOME or XDG_STATE_HOME, or use --audit FILE"
         raise ConfigError(where, f"audit.required is true, but {why}", hint)
-    if not file_context.isolated and (user.require_trust or any(layer.require_trust for layer in managed)):
-        loaded = replace(loaded, trust=_trust(loaded, user, file_context))
+    required = not file_context.isolated and (user.require_trust or any(layer.require_trust for layer in managed))
+    if required or user.pinned:
+        loaded = replace(loaded, trust=_trust(loaded, user, file_context, required=required))
     if loaded.watched is not None:  # its hooks get what the audit may need
         settings = audited_like(loaded.watched.settings, loaded.settings)
         loaded = replace(loaded, watched=replace(loaded.watched, settings=settings))
@@ -277,10 +278,14 @@ def with_used_packs(user: Layer, managed: Sequence[Layer], file_context: FileCon
     return with_packs(user, [layer.packs for layer in managed if layer.packs is not None], file_context, read_layer)
 
 
-def _trust(loaded: Loaded, user: Layer, file_context: FileContext) -> Trust:
-    """Checks that files are as they were trusted; those of packs that are only tried are not. Raises ConfigError."""
-    from ..trust.check_unchanged import verify
+def _trust(loaded: Loaded, user: Layer, file_context: FileContext, *, required: bool) -> Trust:
+    """Checks that files are as they were trusted, if that is required, and those of packs as they were verified; but
+    not those of packs that are only tried. Raises ConfigError.
+    """
+    from ..trust.check_unchanged import hold, verify
 
+    if not required:
+        return hold(loaded.all_groups, user.pinned)
     tried = tuple(os.path.join(folder, "") for folder, _environment in file_context.pack_folders.values())
     checked = [group for group in loaded.all_groups if not (tried and group.source.startswith(tried))]
     return verify(checked, user, file_context)

@@ -2,13 +2,15 @@
 
 A pack only narrows: it has hooks, deny and ask rules and limits, and nothing else. Its hooks run before the user's own
 ones, which judge what it has rewritten; and the administrator's come last, as always. Its files are verified at each
-start, and where keys are configured, its signature as well.
+start, and where keys are configured, its signature as well; while it runs, they are held by the same hashes
+(`Layer.pinned`), so that what runs is what was verified.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -19,6 +21,7 @@ from ..model.pack_settings import NamedPacks
 from ..packs import environment, manifest
 from ..packs.store import ENVIRONMENTS, Store
 from ..signing.keys import PublicKey, parse_public
+from ..trust.scripts import NO_PYCACHE
 from ..trust.sources import FileContext, Layer, data_folder
 from .parse import read_tables
 
@@ -59,7 +62,7 @@ def with_packs(user: Layer, managed: Sequence[NamedPacks], file_context: FileCon
     keys, packs = keys_in_force(user.packs, managed), store(file_context)
     for name in reversed(user.packs.use):  # each is put in front
         folder, needed = file_context.pack_folders.get(name, ("", ""))
-        of_pack = file_context
+        of_pack, pinned = file_context, {}
         if folder:  # its files are not trusted yet
             of_pack = replace(file_context, files_read={})
         else:
@@ -67,11 +70,23 @@ def with_packs(user: Layer, managed: Sequence[NamedPacks], file_context: FileCon
             if state is None:
                 hint = f"install it: hookproxy init --from PACK --install; or remove it from {user.packs.place}.use"
                 raise ConfigError(user.packs.place, f"there is no pack {name}", hint)
-            packs.pack(name, state.version, state.digest, keys)
+            verified = packs.pack(name, state.version, state.digest, keys)
             folder = packs.files(name, state.version, state.digest)
+            pinned = {os.path.join(folder, path): sha256(text).hexdigest() for path, text in verified.files.items()}
             needed = packs.place(name, ENVIRONMENTS, state.environment) if state.environment else ""
         user = _added(user, read_pack(folder, needed, of_pack, read_layer))
+        _check_read(of_pack, pinned)
+        user = replace(user, pinned={**user.pinned, **({folder: pinned} if pinned else {})})
     return user
+
+
+def _check_read(file_context: FileContext, pinned: Mapping[str, str]) -> None:
+    """Raise ConfigError if what was read of a pack is not what was verified, because it was replaced meanwhile."""
+    for path, snapshot in file_context.files_read.items():
+        if path in pinned and sha256(snapshot.data).hexdigest() != pinned[path]:
+            raise ConfigError(
+                path, "was changed while it was read", "try again; if it is so again, install the pack again"
+            )
 
 
 def read_pack(folder: str, needed: str, file_context: FileContext, read_layer: ReadLayer) -> Layer:
@@ -144,8 +159,16 @@ def _check_files(place: str, table: Mapping[str, object], keys: Sequence[str]) -
 
 
 def _only_narrowing(group: Group) -> Group:
-    """The group, whose hooks neither answer for a person nor open the default."""
-    return replace(group, hooks=tuple(replace(spec, only_narrows=True) for spec in group.hooks))
+    """The group, whose hooks neither answer for a person nor open the default, and whose Python runs no compiled
+    modules of the pack's folder, which nobody has verified."""
+    hooks = (replace(spec, only_narrows=True) for spec in group.hooks)
+    return replace(
+        group,
+        hooks=tuple(
+            replace(spec, env=(("PYTHONPYCACHEPREFIX", NO_PYCACHE), *spec.env)) if spec.argv or spec.shell else spec
+            for spec in hooks
+        ),
+    )
 
 
 def _within(group: Group, folder: str, file_context: FileContext) -> Group:

@@ -5,6 +5,9 @@ compared with their last state, and hashed again if that has changed. After the 
 hook has failed and the failure blocks. So a file that is replaced only while the hook starts is detected, because only
 root can set back the ctime of a file.
 
+The files of a pack are held in the same way by the hashes with which the pack was verified at the start: all of them
+for each of its hooks, trusted or not.
+
 A Python script depends on the modules in its folder that its import statements name, wherever these statements are; on
 all modules in its folder if it computes what it imports.
 
@@ -40,7 +43,7 @@ MAX_BYTES: Final = 64 * 1024 * 1024  # more than any script and most programs ha
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # does not wait for a pipe
 _SYSTEM_FOLDERS: Final = ("/usr/", "/bin/", "/sbin/", "/lib", "/nix/store/", "/System/")
 """Programs of the system that belong to root are not hashed: updates change them, and agents cannot."""
-_NO_PYCACHE: Final = "/dev/null/hookproxy"  # cannot exist: compiled modules are neither read nor written
+_AGAIN: Final = "hookproxy init --from PACK --install installs the pack again"
 
 
 class Dependencies(Struct):
@@ -153,7 +156,7 @@ def _listing_signature(paths: Sequence[str]) -> StatSignature:
 def verify(groups: Sequence[Group], user: Layer, file_context: FileContext) -> Trust:
     """Check that all files are as they were trusted. Raises ConfigError if one is not."""
     store = store_path(file_context.environ, file_context.home)
-    entries = read_store(store)
+    entries, pinned = read_store(store), user.pinned
     found = dependencies(user, groups, file_context)
     known: dict[str, StatSignature | None] = {}
     problems: list[tuple[str, str]] = []
@@ -174,7 +177,57 @@ def verify(groups: Sequence[Group], user: Layer, file_context: FileContext) -> T
         project = f"--project {shlex.quote(file_context.project)} " if file_context.project else ""
         hint = f"hookproxy trust {project}{names} shows what is new or changed, and trusts it"
         raise ConfigError(path, what + more, hint)
-    return Trust(store, known, found)
+    _pin(groups, pinned, found, known)
+    return Trust(store, known, found, pinned)
+
+
+def hold(groups: Sequence[Group], pinned: Mapping[str, Mapping[str, str]]) -> Trust:
+    """Check only that files of packs stay as they were verified. Raises ConfigError if one is not."""
+    found, known = Dependencies(), dict[str, StatSignature | None]()
+    _pin(groups, pinned, found, known)
+    return Trust("", known, found, pinned)
+
+
+def _pin(
+    groups: Sequence[Group],
+    pinned: Mapping[str, Mapping[str, str]],
+    found: Dependencies,
+    known: dict[str, StatSignature | None],
+) -> None:
+    """Let each hook of a pack depend on all files of the pack, and on no further module beside them.
+
+    Raises ConfigError if one is not as it was verified.
+    """
+    for folder, files in pinned.items():
+        known |= {path: _pinned_signature(path, files) for path in files}
+        modules = {os.path.dirname(path) for path in files if path.endswith(scripts.MODULES)}
+        for place in modules:
+            found.imports[place] = found.imports.get(place, frozenset()) | {scripts.ANY_NAME}
+            there = module_files(place, found.imports[place])
+            if others := [path for path in there if path not in files]:
+                raise ConfigError(others[0], _pinned_problem(others[0], None, files), _AGAIN)
+            known[place] = _listing_signature(there)
+        for group in groups:
+            if group.source.startswith(os.path.join(folder, "")):
+                for spec in group.hooks:
+                    own = found.by_hook.get(id(spec), ())
+                    found.by_hook[id(spec)] = tuple(dict.fromkeys((*own, *files, *modules)))
+
+
+def _pinned_signature(path: str, files: Mapping[str, str]) -> StatSignature | None:
+    snapshot = read_for_hashing(path)
+    if problem := _pinned_problem(path, snapshot, files):
+        raise ConfigError(path, problem, _AGAIN)
+    return snapshot.signature if snapshot else None
+
+
+def _pinned_problem(path: str, snapshot: FileSnapshot | None, files: Mapping[str, str]) -> str:
+    """Why a file in the folder of a pack must not be used; empty if it is as it was verified."""
+    if path not in files:
+        return "is not in the pack"
+    if snapshot is None:
+        return "is gone"
+    return "" if digest(snapshot) == files[path] else "has changed since the pack was verified"
 
 
 def _missing(found: Dependencies, entries: Mapping[str, TrustEntry]) -> Iterator[tuple[str, str]]:
@@ -212,9 +265,19 @@ class FileCheck(Struct, frozen=True):
 class Trust:
     """Checks while hooks run that their files are still as they were when they were hashed."""
 
-    def __init__(self, store: str, known: dict[str, StatSignature | None], found: Dependencies) -> None:
+    def __init__(
+        self,
+        store: str,
+        known: dict[str, StatSignature | None],
+        found: Dependencies,
+        pinned: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        """Without a `store`, only the files of packs are held, and nothing must be trusted."""
         self._store = store
         self._known = known
+        self._pinned = {path: files for files in pinned.values() for path in files}
+        self._pinned |= {os.path.dirname(path): files for path, files in self._pinned.items()}
+        self.required = bool(store)
         self.dependencies = found
         self._last = {id_: tuple(known[path] for path in paths) for id_, paths in found.by_hook.items()}
 
@@ -246,12 +309,16 @@ class Trust:
     def _recheck(self, path: str) -> str:
         """Hash a changed file, or the modules of a folder, again. Returns why hooks must not run; empty: unchanged."""
         hint = f"hookproxy trust {self.dependencies.files.get(path, 'FILE')} shows what changed"
+        if path in self._pinned and (failure := self._recheck_pinned(path)):
+            return failure
         try:
             modules = module_files(path, self.dependencies.imports[path]) if path in self.dependencies.imports else None
-            entries, snapshot = read_store(self._store), None
+            entries, snapshot = read_store(self._store) if self.required else {}, None
             if modules is None:
                 snapshot = read_for_hashing(path)
-                problem = _problem(path, snapshot, entries)
+                problem = _problem(path, snapshot, entries) if self.required else ""
+            elif not self.required:
+                problem = ""
             else:
                 problems = (_problem(module, read_for_hashing(module), entries) for module in modules)
                 problem = next(filter(None, problems), "")
@@ -262,6 +329,18 @@ class Trust:
         self._known[path] = (
             _listing_signature(modules) if modules is not None else snapshot.signature if snapshot else None
         )
+        return ""
+
+    def _recheck_pinned(self, path: str) -> str:
+        """As `_recheck`, for a file of a pack or a folder in it, by the hashes with which the pack was verified."""
+        files = self._pinned[path]
+        try:
+            there = module_files(path, self.dependencies.imports[path]) if path in self.dependencies.imports else [path]
+            for file in there:
+                if problem := _pinned_problem(file, read_for_hashing(file), files):
+                    return f"is not run, because {file} {problem}: {_AGAIN}"
+        except ConfigError as error:
+            return f"is not run, because {error.message}"
         return ""
 
     def _current_signature(self, path: str) -> StatSignature | None:
@@ -280,7 +359,7 @@ class Trust:
         Raises ConfigError if a file has changed meanwhile.
         """
         before = sys.pycache_prefix, sys.dont_write_bytecode
-        sys.pycache_prefix, sys.dont_write_bytecode = _NO_PYCACHE, True
+        sys.pycache_prefix, sys.dont_write_bytecode = scripts.NO_PYCACHE, True
         try:
             yield
         finally:

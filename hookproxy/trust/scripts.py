@@ -26,6 +26,9 @@ MODULES: Final = (".py", ".pyc", ".so", ".pyd")
 ANY_NAME: Final = "*"
 """In a set of module names: every name, because a script computes what it imports."""
 
+NO_PYCACHE: Final = "/dev/null/hookproxy"
+"""Cannot exist: with it, Python neither reads nor writes compiled modules."""
+
 _MAX_PACKAGE_FOLDERS: Final = 1000  # more than a package has; they are listed before each run of a hook
 _MAX_SCRIPT_LENGTH: Final = 1024 * 1024  # bytes of a script that are searched for imports
 _DYNAMIC: Final = frozenset(

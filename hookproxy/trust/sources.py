@@ -178,6 +178,8 @@ class Layer(Struct, frozen=True):
     """The layer of the file that `[monitor]` names, which is only watched."""
     packs: NamedPacks | None = None
     """The packs that count, and whose signatures; None: the file says nothing of packs."""
+    pinned: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The folders of its packs, each with the SHA-256 of its files as they were verified: their hooks only run so."""
     model: ModelEndpoint | None = None
     """The model that hooks of the files ask which it names; None: it names none."""
 

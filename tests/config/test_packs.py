@@ -223,3 +223,72 @@ def test_a_hook_of_a_pack_that_allows_a_call_decides_nothing(
     (tmp_path / "hookproxy.toml").write_text(own + _ALLOWING)
     main(["try", "note", "{}", "--config", "hookproxy.toml"])
     assert "note of server: allowed" in capsys.readouterr().out, "of the user's own file, it counts"
+
+
+# --- while a session runs ---
+
+
+def place_of(result: Loaded) -> Path:
+    return Path(result.groups[0].source).parent
+
+
+def failure(result: Loaded) -> str:
+    """Why the first hook of the pack does not run."""
+    assert result.trust is not None
+    return result.trust.check(result.groups[0].hooks[0]).failure
+
+
+@pytest.mark.parametrize("name", ["hooks/quiet.sh", "hookproxy.toml", "pack.toml", "hooks/helper.py"])
+def test_what_runs_is_what_was_verified(tmp_path: Path, name: str) -> None:
+    files = pack(files={"hooks/helper.py": "x = 1\n"})
+    store = Store(str(tmp_path / ".local/share/hookproxy/packs"))
+    with store.locked("quiet"):
+        store.add(verify(files, None))
+        store.take(verify(files, None), "/from", "")
+    result = loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
+    assert result.trust is not None
+    assert not result.trust.required
+    assert failure(result) == ""
+    mark, path = result.trust.check(result.groups[0].hooks[0]), place_of(result) / name
+    before = path.read_bytes()
+    path.chmod(0o755)
+    path.write_bytes(before + b"\n# more\n")
+    assert f"{path} has changed since the pack was verified" in failure(result)
+    assert "install the pack again" in failure(result) or "installs the pack again" in failure(result)
+    assert result.trust.failure_after(mark, result.groups[0].hooks[0])
+    path.write_bytes(before)
+    assert failure(result) == "", "the same content is what was verified"
+    path.parent.chmod(0o755)
+    path.unlink()
+    assert "is gone" in failure(result)
+
+
+def test_no_module_joins_those_of_a_pack(tmp_path: Path) -> None:
+    files = pack(files={"hooks/guard.py": "import json\n"})
+    store = Store(str(tmp_path / ".local/share/hookproxy/packs"))
+    with store.locked("quiet"):
+        store.add(verify(files, None))
+        store.take(verify(files, None), "/from", "")
+    result = loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
+    folder = place_of(result) / "hooks"
+    folder.chmod(0o755)
+    (folder / "json.py").write_text("print('mine')\n")
+    assert f"{folder / 'json.py'} is not in the pack" in failure(result)
+
+
+def test_hooks_of_the_file_are_not_held_with_those_of_its_pack(tmp_path: Path) -> None:
+    installed(tmp_path)
+    own = '[[hooks.PreToolUse]]\ncommand = "true"\n'
+    result = loaded(tmp_path, f'{own}\n[packs]\nuse = ["quiet"]\n')
+    path = place_of(result) / "hooks/quiet.sh"
+    path.chmod(0o755)
+    path.write_bytes(b"exit 0\n")
+    assert result.trust is not None
+    assert failure(result)
+    assert result.trust.check(result.groups[1].hooks[0]).failure == ""
+
+
+def test_a_packs_python_reads_no_compiled_modules_of_its_folder(tmp_path: Path) -> None:
+    installed(tmp_path)
+    (spec,) = loaded(tmp_path, '[packs]\nuse = ["quiet"]\n').groups[0].hooks
+    assert dict(spec.env)["PYTHONPYCACHEPREFIX"] == "/dev/null/hookproxy"
