@@ -1,7 +1,8 @@
 """Compiles `detectors.toml`: what looks like a secret in a text, and which names say that a value is one.
 
 How it works. Searching 2 kB for one word takes a microsecond, and for a pattern twenty times that. So a text is
-searched for a few words first (`keywords`), and a pattern is tried only where one of them stands. What no word begins
+searched for a few words first (`keywords`), all that begin alike at once (a pattern that begins with one character
+jumps from one of these to the next), and a pattern is tried only where one of them stands. What no word begins
 is found by its form: a piece of at least 20 characters as tokens have them. Nothing here keeps a text.
 """
 
@@ -21,6 +22,7 @@ SHORTEST_TOKEN: Final = 20
 """Characters of the shortest piece in which tokens are looked for: shorter ones are names."""
 
 _LONGEST_NAME: Final = 200  # characters of a member's name that are looked at: longer ones name nothing
+_MOST_PIECES: Final = 16  # places of a word at which longer ones are looked for; of more, all of the text is searched
 _NAMES_KEPT: Final = 1024  # decided names that are remembered: all tools of a few servers have fewer
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 
@@ -86,7 +88,7 @@ class Detectors(msgspec.Struct, frozen=True):
     program_options: re.Pattern[bytes]
     """A text without one of them has no program's password."""
     names: _Names
-    words: tuple[_Word, ...]
+    words: tuple[_Words, ...]
     """The keywords of all rules but those that need a character as well."""
     needed: tuple[tuple[int, bytes, tuple[bytes, ...]], ...]
     """The numbers of the other rules, with what they need and their keywords: one character is found at once."""
@@ -94,7 +96,9 @@ class Detectors(msgspec.Struct, frozen=True):
     def active(self, raw: bytes, low: bytes) -> Sequence[tuple[Rule, tuple[bytes, ...]]]:
         """The rules that may find something in a text, which is given in small letters too, with their words in it."""
         found: dict[int, list[bytes]] = {}
-        _look_for(self.words, low, found)
+        for words in self.words:
+            if words.any_of.search(low):
+                _look_for(words.words, low, found)
         for number, needs, keywords_of_rule in self.needed:
             if needs in raw and (there := [keyword for keyword in keywords_of_rule if keyword in low]):
                 found[number] = there
@@ -107,15 +111,36 @@ class _Word(msgspec.Struct, frozen=True):
     word: bytes
     rules: tuple[int, ...]
     longer: tuple[_Word, ...]
+    longest: int
+    """Bytes of the longest of these."""
+
+
+class _Words(msgspec.Struct, frozen=True):
+    """Keywords that begin with the same character."""
+
+    any_of: re.Pattern[bytes]
+    words: tuple[_Word, ...]
 
 
 def _look_for(words: Sequence[_Word], low: bytes, found: dict[int, list[bytes]]) -> None:
     for node in words:
-        if node.word in low:
+        at = low.find(node.word)
+        if at >= 0:
             for number in node.rules:
                 found.setdefault(number, []).append(node.word)
             if node.longer:
-                _look_for(node.longer, low, found)
+                _look_for(node.longer, _around(node, low, at), found)
+
+
+def _around(node: _Word, low: bytes, at: int) -> bytes:
+    """What of a text can be one of the longer words, where the first word in it is at this place."""
+    pieces: list[bytes] = []
+    while at >= 0:
+        if len(pieces) == _MOST_PIECES:
+            return low
+        pieces.append(low[max(at - node.longest, 0) : at + node.longest])
+        at = low.find(node.word, at + 1)
+    return b"\0".join(pieces)  # no word has this byte
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -171,7 +196,7 @@ def compiled(tables: Mapping[str, object]) -> Detectors:
     )
 
 
-def _words_of(rules: Sequence[Rule]) -> tuple[_Word, ...]:
+def _words_of(rules: Sequence[Rule]) -> tuple[_Words, ...]:
     numbers: dict[bytes, list[int]] = {}
     for number, rule in enumerate(rules):
         for keyword in () if rule.needs else rule.keywords:
@@ -183,10 +208,17 @@ def _words_of(rules: Sequence[Rule]) -> tuple[_Word, ...]:
             first, *left = sorted(left, key=lambda word: (len(word), word))
             longer = [word for word in left if first in word]
             left = [word for word in left if first not in word]
-            nodes.append(_Word(first, tuple(numbers[first]), of(longer)))
+            nodes.append(_Word(first, tuple(numbers[first]), of(longer), max(map(len, longer), default=0)))
         return tuple(nodes)
 
-    return of(list(numbers))
+    alike: dict[bytes, list[_Word]] = {}
+    for word in of(list(numbers)):
+        alike.setdefault(word.word[:1], []).append(word)
+    return tuple(_Words(_any_of(first, words), tuple(words)) for first, words in alike.items())
+
+
+def _any_of(first: bytes, words: Sequence[_Word]) -> re.Pattern[bytes]:
+    return re.compile(b"%s(?=%s)" % (re.escape(first), b"|".join(re.escape(word.word[1:]) for word in words)))
 
 
 class _RuleTable(msgspec.Struct, forbid_unknown_fields=True):

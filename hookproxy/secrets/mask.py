@@ -45,6 +45,8 @@ _USER_OPTIONS: Final = frozenset({"-u", "-U", "--user", "--proxy-user"})  # curl
 _ACTIVE: Final = re.compile(r"[\s;|&<>`$(){}\"'\\]")
 """What can make a shell or another interpreter do something, or hide that it does."""
 
+_REFERENCE: Final = re.compile(r"\$\{\w+\}")
+
 _PIECES: Final = bytes(97 if chr(byte) in "_-." or (chr(byte).isalnum() and byte < 128) else 32 for byte in range(256))
 _LONG_PIECE: Final = b"a" * SHORTEST_TOKEN
 _WORD: Final = re.compile(r"[\w+=!@#%^*~-]+")
@@ -63,8 +65,19 @@ class _Search(NamedTuple):
     """What is looked for in the texts of a JSON value: the whole of it was searched for keywords already."""
 
     rules: Sequence[tuple[Rule, tuple[bytes, ...]]]
+    words: Collection[bytes]
+    """The keywords of all these rules."""
     tokens: bool
     programs: bool
+
+    def rules_in(self, low: bytes) -> Sequence[tuple[Rule, tuple[bytes, ...]]]:
+        """The rules that may find something in one of the texts, in small letters, with their words in it.
+
+        Several rules share a word: so the text is searched for each word once.
+        """
+        there = {word for word in self.words if word in low}
+        rules = [(rule, tuple([word for word in words if word in there])) for rule, words in self.rules]
+        return [(rule, words) for rule, words in rules if words or rule.elsewhere]
 
 
 class Masking:
@@ -130,7 +143,9 @@ class Masking:
         programs = dashes and b" -" in raw and found.program_options.search(raw) is not None
         lists = dashes and b'"-' in raw
         nested = b"\\\\u" in raw
-        return _Search(rules, tokens, programs or lists) if rules or tokens or programs or lists or nested else None
+        if not (rules or tokens or programs or lists or nested):
+            return None
+        return _Search(rules, {word for _, words in rules for word in words}, tokens, programs or lists)
 
     def _value(self, value: object, depth: int, program: str = "") -> object:
         """The value without secrets; the same object if it has none."""
@@ -219,7 +234,7 @@ class Masking:
         if value is None or isinstance(value, bool) or value in ("", [], {}):
             return value
         if isinstance(value, str):
-            if value.startswith(("[masked: ", "[redacted]")) or re.fullmatch(r"\$\{\w+\}", value):
+            if value.startswith(("[masked: ", "[redacted]")) or _REFERENCE.fullmatch(value):
                 return value
             if parts := _around_placeholders(value):
                 return "".join(piece if is_one else str(self._secret(piece)) for piece, is_one in parts)
@@ -302,19 +317,20 @@ class Masking:
         return self.known_values(text) if self._values else text
 
     def _searched(self, raw: bytes) -> bytes:
-        search = self._search
-        low = b""
+        search, low = self._search, raw.lower()
         if search is None:
-            low = raw.lower()
             rules, tokens, programs = self._detectors.active(raw, low), True, True
         else:
-            rules, tokens, programs = search
+            rules, tokens, programs = search.rules_in(low), search.tokens, search.programs
+        whole = raw
         if tokens and _LONG_PIECE in (pieces := raw.translate(_PIECES)):
-            low, raw = b"", self._without_tokens(raw, pieces)
+            raw = self._without_tokens(raw, pieces)
+            low = low if raw is whole else raw.lower()
         for rule, keywords in rules:
-            low = low or raw.lower()
+            if raw is not whole and not rule.elsewhere and not any(word in low for word in keywords):
+                continue  # they were in what is masked
             if (changed := self._by_rule(rule, keywords, raw, low)) is not raw:
-                raw, low = changed, b""
+                raw, low = changed, changed.lower()
         if programs and b" -" in raw and self._detectors.program_options.search(raw):
             raw = self._without_program_passwords(raw)
         return raw
@@ -322,12 +338,8 @@ class Masking:
     def _by_rule(self, rule: Rule, keywords: Sequence[bytes], raw: bytes, low: bytes) -> bytes:
         if rule.needs and rule.needs not in raw:
             return raw
-        if rule.begins is rule.keywords:
-            return self._anchored(rule, keywords, raw, low)
-        if not (rule.elsewhere and self._search) and not any(word in low for word in keywords):
-            return raw
         if rule.begins:
-            return self._anchored(rule, rule.begins, raw, low)
+            return self._anchored(rule, keywords if rule.begins is rule.keywords else rule.begins, raw, low)
         return rule.regex.sub(self._replacing(rule.id, guessable=rule.guessable), raw)
 
     def _without_tokens(self, raw: bytes, pieces: bytes) -> bytes:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hookproxy.secrets import detectors
 from hookproxy.secrets.detectors import compiled, is_secret_name
@@ -29,6 +31,31 @@ def test_keywords_are_in_small_letters_and_begin_no_pattern_that_they_cannot() -
     for rule in TABLES["rules"]:
         assert rule["keywords"]
         assert all(word == word.lower() for word in rule["keywords"])
+
+
+WORDS = sorted({word.encode() for rule in TABLES["rules"] for word in rule["keywords"]})
+PIECES = [
+    *WORDS,
+    *(word[:-1] for word in WORDS),
+    *(word[1:] for word in WORDS),
+    b"p",
+    b"s",
+    b"\\",
+    b"\n",
+    b"@5*<$-",
+    b"x" * 40,
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.integers(1, 20))
+def test_the_rules_of_a_text_are_those_of_which_it_has_a_keyword(pieces: list[bytes], times: int) -> None:
+    text, made = b"".join(pieces) * times, detectors.detectors()
+    expected = {
+        rule.id: {word for word in rule.keywords if word in text}
+        for rule in made.rules
+        if rule.needs in text and any(word in text for word in rule.keywords)
+    }
+    assert {rule.id: set(words) for rule, words in made.active(text, text)} == expected
 
 
 def test_a_member_that_nobody_knows_is_an_error() -> None:
