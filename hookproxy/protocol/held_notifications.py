@@ -18,7 +18,7 @@ from msgspec import Struct
 from ..jsonrpc import raw_json
 from ..model.late_pattern import late_pattern
 from . import calls
-from .calls import Call, Progress, id_key
+from .calls import Call, Phase, Progress, id_key
 from .tasks import Tasks, TaskStage, may_become_a_task
 
 _NAMES_WITHOUT_TEXT: Final = (
@@ -48,6 +48,8 @@ class Released(Struct, frozen=True):
 
     lines: tuple[bytes, ...] = ()
     """They pass, in the order in which they came."""
+    behind: tuple[bytes, ...] = ()
+    """They pass as well, behind the call's response: the server has sent them after it."""
     dropped: int = 0
     """How many do not."""
 
@@ -55,6 +57,8 @@ class Released(Struct, frozen=True):
 class _Held(Struct, eq=False):
     line: bytes
     waits_for: set[Call]
+    behind: set[Call]
+    """Those of them whose responses had come before it."""
     passes: bool = True
     """No call that has ended keeps it from passing."""
 
@@ -75,7 +79,8 @@ class HeldNotifications:
         owners = _calls_of(line, in_flight, tasks)
         if not owners:
             return False
-        self._held.append(_Held(line, owners))
+        behind = {call for call in owners if call.phase is Phase.ANSWERED}
+        self._held.append(_Held(line, owners, behind))
         self._bytes += len(line)
         while self._bytes > _MOST_BYTES:
             self._bytes -= len(self._held.pop(0).line)
@@ -113,6 +118,7 @@ class HeldNotifications:
         if not (self._held or self._lost) or any(task.call is call and _is_open(task.stage) for task in tasks.values()):
             return NOTHING
         lines: list[bytes] = []
+        behind: list[bytes] = []
         dropped, self._lost = self._lost, 0
         for held in [held for held in self._held if call in held.waits_for]:
             held.waits_for.discard(call)
@@ -120,9 +126,9 @@ class HeldNotifications:
             if not held.waits_for:
                 self._held.remove(held)
                 self._bytes -= len(held.line)
-                lines += [held.line] * held.passes
+                (behind if call in held.behind else lines).extend([held.line] * held.passes)
                 dropped += not held.passes
-        return Released(tuple(lines), dropped)
+        return Released(tuple(lines), tuple(behind), dropped)
 
 
 def _is_open(stage: TaskStage) -> bool:

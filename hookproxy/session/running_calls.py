@@ -320,14 +320,17 @@ class RunningCalls:
     def respond(self, call: Call, line: bytes) -> None:
         """As in CallServices."""
         if self._router.calls.finish(call):
-            self.release_notifications(call)  # what is about a call comes before its response
-            self._relay.to_agent(line)
+            self._release(call, line)
 
     def release_notifications(self, call: Call) -> None:
         """As in CallServices."""
+        self._release(call)
+
+    def _release(self, call: Call, *response: bytes) -> None:
+        """Send the agent what has waited for the call, and its response where the server has sent it."""
         released = self._router.held.release(call, self._router.tasks)
-        for notification in released.lines:
-            self._relay.to_agent(notification)
+        for line in (*released.lines, *response, *released.behind):
+            self._relay.to_agent(line)
         if released.dropped:
             text = f"dropped {counted(released.dropped, 'notification')} that may repeat the output of {call.tool}"
             self.report(text)

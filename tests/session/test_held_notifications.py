@@ -286,3 +286,23 @@ async def test_by_default_the_text_about_a_task_passes() -> None:
         await one.server.send(HANDLE)
         assert await one.agent.line() == HANDLE
         assert await ask(one, "tasks/get", line(id=2, result=STATUS)) == STATUS
+
+
+async def test_what_the_server_sends_behind_a_response_comes_behind_it() -> None:
+    before, behind = about("message", level="info", data="before"), about("message", level="info", data="behind")
+    async with rig(stub_group(stub(POST, "sleep 0.1")), settings=HOLD) as one:
+        await one.agent.send(call(1))
+        await one.server.line()
+        await one.server.send(before + result(1) + behind + PROGRESS)
+        assert [await one.agent.line() for _ in range(4)] == [before, result(1), behind, PROGRESS]
+
+
+async def test_what_comes_behind_one_response_and_before_another_waits_for_both() -> None:
+    async with rig(stub_group(stub(POST, "sleep 0.1")), settings=HOLD) as one:
+        await one.agent.send(call(1) + call(2, "u"))
+        await one.server.line()
+        await one.server.line()
+        await one.server.send(result(1) + LOG)
+        assert await one.agent.line() == result(1)
+        await one.server.send(result(2))
+        assert [await one.agent.line() for _ in range(2)] == [LOG, result(2)]
