@@ -32,16 +32,19 @@ _NOTHING: Final = (b"null", b'""', b"{}")
 _ERRORS: Final = {-32600: "Invalid Request", -32601: "Method not found", -32602: "Invalid params"}
 """JSON-RPC's own words for its codes, by which agents know what a server does not have."""
 _OTHER_ERROR: Final = "The server did not say what it has. Its words are withheld, because no lock can have them."
+_OWN_ERROR: Final = "The server did not say what it has. hookproxy's standard error says why."
+"""In place of our own error, which may quote the server."""
 
 
-def without_other_texts(kind: Kind | None, line: bytes) -> tuple[bytes, str]:
+def without_other_texts(kind: Kind | None, line: bytes, *, is_ours: bool) -> tuple[bytes, str]:
     """Return a response without what no lock has, and what that is, for people; empty: nothing.
 
-    It is that for a list of this kind, or (None) what the server says it is. Raises Unreadable, DuplicateKeys.
+    It is that for a list of this kind, or (None) for what the server is, or our own error (`is_ours`). Raises
+    Unreadable, DuplicateKeys.
     """
     spans = raw_json.members(line)
     if "error" in spans:
-        return own_error(line, spans)
+        return _own_error(line, spans, _OWN_ERROR if is_ours else _OTHER_ERROR)
     if "result" not in spans:
         return line, ""
     new = result = line[slice(*spans["result"])]
@@ -92,15 +95,16 @@ def _with_plain_meta(result: bytes) -> bytes:
     return raw_json.with_member(result, "_meta", b'{"%b":%b}' % (SERVER_INFO_KEY.encode(), info))
 
 
-def own_error(line: bytes, spans: dict[str, raw_json.Span]) -> tuple[bytes, str]:
+def _own_error(line: bytes, spans: dict[str, raw_json.Span], other: str) -> tuple[bytes, str]:
     """Return an error in our words in the place of a server's, and what is withheld, for people; empty: nothing.
 
-    It keeps the code, and the versions of the protocol that its data names. `spans` are the members of the line.
+    It keeps the code, and the versions of the protocol that its data names. `spans` are the members of the line, and
+    `other` is what an error says that is none of JSON-RPC's own.
     """
     error = line[slice(*spans["error"])]
     raw_code = member_or_empty(error, "code")
     code = int(raw_code) if _CODE.fullmatch(raw_code) else INTERNAL_ERROR
-    raw_id, text, data = line[slice(*spans["id"])], _ERRORS.get(code, _OTHER_ERROR), member_or_empty(error, "data")
+    raw_id, text, data = line[slice(*spans["id"])], _ERRORS.get(code, other), member_or_empty(error, "data")
     same = error_response(raw_id, code, text, data if _canonical_or_empty(data) in _NOTHING else _versions(data))
     if canonical(same) == _canonical_or_empty(line):
         return line, ""

@@ -22,7 +22,7 @@ from ..lock import hidden_text
 from ..lock.changes import Change, What
 from ..lock.compare import Compared, Names, Pinned, unreadable
 from ..lock.description import NAMES, Description, Entry, Identity, Kind, entry, identity
-from ..model.errors import UserError
+from ..model.errors import UserError, printable
 from ..model.hooks import Session
 from ..model.lock_settings import LockSettings
 from ..protocol import feedback, list_edits, response_edits
@@ -43,6 +43,7 @@ ACCEPT: Final = "hookproxy lock"
 _LONGEST_CHECKED: Final = 16 * 1024  # bytes of an entry that is remembered: ten times what most have
 _LONGEST_KEPT: Final = 64 * 1024  # bytes of a withheld entry that can be accepted on a console
 _MOST_WITHHELD: Final = 1000  # entries: as many as servers have; then the whole server is refused
+_LONGEST_WHY: Final = 1000  # characters of an error of our own, with what it quotes
 _MOST_SENTENCES: Final = 4  # a model needs to know that something differs; people get all of it
 _WITHHELD: Final = ", so it is withheld"
 _NO_LIST: Final = "the server says something else of itself than is recorded in hookproxy.lock"
@@ -136,10 +137,10 @@ class LockComparison:
 
     # --- what the server says of itself ---
 
-    def edited(self, method: bytes, line: bytes, cursor: bytes) -> bytes:
+    def edited(self, method: bytes, line: bytes, cursor: bytes, *, is_ours: bool = False) -> bytes:
         """The response to a request of this method as the agent gets it. Raises Unreadable, DuplicateKeys.
 
-        `cursor` is that of the request, as spelled.
+        `cursor` is that of the request, as spelled; `is_ours`: we have written an error in the response's place.
         """
         kind = KINDS.get(method)
         if self.pinned is None and not self.settings.create and self.settings.hidden_text == "warn":
@@ -148,12 +149,16 @@ class LockComparison:
             )
             return line
         line = self.edited_identity(line) if kind is None else self.edited_list(kind, line, cursor)
-        return line if self.pinned is None or self.denied else self._without_other_texts(kind, line)
+        return line if self.pinned is None or self.denied else self._without_other_texts(kind, line, is_ours=is_ours)
 
-    def _without_other_texts(self, kind: Kind | None, line: bytes) -> bytes:
+    def _without_other_texts(self, kind: Kind | None, line: bytes, *, is_ours: bool) -> bytes:
         """The response without what is around what is pinned."""
-        plain, what = beside_lists.without_other_texts(kind, line)
-        if what:
+        plain, what = beside_lists.without_other_texts(kind, line, is_ours=is_ours)
+        if what and is_ours:
+            error = response_edits.member_or_empty(line, "error")
+            why = raw_json.text(response_edits.member_or_empty(error, "message")) or ""
+            self.reports.report(printable(f"{self.server}: {why[:_LONGEST_WHY]}"))
+        elif what:
             where = "what it says of itself" if kind is None else f"its list of {kind.value}s"
             withheld = "" if self.warns_only else _WITHHELD
             # agents that know both eras ask at each start whether the server does: the error in place of it is no news

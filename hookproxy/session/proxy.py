@@ -136,7 +136,14 @@ class Proxy:
         )
 
         self._judge_requests()
-        self.lists = ServerLists(self._context, self.session_events, self.router, self.calls, self._concerns)
+        self.lists = ServerLists(
+            self._context,
+            self.session_events,
+            self.router,
+            self.calls,
+            self._concerns,
+            lambda: self.relay.is_substitute,
+        )
         self.lists.use(settings)
         self.hook_tool_calls.withholds = lambda tool: self.lists.withholds is not None and self.lists.withholds(tool)
         self.may_change = may_change

@@ -47,8 +47,12 @@ class ServerLists:
         router: Router,
         calls: RunningCalls,
         concerns: Callable[[str], bool],
+        is_ours: Callable[[], bool],
     ) -> None:
-        """`concerns` says of a tool whether calls of it are judged."""
+        """`concerns` says of a tool whether calls of it are judged, and `is_ours` whether we have written the error
+        that is handled, in place of a response.
+        """
+        self._is_ours = is_ours
         self._context = context
         self._session_events = session_events
         self._router = router
@@ -111,7 +115,7 @@ class ServerLists:
             return line
         was_denied = self._comparison.denied
         try:
-            return self._comparison.edited(method, line, cursor)
+            return self._comparison.edited(method, line, cursor, is_ours=self._is_ours())
         except raw_json.AMBIGUOUS as problem:
             return self._unreadable(line, problem)
         finally:

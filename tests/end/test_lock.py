@@ -172,6 +172,24 @@ async def test_a_tool_has_another_name_for_the_agent_and_its_own_for_the_server(
                 assert (error["code"], error["message"]) == (-32602, f"Unknown tool: {name}")
 
 
+async def test_people_learn_why_there_is_no_response_and_the_agent_gets_no_word_of_the_server(scene: Scene) -> None:
+    config = Path(scene.file("hookproxy.toml", "[audit]\nenabled = false\n"))
+    config.with_name("hookproxy.lock").write_text(lock_file.text_of({"mail": described(RECORDED)}))
+
+    async def respond(request: Request) -> None:
+        body = json.dumps({"jsonrpc": "2.0", "id": request.id, "error": {"code": -32000, "message": EVIL}}).encode()
+        await request.json(body.replace(b'"id"', b'"no id"'), status="500 Internal Server Error")
+
+    async with serving(respond) as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        agent = scene.start([HOOKPROXY, "run", "--name=mail", "--config", str(config), "--url", url])
+        for number, method in enumerate(("initialize", "tools/list", "server/discover")):
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": {"_meta": STATELESS}}
+            error = (await agent.ask(message))["error"]
+            assert error["message"] == "The server did not say what it has. hookproxy's standard error says why."
+    assert (scene.folder / "stderr0").read_text().count("HTTP status 500") == 1
+
+
 async def test_a_lock_that_was_edited_stops_the_start_with_its_line(scene: Scene) -> None:
     config = Path(scene.file("hookproxy.toml", ""))
     lock = lock_file.text_of({"mail": described(RECORDED)}).replace("Sends a mail.", "Sends it.")
