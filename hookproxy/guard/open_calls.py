@@ -112,13 +112,14 @@ class OpenCalls:
     def claim(self, process: Process, act: Act, call_id: str) -> OpenCall | None:
         """The call that a run gets now, which this agent has started; None: nobody has told of it.
 
-        `call_id` is the agent's own id, if the call has it along; else empty.
+        `call_id` is the agent's own id, if the call has it along, which also tells of a server that the agent calls by
+        another name; else empty.
         """
         now = self._clock()
         for call in reversed(self._by_act.get(act[1:], ())):
             old = now - call.at > (MAX_ASK_SECONDS if call.asked else _SECONDS)
             of_server = call.act[0] == act[0] or (not call.act[0] and call.context.alias is None)
-            same = call.key[2] == call_id if call_id else of_server
+            same = call.key[2] == call_id and bool(of_server or call.act[0]) if call_id else of_server
             if same and not (call.claimed or old) and call.process == process:
                 call.claimed = True
                 return call

@@ -72,10 +72,11 @@ def test_an_id_is_enough_where_the_agent_calls_the_server_otherwise() -> None:
 
 
 def test_a_tool_of_the_agents_own_is_claimed_by_no_server_that_calls_one_of_its_so() -> None:
-    calls, call = OpenCalls(), opened(("", *ACT[1:]), asked=True)
+    calls, call = OpenCalls(), opened(("", *ACT[1:]), asked=True, use="t1")
     call.context = replace(CONTEXT, alias=Alias("delete", "Bash"))
     calls.add(call)
     assert calls.claim(AGENT, ACT, "") is None
+    assert calls.claim(AGENT, ACT, "t1") is None
 
 
 def test_an_event_whose_agent_does_not_name_the_server_is_claimed_by_any_of_its_servers() -> None:
