@@ -21,6 +21,7 @@ from ..convert.run_hook import expressible, failures, normalised, recognise_agen
 from ..dialects.agent_documents import Members, agents_of, is_of
 from ..dialects.agent_side import AgentEvent, AgentSide, HookDecision, HookOutput, agent_side, refuse_by_status
 from ..live.messages import RunSession
+from ..model.aliases import FAMILIAR_NAMES
 from ..model.errors import UserError
 from ..model.hooks import AgentState, Event, EventContext, HookRun
 from ..session.live_feed import Judging
@@ -140,11 +141,17 @@ class Judge:
     def _prepared(self, session: NativeSession, context: EventContext) -> EventContext:
         """The context as hooks and rules may read it. Raises ValueError."""
         context = normalised(context, self._settings.max_depth)
-        if context.tool and context.alias is None and context.session.server:
-            groups = session.hooks_for(context.session.server).groups
-            return replace(context, alias=groups.alias(context.tool, context.arguments))
-        # no server's list can change what the agent's own tools are
-        return replace(context, managed_alias=context.alias) if context.tool else context
+        if not context.tool or (context.alias is None and not context.session.server):
+            return replace(context, managed_alias=context.alias) if context.tool else context
+        own = context.alias
+        if own is not None and (own.name != context.tool or own.name in FAMILIAR_NAMES):
+            return replace(context, managed_alias=own)  # no server's list can change what the agent's own tools are
+        known = session.hooks_for(context.session.server).groups.alias(context.tool, context.arguments)
+        if own is None:
+            return replace(context, alias=known)
+        if known is not None:  # a new tool of the agent's own may do what a familiar one does, as a server's may
+            own = replace(own, alternatives=(known, *known.alternatives))
+        return replace(context, alias=own, managed_alias=own)
 
     async def _decide(
         self, side: AgentSide, session: NativeSession, context: EventContext, runs: list[HookRun]

@@ -92,3 +92,34 @@ async def test_the_decision_about_a_recorded_document_is_that_of_try(agent: str,
                 assert output.stdout == silent.stdout or permission(agent, output) is Permission.ALLOW, command
             else:
                 assert permission(agent, output) is decisions[expected], command
+
+
+NEW_TOOLS: Final = (
+    ("Monitor", {"command": "rm x", "description": "wait"}),
+    ("PowerShell", {"command": "rm x"}),
+    ("run_command", {"command": "cd /; rm x"}),
+    ("view_image", {"path": "/etc/x"}),
+    ("create_file", {"path": "/etc/x", "file_text": ""}),
+    ("TodoWrite", {"todos": [{"content": "rm x"}]}),
+    ("Monitor", {"command": "git status"}),
+)
+"""Tools of an agent's own that hookproxy has not in its tables, such as those of a later version."""
+
+
+@pytest.mark.parametrize(("tool", "arguments"), NEW_TOOLS)
+@pytest.mark.parametrize("name", ["a rule that denies", "a rule that asks", "a rule about a folder", "an own hook"])
+async def test_an_unknown_tool_of_an_agents_own_counts_as_it_would_behind_mcp(
+    name: str, tool: str, arguments: dict[str, object], tmp_path: Path
+) -> None:
+    loaded = policy(tmp_path, POLICIES[name])
+    document = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": tool, "tool_use_id": "t1"}
+    request = Request(
+        "claude", "/", {"PATH": "/usr/bin:/bin"}, json.dumps({**document, "tool_input": arguments}).encode()
+    )
+    call = TrialCall(tool, json.dumps(arguments).encode())
+    report = await try_call(loaded, call, None, Session("s", "server", "/", "/"), {"PATH": "/usr/bin:/bin"})
+    expected = {"deny": Permission.DENY, "asked": Permission.ASK, "asked-deny": Permission.ASK}
+    async with judging(loaded) as judge:
+        output = await judge.judge(request)
+    given = permission("claude", output) if output.stdout or output.status else None
+    assert given is expected.get(report.trial.decision), report.trial.decision
