@@ -31,8 +31,8 @@ def folder_of_runs(environ: Mapping[str, str], state_folder: str) -> str:
 
 def prepare_folder(folder: str) -> None:
     """Make the folder if it is missing. Raises UserError unless it is ours, and nobody else may enter it; OSError."""
-    with contextlib.suppress(FileExistsError):  # whatever is there is looked at
-        os.makedirs(folder, 0o700)
+    if not os.path.lexists(folder):  # whatever is there is looked at
+        _make(folder)
     state = os.lstat(folder)
     if not stat.S_ISDIR(state.st_mode):
         raise UserError(f"{folder}: is not a folder", "remove it")
@@ -40,6 +40,18 @@ def prepare_folder(folder: str) -> None:
         raise UserError(f"{folder}: belongs to user {state.st_uid}", "name a folder of your own with XDG_RUNTIME_DIR")
     if stat.S_IMODE(state.st_mode) & 0o077:
         raise UserError(f"{folder}: others may enter it", f"chmod 700 {folder}")
+
+
+def _make(folder: str) -> None:
+    """Make the folder, and those above it that are missing: whoever may write in these could put another in its place.
+
+    Raises OSError.
+    """
+    mask = os.umask(0o077)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    finally:
+        os.umask(mask)
 
 
 def listen(folder: str, name: str) -> socket.socket:

@@ -95,7 +95,7 @@ async def test_it_does_not_end_while_it_judges(tmp_path: Path) -> None:
     guard = Guard(str(tmp_path / "guard"), print)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(guard.serve, Answering(wait), 0.01)
+            tasks.start_soon(guard.serve, Answering(wait), 0.2)
             async with await anyio.connect_unix(tmp_path / "guard" / "guard.sock") as client:
                 await client.send(request())
                 await asked.wait()

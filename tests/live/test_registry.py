@@ -20,6 +20,16 @@ def test_the_folder_is_that_of_the_login_or_else_a_part_of_the_state_folder(tmp_
     assert registry.folder_of_runs({}, "") == ""
 
 
+def test_nobody_else_may_write_in_the_folders_above_one_that_is_made(tmp_path: Path) -> None:
+    former = os.umask(0)
+    try:
+        registry.prepare_folder(str(tmp_path / "state" / "hookproxy" / "guard"))
+        assert os.umask(0) == 0
+    finally:
+        os.umask(former)
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("state", "state/hookproxy")] == [0o700, 0o700]
+
+
 def test_a_run_is_found_while_it_listens_and_then_forgotten(tmp_path: Path) -> None:
     folder = str(tmp_path / "a" / "runs")
     assert registry.names(folder) == []
