@@ -131,6 +131,7 @@ async function load(directory) {
   const hooks = []
   for (const value of exported) {
     const plugin = typeof value === "function" ? value : value?.server
+    if (typeof value?.setup === "function") throw new Error("it is a plugin of OpenCode V2, which cannot run here")
     if (typeof plugin !== "function") throw new Error("it exports something that is not a function")
     hooks.push((await plugin(input)) ?? {})
   }

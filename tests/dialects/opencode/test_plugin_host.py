@@ -232,6 +232,10 @@ def test_what_bun_reads_in_a_folder_is_not_read_in_the_project(
         ("export const P = async () => {\n", "cannot be loaded: "),
         ("export const P = async () => { throw new Error('no key') }\n", "guard.js cannot be loaded: no key"),
         ("export const P = 7\n", "guard.js cannot be loaded: it exports something that is not a function"),
+        (
+            "export default { id: 'v2', setup: async () => {} }\n",
+            "it is a plugin of OpenCode V2, which cannot run here",
+        ),
         ("const P = async () => ({ 'tool.execute.before': async () => {} })\nexport {}\n", "it exports no plugin"),
         ("import x from 'not-there'\nexport const P = async () => ({})\n", "Cannot find package 'not-there'"),
     ],
