@@ -79,8 +79,8 @@ class KeptLabels:
             self.journal.check()
         self._forget_old()
         if self._known is None:
-            self._known = tuple(kept.reading for kept in self._kept.values())
-            self._whole = frozenset(number for number, kept in self._kept.items() if kept.whole)
+            self._known = tuple([kept.reading for kept in self._kept.values()])
+            self._whole = frozenset([number for number, kept in self._kept.items() if kept.whole])
         if prints is None:
             return KnownLabels(self._known, frozenset(self._kept), self._cleared)
         found = {number for text in prints for number in self._readings_of.get(text, ())}
@@ -134,9 +134,10 @@ class KeptLabels:
 
     def _same(self, reading: Reading) -> _Kept | None:
         """What is kept of it already."""
-        return next(
-            (kept for kept in self._kept.values() if replace(kept.reading, number=reading.number) == reading), None
-        )
+        for kept in self._kept.values():
+            if kept.reading.at == reading.at and replace(kept.reading, number=reading.number) == reading:
+                return kept
+        return None
 
     def _forget_old(self) -> None:
         """The time is over for some."""
@@ -165,8 +166,8 @@ class KeptLabels:
     def _merge_oldest(self) -> None:
         """Make one reading of the two oldest ones with the labels that most readings have; or else of any two."""
         (labels, count), *_ = Counter(kept.reading.labels for kept in self._kept.values()).most_common(1)
-        alike = [kept for kept in self._kept.values() if count == 1 or kept.reading.labels == labels]
-        oldest, newer = alike[:2]
+        alike = (kept for kept in self._kept.values() if count == 1 or kept.reading.labels == labels)
+        oldest, newer = next(alike), next(alike)
         number = oldest.reading.number
         seconds = 0.0
         if oldest.reading.seconds and newer.reading.seconds:

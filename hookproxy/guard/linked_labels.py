@@ -14,7 +14,7 @@ label away. So what the administrator requires is cleared in this run alone, and
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Final, Protocol
@@ -38,6 +38,10 @@ class Guard(Protocol):
     connections: int
     """How often it has been reached anew."""
 
+    @property
+    def is_away(self) -> bool:
+        """There is none now, so that `ask` would raise."""
+
     async def ask(self, request: LabelRequest) -> Response:
         """The response. Raises StoreUnavailable: there is no guard, or it does not answer."""
 
@@ -47,7 +51,8 @@ class LinkedLabels:
 
     def __init__(self, link: Guard) -> None:
         self._link = link
-        self._asking = anyio.Lock()  # what one call learns of the session holds for the next one
+        # what one call learns of the session holds for the next one; without another one, none waits a turn of the loop
+        self._asking = anyio.Lock(fast_acquire=True)
         self._own = KeptLabels()  # what the run has read while it was alone
         self._key = b""  # that of the guard's session; empty: the run is alone
         self._connection = 0  # on which the guard said so
@@ -109,6 +114,8 @@ class LinkedLabels:
 
     async def _ask(self, request: LabelRequest) -> Response:
         """The response of the guard, whose session then knows what this run knows. Raises StoreUnavailable."""
+        if self._link.is_away:
+            raise StoreUnavailable("no guard runs")
         async with self._asking:
             await self._tell_waiting()
             response = await self._link.ask(request)
@@ -149,13 +156,16 @@ class LinkedLabels:
 
     def _for_this_run(self, known: KnownLabels) -> KnownLabels:
         """What is known, with what was taken away and cleared in this run alone."""
-        readings = []
-        for reading in known.readings:
+        readings = known.readings if not self._removed else tuple(self._left_of(known.readings))
+        shared = [cleared for cleared in known.cleared if not cleared.managed]
+        return KnownLabels(readings, known.carried, (*shared, *self._cleared))
+
+    def _left_of(self, readings: Iterable[Reading]) -> Iterator[Reading]:
+        """The readings without the labels that were taken away."""
+        for reading in readings:
             gone = [label for label, last in self._removed.items() if reading.number <= last]
             if (left := _without(reading, gone)) is not None:
-                readings.append(left)
-        shared = (cleared for cleared in known.cleared if not cleared.managed)
-        return KnownLabels(tuple(readings), known.carried, (*shared, *self._cleared))
+                yield left
 
 
 def _without(reading: Reading, labels: Collection[str]) -> Reading | None:

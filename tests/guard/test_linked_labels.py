@@ -64,6 +64,10 @@ class Link(GuardLink):
         super().__init__("", Session("own", server, "/", "/"), loaded)
         self._guard, self._server, self._reached = guard, server, 0
 
+    @property
+    def is_away(self) -> bool:
+        return not self._guard.is_there
+
     async def ask(self, request: Request) -> Response:
         if not self._guard.is_there:
             raise StoreUnavailable("no guard runs")
