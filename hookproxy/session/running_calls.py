@@ -88,7 +88,7 @@ class RunningCalls:
         self.passed = ChangeEvent()
         """Lines from the server have passed: separate, because they are many."""
         self.has_passed = False
-        """Some have: the agent has its response to `initialize`."""
+        """Some have, of which the first one is the response to `initialize`."""
         self.on_first_passed: Callable[[], None] = lambda: None
         """Called once, when the first of them have."""
         self.session, self.request_states, self.report = session_context.session, request_states, session_context.report
