@@ -68,6 +68,8 @@ def validation_error(
     if kind == "list_type" and isinstance(error["input"], dict):
         return ConfigError(where, f"{key}: must be an array of tables", f"write [[{key}]]")
     if kind == "model_type" and not _is_of_cases(model):
+        if at == ("hooks",) and isinstance(error["input"], list):
+            return ConfigError(where, "hooks: the event stands in the brackets", "write [[hooks.PreToolUse]]")
         table = f"[{key}]" if isinstance(at[-1], str) else f"[[{key.rpartition('[')[0]}]]"
         return ConfigError(where, f"{key}: must be a table", f"write {table}, and its keys below that line")
     if kind in ("missing", "model_type"):
@@ -147,6 +149,10 @@ def _where_it_belongs(at: Sequence[str | int], model: type[BaseModel]) -> str:
         return f"it is a key of {' and of '.join(inside)}: write it below that line" if inside else ""
     if name in _keys_of("", model) and _table_of(model, name) is None:
         table = f"[{here}]" if isinstance(at[-2], str) else f"[[{here}]]"
+        others = [f"[{other}]" for other in _tables(model) if other != here and name in _keys_of(other, model)]
+        if _is_array_of_tables(model, name):
+            move = f"it is a key of {' and of '.join(others)}: move it there; or " if others else "it is "
+            return f"{move}a table of its own: write [[{name}]], and its keys below that line"
         stands = f"`{name}` stands in {table} because it is written below that table"
         return f"{stands}: move it above {table}, before the first line with brackets"
     inside = [f"[{table}]" for table in _tables(model) if table != here and name in _keys_of(table, model)]
@@ -175,6 +181,19 @@ def _table_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
     if len(of_optional) == 1 and NoneType in get_args(annotation):
         annotation = of_optional[0]
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+
+
+def _is_array_of_tables(model: type[BaseModel], name: str) -> bool:
+    """True if a file has `[[name]]`."""
+    from pydantic import BaseModel
+
+    todo = [model.model_fields[name].annotation]
+    found = False
+    while todo:
+        annotation = todo.pop()
+        found = found or (isinstance(annotation, type) and issubclass(annotation, BaseModel))
+        todo += get_args(annotation)
+    return found
 
 
 def _schema_verb(model: type[BaseModel]) -> str:

@@ -186,7 +186,7 @@ class GatewayLimit(Table, frozen=True):
     """How often the same call may be forwarded: that of one tool with the same arguments, in whatever order these are
     written.
     """
-    seconds: Annotated[float, Meta(gt=0)] | None = None
+    seconds: Annotated[float, Meta(gt=0, le=31_536_000)] | None = None
     """How many seconds calls may take, all of them together: the call that passes it is the last one. Not with a
     `[gateway.store]`.
     """

@@ -578,6 +578,9 @@ def layer_of(
 
         layer = with_watched_rules(layer, _RULE_SETTINGS)
     layer = _with_groups(layer, added)
+    if model is not None and model.key is None and model.url.startswith("https:"):  # http is only for this machine
+        note = f'{path}: {prefix}model: no key is sent to {model.url}: key = "env:NAME" names one'
+        layer = replace(layer, remarks=(*layer.remarks, note))
     if file.roots is not None:
         from .roots_table import missing_folders
 
@@ -586,8 +589,11 @@ def layer_of(
         return layer
     from .monitor import check_second
 
-    second = _read_layer(file_context.find(file.monitor.file, folder), file_context, is_second=True)
-    check_second(second, layer, f"{path}: {prefix}monitor.file")
+    place = f"{path}: {prefix}monitor.file"
+    watched = file_context.find(file.monitor.file, folder)
+    file_context.text(watched, place)  # it says where a file is named that is not there
+    second = _read_layer(watched, file_context, is_second=True)
+    check_second(second, layer, place)
     return replace(layer, next=second)
 
 

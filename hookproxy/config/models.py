@@ -388,7 +388,7 @@ class LimitTable(Table, frozen=True):
     """How often the same call may be forwarded: that of one tool with the same arguments, in whatever order these are
     written.
     """
-    seconds: Annotated[float, Meta(gt=0)] | None = None
+    seconds: Annotated[float, Meta(gt=0, le=31_536_000)] | None = None
     """How many seconds calls may take, all of them together. It is known after a call how long it took: the call that
     passes the limit is the last one.
     """

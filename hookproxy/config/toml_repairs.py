@@ -65,6 +65,8 @@ def _repair(path: str, text: str, line: str, reason: str) -> str:
         return known
     if line.lstrip().startswith("[") and "]" in reason:
         return f"close the bracket: {line.strip()}{']' * (line.count('[') - line.count(']'))}"
+    if reason.startswith("Expected newline") and line.rstrip().endswith(("]]", "}}")) and (pair := _PAIR.match(line)):
+        return f"remove the last bracket: {pair['key']} = {pair['value'].rstrip()[:-1]}"
     return _about_second(text, line) if reason == "Cannot overwrite a value" else _about_value(line, reason)
 
 

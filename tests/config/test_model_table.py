@@ -94,3 +94,10 @@ def test_a_server_on_this_machine_may_be_asked_without_tls(tmp_path: Path, url: 
 def test_a_table_with_other_keys_or_values_is_an_error(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError):
         loaded(tmp_path, f'[model]\nurl = "https://x"\n{text}\n')
+
+
+def test_a_model_without_a_key_is_told_so_unless_it_is_on_this_machine(tmp_path: Path) -> None:
+    (remark,) = [remark for remark in loaded(tmp_path, MODEL).remarks if "key" in remark]
+    assert remark.endswith('model: no key is sent to https://model.example: key = "env:NAME" names one')
+    assert not loaded(tmp_path, f'{MODEL}key = "env:MODEL_KEY"\n').remarks
+    assert not loaded(tmp_path, MODEL.replace("https://model.example/", "http://localhost:8080/")).remarks
