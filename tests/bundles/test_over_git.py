@@ -15,6 +15,8 @@ from hookproxy.bundles import over_git, sources
 from hookproxy.bundles.over_git import Access
 from hookproxy.bundles.sources import Fetched, NotFetched
 
+pytestmark = pytest.mark.slow
+
 ENV = {
     "PATH": os.environ["PATH"],
     "HOME": "/nonexistent",
@@ -118,7 +120,6 @@ def test_a_tree_that_grows_without_end_is_not_listed(repository: Path, monkeypat
         fetched(repository, branch="bomb")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no limit of memory elsewhere")
 def test_an_object_that_unpacks_to_much_memory_is_refused(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_git, "_MEMORY_KIB", 64 * 1024)

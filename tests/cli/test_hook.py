@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DOCUMENT = {
     "session_id": "s",
     "cwd": "/",
@@ -28,7 +30,6 @@ def hook(document: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, input=document, capture_output=True, timeout=60)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("document", "words", "why"),
     [
@@ -67,7 +68,6 @@ def test_what_a_hook_prints_among_its_answer_never_reaches_the_agent_raw() -> No
     assert (ended.returncode, ended.stdout) == (0, b"")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_an_end_before_the_hook_has_decided_refuses_the_call(number: signal.Signals, tmp_path: Path) -> None:
     started = tmp_path / "started"
@@ -105,7 +105,6 @@ def test_options_after_the_last_hook_are_an_error() -> None:
     assert ended.stderr.startswith(b"error: --if is after the last hook\nhint: the options of a hook are before")
 
 
-@pytest.mark.slow
 def test_a_failure_refuses_the_call_for_the_hook_that_says_so_alone() -> None:
     for first, second in (("--fail-closed", ""), ("", "--fail-closed")):
         words = [

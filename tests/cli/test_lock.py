@@ -23,6 +23,8 @@ from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.sandbox.available import find_sandbox
 from tests.support import saying_server
 
+pytestmark = pytest.mark.slow
+
 TOOLS: Final[list[dict[str, object]]] = [
     {"name": "read", "description": "Reads.", "inputSchema": {"type": "object"}},
     {"name": "write"},
@@ -144,7 +146,6 @@ def test_the_servers_of_a_project_are_asked_as_its_agents_start_them(say: Say, r
     assert "warning: hookproxy.lock pins env, and there is no such server" in run("--check")[2]
 
 
-@pytest.mark.slow
 def test_a_server_that_fails_keeps_its_entry_and_those_of_the_others_are_written(say: Say, run: Run) -> None:
     agent_file(a=say("a"), b=say("b"))
     run()
@@ -158,7 +159,6 @@ def test_a_server_that_fails_keeps_its_entry_and_those_of_the_others_are_written
     assert sorted(os.listdir()) == [".mcp.json", "hookproxy.lock"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
@@ -189,7 +189,6 @@ def test_what_cannot_be_pinned_is_told_and_left_out(say: Say, run: Run) -> None:
     assert [name for kind, name in written()["s"].entries if kind is Kind.TOOL] == ["a"]
 
 
-@pytest.mark.slow
 def test_nothing_that_differs_is_cut_off_unseen(say: Say, run: Run) -> None:
     long = [f"line {number}" for number in range(100)]
     texts = (
@@ -433,7 +432,6 @@ def test_a_server_whose_sandbox_cannot_be_made_is_not_started(
     assert problem in err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "problem"),
     [
@@ -473,7 +471,6 @@ def test_a_lock_that_the_gateway_names_need_not_be_there_to_be_made(say: Say, ru
     assert run("--check", "--config", "gateway.toml")[0] == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("table", ["", '[lock]\nfile = "pins.lock"\n'])
 def test_the_file_is_the_one_that_the_runs_read(say: Say, run: Run, project: Path, table: str) -> None:
     own = project.parent / "home/.config/hookproxy"

@@ -76,7 +76,9 @@ async def tried(loaded: Loaded, request: Request, *, only_command: bool) -> str:
 
 
 @pytest.mark.parametrize("agent", names())
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if "hook" in name else ()) for name in POLICIES]
+)
 async def test_the_decision_about_a_recorded_document_is_that_of_try(agent: str, name: str, tmp_path: Path) -> None:
     side = agent_side(agent)
     assert side is not None

@@ -534,3 +534,17 @@ def test_only_a_person_allows_what_would_carry_data_to_a_sink(on_ask: OnAsk) -> 
     refused = without_person(asking, settings, can_ask=False)
     assert isinstance(refused, Refuse)
     assert (refused.cause, refused.chains) == (RefusalCause.ASK_UNAVAILABLE, (chain,))
+
+
+def test_what_hooks_say_of_labels_after_a_call_holds_for_all_of_them() -> None:
+    first = comments(
+        [
+            hook_run(Verdict(added_labels=("private",)), POST),
+            hook_run(Verdict(added_labels=("secret",), removed_labels=("untrusted",)), POST),
+        ],
+        Settings(),
+        None,
+    )
+    assert first == Comments(added_labels=("private", "secret"), removed_labels=("untrusted",))
+    both = merge_comments(first, Comments(added_labels=("pii",), removed_labels=("private",)))
+    assert both == Comments(added_labels=("private", "secret", "pii"), removed_labels=("untrusted", "private"))

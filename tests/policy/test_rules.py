@@ -230,6 +230,31 @@ def test_in_claude_codes_own_tools_only_the_judged_argument_counts() -> None:
     assert not denies("Write(/etc/*)", "Write", path="/tmp/x", content="`code` and ../x")
 
 
+def test_an_allow_rule_covers_an_own_tool_of_the_agent_by_its_judged_argument_alone() -> None:
+    bash = configured(allow="Bash(git *)").about(("Bash",))
+    described = b'{"command":"git status","description":"rm -rf x"}'
+    assert bash.judge(described, own_tool=True) == RuleDecision(ALLOW, "Bash(git *)")
+    assert bash.judge(described) is None
+    for other in (b'{"command":"rm x","description":"git x"}', b'{"description":"git status"}', b"{}"):
+        assert bash.judge(other, own_tool=True) is None
+    other_tool = configured(allow="Grep(src*)").about(("Grep",))
+    assert other_tool.judge(b'{"pattern":"src"}', own_tool=True) is not None
+    assert other_tool.judge(b'{"pattern":"src","path":"/etc"}', own_tool=True) is None
+
+
+@pytest.mark.parametrize("domain", ["b\u00fccher.example", "xn--bcher-kva.example"])
+@pytest.mark.parametrize(
+    "host", ["b\u00fccher.example", "xn--bcher-kva.example", "BU\u0308CHER.example", "a.XN--bcher-KVA\u3002example"]
+)
+def test_a_rule_about_a_domain_holds_for_both_of_its_spellings(domain: str, host: str) -> None:
+    assert denies(f"fetch(domain:{domain})", "fetch", url=f"https://{host}/x")
+    assert not denies(f"fetch(domain:{domain})", "fetch", url="https://bucher.example/")
+
+
+def test_a_label_that_is_not_punycode_is_the_text_that_it_is() -> None:
+    assert denies("fetch(domain:xn--999999999.example)", "fetch", url="https://xn--999999999.example/")
+
+
 # --- arguments that are paths, addresses, texts ---
 
 
