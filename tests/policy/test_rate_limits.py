@@ -240,7 +240,7 @@ def test_calls_whose_numbers_differ_are_not_the_same() -> None:
 def test_each_subagent_has_a_budget_of_its_own_and_the_main_agent_one() -> None:
     limit = Limit("*", 1, Per.HOUR, "limits[0]", within=Within.SUBAGENT)
     limits = RateLimits([limit], Clock())
-    for subagent in ("", "a", "b"):
+    for subagent in ("", "a", "b", "\ud800", "\ud801"):
         assert limits.count(["read"], call=call(subagent=subagent)) is None
         assert limits.count(["write"], call=call(subagent=subagent)) == LimitReached(limit, 3600)
     together = RateLimits([Limit("*", 1, Per.HOUR, "limits[0]", within=Within.AGENT)], Clock())
@@ -307,3 +307,13 @@ def test_many_different_calls_take_bounded_memory_and_the_last_ones_are_known() 
 )
 def test_a_limit_says_what_it_allows(limit: Limit, text: str) -> None:
     assert str(limit) == text
+
+
+def test_what_calls_have_taken_is_forgotten_with_its_period() -> None:
+    clock = Clock()
+    amounts = _Amounts(Limit("*", 10, Per.MINUTE, "limits[0]", measure=Measure.SECONDS))
+    assert amounts.is_over(clock.now)
+    amounts.add(clock.now, 3.0)
+    amounts.add(clock.now + 30, 4.0)
+    assert not amounts.is_over(clock.now + 89)
+    assert amounts.is_over(clock.now + 90)

@@ -368,3 +368,16 @@ def test_a_rule_with_a_user_or_a_port_is_about_that_address() -> None:
 def test_letters_that_fold_to_the_same_are_the_same(uri: str) -> None:
     assert _judged(Settings(deny=("resources/read(demo://a/k)",)), uri) is Permission.DENY
     assert _judged(Settings(deny=("resources/read(demo://a/\u212a)",)), uri) is Permission.DENY
+
+
+def test_a_rule_about_a_file_holds_for_it_with_and_without_the_name_of_this_machine() -> None:
+    for pattern in ("file://localhost/srv/mine/*", "file:///srv/mine/*"):
+        settings = Settings(deny=(f"resources/read({pattern})",))
+        for uri in ("file:///srv/mine/a", "file://localhost/srv/mine/a"):
+            assert _judged(settings, uri) is Permission.DENY
+        assert _judged(settings, "file:///srv/yours/\u00e9t\u00e9") is None
+
+
+def test_a_request_without_a_uri_is_none_that_a_rule_is_about() -> None:
+    rules = Rules.of(Settings(deny=("resources/read(file:///srv/*)",)))
+    assert rules.judge(("resources/read",), b'{"cursor":"a"}') is None
