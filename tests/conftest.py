@@ -59,6 +59,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for name in [*_LEAKS, *(name for name in os.environ if name.startswith(("XDG_", "HOOK")))]:
+        os.environ.pop(name, None)
     if config.getoption("--portable"):
         folder = Path(tempfile.mkdtemp(prefix="portable-"))
         folder.chmod(0o755)  # some tests run it as another user
@@ -143,8 +145,6 @@ def home(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home folder of this test, empty."""
     folder = homes / str(next(_HOMES))
     folder.mkdir(0o700)
-    for name in [*_LEAKS, *(name for name in os.environ if name.startswith(("XDG_", "HOOK")))]:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / ".config"))
     return folder

@@ -19,7 +19,7 @@ from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission
 from tests.dialects.tables import agents
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 AGENTS: Final = agents()
 BEFORE: Final = {name: agent.before for name, agent in AGENTS.items()}
@@ -238,7 +238,6 @@ async def test_a_command_runs_once_for_a_call(dialect: str, document: dict[str, 
     assert (runs.read_text() if runs.exists() else "") == "\n" * has_event
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dialect", "matcher", "name", "seen"),
     [

@@ -56,6 +56,7 @@ def reported(
     return unread(dialect, result, dialect.read_output(spec, result))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_of_what_a_system_documents_nothing_is_reported(dialect: str) -> None:
     found = {

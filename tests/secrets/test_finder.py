@@ -84,6 +84,7 @@ def test_the_most_specific_rule_names_what_several_find(text: bytes, rule: str) 
     assert text[found.start : found.end] == text.rpartition(b" ")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

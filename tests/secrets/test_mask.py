@@ -247,6 +247,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_text_takes_more_than_linear_time(shape: str) -> None:
     def seconds(count: int) -> float:

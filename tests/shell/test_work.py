@@ -133,6 +133,7 @@ def calls_of(line: str) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
 def test_the_work_for_a_line_is_bounded(line: str) -> None:
     commands_of("ls ${x^^}; python -c 'import os; os.system(1)'; awk 1; node -e 1")  # loads the grammars
