@@ -504,6 +504,9 @@ _LAUNCHERS = {
 }
 
 
+_SIGNS_OF_NAMES = "._-@:+"
+
+
 def server_name(command: "Sequence[str]") -> str:
     """The server's name if none is given: the name of its program, or of what a launcher such as `npx` runs."""
     words = list(command)
@@ -516,6 +519,8 @@ def server_name(command: "Sequence[str]") -> str:
             break
         words = rest
     name = os.path.basename(words[0].rstrip("/"))
+    if len(words) < len(command) and not all(sign.isalnum() or sign in _SIGNS_OF_NAMES for sign in name):
+        name = os.path.basename(command[0])  # it is code, as behind `bash -c`: there may be anything in it
     if words is not command:
         name = name.partition("@")[0].partition(":")[0] or name  # without a version or a tag
     for ending in (".py", ".js", ".mjs", ".cjs", ".ts", ".sh"):

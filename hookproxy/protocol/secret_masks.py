@@ -53,7 +53,11 @@ _DEEPEST: Final = 8  # strings of JSON around each other: deeper ones have 256 b
 _NUMBER: Final = re.compile(rb"-?[0-9][0-9.eE+-]*")
 _ID: Final = re.compile(rb'".*"|' + _NUMBER.pattern, re.DOTALL)
 _PROTECTED: Final[Mapping[str, Mapping[str, re.Pattern[bytes]]]] = {
-    "": {"id": _ID, "jsonrpc": re.compile(rb'"2\.0"'), "method": re.compile(rb'"[a-zA-Z$_]+(?:\\?/[a-zA-Z_]+)*"')},
+    "": {
+        "id": _ID,
+        "jsonrpc": re.compile(rb'"2\.0"'),
+        "method": re.compile(rb'"[a-zA-Z$_]{1,32}(?:\\?/[a-zA-Z_]{1,32})*"'),
+    },
     "params": {"progressToken": _ID, "requestId": _ID, "progress": _NUMBER, "total": _NUMBER},
     "error": {"code": _NUMBER},
 }

@@ -473,3 +473,18 @@ def test_strict_starts_where_there_are_only_notes(tmp_path: Path) -> None:
 )
 def test_a_server_without_a_name_gets_the_name_of_its_program(command: str, name: str) -> None:
     assert server_name(command.split()) == name
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["python3", "-c", "print('hunter2')"], "python3"),
+        (["bash", "-lc", "srv --token hunter2"], "bash"),
+        (["bash", "-c", "TOKEN=hunter2 exec srv"], "bash"),
+        (["sh", "/srv/my server.sh"], "sh"),
+        (["/srv/my server.sh"], "my server"),
+        (["node", "-e", "start()"], "node"),
+    ],
+)
+def test_no_code_is_a_servers_name(command: list[str], name: str) -> None:
+    assert server_name(command) == name

@@ -328,3 +328,12 @@ def test_of_a_line_that_only_begins_as_json_all_of_a_secret_is_masked(line: str)
         assert secret[-5:].encode() not in masked
         assert b"uw" not in masked
         assert b"{{secret:" in masked
+
+
+def test_no_method_is_a_token() -> None:
+    token = "ghp_jpBaZoGOkTTstNgrhoQJayUvRuyJoBuLyCWI"  # without a digit
+    for method in (token, f"notifications/{token}"):
+        line = json.dumps({"jsonrpc": "2.0", "method": method, "params": {"text": token}}).encode()
+        assert token.encode() not in masks().message(line)
+    line = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"text": token}}).encode()
+    assert b'"notifications/message"' in masks().message(line)
