@@ -51,8 +51,10 @@ class Approvals:
         if masks is None:
             return approval
         request = replace(approval.request, reason=masks.text(approval.request.reason))
-        own, similar = approval.arguments, masks.text(approval.similar)
-        return replace(approval, arguments=masks.json(own), own_arguments=own, request=request, similar=similar)
+        own, tool, similar = approval.arguments, masks.text(approval.tool), masks.text(approval.similar)
+        return replace(
+            approval, tool=tool, arguments=masks.json(own), own_arguments=own, request=request, similar=similar
+        )
 
     def may_ask(self, call: Call, settings: Settings) -> bool:
         """The agent can ask the person about this call: the user, who may not approve it where others do."""

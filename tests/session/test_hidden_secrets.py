@@ -16,12 +16,14 @@ from msgspec.structs import replace
 from hookproxy.jsonrpc import raw_json
 from hookproxy.lock import lock_file
 from hookproxy.lock.description import Description, Kind, entry, identity
+from hookproxy.model.decision import ApprovalRequest
 from hookproxy.model.hooks import Elicitation, Event, EventContext, Verdict
 from hookproxy.model.lock_settings import LockSettings
 from hookproxy.model.secret_settings import SecretSettings, SecretsOff, SecretsRestore
 from hookproxy.model.settings import Arguments, Results, Settings
 from hookproxy.policy.shared_state import SharedSecrets, StoreUnavailable
 from hookproxy.secrets.finder import Finder
+from hookproxy.session.approval_details import ApprovalDetails
 from hookproxy.session.hidden_secrets import HiddenSecrets
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, Rig, rig, stub, stub_group
 
@@ -565,3 +567,12 @@ async def test_hooks_get_placeholders_for_what_a_person_has_answered_and_message
         assert seen.elicitation.content is not None
         assert (json.loads(seen.elicitation.content) == {"pin": VALUE}) is sees_values
         assert (TOKEN in seen.message) is sees_values
+
+
+async def test_whoever_approves_a_call_sees_no_secret_in_it() -> None:
+    async with rig(secrets=hidden()) as one:
+        request = ApprovalRequest("a rule", f"because of {TOKEN}")
+        details = ApprovalDetails("files", f"run {TOKEN}", raw_json.encode({TOKEN: VALUE}), request, f"run_{TOKEN}(*)")
+        shown = one.proxy.calls.approvals.shown(details)
+        assert TOKEN not in f"{shown.message}{shown.waiting(1.0, masked=False)}{shown.document}"
+        assert shown.own_arguments == details.arguments
