@@ -168,14 +168,14 @@ class Memory(Struct, frozen=True):
     """How many statements there were when that version was taken."""
 
 
-def check_usable(verified: Verified, ring: str, min_version: int, now: float, *, keep_expired: bool = False) -> None:
+def check_usable(verified: Verified, ring: str, min_version: int, now: float) -> None:
     """Raise Refused if the bundle must not be in force now, whether it is new or not."""
     manifest = verified.manifest
     if ring not in manifest.rings:
         raise Refused(f"version {manifest.version} is for the ring {', '.join(manifest.rings)}, and not for {ring}")
     if manifest.version < min_version:
         raise Refused(f"version {manifest.version} is lower than min_version, {min_version}")
-    if now >= manifest.expires_at and not keep_expired:
+    if now >= manifest.expires_at:
         raise Refused(f"version {manifest.version} has expired at {manifest.expires}")
 
 

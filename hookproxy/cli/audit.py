@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from ..audit.records import BadLine, CallRecord, Entry, Line, entry, joined
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError
-from .common import show, tell, working_directory
+from .common import configured_audit, show, tell, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
@@ -608,10 +608,4 @@ def _path(options: Namespace) -> str:
         if not getattr(options, "follow", False):  # a followed file may come later
             _check_file(options.file)
         return str(options.file)
-    from ..audit.os_user import audit_path
-    from ..config.load import load
-
-    settings = load(options.config, [], None, os.environ, working_directory()).settings
-    if not settings.audit_file:
-        raise UserError("no audit log is kept", "hookproxy audit FILE, or remove audit.enabled from hookproxy.toml")
-    return audit_path(settings.audit_file)
+    return configured_audit(options.config, "hookproxy audit FILE")

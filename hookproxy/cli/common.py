@@ -146,6 +146,18 @@ def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = N
     return failing_closed(loaded) if getattr(options, "fail_closed", False) else loaded
 
 
+def configured_audit(config: "str | None", other: str) -> str:
+    """The audit file of the configuration. Raises UserError if it has none: `other` is a command that names one."""
+    from ..audit.os_user import audit_path
+    from ..config.load import load
+    from ..model.errors import UserError
+
+    settings = load(config, [], None, os.environ, working_directory()).settings
+    if not settings.audit_file:
+        raise UserError("no audit log is kept", f"{other}, or remove audit.enabled from hookproxy.toml")
+    return audit_path(settings.audit_file)
+
+
 def split_command(arguments: "Sequence[str]") -> "tuple[list[str], list[str]]":
     """Our options, and the server's command line after the first `--`."""
     arguments = list(arguments)

@@ -78,7 +78,7 @@ def build_parser() -> Parser:
         "--tools", metavar="FILE", help="the server's tools: what it answered to tools/list, as JSON; or give COMMAND"
     )
     parser.add_common(*HOOK_OPTIONS)
-    parser.add_argument("--name", metavar="SERVER", help="the server's name as hooks see it (default: server)")
+    parser.add_common("--name")
     parser.add_common(*GATEWAY_OPTIONS, "--json")
     return parser
 

@@ -199,12 +199,12 @@ def starters() -> Path:
     return packaged if packaged.is_dir() else _PACKAGE.parent / "configs"
 
 
-def write_starter(starter: Starter, folder: str, fails_closed: bool = False) -> tuple[dict[str, str], list[str]]:
+def write_starter(starter: Starter, folder: str) -> tuple[dict[str, str], list[str]]:
     """Write the files of a starter into the folder, the configuration last, or none of them.
 
     Returns their texts by their paths, and the folders that were made for them. Raises UserError.
     """
-    paths = {os.path.join(folder, name): text for name, text in _contents(starter, fails_closed).items()}
+    paths = {os.path.join(folder, name): text for name, text in _contents(starter).items()}
     return paths, create(paths, "choose another folder with --folder, or move that file", folder)
 
 
@@ -250,7 +250,7 @@ def take(starter: Starter, folder: str, fails_closed: bool = False) -> Taken:
     return Taken(tuple(new), tuple(present), tuple(changed), merged.added)
 
 
-def _contents(starter: Starter, fails_closed: bool) -> dict[str, str]:
+def _contents(starter: Starter, fails_closed: bool = False) -> dict[str, str]:
     """The texts of the files by their names in the folder, the configuration last."""
     contents = {name: _content(starter, name) for name in starter.hooks}
     if (starters() / starter.source / _CASES).is_file():

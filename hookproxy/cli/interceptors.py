@@ -58,7 +58,7 @@ def _serve_parser() -> Parser:
         "messages has them judged by these hooks, rules and limits. Messages are recorded as calls are.",
     )
     parser.add_common(*HOOK_OPTIONS)
-    parser.add_argument("--name", metavar="SERVER", help="the server's name as hooks see it (default: server)")
+    parser.add_common("--name")
     parser.add_argument(
         "--listen", metavar="HOST:PORT", help="serve over HTTP at this address of this machine, until it is ended"
     )
@@ -102,10 +102,6 @@ def _serve(arguments: Sequence[str]) -> int:
     options = _serve_parser().parse_args(list(arguments))
     cwd = working_directory()
     loaded = load_named(options, cwd)
-    if options.fail_closed:
-        from ..config.load import failing_closed
-
-        loaded = failing_closed(loaded)
     from ..config.load import make_data_folders
     from .offline import require_policy
 

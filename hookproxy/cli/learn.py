@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..model.errors import EXIT_FINDINGS, UserError
-from .common import create, show, tell, working_directory
+from .common import configured_audit, create, show, tell, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def main(arguments: Sequence[str]) -> int:
     from ..learning.propose import propose
 
     options = build_parser().parse_args(list(arguments))
-    paths = [os.path.join(working_directory(), path) for path in options.audit] or [_configured(options)]
+    paths = [os.path.join(working_directory(), path) for path in options.audit] or [
+        configured_audit(options.config, "hookproxy learn AUDIT")
+    ]
     if options.output is not None and os.path.lexists(options.output):
         raise UserError(f"{options.output} already exists", "nothing was written; name another file, or move it away")
     observations, reader = Observations(), _Reader(options)
@@ -94,17 +96,6 @@ class _Reader:
             servers = sorted(filter(None, self._servers))
             return suggestion(options.server, servers) or f"--server may be {', '.join(servers[:_MOST_NAMED])}"
         return "leave out --since, --tool, --server or --user: they select calls"
-
-
-def _configured(options: Namespace) -> str:
-    """The audit file of the configuration. Raises UserError if it names none."""
-    from ..audit.os_user import audit_path
-    from ..config.load import load
-
-    settings = load(options.config, [], None, os.environ, working_directory()).settings
-    if not settings.audit_file:
-        raise UserError("no audit log is kept", "hookproxy learn AUDIT, or remove audit.enabled from hookproxy.toml")
-    return audit_path(settings.audit_file)
 
 
 # --- the command line ---

@@ -158,14 +158,14 @@ def gateway_environment() -> Mapping[str, str]:
     return service.environment(environment_account(), {})
 
 
-def policy_named(options: Namespace, cwd: str, hooks: Sequence[str] | None = None) -> OfflinePolicy:
+def policy_named(options: Namespace, cwd: str) -> OfflinePolicy:
     """The policy that the options name, for verbs that run its hooks: those of a gateway as its `hooks_user`.
 
     Raises UserError, also for a user who may not use the server.
     """
     config = gateway_named(options, cwd)
     if config is None:
-        return OfflinePolicy(load_named(options, cwd, hooks), os.environ)
+        return OfflinePolicy(load_named(options, cwd), os.environ)
     from ..gateway import hooks_account
 
     server, identity = server_named(options, config), user_named(options, config)

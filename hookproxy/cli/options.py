@@ -160,6 +160,9 @@ _COMMON: Final[Mapping[str, Callable[[Parser], object]]] = {
         help="the folder in which the hooks of these files run, and which they get as their working directory "
         "(default: the project that a file belongs to)",
     ),
+    "--name": lambda parser: parser.add_argument(
+        "--name", metavar="SERVER", help="the server's name as hooks see it (default: server)"
+    ),
     "--server": lambda parser: parser.add_argument(
         "--server", metavar="NAME", help="of a gateway's file, or with --agent: the server (default: the only one)"
     ),

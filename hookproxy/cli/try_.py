@@ -114,7 +114,7 @@ def build_parser() -> Parser:
     parser.add_argument("--event", help="try only this event, such as PostToolUse (default: the whole call)")
     parser.add_argument("--result", help="the CallToolResult of the call, given in the same ways as ARGUMENTS")
     parser.add_common(*HOOK_OPTIONS)
-    parser.add_argument("--name", metavar="SERVER", help="the server's name as hooks see it (default: server)")
+    parser.add_common("--name")
     parser.add_common(*ENTRY_OPTIONS, *GATEWAY_OPTIONS, "--fail-closed", "--strict")
     parser.add_argument("--verbose", action="store_true", help="on a terminal, also show what each hook got")
     parser.add_common("--json")

@@ -284,8 +284,7 @@ def real_output(context: EventContext, transform: bytes) -> bytes:
     raw = _applied(result, transform)
     if raw[:1] == result[:1] and result in (outcome.whole, outcome.content):
         return raw
-    text = raw_json.text(raw)
-    block = raw_json.encode({"type": "text", "text": raw.decode() if text is None else text})
+    block = raw_json.encode({"type": "text", "text": raw_json.text_or_json(raw)})
     structured = b',"structuredContent":%b' % raw if _structured(outcome) and raw.startswith(b"{") else b""
     return b'{"content":[%b]%b}' % (block, structured)
 

@@ -389,8 +389,14 @@ def result_outcome(raw: bytes, *, failed: bool = False, duration_ms: int = 0) ->
             return Outcome(
                 content, has_result=True, error=error, structured=structured, whole=whole, duration_ms=duration_ms
             )
-    text = raw_json.text(raw)
-    return text_outcome(raw.decode(errors="replace") if text is None else text, failed=failed, duration_ms=duration_ms)
+    return text_outcome(raw_json.text_or_json(raw), failed=failed, duration_ms=duration_ms)
+
+
+def session_in_first(roots: bytes, session_id: str, environ: Mapping[str, str], variable: str = "") -> Session:
+    """The session of a document that has a list of folders, or else the folder in this variable or of the agent."""
+    folders = raw_json.items(roots)
+    folder = (raw_json.text(bytes(folders[0])) if folders else "") or environ.get(variable) or environ.get("PWD", "/")
+    return Session(session_id, "", folder, folder)
 
 
 def split_mcp_name(name: str) -> tuple[str, str] | None:

@@ -35,6 +35,7 @@ from .agent_side import (
     HookOutput,
     json_output,
     read_document,
+    session_in_first,
     text_outcome,
 )
 from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, WrittenEntry
@@ -268,9 +269,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
 
 
 def _session(members: Members, environ: Mapping[str, str]) -> Session:
-    folders = raw_json.items(members.raw("workspacePaths", b"[]"))
-    cwd = (raw_json.text(bytes(folders[0])) if folders else "") or environ.get("PWD", "/")
-    return Session(members.text("conversationId"), "", cwd, cwd)
+    return session_in_first(members.raw("workspacePaths", b"[]"), members.text("conversationId"), environ)
 
 
 def _called_arguments(members: Members) -> bytes:

@@ -27,6 +27,7 @@ from .agent_side import (
     json_output,
     read_document,
     refuse_by_status,
+    session_in_first,
 )
 from .dialect import Dialect, Effect, HookFile, UserFiles
 from .shared import decision_json, exit_status
@@ -198,10 +199,8 @@ _TEXT: Final = re.compile(r"(?:old|new)_str(\w*)")
 
 
 def _session(members: Members, environ: Mapping[str, str]) -> Session:
-    roots = raw_json.items(members.raw("workspace_roots", b"[]"))
-    project = (raw_json.text(bytes(roots[0])) if roots else "") or environ.get("AUGMENT_PROJECT_DIR", "")
-    project = project or environ.get("PWD", "/")
-    return Session(members.text("conversation_id"), "", project, project)
+    roots = members.raw("workspace_roots", b"[]")
+    return session_in_first(roots, members.text("conversation_id"), environ, "AUGMENT_PROJECT_DIR")
 
 
 def _read_document(document: bytes, environ: Mapping[str, str]) -> AgentEvent:

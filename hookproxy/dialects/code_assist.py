@@ -379,18 +379,12 @@ def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
     elif decision.arguments is not None:
         output["updated_input"] = msgspec.Raw(decision.arguments)
     if decision.replacement is not None:
-        output["updated_output"] = _text(decision.replacement)
+        output["updated_output"] = raw_json.text_or_json(decision.replacement)
     if decision.feedback:
         output["additional_context"] = decision.feedback
     if decision.message:
         output["status_message"] = decision.message
     return json_output(output)
-
-
-def _text(replacement: bytes) -> str:
-    """Other output as a text: code-assist knows no blocks."""
-    text = raw_json.text(replacement)
-    return replacement.decode(errors="replace") if text is None else text
 
 
 def _refuse(reason: str) -> HookOutput:

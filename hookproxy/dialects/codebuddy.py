@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -13,12 +13,12 @@ from ..model.aliases import ToolSpelling, ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Verdict
 from ..policy import matchers
 from .agent_side import AgentSide, Can, DocumentForm, session_of
-from .dialect import Dialect, Effect, HookFile, UserFiles, for_names
+from .dialect import Dialect, Effect, HookFile, UserFiles
 from .shared import claude_agent_side, claude_document, claude_matchers, command_file, handler_types, model_hooks
 from .shared import claude_envelope as envelope
 from .shared import input as shared_input
 from .shared.command_file import MATCHES_ALL, CommandFile, Entries, Matchers, Timeouts
-from .shared.events import COMPACTION_UNSEEN, INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
+from .shared.events import by_name
 from .shared.handler_types import Handler
 from .shared.hook_file import Table
 
@@ -31,15 +31,6 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
     **{name: (ToolSpelling(name),) for name in ("Glob", "Grep", "WebFetch", "WebSearch")},
 }
 """The own tools of the CLI, and of the IDE plugins. The arguments of the latter, but for commands, are not known."""
-
-
-def _recognises(members: Mapping[str, object]) -> bool:
-    return "version" not in members and FORMAT.fits(members)
-
-
-def _recognises_at_home(members: Mapping[str, object]) -> bool:
-    """Whether there are matcher groups, or only other settings, in CodeBuddy's own folder."""
-    return FORMAT.fits({"hooks": members.get("hooks", {})}, or_none=True, and_others=True)
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
@@ -64,20 +55,7 @@ FORMAT: Final = CommandFile(
         Event.SESSION_END,
         Event.NOTIFICATION,
     ),
-    unavailable=for_names(
-        {
-            PROMPTS_UNSEEN: "UserPromptSubmit",
-            TURNS_AND_SUBAGENTS_UNSEEN: (
-                "Stop StopFailure SubagentStart SubagentStop TaskCreated TaskCompleted TeammateIdle"
-            ),
-            COMPACTION_UNSEEN: "PreCompact PostCompact",
-            INSIDE_AGENT: (
-                "PermissionDenied ConfigChange InstructionsLoaded CwdChanged FileChanged WorktreeCreate WorktreeRemove"
-                " Setup"
-            ),
-            "its page does not say what such a hook decides": "Elicitation ElicitationResult",
-        }
-    ),
+    unavailable=claude_document.UNAVAILABLE,
     timeouts=Timeouts(60.0),
     entries=Entries(
         keys=(
@@ -140,8 +118,8 @@ DIALECT: Final = Dialect(
     write_input=write_input,
     read_output=read_output,
     tool_spellings=TOOL_SPELLINGS,
-    recognises=_recognises,
-    recognises_at_home=_recognises_at_home,
+    recognises=FORMAT.fits_unversioned,
+    recognises_at_home=FORMAT.fits_at_home,
     shape_of="claude",
     folders=(".codebuddy",),
     constant_environment=True,

@@ -117,8 +117,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     members = raw_json.fields(context.arguments)
     for argument in ("command", "file_path"):
         if value := bytes(members.get(argument, b"")):
-            text = raw_json.text(value)
-            env[f"CRUSH_TOOL_INPUT_{argument.upper()}"] = value.decode(errors="replace") if text is None else text
+            env[f"CRUSH_TOOL_INPUT_{argument.upper()}"] = raw_json.text_or_json(value)
     return Document(stdin=shared_input.json_line(document), env=env, cut=environment.cuts(env))
 
 

@@ -66,15 +66,6 @@ _AFTER_SECONDS: Final = 600.0
 """A hook on PostToolUse may take so long, as Grok's defaults differ by event."""
 
 
-def _recognises(members: Mapping[str, object]) -> bool:
-    return "version" not in members and FORMAT.fits(members)
-
-
-def _recognises_at_home(members: Mapping[str, object]) -> bool:
-    """Whether there are matcher groups in Grok's own folder, where unknown events are skipped."""
-    return FORMAT.fits({"hooks": members.get("hooks", {})}, or_none=True, and_others=True)
-
-
 def _matcher(pattern: str) -> Callable[[str], bool]:
     """All, or an expression that may match anywhere in the tool's name or in one of Claude Code's names for it."""
     if pattern in MATCHES_ALL:
@@ -204,8 +195,8 @@ DIALECT: Final = Dialect(
     read_output=read_output,
     mcp_tool_name=_mcp_tool_name,
     tool_spellings=TOOL_SPELLINGS,
-    recognises=_recognises,
-    recognises_at_home=_recognises_at_home,
+    recognises=FORMAT.fits_unversioned,
+    recognises_at_home=FORMAT.fits_at_home,
     shape_of="claude",
     folders=(".grok/hooks", ".grok"),
     variables=("GROK_HOOK_EVENT", "GROK_HOOK_NAME", "GROK_SESSION_ID", "GROK_WORKSPACE_ROOT"),

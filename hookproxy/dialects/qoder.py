@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -12,27 +11,18 @@ from ..model.aliases import ToolSpelling
 from ..model.hooks import Document, Event, EventContext, HookSpec, Order
 from ..policy import matchers
 from .agent_side import AgentSide, Can, DocumentForm, session_of
-from .dialect import Dialect, HookFile, UserFiles, for_names
+from .dialect import Dialect, HookFile, UserFiles
 from .shared import claude_agent_side, claude_document, claude_matchers, command_file, handler_types
 from .shared import claude_envelope as envelope
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from .shared.events import COMPACTION_UNSEEN, INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
+from .shared.events import by_name
 from .shared.handler_types import Handler
 from .shared.hook_file import Table
 
 _FOLDERS: Final = (".qoder", ".qoder-cn")
 _TOOLS: Final = ("Bash", "Read", "Write", "Edit", "Glob", "Grep", "WebFetch", "WebSearch")
-
-
-def _recognises(members: Mapping[str, object]) -> bool:
-    return "version" not in members and FORMAT.fits(members)
-
-
-def _recognises_at_home(members: Mapping[str, object]) -> bool:
-    """Whether there are matcher groups, or only other settings, in Qoder's own folder."""
-    return FORMAT.fits({"hooks": members.get("hooks", {})}, or_none=True, and_others=True)
 
 
 def _read_handler(_file: HookFile, name: str, entry: Table) -> Handler | str:
@@ -63,20 +53,7 @@ _CALL_EVENTS: Final = (
 FORMAT: Final = CommandFile(
     dialect="qoder",
     events=by_name(*_CALL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
-    unavailable=for_names(
-        {
-            PROMPTS_UNSEEN: "UserPromptSubmit",
-            TURNS_AND_SUBAGENTS_UNSEEN: (
-                "Stop StopFailure SubagentStart SubagentStop TaskCreated TaskCompleted TeammateIdle"
-            ),
-            COMPACTION_UNSEEN: "PreCompact PostCompact",
-            INSIDE_AGENT: (
-                "PermissionDenied ConfigChange InstructionsLoaded CwdChanged FileChanged WorktreeCreate WorktreeRemove"
-                " Setup"
-            ),
-            "its page does not say what such a hook decides": "Elicitation ElicitationResult",
-        }
-    ),
+    unavailable=claude_document.UNAVAILABLE,
     timeouts=Timeouts(600.0),
     entries=Entries(
         keys=(
@@ -114,8 +91,8 @@ DIALECT: Final = Dialect(
     write_input=write_input,
     read_output=partial(envelope.read_output, envelope.Rules()),
     tool_spellings={name: (ToolSpelling(name),) for name in _TOOLS},
-    recognises=_recognises,
-    recognises_at_home=_recognises_at_home,
+    recognises=FORMAT.fits_unversioned,
+    recognises_at_home=FORMAT.fits_at_home,
     shape_of="claude",
     folders=_FOLDERS,
     constant_environment=True,

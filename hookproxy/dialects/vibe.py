@@ -238,8 +238,7 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
     if decision.permission is Permission.DENY:
         output |= {"decision": "deny", "reason": decision.reason or "denied by a hook"}
     elif decision.replacement is not None:
-        text = raw_json.text(decision.replacement)
-        output |= {"decision": "deny", "reason": decision.replacement.decode() if text is None else text}
+        output |= {"decision": "deny", "reason": raw_json.text_or_json(decision.replacement)}
     elif decision.arguments is not None:
         specific["tool_input"] = msgspec.Raw(decision.arguments)
     if decision.feedback and event.context.event is not Event.PRE_TOOL_USE:

@@ -74,6 +74,12 @@ def text(raw: bytes | msgspec.Raw) -> str | None:
         return None
 
 
+def text_or_json(raw: bytes) -> str:
+    """The text of a JSON string; any other value as it is spelled."""
+    decoded_text = text(raw)
+    return raw.decode(errors="replace") if decoded_text is None else decoded_text
+
+
 def decoded(raw: bytes | msgspec.Raw) -> object:
     """Return the value of JSON text; None for null, and for what is not JSON."""
     try:

@@ -41,14 +41,14 @@ _MAY_BE_REQUEST: Final = late_pattern(rb"(?i:elicitation|sampling|roots)|\\")
 class Elicitations:
     """The pending requests of the handshake era, where each is a request of its own, by the server's ids."""
 
-    def __init__(self, guarded: bool = False, *, observed: bool = True, judged: frozenset[str] = frozenset()) -> None:
-        self.observed = observed
+    def __init__(self, guarded: bool = False) -> None:
+        self.observed = True
         """Hooks of the events of elicitations are configured."""
         self.answered = guarded
         """Such hooks may answer them."""
-        self.judged = judged
+        self.judged: frozenset[str] = frozenset()
         """The methods that rules and hooks of calls are about."""
-        self.judged_in_results = judged
+        self.judged_in_results = self.judged
         """Those of them that are also judged where the result of a call asks for them (2026-07-28)."""
         self._pending: dict[bytes, PendingElicitation] = {}
         self._open: dict[bytes, None] = {}  # all other requests of the server, if some are judged

@@ -94,8 +94,7 @@ def _with_replacement(call: Call, line: bytes, replacement: bytes) -> bytes:
     old = {name: bytes(value) for name, value in raw_json.fields(result).items()} if result[:1] == b"{" else {}
     new = _replacement(call, replacement, old)
     if new is None:
-        text = raw_json.text(replacement)
-        return error_response(call.id, INTERNAL_ERROR, replacement.decode(errors="replace") if text is None else text)
+        return error_response(call.id, INTERNAL_ERROR, raw_json.text_or_json(replacement))
     kept: dict[str, bytes] = {"resultType": b'"complete"'} if "resultType" in old else {}
     if "ttlMs" in old:  # a result that hooks have changed is for nobody else, nor for later
         kept |= {"ttlMs": b"0", "cacheScope": b'"private"'}
@@ -121,8 +120,7 @@ def _replacement(call: Call, replacement: bytes, old: dict[str, bytes]) -> dict[
         texts = [content_blocks.only_text(block) for block in read]
         if None not in texts:
             return _of_text(call, "\n".join(text or "" for text in texts))
-    text = raw_json.text(raw)
-    return _of_text(call, raw.decode() if text is None else text)
+    return _of_text(call, raw_json.text_or_json(raw))
 
 
 def _fits(raw: bytes, content: str) -> bool:

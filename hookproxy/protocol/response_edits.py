@@ -190,8 +190,7 @@ def _replacement_members(replacement: bytes, old: dict[str, bytes]) -> dict[str,
         if "structuredContent" in members:
             members.setdefault("content", b"[%b]" % _block(members["structuredContent"].decode()))
         return members
-    text = raw_json.text(raw)
-    return {"content": b"[%b]" % _block(raw.decode() if text is None else text)}
+    return {"content": b"[%b]" % _block(raw_json.text_or_json(raw))}
 
 
 def _is_content(raw: bytes) -> bool:

@@ -36,11 +36,8 @@ def find_plugin(path: str, files: Files) -> Plugin | None:
         return _plugin(os.path.dirname(folder), files)
     if os.path.basename(folder) == _SETTINGS_FOLDER:
         return None
-    while folder != os.path.dirname(folder):
-        if os.path.isfile(os.path.join(folder, MANIFEST)):
-            return _plugin(folder, files)
-        folder = os.path.dirname(folder)
-    return None
+    above = shared_hook_file.folder_above(path, MANIFEST)
+    return _plugin(above, files) if above else None
 
 
 def read_folder(path: str, files: Files) -> FolderContent | None:

@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ...jsonrpc import raw_json
 from ...model.errors import ConfigError
 from ...model.hooks import Event, Outcome, Permission, Session
 from ..agent_documents import DocumentSigns, Members
@@ -20,6 +19,7 @@ from ..agent_side import (
     HookOutput,
     json_output,
     milliseconds,
+    session_in_first,
     text_outcome,
 )
 from ..dialect import HookList, WrittenEntry
@@ -31,9 +31,7 @@ _MCP_TOOL: Final = "use_mcp_tool"
 
 
 def _session(members: Members, environ: Mapping[str, str]) -> Session:
-    roots = raw_json.items(members.raw("workspaceRoots", b"[]"))
-    cwd = (raw_json.text(bytes(roots[0])) if roots else "") or environ.get("PWD", "/")
-    return Session(members.text("taskId"), "", cwd, cwd)
+    return session_in_first(members.raw("workspaceRoots", b"[]"), members.text("taskId"), environ)
 
 
 def _call(members: Members) -> Members:

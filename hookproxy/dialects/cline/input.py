@@ -76,7 +76,7 @@ def _call(context: EventContext) -> dict[str, object]:
     name = shared_input.utf8(context.tool_name)
     values = _values(context)
     arguments = {key: msgspec.Raw(value) for key, value in values.items()}
-    seen = {"toolName": name, "parameters": {key: _parameter(value) for key, value in values.items()}}
+    seen = {"toolName": name, "parameters": {key: raw_json.text_or_json(value) for key, value in values.items()}}
     call = {"id": shared_input.utf8(context.tool_use_id), "name": name, "input": arguments}
     if context.event is Event.PRE_TOOL_USE:
         return {"preToolUse": seen, "tool_call": call}
@@ -118,9 +118,3 @@ def _texts_of(diff: str | None) -> dict[str, bytes]:
     if diff is None or not diff.startswith(begin) or not diff.endswith(end) or len(parts) != 2:
         raise ValueError("its diff is not one SEARCH/REPLACE block")
     return {"old_string": raw_json.encode(parts[0]), "new_string": raw_json.encode(parts[1])}
-
-
-def _parameter(value: bytes) -> str:
-    """A value as text: "parameters values are strings"."""
-    text = raw_json.text(value)
-    return value.decode(errors="replace") if text is None else text

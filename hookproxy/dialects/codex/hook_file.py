@@ -94,12 +94,8 @@ def recognises_at_home(members: Mapping[str, object]) -> bool:
 
 def find_plugin(path: str, files: Files) -> Plugin | None:
     """The plugin that a hook file belongs to: the folder above with Codex's manifest. Raises nothing."""
-    folder = os.path.dirname(path)
-    while folder != os.path.dirname(folder):
-        if os.path.isfile(os.path.join(folder, MANIFEST)):
-            return Plugin(folder)
-        folder = os.path.dirname(folder)
-    return None
+    folder = shared_hook_file.folder_above(path, MANIFEST)
+    return Plugin(folder) if folder else None
 
 
 def read_folder(path: str, files: Files) -> FolderContent | None:

@@ -112,8 +112,7 @@ def _on_one_line(path: str) -> str:
 
 def _text(value: bytes) -> str:
     """A JSON string's text; anything else as JSON."""
-    text = raw_json.text(value)
-    return shared_input.utf8(value.decode(errors="replace") if text is None else text)
+    return shared_input.utf8(raw_json.text_or_json(value))
 
 
 def _is_patch(context: EventContext) -> bool:

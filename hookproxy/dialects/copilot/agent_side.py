@@ -73,8 +73,7 @@ def _permission_request(decision: HookDecision) -> dict[str, object]:
 def _after_call(decision: HookDecision) -> dict[str, object]:
     output: dict[str, object] = {"additionalContext": decision.feedback} if decision.feedback else {}
     if decision.replacement is not None:
-        text = raw_json.text(decision.replacement)
-        text = decision.replacement.decode() if text is None else text
+        text = raw_json.text_or_json(decision.replacement)
         output["modifiedResult"] = {"textResultForLlm": text, "resultType": "success"}
     return output
 

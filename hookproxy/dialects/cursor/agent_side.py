@@ -98,8 +98,7 @@ def _object(replacement: bytes) -> msgspec.Raw:
     """The output that the model reads instead, as an object: a text or another value becomes a result of MCP."""
     if replacement.startswith(b"{"):
         return msgspec.Raw(replacement)
-    text = raw_json.text(replacement)
-    block = {"type": "text", "text": replacement.decode(errors="replace") if text is None else text}
+    block = {"type": "text", "text": raw_json.text_or_json(replacement)}
     return msgspec.Raw(raw_json.encode({"content": [block]}))
 
 

@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...model.hooks import Event, EventContext, Outcome
+from ..dialect import for_names
 from . import input as shared_input
+from .events import COMPACTION_UNSEEN, INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN
+
+UNAVAILABLE: Final = for_names(
+    {
+        PROMPTS_UNSEEN: "UserPromptSubmit",
+        TURNS_AND_SUBAGENTS_UNSEEN: (
+            "Stop StopFailure SubagentStart SubagentStop TaskCreated TaskCompleted TeammateIdle"
+        ),
+        COMPACTION_UNSEEN: "PreCompact PostCompact",
+        INSIDE_AGENT: (
+            "PermissionDenied ConfigChange InstructionsLoaded CwdChanged FileChanged WorktreeCreate WorktreeRemove"
+            " Setup"
+        ),
+        "its page does not say what such a hook decides": "Elicitation ElicitationResult",
+    }
+)
+"""The events that cannot fire behind MCP, or of which such a reference does not say what they decide."""
 
 
 def members(context: EventContext) -> dict[str, object]:

@@ -375,6 +375,14 @@ class CommandFile(Struct, frozen=True):
             isinstance(entries, list) and all(self._is_entry(entry, key) for entry in entries) for entries in lists
         )
 
+    def fits_unversioned(self, members: Mapping[str, object]) -> bool:
+        """As `fits`, of a file without a version, which flat files of other systems have."""
+        return "version" not in members and self.fits(members)
+
+    def fits_at_home(self, members: Mapping[str, object]) -> bool:
+        """As `fits` in the system's own folder, where other names are mistakes, and other settings may stand alone."""
+        return self.fits({"hooks": members.get("hooks", {})}, or_none=True, and_others=True)
+
     def _is_entry(self, entry: object, key: str) -> bool:
         if self.entries.strings or self.entries.only_strings:
             return isinstance(entry, str)

@@ -9,7 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from os.path import join
+from os.path import dirname, isfile, join
 from typing import Final, NoReturn, TypeVar
 
 from msgspec import Struct
@@ -224,6 +224,16 @@ class Table(Struct, frozen=True):
         return self.error(
             key, f"must be {wanted}, not {_TYPE_NAMES.get(type(value), type(value).__name__)}", f"write {wanted}"
         )
+
+
+def folder_above(path: str, manifest: str) -> str:
+    """The innermost folder above a file that has this manifest; empty: there is none. Raises nothing."""
+    folder = dirname(path)
+    while folder != dirname(folder):
+        if isfile(join(folder, manifest)):
+            return folder
+        folder = dirname(folder)
+    return ""
 
 
 def respelled(table: Table, event_name: Callable[[str], str]) -> Table:
