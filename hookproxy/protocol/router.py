@@ -91,6 +91,7 @@ class Router:
         self._roots_changed = False  # people know that the agent's changes of them count for nothing
         self.session_data = SessionData(self.requests)
         """What the server says it is and has, as far as that is guarded."""
+        self._awaited = self.session_data.awaited  # the fast path asks for it at each response
         self.judged_tools = tool_list.JudgedTools(judged, self.tools)
         self._judges_method: Callable[[str], bool] = lambda _method: False
         self._methods: Mapping[bytes, method_forms.MethodForm] = {}  # the methods beside tool calls that are judged
@@ -288,8 +289,7 @@ class Router:
     @property
     def _reads_responses(self) -> bool:
         """True while some line from the server may concern more than a request in flight."""
-        data = self.session_data
-        withholds = self.elicitations or self.tasks or data.awaited or data.refuses_server
+        withholds = self.elicitations or self.tasks or self._awaited or self.session_data.refuses_server
         return bool(self.calls or withholds or self._refused_subscriptions)
 
     @property
