@@ -8,6 +8,7 @@ from typing import Final
 
 WORD: Final = re.compile(r"\s*\S+\s*")
 _LONG_WORD: Final = re.compile(r".*?[,;](?=[\"\[{])|.+", re.DOTALL)  # JSON without blanks is broken between its members
+_CLAUSE: Final = re.compile(r".+?;\s+|.+", re.DOTALL)
 CONTINUED: Final = "  "  # before what does not fit a line that has no label
 
 
@@ -38,9 +39,22 @@ def _words(text: str, width: int) -> Iterator[str]:
 
 
 def error_text(text: str, width: int) -> str:
-    """An error with its hint, broken between words; a command stays whole, since it is copied."""
+    """An error with its hint, broken between words; a clause with a command stays whole, since it is copied."""
     lines = []
     for line in text.split("\n"):
-        pieces = [line] if "hookproxy " in line.removeprefix("hookproxy: ") else wrap(line, width - len(CONTINUED))
+        pieces = _filled(line, width - len(CONTINUED))
         lines += [pieces[0].rstrip(), *(f"{CONTINUED}{piece.rstrip()}" for piece in pieces[1:])]
     return "\n".join(lines)
+
+
+def _filled(line: str, width: int) -> list[str]:
+    """The line in pieces, as `wrap`; clauses with a command of ours are not broken."""
+    is_usage = line.startswith("hint: usage: ")
+    if is_usage or "hookproxy " not in line.removeprefix("hookproxy: "):
+        return wrap(line, width)
+    pieces = [""]
+    for clause in _CLAUSE.findall(line):
+        if pieces[-1] and columns((pieces[-1] + clause).rstrip()) > width:
+            pieces.append("")
+        pieces[-1] += clause
+    return pieces

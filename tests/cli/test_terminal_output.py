@@ -209,3 +209,13 @@ def test_an_error_is_broken_between_words_and_a_command_in_its_hint_is_not() -> 
     first, *rest, hint = error_text(text, 40).split("\n")
     assert all(len(line) <= 40 for line in (first, *rest))
     assert hint == text.split("\n")[1]
+
+
+def test_a_hint_is_broken_between_clauses_and_a_command_is_not() -> None:
+    text = "hint: name files with --config FILE or --hooks FILE; hookproxy init guard --user writes a first guard"
+    assert error_text(text, COLUMNS).split("\n") == [
+        "hint: name files with --config FILE or --hooks FILE;",
+        "  hookproxy init guard --user writes a first guard",
+    ]
+    usage = error_text("hint: usage: hookproxy hook --as DIALECT " + "[--option VALUE] " * 9, COLUMNS)
+    assert all(len(line) <= COLUMNS for line in usage.split("\n"))
