@@ -1,11 +1,10 @@
-"""An MCP server with all features of the protocol, written with the `mcp` package; it is started as a process."""
+"""An MCP server with all features of the protocol; `tests/support/serve_mcp.py` serves it."""
 
 from __future__ import annotations
 
 import base64
 import logging
 import os
-import sys
 import warnings
 from typing import Any
 
@@ -205,20 +204,3 @@ async def complete(
     context: CompletionContext | None,
 ) -> Completion | None:
     return Completion(values=[argument.value + "-1", argument.value + "-2"], total=2, has_more=False)
-
-
-if __name__ == "__main__":
-    sys.stderr.write("everything starts\n")
-    sys.stderr.flush()
-    if sys.argv[1:2] == ["--http"]:
-        import socket
-
-        import uvicorn
-
-        listener = socket.create_server(("127.0.0.1", 0))
-        app = server.streamable_http_app(json_response="json" in sys.argv, stateless_http="stateless" in sys.argv)
-        sys.stderr.write(f"listens on port {listener.getsockname()[1]}\n")
-        sys.stderr.flush()
-        uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
-    else:
-        server.run("stdio")

@@ -1,4 +1,4 @@
-"""An MCP server that says a secret wherever a server can, in any encoding; it is started as a process."""
+"""An MCP server that says a secret wherever a server can, in any encoding; `tests/support/serve_mcp.py` serves it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import html
 import json
 import logging
 import os
-import sys
 import urllib.parse
 import warnings
 from typing import Any
@@ -126,20 +125,3 @@ def memo(number: str) -> str:
 @server.resource("data://blob", mime_type="application/octet-stream")
 def blob() -> bytes:
     return f"key: {LEAK}\n".encode()
-
-
-if __name__ == "__main__":
-    sys.stderr.write("leaky starts\n")
-    sys.stderr.flush()
-    if sys.argv[1:2] == ["--http"]:
-        import socket
-
-        import uvicorn
-
-        listener = socket.create_server(("127.0.0.1", 0))
-        app = server.streamable_http_app(json_response="json" in sys.argv, stateless_http="stateless" in sys.argv)
-        sys.stderr.write(f"listens on port {listener.getsockname()[1]}\n")
-        sys.stderr.flush()
-        uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
-    else:
-        server.run("stdio")

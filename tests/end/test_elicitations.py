@@ -10,11 +10,12 @@ import pytest
 
 from tests.end.agent import Agent, Json, Scene, group, notification, request, specific
 from tests.end.test_real_servers import Person, connected, through
+from tests.support import serve_mcp
 from tests.support.preloaded_servers import preloaded
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("preloaded_servers")]
 
-EVERYTHING = preloaded(str(Path(__file__).with_name("all_features_server.py")))
+EVERYTHING = preloaded(serve_mcp.__file__, str(Path(__file__).with_name("all_features_server.py")))
 ASK: Json = {"jsonrpc": "2.0", "id": 9, "method": "ask", "params": {"method": "elicitation/create"}}
 
 

@@ -19,11 +19,12 @@ from mcp.client.stdio import stdio_client
 from pydantic import BaseModel
 
 from tests.end.agent import HOOKPROXY, PATIENCE, Json, Scene, group, specific
+from tests.support import serve_mcp
 from tests.support.preloaded_servers import preloaded
 
 pytestmark = pytest.mark.usefixtures("preloaded_servers")
 
-EVERYTHING = preloaded(str(Path(__file__).with_name("all_features_server.py")))
+EVERYTHING = preloaded(serve_mcp.__file__, str(Path(__file__).with_name("all_features_server.py")))
 TIME = preloaded("-m", "mcp_server_time", "--local-timezone", "Europe/Berlin")
 GIT = preloaded("-m", "mcp_server_git")
 

@@ -21,6 +21,7 @@ from tests.end.test_gateway_http import HttpGateway
 from tests.end.test_gateway_sdk import reached
 from tests.end.test_real_servers import ERAS, Person, connected, plain
 from tests.end.test_remote import serving
+from tests.support import serve_mcp
 from tests.support.preloaded_servers import preloaded
 
 pytestmark = [
@@ -35,7 +36,7 @@ ENCODINGS = (
     *("plain", "json", "json twice", "escapes", "percent", "html", "hex", "base64", "base64, second place"),
     *("base64, third place", "address", "header", "variables"),
 )
-LEAKY = preloaded(str(Path(__file__).with_name("leaky_server.py")))
+LEAKY = preloaded(serve_mcp.__file__, str(Path(__file__).with_name("leaky_server.py")))
 POLICY = """
 [secrets]
 values = { LEAK = "file:leak" }
