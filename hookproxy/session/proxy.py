@@ -413,8 +413,7 @@ class Proxy:
         self.session_events.begin_session()
 
     async def _prepare_names(self) -> None:
-        """Import what recognises tools once the session is open: at the first call it would take longer, or fail."""
-        await self.calls.passed.until(lambda: self.calls.has_passed)
+        """Import what recognises tools while the server answers: at the first call it would take longer, or fail."""
         self.policy.hooks.prepare_names()
 
     def handle_server_exit(self, why: str) -> None:

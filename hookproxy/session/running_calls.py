@@ -87,8 +87,6 @@ class RunningCalls:
         self.changes = changes
         self.passed = ChangeEvent()
         """Lines from the server have passed: separate, because they are many."""
-        self.has_passed = False
-        """Some have, of which the first one is the response to `initialize`."""
         self.on_first_passed: Callable[[], None] = lambda: None
         """Called once, when the first of them have."""
         self.session, self.request_states, self.report = session_context.session, request_states, session_context.report
@@ -108,7 +106,6 @@ class RunningCalls:
 
     def _first_passed(self) -> None:
         self._relay.on_passed = self.passed.notify
-        self.has_passed = True
         self.on_first_passed()
         self.passed.notify()
 

@@ -344,20 +344,6 @@ async def test_feedback_of_session_start_hooks_goes_into_the_instructions() -> N
         assert line == INITIALIZED.replace(b"Be kind.", b"Be kind.\\n\\nMind the gap")
 
 
-async def test_names_of_tools_are_recognised_once_the_server_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared = anyio.Event()
-    async with rig(DENY) as proxied:
-        monkeypatch.setattr(proxied.proxy.policy.hooks, "prepare_names", prepared.set)
-        await proxied.agent.send(INITIALIZE)
-        await proxied.server.line()
-        await anyio.wait_all_tasks_blocked()
-        assert not prepared.is_set()
-        await proxied.server.send(INITIALIZED)
-        await proxied.agent.line()
-        with anyio.fail_after(5):
-            await prepared.wait()
-
-
 async def test_the_response_to_initialize_waits_for_session_start_hooks_and_nothing_else_does(gate: Gate) -> None:
     async with rig(group(hook(gate.hook("echo Hello"), Event.SESSION_START))) as proxied:
         await proxied.agent.send(INITIALIZE, PING)
