@@ -113,7 +113,7 @@ class AnswerServer:
             listening.listen()
         except OSError as problem:
             listening.close()
-            if int(port) and await self._is_ours(url := _url(host, int(port))):
+            if int(port) and await self._is_ours(url := _url(host, int(port)), int(port)):
                 self.address = url
                 return
             raise PortTaken(f"{listen}: {problem.strerror}, and no other run of hookproxy has it") from None
@@ -135,8 +135,8 @@ class AnswerServer:
 
     # --- whose port it is ---
 
-    async def _is_ours(self, url: str) -> bool:
-        """Whoever listens there knows the webhook's secret."""
+    async def _is_ours(self, url: str, port: int) -> bool:
+        """Whoever listens there, at this port, knows the webhook's secret, and does not only ask another run for it."""
         nonce = secrets.token_urlsafe(_TOKEN_BYTES)
         place = address.parse(f"{url}/holder/{nonce}")
         response = CollectedResponse(_LONGEST_PROOF)
@@ -145,17 +145,18 @@ class AnswerServer:
                 proof = await send_alone(place, request_head(b"GET", place, {}), response, {}, _no_tls)
         except OSError:  # a timeout is one
             return False
-        return response.status == HTTPStatus.OK and hmac.compare_digest(proof, self._proof(nonce.encode()))
+        return response.status == HTTPStatus.OK and hmac.compare_digest(proof, self._proof(nonce.encode(), port))
 
-    def _proof(self, nonce: bytes) -> bytes:
-        return hmac.digest(self._secret, b"holder." + nonce, "sha256").hex().encode()
+    def _proof(self, nonce: bytes, port: int) -> bytes:
+        return hmac.digest(self._secret, b"holder.%d.%b" % (port, nonce), "sha256").hex().encode()
 
     # --- requests ---
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Respond to a request, now or later."""
-        if self._secret and request.method == b"GET" and (holder := _HOLDER.fullmatch(request.target)):
-            responder.respond(HTTPStatus.OK, _HEADERS, self._proof(holder[1]))
+        holder = _HOLDER.fullmatch(request.target) if self._secret and request.method == b"GET" else None
+        if holder is not None and self._socket is not None:
+            responder.respond(HTTPStatus.OK, _HEADERS, self._proof(holder[1], self._socket.getsockname()[1]))
             return
         match, headers = _TARGET.fullmatch(request.target), dict(request.headers)
         if match is None:
