@@ -66,6 +66,7 @@ async def test_a_denied_call_among_others_is_the_only_one_that_stays_away() -> N
 
 
 @pytest.mark.parametrize("spelling", UNTERMINATED, ids=str)
+@pytest.mark.slow
 async def test_a_denied_call_without_a_line_end_is_denied_as_well(spelling: Spelling) -> None:
     async with rig(DENY) as proxied:
         await proxied.agent.send(GREETING, BEFORE, spelling.text)

@@ -13,6 +13,10 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+pytestmark = pytest.mark.slow  # all files of the package are parsed
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGE: Final = ROOT / "hookproxy"
 

@@ -43,6 +43,7 @@ def relaying(port: int) -> Callable[[anyio.abc.SocketStream], object]:
     return relay
 
 
+@pytest.mark.slow
 async def test_a_run_finds_another_one_with_its_secret_at_the_port() -> None:
     async with opened("127.0.0.1:0") as first, opened(f"127.0.0.1:{port_of(first)}") as second:
         assert (second.address, second.is_open) == (first.address, False)

@@ -49,6 +49,7 @@ def test_what_is_no_address_of_a_server_is_refused(url: str) -> None:
 
 
 @given(st.text(alphabet="htps:/[]@?#%.\\\n\t aA1é0", max_size=30).map(lambda rest: f"https:{rest}"))
+@pytest.mark.slow
 def test_any_text_is_refused_or_an_address_that_stays_the_same(text: str) -> None:
     try:
         address = server_address(text)

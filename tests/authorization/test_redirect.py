@@ -30,6 +30,7 @@ def test_a_redirect_is_known_by_its_path_and_a_code_or_an_error(address: str, fo
 
 
 @given(st.text())
+@pytest.mark.slow
 def test_any_text_can_be_pasted(text: str) -> None:
     read_redirect(text)
     read_redirect(f"/callback?{text}")

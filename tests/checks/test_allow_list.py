@@ -111,6 +111,7 @@ def test_a_name_that_a_rule_cannot_name_exactly_gets_no_rule(name: str) -> None:
 
 @examples(200)
 @given(st.lists(st.tuples(st.text(max_size=12) | st.sampled_from(HOSTILE), st.booleans()), max_size=4))
+@pytest.mark.slow
 def test_nothing_of_a_servers_texts_breaks_out_and_only_what_only_reads_is_allowed(
     tools: list[tuple[str, bool]],
 ) -> None:

@@ -400,6 +400,7 @@ def test_an_update_that_must_not_be_taken_changes_nothing(
     assert try_.main(["send_mail", "{}", "--config", "hookproxy.toml"]) == 1, "the version before decides"
 
 
+@pytest.mark.slow
 def test_functions_of_both_versions_are_compared_although_their_modules_have_one_name(
     tmp_path: Path, here: Path, capsys: pytest.CaptureFixture[str], forgets_hooks: None
 ) -> None:

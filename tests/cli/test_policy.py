@@ -174,6 +174,7 @@ def publish(folder: Path, policy: Verb) -> None:
         subprocess.run(["git", *who, *words], cwd=folder / "acme", check=True)
 
 
+@pytest.mark.slow
 def test_status_says_what_is_in_force_and_what_went_wrong(gateway: Path, policy: Verb) -> None:
     on = ("--config", "gateway.toml")
     printed = policy("status", *on)

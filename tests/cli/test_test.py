@@ -137,6 +137,7 @@ def test_a_hook_file_of_another_system_is_a_policy(folder: Path) -> None:
     assert main(["tests.toml", "--hooks", "claude=settings.json"]) == 0
 
 
+@pytest.mark.slow
 def test_many_failures_take_twenty_lines(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "tests.toml").write_text("".join(case("drop", "allow", f"case {number}") for number in range(50)))
     assert main(["tests.toml"]) == 1

@@ -44,6 +44,7 @@ def made(macro: str, *values: object) -> str:
 
 
 @given(st.text())
+@pytest.mark.slow
 def test_text_is_never_markup_and_has_nothing_invisible(value: str) -> None:
     found = Reader(made("code", value))
     assert set(found.tags) <= {"code", "span"}

@@ -6,6 +6,7 @@ import html
 import json
 import re
 
+import pytest
 from msgspec import Raw
 
 from hookproxy.console.call_filter import CallFilter
@@ -179,6 +180,7 @@ def test_an_approval_at_a_gateway_names_the_user() -> None:
     assert "alice" in LiveView(all_runs, CallFilter(), "token").change().asked[0][1]
 
 
+@pytest.mark.slow
 def test_the_arguments_of_an_approval_are_whole() -> None:
     all_runs = state()
     long = json.dumps({"content": "x" * 10_000_000 + "the end"}).encode()

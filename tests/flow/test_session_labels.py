@@ -56,6 +56,7 @@ async def test_a_label_is_removed_and_others_stay() -> None:
     assert known.carried == {1}
 
 
+@pytest.mark.slow
 async def test_beyond_the_bound_of_prints_any_text_carries_a_reading() -> None:
     labels = SessionLabels()
     await labels.add(reading("a"), range(MOST_PRINTS), False)

@@ -101,6 +101,7 @@ async def test_judged_calls_that_agents_have_left_do_not_fill_memory(tmp_path: P
         assert b'"of":11' in await (await post.head()).body()
 
 
+@pytest.mark.slow
 async def test_nothing_is_left_of_a_policy_that_another_one_has_replaced(tmp_path: Path) -> None:
     async with session_of(tmp_path) as (rig, agent):
         policies: list[ref[Hooks]] = []
@@ -115,6 +116,7 @@ async def test_nothing_is_left_of_a_policy_that_another_one_has_replaced(tmp_pat
         assert [one() for one in policies] == [None] * 3
 
 
+@pytest.mark.slow
 async def test_nothing_is_left_of_a_session_that_has_ended(tmp_path: Path) -> None:
     async with session_of(tmp_path) as (rig, agent):
         post = await agent.post(call(0))

@@ -58,6 +58,7 @@ def request(agent: str, document: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("agent", names())
+@pytest.mark.slow
 async def test_a_hostile_document_is_refused_and_the_next_event_is_judged(agent: str, tmp_path: Path) -> None:
     document = before(agent).document
     hostile = {

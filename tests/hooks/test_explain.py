@@ -67,6 +67,7 @@ _DECISIONS: Final = {"deny": Answer.DENY, "asked": Answer.ASK, "allow": Answer.A
 
 @examples(20)
 @given(policy=_POLICIES, tool=st.sampled_from(TOOLS), arguments=st.sampled_from(ARGUMENTS))
+@pytest.mark.slow
 async def test_what_is_said_of_all_calls_is_what_becomes_of_each(policy: Settings, tool: str, arguments: bytes) -> None:
     explanation = explained(tool, policy)
     decision = _DECISIONS[await decided(tool, arguments, policy)]

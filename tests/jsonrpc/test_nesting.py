@@ -42,6 +42,7 @@ def test_the_depth_of_a_document_is_known(tree: Any) -> None:  # noqa: ANN401  #
 
 
 @given(TREES)
+@pytest.mark.slow
 def test_no_document_has_more_values_than_it_has(tree: Any) -> None:  # noqa: ANN401  # any JSON
     raw = json.dumps(tree).encode()
     count = count_of(tree)
@@ -59,6 +60,7 @@ def test_pieces_end_anywhere(size: int) -> None:
 
 
 @given(documents(), documents(), st.lists(st.integers(1, 7), min_size=1))
+@pytest.mark.slow
 def test_the_end_of_a_value_is_found_however_the_text_is_cut(first: bytes, second: bytes, sizes: list[int]) -> None:
     text = first + b',"x":' + second + b"}"
     follower, at, number = Nesting(1), 0, 0

@@ -98,6 +98,7 @@ def test_nesting_of_any_depth_is_read_or_refused_but_never_a_crash(read: Callabl
     assert [is_read(depth) for depth in range(limit - 2 * step, limit + step)].count(True) >= step
 
 
+@pytest.mark.slow
 def test_arguments_at_our_own_limit_of_nesting_are_read_or_refused_but_never_a_crash() -> None:
     for depth in range(250, 350):  # where it ends depends on how deep we are called
         raw = b'{"a":' * depth + b"1" + b"}" * depth

@@ -93,6 +93,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
+@pytest.mark.slow
 def test_any_redacted_value_is_json_without_the_secret(value: object) -> None:
     raw = json.dumps({"a": [value, "pre-s3cret-post"], "token": value}).encode()
     got = secrets("s3cret", keys=("token",)).json(raw)

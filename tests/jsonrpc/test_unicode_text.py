@@ -33,6 +33,7 @@ def test_no_run_of_marks_that_is_sorted_is_long(form: Form, marks: str, shift: i
     assert max(runs, default=0) <= 4 * 30
 
 
+@pytest.mark.slow
 def test_names_and_keys_of_many_marks_are_read() -> None:
     name = "x" + "\u0307\u0323" * 100_000
     assert folded_key(name)[0] == fold(name)[0] == "\u1e8b"

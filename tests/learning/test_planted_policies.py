@@ -33,6 +33,7 @@ def learned(planted: Planted, seed: int) -> tuple[Counter[tuple[str, str]], str]
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+@pytest.mark.slow
 def test_calls_that_were_held_out_are_decided_alike_and_no_denial_is_allowed(planted: Planted) -> None:
     pairs, rules = learned(planted, 1)
     assert pairs["deny", "allow"] == 0, rules

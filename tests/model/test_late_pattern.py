@@ -41,6 +41,7 @@ def test_it_has_all_that_a_pattern_has() -> None:
     assert pattern.fullmatch(b"x") is None
 
 
+@pytest.mark.slow
 def test_each_late_pattern_of_the_package_can_be_compiled() -> None:
     found = 0
     for path in PACKAGE.rglob("*.py"):

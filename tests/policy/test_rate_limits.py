@@ -125,6 +125,7 @@ def test_no_minute_has_more_calls_than_allowed_wherever_it_begins(calls: int, pa
         assert sum(begin <= time < begin + 60 for time in passed) <= calls
 
 
+@pytest.mark.slow
 def test_windows_of_users_who_have_left_do_not_fill_memory() -> None:
     clock = Clock()
     windows = SharedWindows(clock)

@@ -110,6 +110,7 @@ def test_a_hook_gets_default_handlers_for_signals_that_python_ignores_or_handles
     assert [int(sets[name], 16) & standard for name in (b"SigBlk", b"SigIgn", b"SigCgt")] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_hooks_start_with_popen_when_a_child_cannot_report_errors_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

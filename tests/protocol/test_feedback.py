@@ -385,6 +385,7 @@ def test_the_tools_that_stay_keep_each_byte_and_their_order(
 
 
 @given(JSON)
+@pytest.mark.slow
 def test_tools_can_be_hidden_in_any_tools_list(tools: object) -> None:
     without_tools(answer(json.dumps({"tools": tools}).encode()), lambda _name: True)
 

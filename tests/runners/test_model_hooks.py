@@ -336,6 +336,7 @@ async def test_an_agent_that_calls_too_much_at_once_fails(
     assert (result.ended, len(model.asked)) == (Ended.FAILED, 1)
 
 
+@pytest.mark.slow
 async def test_a_hook_that_times_out_ends_the_search_of_its_model(model: ModelServer, project: Path) -> None:
     (project / "slow.txt").write_text("a" * 40 + "!\n")
     model.answers = [Says(calls=[("Grep", {"pattern": "(a+)+$"})]), verdict(True)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hookproxy.model.secret_settings import SecretSettings
 from hookproxy.secrets.finder import Finder
 from hookproxy.secrets.session_finder import SessionFinder
@@ -24,6 +26,7 @@ def test_the_newest_are_found_in_every_spelling_and_older_ones_as_they_are() -> 
     assert len(finder.find(b" ".join(value.hex().encode() for value in values))) == 32
 
 
+@pytest.mark.slow
 def test_of_values_that_take_too_much_memory_the_newest_are_found() -> None:
     values = [b'"\\\n\xe9' * 63 + b"%04d" % number for number in range(240)]
     finder = known(values)

@@ -109,6 +109,7 @@ def found_in(text: bytes, value: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", SPELLINGS)
 @pytest.mark.parametrize("value", VALUES)
+@pytest.mark.slow
 def test_a_value_is_found_in_every_spelling(name: str, value: str) -> None:
     assume_fits = name != "in escapes of JSON only" or value.isascii()
     for suffix in SUFFIXES if assume_fits else ():
@@ -143,6 +144,7 @@ def test_other_values_are_not_found() -> None:
             assert finder.find(spelled(other).encode()) == []
 
 
+@pytest.mark.slow
 def test_a_long_value_is_one_also_if_it_is_found_part_by_part() -> None:
     value = bytes(Random(1).choices(range(33, 127), k=1500))
     finder = Finder(SecretSettings(), {"MY_KEY": value})
@@ -156,6 +158,7 @@ def test_a_long_value_is_one_also_if_it_is_found_part_by_part() -> None:
     assert [found.rule for found in finder.find(b"x " + value[:600] + b" y")] == ["MY_KEY"]
 
 
+@pytest.mark.slow
 def test_of_a_value_of_several_lines_each_line_that_looks_like_a_key_is_one_alone() -> None:
     choose = Random(1)
     key = ["".join(choose.choices("abcdefghijkmnopqrstuvwxyzABCDEFGH0123456789+/", k=64)) for _ in range(20)]

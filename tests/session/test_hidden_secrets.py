@@ -290,6 +290,7 @@ async def test_what_a_hook_makes_a_placeholder_of_stays_one(
         assert json.loads(await one.server.line())["params"]["arguments"] == {"b": known}
 
 
+@pytest.mark.slow
 async def test_a_value_that_a_hook_has_seen_is_masked_in_what_it_prints_and_in_records(tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
     settings = Settings(
@@ -335,6 +336,7 @@ async def test_the_server_gets_what_agent_and_hooks_write_themselves() -> None:
         assert await one.server.line() == line
 
 
+@pytest.mark.slow
 async def test_a_rewrite_keeps_what_the_agent_wrote_and_restores_no_placeholder() -> None:
     program = "import json,sys; a=json.load(sys.stdin)['arguments']; print(json.dumps({'arguments': {**a, 'more': 1}}))"
     for sees_values in (False, True):

@@ -367,6 +367,7 @@ async def test_two_consoles_see_the_same_and_a_run_that_ends_is_forgotten(tmp_pa
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_a_console_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
     async with watched(tmp_path, stub_group(stub(PRE)), follows=False) as one:
         with registry.connect(one.folder, "run") or pytest.fail("nobody listens"):

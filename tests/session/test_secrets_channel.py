@@ -79,6 +79,7 @@ async def hidden(shared: SharedSecrets | None = None) -> AsyncIterator[Hidden]:
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_messages_keep_their_order_while_a_long_one_is_searched() -> None:
     lines = [message(1, TOKEN), message(2, LONG + TOKEN), message(3, TOKEN), message(4, LONG), message(5), message(6)]
     stream = b"".join(lines)
@@ -89,6 +90,7 @@ async def test_messages_keep_their_order_while_a_long_one_is_searched() -> None:
         assert b"".join(one.got).splitlines(keepends=True)[3:] == lines[3:]
 
 
+@pytest.mark.slow
 async def test_messages_with_secrets_that_come_together_keep_their_order() -> None:
     lines = [message(number, LONG[: 50_000 * (number % 3)] + TOKEN) for number in range(1, 10)]
     async with hidden() as one:
@@ -97,6 +99,7 @@ async def test_messages_with_secrets_that_come_together_keep_their_order() -> No
         assert await one.ids(9) == list(range(1, 10))
 
 
+@pytest.mark.slow
 async def test_the_server_is_not_read_while_a_long_message_is_searched_and_the_session_may_want_that_too() -> None:
     async with hidden() as one:
         one.server.says(message(1, LONG))

@@ -101,6 +101,7 @@ async def test_the_name_of_a_hidden_or_renamed_tool_is_unknown(tool: str) -> Non
         assert await proxied.finish() == (b"", b"")
 
 
+@pytest.mark.slow
 async def test_no_spelling_of_a_call_of_a_hidden_tool_reaches_the_server() -> None:
     for spelling in (*SPELLINGS, *CARRIERS):
         async with rig(settings=shown(ShownTool("danger", hidden=True))) as proxied:
@@ -109,6 +110,7 @@ async def test_no_spelling_of_a_call_of_a_hidden_tool_reaches_the_server() -> No
             assert not calls_seen(received), str(spelling)
 
 
+@pytest.mark.slow
 async def test_no_spelling_of_a_call_by_the_new_name_reaches_the_server_under_that_name() -> None:
     arrived = 0
     for spelling in SPELLINGS:

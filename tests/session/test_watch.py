@@ -208,6 +208,7 @@ async def passed(sent: bytes, answers: bytes, size: int, watched: Watched | None
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(LINES, ANSWERS), max_size=8), st.integers(1, 40), st.booleans())
+@pytest.mark.slow
 def test_whatever_both_sides_send_passes_as_without_a_policy(
     turns: list[tuple[bytes, bytes]], size: int, is_cut: bool
 ) -> None:

@@ -105,6 +105,7 @@ def test_files_and_assignments_are_noted() -> None:
     assert command.written == ("g", "h", "i")
 
 
+@pytest.mark.slow
 def test_the_grammar_is_not_imported_for_plain_lines() -> None:
     line = "npm run build && git commit -m 'x y' | wc -l"
     code = f"import sys; from hookproxy.shell.commands import commands_of; commands_of({line!r})"

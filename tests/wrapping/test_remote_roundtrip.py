@@ -6,6 +6,7 @@ import json
 from random import Random
 from typing import Any, Final
 
+import pytest
 import yaml
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
@@ -69,6 +70,7 @@ def test_json(
 
 
 @given(URLS, HEADERS, EXTRAS, ORDERS, st.sampled_from([True, False, None]), st.sampled_from(["'", '"', None]))
+@pytest.mark.slow
 def test_yaml(
     url: str, headers: dict[str, str], extras: dict[str, Any], order: Random, flow: bool | None, style: str | None
 ) -> None:

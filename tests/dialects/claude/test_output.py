@@ -93,6 +93,7 @@ LONG = st.just("x" * 10_001)
 
 
 @given(output=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
+@pytest.mark.slow
 def test_output_of_any_shape_can_be_read(output: dict[str, Any], code: int) -> None:
     for event in Event:
         note(event)

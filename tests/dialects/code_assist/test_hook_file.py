@@ -328,5 +328,6 @@ def test_a_file_of_another_shape_is_not_recognised(members: dict[str, object]) -
         KEYS, st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20)
     )
 )
+@pytest.mark.slow
 def test_any_members_can_be_tested_for_recognition(members: dict[str, object]) -> None:
     assert CODE_ASSIST.recognises(members) in (True, False)

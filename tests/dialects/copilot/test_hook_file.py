@@ -273,6 +273,7 @@ LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.floats() | st.sample
         KEYS, st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20)
     )
 )
+@pytest.mark.slow
 def test_recognising_never_raises(members: dict[str, object]) -> None:
     assert COPILOT.recognises(members) in (True, False)
     assert COPILOT.recognises({**members, "version": 1}) in (True, False)
