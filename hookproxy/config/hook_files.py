@@ -23,7 +23,7 @@ from ..model.late_pattern import late_pattern
 from ..model.model_endpoint import ModelEndpoint
 from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 from ..trust.sources import FileContext
-from .unread_hooks import unread_hooks, unrecognised, with_owner
+from .unread_hooks import correction, problem_as, unread_hooks, unrecognised, with_owner
 
 _GLOB_CHARACTERS: Final = frozenset("*?[")  # a path with one of them is a pattern, unless a file has that name
 
@@ -238,6 +238,7 @@ def _recognise(path: str, text: str, naming: str) -> Dialect:
     if path.endswith(".toml") and _is_own_format(path, members):
         hint = f"it is hookproxy's own configuration: --config {path}"
         raise ConfigError(path, "is not a hook file of another system", hint)
+    file = HookFile(path, text, os.path.dirname(path))
     place = _place_of(path)
     name = os.path.basename(path)
     at_home = [dialect for dialect in DIALECTS.values() if _in_own_folder(place, dialect) or name in dialect.own_files]
@@ -249,7 +250,8 @@ def _recognise(path: str, text: str, naming: str) -> Dialect:
     fitting_here = [dialect for dialect in fitting if dialect in at_home]
     if fitting and at_home and not fitting_here:
         owners = " or ".join(dialect.name for dialect in at_home if "@" not in dialect.name)
-        hint = f"name its dialect: {naming.format(dialect=fitting[0].name, path=path)}"
+        naming_it = f"name its dialect: {naming.format(dialect=fitting[0].name, path=path)}"
+        hint = "; or ".join(filter(None, (correction(at_home[0], file), naming_it)))
         formats = " or ".join(dialect.name for dialect in fitting)
         in_folder = any(_in_own_folder(place, dialect) for dialect in at_home)
         why = "is in a folder" if in_folder else "has the name of a file"
@@ -262,7 +264,10 @@ def _recognise(path: str, text: str, naming: str) -> Dialect:
     if "{path}" in naming:  # the file is named by an option, or by a table
         hint += f', or dialect = "{likely}" in [[use]]'
     if not fitting:
-        if unread := unrecognised(HookFile(path, text, os.path.dirname(path)), members):
+        unread = unrecognised(file, members)
+        if unread and at_home and (problem := problem_as(at_home[0], file)):
+            raise problem
+        if unread:
             raise unread
         hint += f"; the dialects are: {', '.join(DIALECTS)}"
         raise ConfigError(path, "cannot tell which system this hook file is for", hint)

@@ -91,6 +91,24 @@ def unread_hooks(dialect: Dialect, file: HookFile, found: HookList) -> ConfigErr
     return ConfigError(file.path, message, _hint(dialect, file, members))
 
 
+def problem_as(dialect: Dialect, file: HookFile) -> ConfigError | None:
+    """Why the file is none of this dialect, in whose folder it is; None: nothing is wrong with it."""
+    try:
+        return unread_hooks(dialect, file, dialect.read_hook_file(file))
+    except ConfigError as error:
+        return error
+
+
+def correction(dialect: Dialect, file: HookFile) -> str:
+    """What to correct in a file of this dialect that has the format of another one; empty: that is not known."""
+    if (problem := problem_as(dialect, file)) is None:
+        return ""
+    what = re.sub(rf"^{re.escape(file.path)}(?::\d+)?:? ?", "", problem.message).partition("; the file looks like")[0]
+    what = what.removeprefix(f"{dialect.name} can read none of its hooks: ")
+    repair = f": {problem.hint}" if problem.hint.startswith("write ") else ""
+    return f"if it is of {dialect.name}, correct this: {what}{repair}"
+
+
 def unrecognised(file: HookFile, members: Mapping[str, object]) -> ConfigError | None:
     """The error about a file that holds hooks, and that no dialect recognises; None: it holds none."""
     where = next(_find_hooks(members), "")

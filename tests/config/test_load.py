@@ -650,9 +650,38 @@ def test_a_file_in_another_systems_folder_is_an_error_that_names_both(cwd: Path)
     with pytest.raises(ConfigError) as caught:
         loaded(cwd, hooks=[".lime/settings.json"])
     assert caught.value.message.endswith("has the format of copilot, but is in a folder of lime")
-    assert caught.value.hint == f"name its dialect: --hooks copilot={cwd}/.lime/settings.json"
+    assert caught.value.hint.startswith("if it is of lime, correct this: hooks.preToolUse")
+    assert caught.value.hint.endswith(f"; or name its dialect: --hooks copilot={cwd}/.lime/settings.json")
     (group,) = loaded(cwd, hooks=["copilot=.lime/settings.json"]).groups
     assert group.dialect.name == "copilot"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (
+            {"hooks": {"preToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}]}},
+            "'PreToolUse'",
+        ),
+        (
+            {"hooks": {"PreToolUse": {"hooks": [{"type": "command", "command": "x"}]}}},
+            "hooks.PreToolUse is left out: must be a list",
+        ),
+        (
+            {"hooks": {"PreToolUse": [{"matcher": "Bash", "type": "command", "command": "x"}]}},
+            'write {"matcher": "…", "hooks": [',
+        ),
+        ({"hook": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}}, "write \"hooks\" for 'hook'"),
+    ],
+)
+def test_a_mistake_in_a_file_in_its_systems_folder_is_reported_as_one_of_this_system(
+    cwd: Path, content: object, says: str
+) -> None:
+    write(cwd / ".claude/settings.json", json.dumps(content))
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, hooks=[".claude/settings.json"])
+    assert "claude" in str(caught.value)
+    assert says in f"{caught.value.message} {caught.value.hint}"
 
 
 def test_a_folder_decides_between_formats_that_a_file_fits(cwd: Path) -> None:

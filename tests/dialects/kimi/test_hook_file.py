@@ -92,5 +92,5 @@ def test_a_hook_for_an_own_tool_of_kimi_code_or_kimi_cli_runs_for_a_servers(
 def test_a_list_without_an_event_of_kimi_code_is_not_recognised_as_its_file(tmp_path: Path) -> None:
     entry = {"event": "on_compile_error", "action": "run_skill", "skill": "fixer"}
     with pytest.raises(ConfigError, match="no dialect recognises this file") as raised:
-        recognised(tmp_path / ".agents/hooks.json", {"hooks": [entry]})
+        recognised(tmp_path / "hooks.json", {"hooks": [entry]})
     assert "kimi=" not in raised.value.hint
