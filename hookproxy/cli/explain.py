@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ..dialects.shared.hook_file import suggestion
 from ..hooks.explain import ANY_OTHER, Answer, explain, hooks_of_call
+from ..hooks.idle import servers_named
 from ..model.errors import EXIT_FINDINGS
 from ..model.hooks import Session, Tool
 from .common import load_named, show, split_command, tell, unread_file, working_directory
@@ -27,6 +28,7 @@ from .options import GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
 from .tool_lists import KnownTools, known_tools
 
 if TYPE_CHECKING:
+    from ..model.settings import Settings
     from ..trial.run import TrialResult
 
 VERSION: Final = 1
@@ -98,6 +100,7 @@ def _subjects(options: Namespace, command: Sequence[str], cwd: str) -> Iterator[
         elif not (loaded.has_policy or loaded.settings.managed):
             tell("no hook and no rule is configured: name files with --config FILE or --hooks FILE")
         name = options.name or (server_name(command) if command else "server")
+        tell("" if options.name or command else _of_named_servers(loaded.settings))
         yield Subject(OfflinePolicy(loaded, os.environ), name)
         return
     server = server_named(options, config)
@@ -111,6 +114,12 @@ def _subjects(options: Namespace, command: Sequence[str], cwd: str) -> Iterator[
         )
     for identity in users_named(options, config) or (None,):
         yield Subject(policy_at(server, identity), server.name, config)
+
+
+def _of_named_servers(settings: Settings) -> str:
+    """What says that rules are about servers by their names; empty if none is."""
+    named = servers_named((*settings.deny, *settings.ask, *settings.allow))
+    return f"rules name {' and '.join(named)}, and no server is named here: --name {named[0]} does" if named else ""
 
 
 # --- what holds ---

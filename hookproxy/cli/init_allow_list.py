@@ -43,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     server_proposal.show_unnamed(page, "refused", rules.unnamed)
     page.row(label("rest"), "tools that no rule of the file is about are refused, and the agent does not see them")
     server_proposal.show_next(page, shown, request, "move tools between allow and ask, or remove them")
+    page.line("the same holds for each other server that you put behind this file: run init allow-list for it, too")
     show(page.text)
     return 0
 

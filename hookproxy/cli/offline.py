@@ -56,7 +56,10 @@ def gateway_named(options: Namespace, cwd: str) -> GatewayConfig | None:
         if given and options.config == DEFAULT_GATEWAY:
             raise UserError(f"{given[0]}: there is no {DEFAULT_GATEWAY}", "name the gateway's file: --config FILE")
         if given:
-            hint = "name the gateway's file: --config gateway.toml"
+            named = (
+                f"; in {options.config}, --name {options.server} says whose tools are meant" if options.server else ""
+            )
+            hint = f"name the gateway's file: --config gateway.toml{named}"
             raise UserError(f"{given[0]} is for a gateway's file, and {options.config} has no server", hint)
         return None
     for name in ("name", "hooks", "project", "fail_closed"):

@@ -191,9 +191,12 @@ def show_unnamed(page: Page, name: str, tools: Sequence[str]) -> None:
 def show_next(page: Page, shown: str, request: Request, edit: str) -> None:
     """What to do next; `edit` is what a person does in the file."""
     source = "" if request.options.user else f" --config {shlex.quote(shown)}"
-    server = f" -- {shlex.join(request.command)}" if request.command else ""
+    named = f" --name {shlex.quote(request.only_server)}" if request.only_server else ""  # rules have this name
+    server = f"{named} -- {shlex.join(request.command)}" if request.command else ""
     page.line()
     page.line(f"next: edit {shown}: {edit}")
     page.line(f"then: hookproxy check{source}{server}")
     page.line(f"then: hookproxy wrap FILE{source}")
     page.line("FILE is your agent's configuration, or its name; hookproxy wrap alone lists what is on this machine")
+    if named:
+        page.line(f"there, too, the server must be called {printable(request.only_server)}: rules are about this name")

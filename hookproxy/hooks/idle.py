@@ -52,6 +52,13 @@ def name_of(rule: str) -> str:
     return matchers.rule(rule).text.partition("(")[0]
 
 
+def servers_named(rules: Iterable[str]) -> list[str]:
+    """The servers that rules are about by their names, in order."""
+    return sorted(
+        {found[1] for rule in rules if (found := _OF_SERVER.fullmatch(name_of(rule))) and "*" not in found[1]}
+    )
+
+
 def near_name(name: str, server: str, tools: Collection[str]) -> str:
     """What may be meant by a name, a glob or a word of a matcher that is nobody's; empty if nothing is like it.
 

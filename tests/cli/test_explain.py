@@ -122,6 +122,17 @@ def test_a_hookproxy_toml_is_explained_too(capsys: pytest.CaptureFixture[str], f
     assert 'on_ask = "elicit" asks' in text
 
 
+def test_rules_of_a_server_that_is_not_named_are_pointed_to(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "h.toml").write_text('[permissions]\ndefault = "deny"\nallow = ["mcp__git__git_log"]\n')
+    assert main(["--config", "h.toml"]) == 0
+    assert "rules name git, and no server is named here: --name git does" in capsys.readouterr().err
+    assert main(["git_log", "--config", "h.toml", "--name", "git"]) == 0
+    assert "no server is named" not in capsys.readouterr().err
+    with pytest.raises(UserError) as caught:
+        main(["--config", "h.toml", "--server", "git"])
+    assert "here, --name says whose tools are meant" in caught.value.hint
+
+
 def test_it_says_what_is_only_watched(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     (folder / "h.toml").write_text('[permissions]\nmode = "monitor"\ndeny = ["write_*"]\n')
     assert main(["write_file", "--config", "h.toml"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,20 @@ def test_it_writes_what_the_server_lists(project: Path, capsys: pytest.CaptureFi
     assert output.startswith("wrote hookproxy.toml\n")
     assert "\x1b" not in output
     assert "\\nallow" in output, "the hostile name is shown as text"
+
+
+def test_what_is_to_be_done_next_works_as_it_is_written(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hookproxy.cli import check
+
+    assert main(command("--name", "git")) == 0
+    printed = capsys.readouterr().out
+    (line,) = [line for line in printed.splitlines() if line.startswith("then: hookproxy check ")]
+    check.main(shlex.split(line)[3:])
+    assert "is about no tool of this server" not in capsys.readouterr().out
+    assert "the server must be called git" in printed
+    assert "each other server that you put behind this file" in printed
 
 
 def test_what_the_file_says_already_stays(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
