@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.errors import UserError, file_hint
 from ..model.flow import Chain
+from ..model.similar_names import similar_file
 from .opened_file import is_special
 
 LONGEST: Final = 160 * 1024 * 1024
@@ -298,7 +299,8 @@ def open_file(path: str, flags: int = 0) -> BinaryIO:
             raise UserError(f"{path}: is a folder, not a file", "name an audit file in it")
         return open(path, "rb", buffering=0, opener=lambda name, mode: os.open(name, mode | flags))
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file", "the file is created with the first judged call") from None
+        hint = similar_file(path) or "the file is created with the first judged call"
+        raise UserError(f"{path}: there is no such file", hint) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}", file_hint(path, error)) from None
     except ValueError:

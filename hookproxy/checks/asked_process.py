@@ -188,7 +188,8 @@ def _start(command: Sequence[str], starter: Starter) -> tuple[int, tuple[int, in
     except (OSError, ValueError) as error:
         process.close_all(fds)
         why = process.why_not_started(error, command[0])
-        raise UserError(printable(f"cannot start the server: {why}"), printable(_command_line(command))) from None
+        hint = process.start_hint(error, command)
+        raise UserError(printable(f"cannot start the server: {why}"), printable(hint)) from None
     process.close_all((stdin, stdout, stderr))
     return pid, (to_stdin, from_stdout, from_stderr, process.open_exit_fd(pid))
 

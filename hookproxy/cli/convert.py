@@ -15,9 +15,10 @@ from ..config.hook_files import LoadedHookFile, Use, dialect_named, is_own_confi
 from ..config.load import find_project
 from ..convert.hook_file import Converted, Place, convert
 from ..dialects.agent_side import AgentSide, convertible, side_of
-from ..dialects.registry import INTERCEPTORS, STANDARDS
+from ..dialects.registry import DIALECTS, INTERCEPTORS, STANDARDS
 from ..dialects.shared.hook_file import CANNOT_FIRE, suggestion
 from ..model.errors import EXIT_FINDINGS, UserError
+from ..model.similar_names import similar_file
 from ..trust.sources import FileContext, state_folder
 from ..wrapping import files, written
 from ..wrapping.wrap_entry import PROGRAM
@@ -114,6 +115,9 @@ def _loaded(options: Namespace, file_context: FileContext) -> list[LoadedHookFil
         hint = f"name what to convert of it: {' or '.join(f'--from {name}' for name in STANDARDS)}"
         raise UserError(f"{path}: is hookproxy's own configuration", hint)
     dialect = dialect_named(options.dialect, "--from") if options.dialect else None
+    if not os.path.lexists(path):
+        hint = similar_file(path) or "name the hook file that is to be converted"
+        raise UserError(f"{path}: there is no such file", hint)
     use = Use(options.file, file_context.cwd, options.file, dialect, naming="--from {dialect}")
     return list(read_use(use, file_context))
 
@@ -127,7 +131,8 @@ def _left_out(note: str) -> str:
 def _target(options: Namespace) -> AgentSide:
     found = side_of(options.to)
     if found is None:
-        hint = suggestion(options.to, convertible()) or f"expected one of {', '.join(convertible())}"
+        near = "" if options.to in DIALECTS else suggestion(options.to, convertible())
+        hint = near or f"expected one of {', '.join(convertible())}"
         raise UserError(f"--to: hookproxy cannot write hook files of {options.to!r}", hint)
     if options.user and found.user_folder is None:
         raise UserError(f"--user: {found.name} reads no hook file in the home folder", "use --project DIR")

@@ -56,10 +56,8 @@ def gateway_named(options: Namespace, cwd: str) -> GatewayConfig | None:
         if given and options.config == DEFAULT_GATEWAY:
             raise UserError(f"{given[0]}: there is no {DEFAULT_GATEWAY}", "name the gateway's file: --config FILE")
         if given:
-            named = (
-                f"; in {options.config}, --name {options.server} says whose tools are meant" if options.server else ""
-            )
-            hint = f"name the gateway's file: --config gateway.toml{named}"
+            hint = "name the gateway's file: --config gateway.toml"
+            hint += "; here, --name says whose tools are meant" * ("--server" in given and hasattr(options, "name"))
             raise UserError(f"{given[0]} is for a gateway's file, and {options.config} has no server", hint)
         return None
     for name in ("name", "hooks", "project", "fail_closed"):

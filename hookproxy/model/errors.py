@@ -117,7 +117,9 @@ def file_hint(path: str, why: OSError) -> str:
     if why.errno in (ENOSPC, EDQUOT):
         return f"free some disk space: df {quote(path)} shows how much is left"
     if why.errno == ENOENT:
-        return "name a file that exists; a relative path starts from the working directory"
+        from .similar_names import similar_file
+
+        return similar_file(path) or "name a file that exists; a relative path starts from the working directory"
     return f"ls -ld {quote(path)} shows its type, owner and permissions"
 
 

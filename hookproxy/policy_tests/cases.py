@@ -20,6 +20,7 @@ from ..config.parse import read_tables
 from ..dialects.shared.hook_file import suggestion
 from ..jsonrpc import raw_json
 from ..model.errors import ConfigError, UserError, file_hint
+from ..model.similar_names import similar_file
 from ..policy import methods
 from ..protocol import calls
 from ..protocol.approval_messages import Approval
@@ -130,6 +131,9 @@ def read_cases(path: str) -> CasesOfFile:
         return _read_recorded(path)
     if os.path.basename(path) in _POLICIES:
         raise UserError(f"{path}: is a policy, not a file with cases", f"hookproxy test --config {shlex.quote(path)}")
+    if not os.path.lexists(path):
+        hint = similar_file(path) or "name a file with cases, or a folder with such files"
+        raise UserError(f"{path}: there is no such file", hint)
     if not path.endswith(KINDS):
         raise UserError(f"{path}: is not a file with cases", f"its name must end with {', '.join(KINDS)}")
     text = _text(path)

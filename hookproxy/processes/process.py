@@ -76,8 +76,8 @@ def start_server(
     except (OSError, ValueError) as error:
         close_all((stdin, to_server, from_server, stdout))
         status = EXIT_NOT_FOUND if isinstance(error, FileNotFoundError) else EXIT_NOT_EXECUTABLE
-        hint = f"{_hint(error, argv[0])}; the server's command line is: {' '.join(argv)}"
-        raise UserError(f"cannot start the server: {why_not_started(error, argv[0])}", hint, status) from None
+        problem = f"cannot start the server: {why_not_started(error, argv[0])}"
+        raise UserError(problem, start_hint(error, argv), status) from None
     close_all((stdin, stdout))
     guardian.guard_server(pid)
     return Server(pid, to_server, from_server)
@@ -145,11 +145,21 @@ def why_not_started(error: OSError | ValueError, word: str, cwd: str = "") -> st
     return f"{os.strerror(error.errno or 0)}: {word}"
 
 
+def start_hint(error: OSError | ValueError, command: Sequence[str]) -> str:
+    """What helps when the server's command cannot be started, and the whole command."""
+    hint = _hint(error, command[0])
+    return f"{hint}{';' * (not hint.endswith('?'))} the server's command line is: {' '.join(command)}"
+
+
 def _hint(error: OSError | ValueError, word: str) -> str:
     """What helps when the server's command cannot be started."""
     if isinstance(error, FileNotFoundError):
         if " " in word and not os.path.exists(word):
             return "leave out the quotes, which make one word of it"
+        from ..model.similar_names import similar_program  # for errors only
+
+        if "/" not in word and (near := similar_program(word, os.environ.get("PATH", ""))):
+            return near
         return "correct that line" if "/" in word and os.path.exists(word) else "install it, or give its full path"
     if isinstance(error, PermissionError):
         return "it is a folder" if os.path.isdir(word) else f"chmod +x {word}, or name the program that runs it"

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from msgspec import Struct, field
 
 from ..dialects.dialect import Group
-from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError, UserError, file_hint
 from ..model.model_endpoint import ModelEndpoint
 from ..model.pack_settings import NamedPacks
 from ..model.policy_source import PolicySource
 from ..model.settings import Settings
-
-_SIMILAR: Final = 0.8  # of two names of files: a letter or two differ; other files of a folder begin alike as well
+from ..model.similar_names import similar_file
 
 StatSignature = tuple[int, int, int, int, int]
 """Differs when a file is changed or replaced: device, inode, size, and the times of the last changes."""
@@ -97,7 +94,7 @@ class FileContext(Struct, frozen=True):
         try:
             self.files_read[path] = snapshot = self.read(path)
         except FileNotFoundError:
-            hint = " ".join(filter(None, (_similar_name(path), hint))) or "hookproxy init writes a hookproxy.toml"
+            hint = " ".join(filter(None, (similar_file(path), hint))) or "hookproxy init writes a hookproxy.toml"
             raise ConfigError(path, "there is no such file", hint) from None
         except IsADirectoryError:
             raise ConfigError(path, "is a folder, not a file", hint or "name the file in it") from None
@@ -106,16 +103,6 @@ class FileContext(Struct, frozen=True):
         except ValueError:
             raise ConfigError(repr(path), "is not a path: it contains a NUL character", hint or "remove it") from None
         return snapshot.data
-
-
-def _similar_name(path: str) -> str:
-    """For the name of a missing file, the similar one that its folder has: `did you mean 'mcp.json'?`; or empty."""
-    try:
-        name = os.path.basename(path)
-        others = [other for other in os.listdir(os.path.dirname(path) or ".") if other != name]  # a link may dangle
-        return suggestion(name, others, _SIMILAR)
-    except OSError:
-        return ""
 
 
 def state_folder(environ: Mapping[str, str], home: str) -> str:

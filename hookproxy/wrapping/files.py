@@ -18,6 +18,7 @@ from msgspec import Struct
 from ..files.open_flags import READ_FILE
 from ..files.replace import written_beside
 from ..model.errors import ConfigError, UserError, file_hint
+from ..model.similar_names import similar_file
 
 MAX_BYTES: Final = 16 * 2**20
 """The largest file that is read: agents that keep their history in the same file have a few million bytes."""
@@ -52,9 +53,8 @@ def read(path: str) -> Snapshot:
         finally:
             os.close(fd)
     except FileNotFoundError:
-        raise ConfigError(
-            path, "there is no such file", "hookproxy wrap without FILE lists the configurations on this machine"
-        ) from None
+        hint = similar_file(path) or "hookproxy wrap without FILE lists the configurations on this machine"
+        raise ConfigError(path, "there is no such file", hint) from None
     except OSError as error:
         raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
     try:

@@ -172,7 +172,8 @@ def test_the_environment_is_as_before(folder: Path, monkeypatch: pytest.MonkeyPa
     [
         ({}, [], 2, "./hookproxy.toml is not read unless it is named", "hookproxy test --config hookproxy.toml"),
         ({}, ["--config", "hookproxy.toml"], 2, "there is no tests.toml", "write tests.toml"),
-        ({}, ["absent.toml"], 2, "absent.toml: cannot be read: No such file", "name a file that exists"),
+        ({}, ["absent.toml"], 2, "absent.toml: there is no such file", "name a file with cases"),
+        ({"tests.toml": GOOD}, ["test.toml"], 2, "test.toml: there is no such file", "did you mean 'tests.toml'?"),
         ({"a.txt": "x"}, ["a.txt"], 2, "is not a file with cases", ".toml"),
         ({"tests.toml": ""}, ["tests.toml"], 2, "tests.toml: has no cases", "case = [{ name = "),
         ({"tests.toml": GOOD, "hookproxy.toml": ""}, ["tests.toml"], 4, "no policy is loaded", "--config FILE"),

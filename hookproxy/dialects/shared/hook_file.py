@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ...model.errors import ConfigError
 from ...model.late_pattern import late_pattern
+from ...model.similar_names import suggestion as suggestion
 from ..dialect import HookList
 
 SESSION_END_TIMEOUT: Final = 1.5
@@ -39,20 +40,6 @@ _TYPE_NAMES: Final[Mapping[type, str]] = {
     str: "a string", bool: "true or false", int: "a number", float: "a number",
     list: "a list", dict: "an object", type(None): "null",
 }  # fmt: skip
-
-
-def suggestion(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
-    """For example `did you mean 'timeout'?`. Empty if no known name has this `similarity`, from 0 to 1.
-
-    Of several such names, one that begins as the word does is meant: `deny` for `denied`, and not `hide_denied`.
-    """
-    import difflib  # 2 ms, for errors only
-
-    written = word.lower()
-    spelled = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(written, spelled, n=3, cutoff=similarity)
-    begins_alike = [name for name in near if name.lstrip("-")[:2] == written.lstrip("-")[:2]]
-    return f"did you mean {spelled[(begins_alike or near)[0]]!r}?" if near else ""
 
 
 _SAME_MEANING: Final = tuple(
