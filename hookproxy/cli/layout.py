@@ -198,7 +198,7 @@ def _filled(parts: Sequence[Part], width: int, visible: Callable[[str], str]) ->
 
 def label(name: str) -> Part:
     """The label of a row."""
-    return f"  {name}".ljust(MARGIN), "dim"
+    return f"  {name} ".ljust(MARGIN), "dim"
 
 
 def diff(page: Page, name: str, before: bytes, after: bytes) -> None:

@@ -96,7 +96,7 @@ def differences(came: Came, step: Step) -> Iterator[Difference]:
 
 def _arguments_differences(expected: bytes, actual: bytes) -> Iterator[Difference]:
     if not actual or not same_json(expected, actual):
-        shown = actual.decode(errors="replace") if actual else "it does not run"
+        shown = actual.decode(errors="replace") if actual else "none: it does not run"
         yield Difference("arguments", expected.decode(), shown)
 
 

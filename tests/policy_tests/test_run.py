@@ -138,7 +138,7 @@ async def test_what_is_not_as_expected_is_shown_whole(tmp_path: Path) -> None:
     result = await with_guard(tmp_path, cases)
     assert differences(result) == [
         ("arguments", '{"value":"other"}', '{"value":"rewritten"}'),
-        ("arguments", '{"value":"deny"}', "it does not run"),
+        ("arguments", '{"value":"deny"}', "none: it does not run"),
         ("reason", "it", "it is denied"),
         ("reads", "contains 'a'", "done"),
         ("reads", "lacks 'done'", "done"),
