@@ -18,15 +18,16 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
 from ..model.newest_entries import NewestEntries
+from ..secrets.literals import find_in_json
 
 if TYPE_CHECKING:
-    from ..secrets.literals import Found, Secret
+    from ..secrets.literals import Finds, Secret
     from ..secrets.placeholders import Placeholders
 
 Span = raw_json.Span
@@ -64,16 +65,6 @@ _PROTECTED: Final[Mapping[str, Mapping[str, re.Pattern[bytes]]]] = {
 """The members that are not masked, by the member that they are in, and what they must be: anything else is content."""
 _HANDLES: Final = frozenset({b"uri", b"name", b"nextCursor", b"requestState", b"taskId"})
 _MOST_HANDLE_BYTES: Final = 4 * 1024 * 1024  # of a session: a thousand cursors have 100 kB
-
-
-class Finds(Protocol):
-    """What finds secrets, as `Finder` does. Threads may use it at the same time."""
-
-    def find(self, text: bytes, /) -> list[Found]:
-        """The secrets in a text, in order."""
-
-    def find_in_json(self, raw: bytes, /) -> list[Secret]:
-        """The secrets in a JSON text, in order."""
 
 
 class Hidden(Struct, frozen=True):
@@ -156,7 +147,7 @@ class SecretMasks:
 
     def search(self, raw: bytes) -> list[Hidden]:
         """What is to be replaced in a JSON text, in order. It changes nothing, and may run in another thread."""
-        secrets = self.finder.find_in_json(raw)
+        secrets = find_in_json(self.finder, raw)
         in_several = _Spans([(secret.parts[0][0], secret.parts[-1][1]) for secret in secrets if len(secret.parts) > 1])
         hidden = [
             part

@@ -20,7 +20,7 @@ from ..model.secret_settings import SHORTEST_VALUE, SecretSettings
 from . import spellings
 from .engine import Pattern, compiled
 from .gates import Gated, Gates, is_named
-from .literals import Found, Secret, in_literals
+from .literals import Found
 from .placeholders import PLACEHOLDER
 from .readings import Reading, readings
 from .rules import GENERIC, Rule, known_rules, user_rule
@@ -91,13 +91,10 @@ class Finder:
         gated = self._gates.matching(text)
         if gated is None:
             return []
-        candidates = [found for reading in self._readings(text, gated) for found in self._in_reading(*reading)]
-        return _merged(candidates if text.isascii() else [_with_whole_characters(text, one) for one in candidates])
-
-    def find_in_json(self, raw: bytes) -> list[Secret]:
-        """The secrets in a JSON text, in order: what its strings say, and what its names say of its values."""
-        found = self.find(raw)
-        return in_literals(raw, found) if found else []
+        candidates = [place for reading in self._readings(text, gated) for place in self._in_reading(*reading)]
+        if not text.isascii():
+            candidates = [_with_whole_characters(text, candidate) for candidate in candidates]
+        return _merged(candidates)
 
     def _readings(self, text: bytes, gated: Gated) -> Iterator[tuple[Reading, Gated]]:
         """What the text reads, each with what may be in it. Patterns of values see through escapes by themselves."""
@@ -109,9 +106,9 @@ class Finder:
             yield reading, Gated(rules, more.values, reads=True)
 
     def _in_reading(self, reading: Reading, gated: Gated) -> Iterator[_Candidate]:
-        found = [*self._by_values(reading.text, gated.values), *self._by_rules(reading.text, gated.rules)]
-        places = reading.written(place for candidate in found for place in candidate[:2]) if found else {}
-        for candidate in found:
+        candidates = [*self._by_values(reading.text, gated.values), *self._by_rules(reading.text, gated.rules)]
+        places = reading.written(place for candidate in candidates for place in candidate[:2]) if candidates else {}
+        for candidate in candidates:
             yield candidate._replace(start=places[candidate.start], end=places[candidate.end])
 
     def _by_values(self, text: bytes, numbers: Iterable[int]) -> Iterator[_Candidate]:
@@ -167,13 +164,13 @@ def _merged(candidates: list[_Candidate]) -> list[Found]:
     for candidate in sorted(candidates):
         last = merged[-1] if merged else _NOTHING
         if candidate.start < last.end or (candidate.start == last.end and candidate[2:] == last[2:] and last.is_value):
-            better = min(last, candidate, key=lambda one: (one.rank, one.start - one.end))
+            better = min(last, candidate, key=lambda either: (either.rank, either.start - either.end))
             merged[-1] = _Candidate(last.start, max(last.end, candidate.end), better.rank, better.rule)
         elif candidate.end > candidate.start:
             merged.append(candidate)
     return [Found(start, end, rule) for start, end, _, rule in merged]
 
 
-def without_overlaps(found: list[Found]) -> list[Found]:
-    """The same in order; what overlaps is one, under the name of the longest."""
-    return _merged([_Candidate(start, end, 0, rule) for start, end, rule in found]) if found else []
+def without_overlaps(secrets: list[Found]) -> list[Found]:
+    """The secrets in order; what overlaps is one, under the name of the longest."""
+    return _merged([_Candidate(start, end, 0, rule) for start, end, rule in secrets]) if secrets else []

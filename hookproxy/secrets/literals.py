@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -30,6 +30,13 @@ class Found(NamedTuple):
     end: int
     rule: str
     """The id of what has found it."""
+
+
+class Finds(Protocol):
+    """What finds secrets, as `Finder` does. Threads may use it at the same time."""
+
+    def find(self, text: bytes, /) -> list[Found]:
+        """The secrets in a text, in order."""
 
 
 class Secret(Struct, frozen=True):
@@ -55,6 +62,12 @@ class _Literal(NamedTuple):
     is_number: bool = False
 
 
+def find_in_json(finder: Finds, raw: bytes) -> list[Secret]:
+    """The secrets in a JSON text, in order: what its strings say, and what its names say of its values."""
+    found = finder.find(raw)
+    return in_literals(raw, found) if found else []
+
+
 def in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
     """What was found, in order and without overlaps, cut to the strings of the JSON text. Each number is a secret.
 
@@ -62,13 +75,14 @@ def in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
     """
     if _is_json(raw):
         return _in_literals(raw, found)
-    return [Secret(one.rule, raw[one.start : one.end], ((one.start, one.end),)) for one in found]
+    return [Secret(rule, raw[start:end], ((start, end),)) for start, end, rule in found]
 
 
 def _in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
     secrets: list[Secret] = []
     parts: dict[Found, list[tuple[int, int]]] = {}
-    first = taken = 0  # the first one that ends behind what was read; the end of the last part
+    first = 0  # of those found, the first one that ends behind what was read
+    last_end = 0  # of the last part
     for literal in _literals(raw):
         while first < len(found) and found[first].end <= literal.start:
             first += 1
@@ -80,11 +94,11 @@ def _in_literals(raw: bytes, found: Sequence[Found]) -> list[Secret]:
             if literal.is_number:
                 secrets.append(Secret(found[number].rule, raw[literal.start : literal.end], (literal[:2],), True))
                 break
-            start, end = _part(raw, literal, found[number], taken)
+            start, end = _part(raw, literal, found[number], last_end)
             if start < end:
                 parts.setdefault(found[number], []).append((start, end))
-                taken = end
-    secrets += [_secret(raw, one.rule, places) for one, places in parts.items()]
+                last_end = end
+    secrets += [_secret(raw, place.rule, spans) for place, spans in parts.items()]
     return sorted(secrets, key=lambda secret: secret.parts[0])
 
 
@@ -143,10 +157,10 @@ def _literals(raw: bytes) -> Iterator[_Literal]:
     yield from (_Literal(*number.span(), True) for number in _NUMBER.finditer(raw, read))
 
 
-def _part(raw: bytes, literal: _Literal, found: Found, taken: int) -> tuple[int, int]:
-    """What of the secret lies in this string behind what was taken, with whole escapes; nothing if they are equal."""
+def _part(raw: bytes, literal: _Literal, found: Found, last_end: int) -> tuple[int, int]:
+    """What of the secret lies in this string behind its last part, with whole escapes; nothing if they are equal."""
     start, end = max(found.start, literal.start), min(found.end, literal.end)
-    return max(_escape_at(raw, start, literal.start)[0], taken), _escape_at(raw, end, literal.start)[1]
+    return max(_escape_at(raw, start, literal.start)[0], last_end), _escape_at(raw, end, literal.start)[1]
 
 
 def _secret(raw: bytes, rule: str, parts: Sequence[tuple[int, int]]) -> Secret:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from .finder import Finder
-from .literals import member_at
+from .literals import find_in_json, member_at
 
 _PIECE: Final = 1024 * 1024  # bytes that are read at once
 _LONGEST: Final = 64 * 1024  # bytes of a secret: private keys have 4 kB, and their lines may be escaped twice
@@ -48,13 +48,13 @@ def in_text(file: Readable, finder: Finder) -> Iterator[Place]:
         text += piece
         end = max(len(text) - _LONGEST, reported) if piece else len(text)
         counted = 0
-        for found in finder.find(text):
-            if found.start < reported or found.start >= end:
+        for secret in finder.find(text):
+            if secret.start < reported or secret.start >= end:
                 continue
-            line, column = _moved(line, column, text[counted : found.start])
-            counted = found.start
-            yield Place(found.rule, line, column)
-            end = max(end, found.end) if piece else end
+            line, column = _moved(line, column, text[counted : secret.start])
+            counted = secret.start
+            yield Place(secret.rule, line, column)
+            end = max(end, secret.end) if piece else end
         if not piece:
             return
         kept = max(end - _BEFORE, counted)
@@ -64,7 +64,7 @@ def in_text(file: Readable, finder: Finder) -> Iterator[Place]:
 
 def in_record(raw: bytes, line: int, finder: Finder) -> list[Place]:
     """The secrets in a record, which is a line of JSON."""
-    places = [(secret.rule, secret.parts[0][0]) for secret in finder.find_in_json(raw)]
+    places = [(secret.rule, secret.parts[0][0]) for secret in find_in_json(finder, raw)]
 
     def shown(name: str) -> str:
         return "…" if finder.find(name.encode()) else name[:_LONGEST_NAME]

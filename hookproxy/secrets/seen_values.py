@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from .finder import without_overlaps
-from .literals import Found, Secret, in_literals
+from .literals import Found
 from .readings import Reading, readings
 from .session_finder import SessionFinder
 
@@ -32,22 +32,17 @@ class SeenValues:
 
     def find(self, text: bytes) -> list[Found]:
         """As `SessionFinder.find`."""
-        found = self._finder.find(text)
+        secrets = self._finder.find(text)
         seen = [place for reading in (Reading(text), *readings(text)) for place in self._in_reading(reading)]
-        return without_overlaps([*found, *seen]) if seen else found
-
-    def find_in_json(self, raw: bytes) -> list[Secret]:
-        """As `SessionFinder.find_in_json`."""
-        found = self.find(raw)
-        return in_literals(raw, found) if found else []
+        return without_overlaps([*secrets, *seen]) if seen else secrets
 
     def _in_reading(self, reading: Reading) -> Iterator[Found]:
         text = reading.text
-        found = [
+        seen = [
             Found(at, at + len(value), self._rules[value])
             for at in range(len(text) - _SHORTEST + 1)
             for value in self._values.get(text[at : at + _SHORTEST], ())
             if text.startswith(value, at)
         ]
-        places = reading.written(place for start, end, _ in found for place in (start, end)) if found else {}
-        yield from (Found(places[start], places[end], rule) for start, end, rule in found)
+        places = reading.written(place for start, end, _ in seen for place in (start, end)) if seen else {}
+        yield from (Found(places[start], places[end], rule) for start, end, rule in seen)

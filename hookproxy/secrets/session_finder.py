@@ -16,7 +16,7 @@ from ..jsonrpc import raw_json
 from . import spellings
 from .engine import Pattern, PatternError, compiled, quoted
 from .finder import Finder, without_overlaps
-from .literals import Found, Secret, in_literals
+from .literals import Found
 
 _MOST: Final = 32  # values: sessions give a tool one or two
 _ESCAPED: Final = "secret"  # what has found an older value with escapes
@@ -111,17 +111,12 @@ class SessionFinder:
 
     def find(self, text: bytes) -> list[Found]:
         """As `Finder.find`."""
-        found = self._finder.find(text)
-        return self._with_known(text, found) if self._known else found
+        secrets = self._finder.find(text)
+        return self._with_known(text, secrets) if self._known else secrets
 
-    def find_in_json(self, raw: bytes) -> list[Secret]:
-        """As `Finder.find_in_json`."""
-        found = self.find(raw)
-        return in_literals(raw, found) if found else []
-
-    def _with_known(self, text: bytes, found: list[Found]) -> list[Found]:
+    def _with_known(self, text: bytes, secrets: list[Found]) -> list[Found]:
         known = list(self._older.find(text))
         for (rule, _), value in list(self._known.items()):  # of this moment: a thread may search while one is added
             if value.pattern is not None:
                 known += [Found(*match.span(), rule) for match in value.pattern.finditer(text)]
-        return without_overlaps([*found, *known]) if known else found
+        return without_overlaps([*secrets, *known]) if known else secrets

@@ -9,7 +9,7 @@ import pytest
 
 from hookproxy.model.secret_settings import SecretSettings
 from hookproxy.secrets.finder import Finder
-from hookproxy.secrets.literals import Found
+from hookproxy.secrets.literals import Found, find_in_json
 
 VALUE = b'Kd83&xQ/+2.mT"uw'
 TOKEN = b"ghp_" + b"aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
@@ -26,7 +26,7 @@ def test_what_a_rule_knows_is_found_under_the_name_of_the_most_specific_rule() -
 
 def test_what_is_found_in_json_lies_within_its_strings() -> None:
     raw = json.dumps({"a": VALUE.decode(), "b": [1, TOKEN.decode()]}).encode()
-    secrets = FINDER.find_in_json(raw)
+    secrets = find_in_json(FINDER, raw)
     assert [secret.value for secret in secrets] == [VALUE, TOKEN]
     assert [raw[start - 1 : start] + raw[end : end + 1] for secret in secrets for start, end in secret.parts] == [
         b'""',
@@ -107,11 +107,11 @@ def test_the_most_specific_rule_names_what_several_find(text: bytes, rule: str) 
 def test_a_hostile_text_of_megabytes_is_searched_in_linear_time(text: bytes) -> None:
     """It would take minutes otherwise, and be ended by the time limit of tests."""
     FINDER.find(text)
-    FINDER.find_in_json(json.dumps({"a": text.decode()}).encode())
+    find_in_json(FINDER, json.dumps({"a": text.decode()}).encode())
 
 
 def test_no_value_is_in_a_repr() -> None:
-    (secret,) = FINDER.find_in_json(json.dumps({"a": VALUE.decode()}).encode())
+    (secret,) = find_in_json(FINDER, json.dumps({"a": VALUE.decode()}).encode())
     assert VALUE.decode() not in f"{FINDER!r} {secret!r} {vars(FINDER)!r}"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hookproxy.model.secret_settings import SecretSettings
 from hookproxy.secrets.finder import Finder
-from hookproxy.secrets.literals import Found
+from hookproxy.secrets.literals import Found, find_in_json
 from hookproxy.secrets.rules import Rule, entropy, known_rules
 from tests.support.regex_examples import example
 
@@ -36,7 +36,7 @@ def test_what_a_rule_finds_is_found_in_a_text_and_in_its_json(rule: Rule) -> Non
         for spelled in (text, json.dumps(text.decode()).encode(), json.dumps(json.dumps(text.decode())).encode()):
             start, end = FINDER.find(spelled)[0][:2]
             assert end > start
-        for secret in FINDER.find_in_json(json.dumps({"a": [text.decode()]}).encode()):
+        for secret in find_in_json(FINDER, json.dumps({"a": [text.decode()]}).encode()):
             assert secret.value in text
         tried += 1
         if tried == 3:

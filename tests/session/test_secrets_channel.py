@@ -17,7 +17,7 @@ import pytest
 from hookproxy.model.secret_settings import SecretSettings, SecretsRestore
 from hookproxy.policy.shared_state import SharedSecrets
 from hookproxy.secrets.finder import Finder
-from hookproxy.secrets.literals import Found, Secret
+from hookproxy.secrets.literals import Found
 from hookproxy.secrets.session_finder import SessionFinder
 from hookproxy.session.hidden_secrets import HiddenSecrets
 from hookproxy.session.secrets_channel import SecretsChannel, SessionSide
@@ -147,12 +147,9 @@ class Counting:
         self.searches = 0
 
     def find(self, text: bytes) -> list[Found]:
-        return self._finder.find(text)
-
-    def find_in_json(self, raw: bytes) -> list[Secret]:
         self.searches += 1
         self.begun.set()
-        return self._finder.find_in_json(raw)
+        return self._finder.find(text)
 
 
 async def test_what_a_thread_searches_when_the_session_ends_is_not_searched_twice() -> None:
