@@ -13,8 +13,8 @@ import anyio
 
 from ..live.messages import AnswerTaken, GivenAnswer, WaitingApproval
 from ..policy.shared_state import StoreUnavailable
+from .published_lists import PublishedLists
 from .sealed_values import SealedValues
-from .store import MOST_GATEWAYS
 
 if TYPE_CHECKING:
     from ..protocol.request_state import SealKey
@@ -54,8 +54,17 @@ class SharedApprovals:
         self._store = store
         self._feed = feed
         self._sealed = SealedValues(keys)
+        self._published = PublishedLists(
+            store=store,
+            sealed=self._sealed,
+            own=feed.run.run,
+            type_=list[WaitingApproval],
+            kind="approvals",
+            names="gateways",
+            milliseconds=_LIFE_MILLISECONDS,
+        )
         self._report = report
-        self._told = False
+        self._has_published = False
         self._too_long: frozenset[str] = frozenset()
         feed.approvals.answer_elsewhere = self.answer
 
@@ -70,14 +79,14 @@ class SharedApprovals:
         if not self._sealed.keys():
             return
         own = self._feed.approvals.here()
-        if not (own or self._told or self._feed.is_watched):
+        if not (own or self._has_published or self._feed.is_watched):
             return
-        elsewhere: Sequence[WaitingApproval] = ()
+        elsewhere: list[WaitingApproval] = []
         try:
             await self._publish(self._short(own))
             await self._take_answers([approval.id for approval in own])
             if self._feed.is_watched:
-                elsewhere = await self._others()
+                elsewhere = [approval async for approvals in self._published.of_others() for approval in approvals]
         except StoreUnavailable:  # the store has reported it
             pass
         self._feed.approvals.show_elsewhere(elsewhere)
@@ -85,30 +94,29 @@ class SharedApprovals:
     async def answer(self, given: GivenAnswer) -> AnswerTaken:
         """Pass an answer on to the gateway that has asked, and wait until it confirms it. The first answer counts."""
         name = given.answer.approval
-        sealed = self._sealed.seal(given, "answer", name)
+        answer = self._sealed.seal(given, "answer", name)
         try:
-            if await self._store.ask("SET", self._key("answer", name), sealed, "NX", "PX", _KEPT_MILLISECONDS) is None:
+            if (
+                await self._store.ask("SET", self._store.key("answer", name), answer, "NX", "PX", _KEPT_MILLISECONDS)
+                is None
+            ):
                 return AnswerTaken(name, accepted=False, why=_AGAIN)
             with anyio.move_on_after(_CONFIRMED_SECONDS):
                 while True:
-                    sealed_answer = await self._store.ask("GET", self._key("taken", name))
-                    if (taken := self._sealed.open(sealed_answer, AnswerTaken, "taken", name)) is not None:
-                        return taken
+                    sealed = await self._store.ask("GET", self._store.key("taken", name))
+                    if (confirmation := self._sealed.open(sealed, AnswerTaken, "taken", name)) is not None:
+                        return confirmation
                     await anyio.sleep(_CONFIRMATION_LOOK_SECONDS)
         except StoreUnavailable as problem:
             return AnswerTaken(name, accepted=False, why=f"It could not be passed on: {problem}.")
         return AnswerTaken(name, accepted=False, why=_UNCONFIRMED)
 
     async def _publish(self, own: Sequence[WaitingApproval]) -> None:
-        here = self._feed.run.run
         if own:
-            sealed = self._sealed.seal(list(own), "approvals", here)
-            await self._store.ask("SET", self._key("approvals", here), sealed, "PX", _LIFE_MILLISECONDS)
-            await self._store.ask("SADD", self._gateways, here)
-        elif self._told:
-            await self._store.ask("DEL", self._key("approvals", here))
-            await self._store.ask("SREM", self._gateways, here)
-        self._told = bool(own)
+            await self._published.publish(own)
+        elif self._has_published:
+            await self._published.withdraw()
+        self._has_published = bool(own)
 
     def _short(self, own: Sequence[WaitingApproval]) -> list[WaitingApproval]:
         """The approvals that others can show; of others it is reported."""
@@ -131,33 +139,9 @@ class SharedApprovals:
     async def _take_answers(self, names: Sequence[str]) -> None:
         """Take the answers to our approvals that consoles of other gateways have given, and confirm them."""
         for name in names:
-            sealed_answer = await self._store.ask("GET", self._key("answer", name))
+            sealed_answer = await self._store.ask("GET", self._store.key("answer", name))
             given = self._sealed.open(sealed_answer, GivenAnswer, "answer", name)
             if given is not None and given.answer.approval == name:
-                taken = await self._feed.approvals.take(given)
-                sealed = self._sealed.seal(taken, "taken", name)
-                await self._store.ask("SET", self._key("taken", name), sealed, "PX", _KEPT_MILLISECONDS)
-
-    async def _others(self) -> list[WaitingApproval]:
-        """The approvals of other gateways. Those of gateways that are gone are forgotten."""
-        approvals: list[WaitingApproval] = []
-        members = self._store.checked(frozenset[bytes], await self._store.ask("SMEMBERS", self._gateways))
-        if len(members) > MOST_GATEWAYS:
-            raise self._store.nonsense()
-        for name in sorted(member.decode(errors="replace") for member in members):
-            if name == self._feed.run.run:
-                continue
-            sealed = await self._store.ask("GET", self._key("approvals", name))
-            if sealed is None:
-                await self._store.ask("SREM", self._gateways, name)
-            approvals += self._sealed.open(sealed, list[WaitingApproval], "approvals", name) or ()
-        return approvals
-
-    # --- what is in the store ---
-
-    @property
-    def _gateways(self) -> str:
-        return f"{self._store.prefix}gateways"
-
-    def _key(self, kind: str, name: str) -> str:
-        return self._store.key(kind, name)
+                confirmation = await self._feed.approvals.take(given)
+                sealed = self._sealed.seal(confirmation, "taken", name)
+                await self._store.ask("SET", self._store.key("taken", name), sealed, "PX", _KEPT_MILLISECONDS)

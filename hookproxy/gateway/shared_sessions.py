@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from ..policy.shared_state import StoreUnavailable
 from .admin_messages import OpenSession
+from .published_lists import PublishedLists
 from .sealed_values import SealedValues
-from .store import MOST_GATEWAYS
 
 if TYPE_CHECKING:
     from .store import Store
@@ -60,11 +60,18 @@ class SharedSessions:
         """`run` names this process; `own` returns its sessions, and `end` ends some of them."""
         self._store = store
         self._sealed = sealed
-        self._run = run
+        self._published = PublishedLists(
+            store=store,
+            sealed=sealed,
+            own=run,
+            type_=list[OpenSession],
+            kind="sessions",
+            names="sessions-of",
+            milliseconds=_SHOWN_MILLISECONDS,
+        )
         self._own = own
         self._end = end
         self._wanted = f"{store.prefix}sessions-wanted"
-        self._runs = f"{store.prefix}sessions-of"
         self._ends = f"{store.prefix}sessions-end"
         self._done: frozenset[bytes] | None = None
         """The wishes that are carried out, or were there before us; None: it was not looked yet."""
@@ -81,7 +88,7 @@ class SharedSessions:
             return
         try:
             if await self._store.ask("GET", self._wanted) is not None:
-                await self._publish()
+                await self._published.publish(list(self._own()))
             ends = self._store.checked(frozenset[bytes], await self._store.ask("SMEMBERS", self._ends))
         except StoreUnavailable:  # the store has reported it
             return
@@ -89,11 +96,6 @@ class SharedSessions:
             if (wish := self._sealed.open(raw, EndSessions, "end", self._ends)) is not None:
                 self._end(wish)
         self._done = ends
-
-    async def _publish(self) -> None:
-        sealed = self._sealed.seal(list(self._own()), "sessions", self._run)
-        await self._store.ask("SET", self._key(self._run), sealed, "PX", _SHOWN_MILLISECONDS)
-        await self._store.ask("SADD", self._runs, self._run)
 
     async def elsewhere(self) -> tuple[Sequence[OpenSession], str]:
         """The sessions of the other gateways, and why they are not known; empty: they are."""
@@ -103,17 +105,8 @@ class SharedSessions:
         try:
             await self._store.ask("SET", self._wanted, 1, "PX", _WANTED_MILLISECONDS)
             await anyio.sleep(_PUBLISHED_SECONDS)
-            runs = self._store.checked(frozenset[bytes], await self._store.ask("SMEMBERS", self._runs))
-            if len(runs) > MOST_GATEWAYS:
-                raise self._store.nonsense()
-            for name in sorted(runs):
-                run = name.decode(errors="replace")
-                if run == self._run:
-                    continue
-                sealed = await self._store.ask("GET", self._key(run))
-                if sealed is None:
-                    await self._store.ask("SREM", self._runs, name)
-                sessions += self._sealed.open(sealed, list[OpenSession], "sessions", run) or ()
+            async for of_gateway in self._published.of_others():
+                sessions += of_gateway
         except StoreUnavailable as problem:
             return sessions, f"the sessions of other gateways are not known: {problem}"
         return sessions, ""
@@ -129,6 +122,3 @@ class SharedSessions:
         except StoreUnavailable as problem:
             return f"other gateways do not end them: {problem}"
         return ""
-
-    def _key(self, run: str) -> str:
-        return self._store.key("sessions", run)

@@ -47,8 +47,6 @@ _REPORT_SECONDS: Final = 60.0
 """A store that is away and back again and again is reported so often: the log must not be full of it."""
 
 _TOGETHER: Final = 256  # commands that are sent in one write: more would keep the first ones waiting
-MOST_GATEWAYS: Final = 1024
-"""With one store, those that were killed included: each of them is asked for by name."""
 
 _MAX_APPROVALS: Final = 1024  # entries of one session, as those that hooks add: the set must stay bounded
 _SESSION_SECONDS: Final = 30.0 * 86_400

@@ -233,7 +233,7 @@ async def test_nothing_in_the_store_can_be_read_or_answered_without_the_key(
         assert not forged.accepted
         assert "has not confirmed" in forged.why
         assert [one.id for one in both.here.approvals.here()] == [approval.id]
-        assert b"hunter2" not in server.ask("GET", both.shared[0]._key("approvals", "here"))
+        assert b"hunter2" not in server.ask("GET", both.shared[0]._store.key("approvals", "here"))
 
 
 async def test_a_long_approval_stays_at_its_gateway_which_says_so(server: StoreProcess, tmp_path: Path) -> None:
