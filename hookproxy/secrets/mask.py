@@ -65,17 +65,26 @@ class _Search(NamedTuple):
     """What is looked for in the texts of a JSON value: the whole of it was searched for keywords already."""
 
     rules: Sequence[tuple[Rule, tuple[bytes, ...]]]
-    words: Collection[bytes]
+    words: Collection[str]
     """The keywords of all these rules."""
     tokens: bool
     programs: bool
+    elsewhere: bool
+    """A rule needs no keyword in the text itself."""
+
+    def may_find(self, text: str) -> bool:
+        """False if nothing is found in one of the texts: most texts of a value have no keyword."""
+        if (self.tokens and len(text) >= SHORTEST_TOKEN) or (self.programs and " -" in text) or self.elsewhere:
+            return True
+        low = text.lower()
+        return any([word in low for word in self.words])  # noqa: C419 - a generator takes longer than all the searches
 
     def rules_in(self, low: bytes) -> Sequence[tuple[Rule, tuple[bytes, ...]]]:
         """The rules that may find something in one of the texts, in small letters, with their words in it.
 
         Several rules share a word: so the text is searched for each word once.
         """
-        there = {word for word in self.words if word in low}
+        there = {word for keyword in self.words if (word := keyword.encode()) in low}
         rules = [(rule, tuple([word for word in words if word in there])) for rule, words in self.rules]
         return [(rule, words) for rule, words in rules if words or rule.elsewhere]
 
@@ -119,7 +128,9 @@ class Masking:
                 masked = self._value(value, depth)
                 if masked is value and not self._values:
                     return raw
-                if self._has_number:  # once more, with the numbers as they are spelled
+                if self._has_number and not _is_as_spelled(
+                    value, raw
+                ):  # once more, with the numbers as they are spelled
                     masked = self._value(normalize.decode(raw), depth)
             finally:
                 self._search = outer
@@ -145,7 +156,8 @@ class Masking:
         nested = b"\\\\u" in raw
         if not (rules or tokens or programs or lists or nested):
             return None
-        return _Search(rules, {word for _, words in rules for word in words}, tokens, programs or lists)
+        words = {word.decode() for _, words in rules for word in words}
+        return _Search(rules, words, tokens, programs or lists, any(rule.elsewhere for rule, _ in rules))
 
     def _value(self, value: object, depth: int, program: str = "") -> object:
         """The value without secrets; the same object if it has none."""
@@ -178,9 +190,7 @@ class Masking:
                 masked = self._secret(item)
             else:
                 masked = self._value(item, depth, program)
-            name = self._plain(key) if len(key) >= SHORTEST_TOKEN else key
-            while name in result:  # both names were secrets: both members stay
-                name += "'"
+            name = _unused(self._plain(key) if len(key) >= SHORTEST_TOKEN else key, result)
             changed = changed or masked is not item or name is not key
             result[name] = masked
         return result if changed else value
@@ -241,7 +251,7 @@ class Masking:
             if self._careful and _ACTIVE.search(value):
                 return self._string(value, 0)
             self._note(NAME_RULE, value, guessable=True)
-        elif self._careful and not isinstance(value, int | float):
+        elif self._careful and not isinstance(value, int | float | msgspec.Raw):
             return self._value(value, 0)
         else:
             self._collect(value)
@@ -277,7 +287,11 @@ class Masking:
         if isinstance(value, list):
             return [self._without_values(item) for item in value]
         if isinstance(value, dict):
-            return {key: self._without_values(item) for key, item in value.items()}
+            result: dict[str, object] = {}
+            for key, item in value.items():
+                name = self.known_values(key) if len(key) >= SHORTEST_TOKEN else key
+                result[_unused(name, result)] = self._without_values(item)
+            return result
         return value
 
     def _string(self, text: str, depth: int) -> str:
@@ -306,8 +320,11 @@ class Masking:
         return self._string(text, 0)
 
     def _plain(self, text: str) -> str:
+        search = self._search
         if len(text) < _SHORTEST_SEARCHED:
             return text
+        if search is not None and not search.may_find(text):
+            return self.known_values(text) if self._values else text
         if parts := _around_placeholders(text):
             return "".join(piece if is_one else self._plain(piece) for piece, is_one in parts)
         raw = text.encode(errors="surrogatepass")
@@ -427,6 +444,21 @@ def _decoded(raw: bytes) -> object:
     except msgspec.DecodeError:
         value = normalize.decode(raw)
     return value
+
+
+def _unused(name: str, members: Collection[str]) -> str:
+    """A name for one more member: if both names were secrets, both members stay."""
+    while name in members:
+        name += "'"
+    return name
+
+
+def _is_as_spelled(value: object, raw: bytes) -> bool:
+    """True if encoding the value again gives the same text, so that all its numbers are spelled as they are encoded."""
+    try:
+        return raw_json.encode(value) == raw
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
 
 
 def _is_plain(secret: str) -> bool:

@@ -159,6 +159,22 @@ def test_numbers_keep_their_spelling_beside_a_masked_value() -> None:
     assert shown == raw.replace(b'"x"', b'"[masked: name]"')
 
 
+@pytest.mark.parametrize("careful", [False, True])
+@pytest.mark.parametrize("other", [7, 1.5, None])
+@pytest.mark.parametrize("spelling", ["1234", "12.340", "-0", "1E400", "1" * 30])
+def test_a_secret_number_is_masked_whatever_other_numbers_there_are(
+    spelling: str, other: float | None, careful: bool
+) -> None:
+    raw = b'{"n":%s,"pin":%s,"x":"token=hunter2"}' % (json.dumps(other).encode(), spelling.encode())
+    shown = Masking(careful=careful).json(raw)
+    assert json.loads(shown) == {"n": other, "pin": "[masked: name]", "x": "token=[masked: password]"}
+
+
+def test_numbers_that_could_be_spelled_otherwise_stay_as_they_are() -> None:
+    for spelling in (b"-0", b"1.50", b"1e5", b"1E400", b"1" * 30, b"0", b"-7"):
+        assert Masking().json(b'{"password":"hunter2","n":[%s]}' % spelling).endswith(b'"n":[%s]}' % spelling)
+
+
 def test_nothing_that_a_shell_would_run_hides_in_a_masked_value() -> None:
     for command in (
         "PASSWORD=x;reboot",
@@ -209,6 +225,16 @@ def test_what_one_text_of_a_record_has_is_removed_from_the_others() -> None:
     masking = Masking()
     masking.json(b'{"password":"hunter2"}')
     assert masking.text("hunter2 is weak") == "[masked: name] is weak"
+
+
+def test_what_a_later_member_calls_secret_is_removed_from_earlier_names() -> None:
+    names = ["the first of hunter22, or so", "the first of swordfish, or so"]
+    assert json.loads(masked({names[0]: 1, names[1]: 2, "password": "hunter22", "token": "swordfish"})) == {
+        "the first of [masked: name], or so": 1,
+        "the first of [masked: name], or so'": 2,
+        "password": "[masked: name]",
+        "token": "[masked: name]",
+    }
 
 
 def test_a_value_that_cannot_be_read_is_masked() -> None:
