@@ -1,7 +1,7 @@
 """The connection to one server of interceptors (SEP-2624): a process that stays alive, and speaks MCP by lines.
 
 How it works: the first message starts the process, introduces us, and lists what it offers; then any number of requests
-is in flight, each recognised by its id. A process that ends, or says something that is not a message, fails all that
+is in flight, each recognised by its id. A process that ends, or prints something that is not a message, fails all that
 wait (law 3), and the next message starts it again, but not at once. What it asks of us gets nothing.
 """
 
@@ -24,11 +24,9 @@ from ..protocol.calls import CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION
 from ..protocol.interceptors import Descriptor
 from ..protocol.responses import Members
 from . import command
-from .event_watch import get_watch
+from .long_lived_process import LongLivedProcess, RestartedProcess
 from .runner import HookFailed, Report
-from .worker import LongLivedProcess
 
-_CLOSE_GRACE: Final = 0.3  # seconds from the end of its input until it is killed, as for workers
 _RESTART_DELAY: Final = 1.0  # seconds from its end to its next start: a call that comes before is not judged
 _HANDSHAKE_VERSION: Final = "2025-11-25"  # the last version that begins with `initialize`
 _STATELESS_VERSION: Final = "2026-07-28"  # the first version without it
@@ -73,7 +71,7 @@ class InterceptorServer:
             return self._descriptors
 
     async def invoke(self, descriptor: Descriptor, phase: wire.Phase, params: Mapping[str, object]) -> wire.Outcome:
-        """What the interceptor says. Raises HookFailed."""
+        """The outcome that the interceptor responds. Raises HookFailed."""
         result = await self._result(wire.INVOKE, {**params, **self._meta})
         try:
             return wire.read_outcome(descriptor, phase, result)
@@ -132,13 +130,11 @@ class ProcessConnection:
         self._spec = spec
         self._report = partial(report, spec)
         self._loop = asyncio.get_running_loop()
-        self._process: LongLivedProcess | None = None
-        self._processes: list[LongLivedProcess] = []  # those that are possibly not reaped yet
-        self._pending: dict[str, asyncio.Future[Members]] = {}
+        self._process: RestartedProcess[Members] = RestartedProcess(spec, self._on_output, self._on_end)
+        self._pending = self._process.pending  # responses to come, by the ids of our requests
         self._ids = count(1)
         self._earliest_start = 0.0  # on the loop's clock
         self._why = ""  # it ended
-        self._closed = False
         self.on_end: Callable[[], None] = lambda: None
         """Called when it has ended."""
         self.document: Document | None = None
@@ -147,7 +143,7 @@ class ProcessConnection:
 
     async def request(self, method: str, params: Mapping[str, object]) -> Members:
         """As Connection."""
-        process = self._process or self._start()
+        process = self._process.current or self._start()
         own_id = str(next(self._ids))
         response: asyncio.Future[Members] = self._loop.create_future()
         self._pending[own_id] = response
@@ -162,42 +158,32 @@ class ProcessConnection:
 
     async def notify(self, method: str) -> None:
         """As Connection."""
-        if self._process is not None:
-            self._process.write(raw_json.encode({"jsonrpc": "2.0", "method": method}) + b"\n")
+        if (process := self._process.current) is not None:
+            process.write(raw_json.encode({"jsonrpc": "2.0", "method": method}) + b"\n")
 
     def end(self, why: str) -> None:
         """End the process: the next request starts another one."""
-        if self._process is not None:
-            process = self._process
-            process.kill()
-            self._on_death(process, why)
+        self._process.kill(why)
 
     async def aclose(self) -> None:
         """As Connection."""
-        self._closed = True
-        for process in self._processes:  # only the last one may still live
-            await process.aclose(_CLOSE_GRACE)
+        await self._process.aclose()
 
     def _start(self) -> LongLivedProcess:
-        if self._closed:
+        if self._process.is_closed:
             raise HookFailed("cannot be started: the session has ended")
         if self._loop.time() < self._earliest_start:
             raise HookFailed(self._why)
         try:
-            hook = command.prepare(self._spec, self.document or Document(b"", {}), self.env)
-            pid, fds, _ = command.start(hook)
+            return self._process.start(self.document or Document(b"", {}), self.env)
         except (OSError, ValueError) as error:
             raise HookFailed(f"cannot be started: {command.not_started(self._spec, error).detail}") from None
-        watch = get_watch(self._loop)
-        self._process = process = LongLivedProcess(watch, pid, fds, self._on_output, self._on_death)
-        self._processes = [*(each for each in self._processes if not each.reaped.done()), process]
-        return process
 
     def _on_output(self, process: LongLivedProcess) -> None:
         *lines, rest = bytes(process.output).split(b"\n")
         process.output[:] = rest
         for line in lines:
-            if line.strip() and process is self._process:
+            if line.strip() and process is self._process.current:
                 self._on_line(line)
 
     def _on_line(self, line: bytes) -> None:
@@ -218,21 +204,18 @@ class ProcessConnection:
             if bytes(members["method"]).endswith(b'/list_changed"'):
                 self.on_end()
             return
-        answer: dict[str, object] = {"error": {"code": -32601, "message": "a host of interceptors offers nothing"}}
+        response: dict[str, object] = {"error": {"code": -32601, "message": "a host of interceptors offers nothing"}}
         if bytes(members["method"]) == b'"ping"':
-            answer = {"result": {}}
-        if self._process is not None:
-            message = {"jsonrpc": "2.0", "id": msgspec.Raw(bytes(members["id"])), **answer}
-            self._process.write(raw_json.encode(message) + b"\n")
+            response = {"result": {}}
+        if (process := self._process.current) is not None:
+            message = {"jsonrpc": "2.0", "id": msgspec.Raw(bytes(members["id"])), **response}
+            process.write(raw_json.encode(message) + b"\n")
 
-    def _on_death(self, process: LongLivedProcess, why: str) -> None:
-        if process is not self._process:
-            return
-        self._process, self._why = None, why
+    def _on_end(self, _process: LongLivedProcess, why: str) -> type[HookFailed]:
+        """The process is dead: all pending requests fail with this, and the next start is delayed."""
+        self._why = why
         self._earliest_start = self._loop.time() + _RESTART_DELAY
         self.on_end()
-        if not self._pending and not self._closed:
+        if not self._pending and not self._process.is_closed:
             self._report(f"the server of interceptors {why}; it is started again when it is needed")
-        for response in self._pending.values():
-            if not response.done():
-                response.set_exception(HookFailed(why))
+        return HookFailed

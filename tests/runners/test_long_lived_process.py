@@ -12,7 +12,7 @@ import pytest
 from hookproxy.model.hooks import Document, Event, HookSpec
 from hookproxy.runners import command
 from hookproxy.runners.event_watch import get_watch
-from hookproxy.runners.worker import LongLivedProcess
+from hookproxy.runners.long_lived_process import LongLivedProcess
 from hookproxy.transports.event_loop import new_loop
 
 pytestmark = pytest.mark.anyio
