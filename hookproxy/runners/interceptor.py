@@ -220,7 +220,7 @@ class _Servers:
     def invalidate(self, spec: HookSpec) -> None:
         """As StatefulRunner."""
         if server := self._servers.get(spec.label):
-            server.connection.end("was ended because its program has changed since it started")
+            server.connection.end_process("was ended because its program has changed since it started")
 
     async def aclose(self) -> None:
         """As StatefulRunner."""

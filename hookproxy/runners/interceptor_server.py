@@ -130,7 +130,7 @@ class ProcessConnection:
         self._spec = spec
         self._report = partial(report, spec)
         self._loop = asyncio.get_running_loop()
-        self._process: RestartedProcess[Members] = RestartedProcess(spec, self._on_output, self._on_end)
+        self._process: RestartedProcess[Members] = RestartedProcess(spec, self._on_output, self._on_process_end)
         self._pending = self._process.pending  # responses to come, by the ids of our requests
         self._ids = count(1)
         self._earliest_start = 0.0  # on the loop's clock
@@ -161,7 +161,7 @@ class ProcessConnection:
         if (process := self._process.current) is not None:
             process.write(raw_json.encode({"jsonrpc": "2.0", "method": method}) + b"\n")
 
-    def end(self, why: str) -> None:
+    def end_process(self, why: str) -> None:
         """End the process: the next request starts another one."""
         self._process.kill(why)
 
@@ -190,7 +190,7 @@ class ProcessConnection:
         try:
             members = raw_json.fields(line)
         except ValueError:
-            self.end("printed a line that is not a JSON object")
+            self.end_process("printed a line that is not a JSON object")
             return
         if "method" in members:
             self._on_request(members)
@@ -211,7 +211,7 @@ class ProcessConnection:
             message = {"jsonrpc": "2.0", "id": msgspec.Raw(bytes(members["id"])), **response}
             process.write(raw_json.encode(message) + b"\n")
 
-    def _on_end(self, _process: LongLivedProcess, why: str) -> type[HookFailed]:
+    def _on_process_end(self, _process: LongLivedProcess, why: str) -> type[HookFailed]:
         """The process is dead: all pending requests fail with this, and the next start is delayed."""
         self._why = why
         self._earliest_start = self._loop.time() + _RESTART_DELAY

@@ -56,7 +56,7 @@ class _Worker:
     def __init__(self, spec: HookSpec, report: Report) -> None:
         self._spec = spec
         self._report = partial(report, spec)
-        self._process: RestartedProcess[bytes] = RestartedProcess(spec, self._on_output, self._on_end)
+        self._process: RestartedProcess[bytes] = RestartedProcess(spec, self._on_output, self._on_process_end)
         self._pending = self._process.pending  # outputs to come, by document id
         self._cancelled: set[str] = set()  # ids of documents whose output nobody waits for any more
         self._next_id = count(1)
@@ -200,8 +200,8 @@ class _Worker:
         if (process := self._process.kill(why)) is not None:
             await process.wait_reaped()
 
-    def _on_end(self, process: LongLivedProcess, why: str) -> type[HookFailed]:
-        """The process is dead: all pending documents fail with this. After repeated failures the next start is delayed."""
+    def _on_process_end(self, process: LongLivedProcess, why: str) -> type[HookFailed]:
+        """The process is dead: what is pending fails with this. After repeated failures the next start is delayed."""
         if self._failed_starts:
             self._earliest_start = self._loop.time() + min(
                 _RESTART_DELAY * 2 ** (self._failed_starts - 1), _LONGEST_RESTART_DELAY
