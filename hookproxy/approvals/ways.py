@@ -119,7 +119,7 @@ class Ways:
     async def _post(self, hook: WebhookSettings, approval: WaitingApproval) -> bool:
         """Post the approval; if that is done, answers are taken until this is cancelled."""
         if self._posted >= _MOST_POSTED:
-            self._report(f"{_MOST_POSTED} calls wait for the webhook: it is not told about one more of {approval.tool}")
+            self._report(f"{_MOST_POSTED} calls wait for the webhook: one more call of {approval.tool} is not posted")
             return False
         self._posted += 1
         try:

@@ -1,7 +1,7 @@
 """The sessions of agents, and to which one an event or a run of the proxy belongs (law 1).
 
 How it works: an event names its session, and comes from a process of its agent; a run comes from a process of its agent
-alone. A run belongs to the session of which its agent's process has told last; before any event, all runs of a process
+alone. A run belongs to the session that its agent's process has reported last; before any event, all runs of a process
 have one, which becomes the session of its first event. An agent that goes on with a session in another process finds
 it again by its id. Only an event makes a process the agent of what stands further below it: a server that detaches
 itself, and pretends to be a run, is a child of the process that adopts orphans, below which all agents may stand.
@@ -40,12 +40,12 @@ class AgentSessions:
 
     @property
     def ids(self) -> Sequence[tuple[str, str]]:
-        """The agent and its id of each session that an event has told of; the one used last at the end."""
+        """The agent and its id of each session that an event has reported; the one used last at the end."""
         return tuple((agent, name) for agent, name, _ in self._by_id)
 
     @property
     def all(self) -> Collection[NativeSession]:
-        """The sessions of which an event has told."""
+        """The sessions that an event has reported."""
         return self._by_id.values()
 
     def take_over(self, former: AgentSessions) -> None:
@@ -71,7 +71,7 @@ class AgentSessions:
         run: Process | None = None,
         project: str = "",
     ) -> NativeSession:
-        """The session that this agent calls so, of which this process has told; None: it is not known which.
+        """The session with this id at the agent, which this process has reported; None: it is not known which process.
 
         What stands below a run of the proxy has sessions of its own: its server may know what its agent's is called.
         `project` is the folder in which the agent works. Raises UserError if there is no configuration for it.
@@ -109,7 +109,7 @@ class AgentSessions:
         """The agent among these processes, the likeliest of which is the first, as in `of_run`."""
         if processes[0] in self._of_process:
             return processes[0]
-        return next((process for process in processes if self._has_told(process)), processes[0])
+        return next((process for process in processes if self._has_reported(process)), processes[0])
 
     async def aclose(self) -> None:
         """End the programs that hooks of the sessions keep running."""
@@ -117,11 +117,11 @@ class AgentSessions:
             await session.aclose()
 
     def _without_events(self, process: Process | None) -> NativeSession | None:
-        """The session of the runs of this process, if no event has told of one; None: there is none."""
-        return None if process is None or self._has_told(process) else self._of_process.get(process)
+        """The session of the runs of this process, if no event has reported one; None: there is none."""
+        return None if process is None or self._has_reported(process) else self._of_process.get(process)
 
-    def _has_told(self, process: Process) -> bool:
-        """Whether an event of this process has told of its session."""
+    def _has_reported(self, process: Process) -> bool:
+        """Whether an event of this process has reported its session."""
         session = self._of_process.get(process)
         return session is not None and session in self._by_id.values()
 

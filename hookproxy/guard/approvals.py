@@ -1,7 +1,7 @@
 """Asks a person about an agent's own call, where the agent cannot, or where the configuration prefers a console.
 
 The agent waits for its hook only so long: then the call must be refused, in words that the agent reads (law 3). So a
-person is asked for less time than that; whoever answers later is told that it was too late.
+person is asked for less time than that; whoever answers later learns that it was too late.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from ..session.live_feed import LiveFeed
 
 _SHARE: Final = 0.8  # of the time that the agent waits: its client gives up at 0.9, and the answer must come before
-
-
 _LEAST_SECONDS: Final = 0.01  # if hooks have taken all of the time: nobody answers so fast
 
 
@@ -69,7 +67,7 @@ class GuardApprovals:
     ) -> None:
         """`feed` is what consoles see; None: there are none. `tasks` shows notifications of the desktop.
 
-        Raises UserError if a secret that telling people needs cannot be read.
+        Raises UserError if a secret that is needed to report approvals to people cannot be read.
         """
         if feed is not None:
             feed.prepare(settings)

@@ -29,8 +29,8 @@ from ..jsonrpc.raw_json import encode
 from ..model.call_end import Failed, Refused, Responded
 from ..model.decision import Decision, Proceed, RefusalCause, Refuse
 from ..model.hooks import AgentState, Event, EventContext, HookRun, Outcome, Permission
+from ..model.reported_call import ReportedCall
 from ..model.settings import Settings
-from ..model.told_call import ToldCall
 from ..processes.ancestry import Process
 from ..protocol import feedback
 from ..protocol.calls import Call, Phase
@@ -175,7 +175,7 @@ class CallEvents:
             return
         if part.record is not None and not _hears_of_each_end(side):
             part.record.labels = await part.hooks.note_begun(part.context, part.record.call)
-        if oldest := self.open.add(self._opened(side, part, rewritten, process)):
+        if oldest := self.open.open_call(self._opened(side, part, rewritten, process)):
             self._lost(oldest, "the agent has not reported how this call ended")
 
     def _opened(self, side: AgentSide, part: _Part, rewritten: bytes | None, process: Process | None) -> OpenCall:
@@ -219,7 +219,7 @@ class CallEvents:
     ) -> HookDecision:
         """What the agent gets for the end of a call; nothing if a run has done everything already."""
         hooks = session.hooks_for(context.session.server, side.name)
-        call = self.open.end(_key(side, context), _act(context))
+        call = self.open.end_call(_key(side, context), _act(context))
         if call is not None and call.taken_over:
             return HookDecision()
         record = None if call is None else call.record
@@ -242,15 +242,15 @@ class CallEvents:
 
     # --- a run gets the call ---
 
-    def claim(self, process: Process, run: Join, claim: Claim) -> tuple[OpenCall, ToldCall] | None:
-        """The call that a run gets, as `OpenCalls.claim`; None: nobody has told of it."""
+    def claim(self, process: Process, run: Join, claim: Claim) -> tuple[OpenCall, ReportedCall] | None:
+        """The call that a run gets, as `OpenCalls.claim`; None: nobody has reported it."""
         call = self.open.claim(process, (run.server, claim.tool, claim.arguments), claim.call)
         if call is None:
             return None
         record, context, decision = call.record, call.context, call.decision
         same = (call.act[0], call.policy, call.seen) == (run.server, run.policy, claim.seen)
         call.taken_over = record is not None and bool(run.policy) and same
-        told = ToldCall(
+        reported = ReportedCall(
             session=context.session.id,
             cwd=context.session.cwd,
             project_dir=context.session.project_dir,
@@ -262,13 +262,13 @@ class CallEvents:
             chains=decision.chains if decision.approval_request is None else decision.approval_request.chains,
         )
         if record is None or not call.taken_over:
-            return call, told
+            return call, reported
         before = record.arguments if record.final else b""
         hooks, ms = self._audit.hooks_of(record), record.own_hook_ms
         asked = (record.asked_by, record.answer, record.answered_by, record.reason)
         self._audit.hand_over(record)
-        told = replace(told, decided=True, hooks=Raw(hooks), hook_ms=ms, before=before)
-        return call, replace(told, approval=asked, edited=record.edited)
+        reported = replace(reported, decided=True, hooks=Raw(hooks), hook_ms=ms, before=before)
+        return call, replace(reported, approval=asked, edited=record.edited)
 
     def ended(self, call: OpenCall, ended: Ended) -> None:
         """The run that has taken a call over has recorded how it ended."""

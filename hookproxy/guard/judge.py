@@ -1,8 +1,8 @@
 """Judges the events of agents' own tools, by the same hooks, rules, limits and records as calls behind a proxy (law 1).
 
 How it works: an event belongs to a `NativeSession`, by the agent's name and the session id in its document. Before a
-call and after it, `CallEvents` decide. What the agent cannot express is refused (law 3), and everything that goes wrong
-is, in the agent's own form.
+call and after it, `CallEvents` decide. What the agent cannot express is refused (law 3), and so is an event that cannot
+be judged, whatever the reason; the refusal has the agent's own form.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class Judge:
             return refuse("error: a defect of hookproxy; its guard reports more")
 
     def take_over(self, former: Judge) -> None:
-        """Complete the calls that another one has let begin, and keep what its sessions have read."""
+        """Go on for a former judge: complete the calls that it let begin, and keep what its sessions have read."""
         self.calls.open, former.calls.open = former.calls.open, self.calls.open
         self.sessions.take_over(former.sessions)
 
     def described(self) -> Sequence[RunSession]:
-        """The same for consoles."""
+        """The sessions that events have reported, as consoles show them."""
         return [RunSession(name, "", agent) for agent, name in self.sessions.ids]
 
     def judging(self) -> Judging:
@@ -122,9 +122,9 @@ class Judge:
     async def _judged(
         self, side: AgentSide, event: AgentEvent, environ: Mapping[str, str], request: Request
     ) -> HookOutput:
-        told = event.context.session
+        reported = event.context.session
         session = self.sessions.of_event(
-            side.name, told.id, environ, request.process, request.run, project=told.project_dir
+            side.name, reported.id, environ, request.process, request.run, project=reported.project_dir
         )
         contexts = [self._prepared(session, context) for context in (event.context, *event.others)]
         if self._feed is not None and self._feed.shows_calls:
@@ -181,7 +181,7 @@ def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
 
 
 def _digest(event: AgentEvent, request: Request) -> bytes:
-    """Of all by which a judged act differs from another: who acts and where, the tools, their arguments, the end.
+    """The digest of all by which a judged act differs from another: who acts and where, tools, arguments, and outcome.
 
     What else is in a document, and the folder, may differ between the entries of one event.
     """
@@ -200,6 +200,6 @@ def _digest(event: AgentEvent, request: Request) -> bytes:
 
 
 def _subagent(context: EventContext) -> tuple[str, str]:
-    """Who acts: the id of a call does not say it where each subagent counts its own calls."""
+    """The subagent that acts: the id of a call does not name it where each subagent counts its own calls."""
     state = context.agent_state or AgentState()
     return state.agent_id, state.agent_type

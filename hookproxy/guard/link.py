@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..config.load import Loaded
     from ..model.hooks import EventContext, Session, Tool
     from ..model.limits import CountedCall, Limit
-    from ..model.told_call import ToldCall
+    from ..model.reported_call import ReportedCall
     from ..policy.rate_limits import LimitReached
     from ..policy.shared_state import SharedLabels
     from ..transports.line_client import LineClient
@@ -105,29 +105,29 @@ class GuardLink:
         if self._connection is None or self._connection.is_lost:
             self.spawn(self.join)
         else:
-            self._tell_tools(self._connection, tools)
+            self._report_tools(self._connection, tools)
 
-    async def claim(self, context: EventContext, listed: Tool | None, call_id: str) -> ToldCall | None:
+    async def claim(self, context: EventContext, listed: Tool | None, call_id: str) -> ReportedCall | None:
         """As in NativeCalls."""
         try:
             connection = await self._connected()
-            told = (await self._answered(connection, _claim_of(context, listed, call_id))).told
+            reported = (await self._answered(connection, _claim_of(context, listed, call_id))).reported
         except StoreUnavailable:
             return None
-        if told is not None and self._loaded.managed is not None:  # whoever has answered: it is judged here
+        if reported is not None and self._loaded.managed is not None:  # whoever has answered: it is judged here
             from msgspec.structs import replace
 
-            return replace(told, decided=False)
-        return told
+            return replace(reported, decided=False)
+        return reported
 
-    def note_end(self, told: ToldCall, decision: str, result: str, size: int, seconds: float) -> None:
+    def note_end(self, reported: ReportedCall, decision: str, result: str, size: int, seconds: float) -> None:
         """As in NativeCalls."""
         from msgspec.json import encode
 
         from .run_messages import Ended
 
         if self._connection is not None:
-            self._connection.tell(encode(Ended(told.record, decision, result, size, seconds)))
+            self._connection.tell(encode(Ended(reported.record, decision, result, size, seconds)))
 
     async def ask(self, request: Request) -> Response:
         """The guard's response. Raises StoreUnavailable: there is no guard, or it does not answer."""
@@ -173,10 +173,10 @@ class GuardLink:
             raise
         self.connections += 1
         if self._tools:
-            self._tell_tools(connection, tuple(self._tools.values()))
+            self._report_tools(connection, tuple(self._tools.values()))
         return connection
 
-    def _tell_tools(self, connection: LineClient, tools: Sequence[Tool]) -> None:
+    def _report_tools(self, connection: LineClient, tools: Sequence[Tool]) -> None:
         from msgspec.json import encode
 
         from .run_messages import Listed
@@ -280,7 +280,7 @@ class LinkedApprovals:
     """`SharedApprovals`: what was allowed anywhere in the session, and in this run also if the guard is away.
 
     What the administrator requires is allowed for the run alone that has asked: other processes of this account could
-    tell the guard, too, that somebody has said yes.
+    report to the guard, too, that somebody has approved them.
     """
 
     def __init__(self, link: GuardLink) -> None:

@@ -2,13 +2,13 @@
 
 How it works: a run is *alone* until it reaches a guard, and keeps its labels itself. Once it has reached one, the
 guard's session has them, with all that this run has read before. While that guard is away, every call carries what it
-said last and what this run has read since; a guard that was started anew is told of it. So no label is lost, whatever
-happens to the guard, and none gets into another session of the agent (law 3).
+reported last and what this run has read since; a guard that was started anew gets all of it from this run. So no label
+is lost, whatever happens to the guard, and none gets into another session of the agent (law 3).
 
 A session is known by the key of its prints. Prints are of use only where they were made with that key; else the texts
 that they are of may carry anything.
 
-Other processes of this account can tell the guard that a person has cleared something, and that a hook has taken a
+Other processes of this account can report to the guard that a person has cleared something, and that a hook has taken a
 label away. So what the administrator requires is cleared in this run alone, and so are labels taken away (law 1).
 """
 
@@ -40,7 +40,7 @@ class Guard(Protocol):
 
     @property
     def is_away(self) -> bool:
-        """There is none now, so that `ask` would raise."""
+        """There is no guard now, so that `ask` would raise."""
 
     async def ask(self, request: LabelRequest) -> Response:
         """The response. Raises StoreUnavailable: there is no guard, or it does not answer."""
@@ -55,9 +55,9 @@ class LinkedLabels:
         self._asking = anyio.Lock(fast_acquire=True)
         self._own = KeptLabels()  # what the run has read while it was alone
         self._key = b""  # that of the guard's session; empty: the run is alone
-        self._connection = 0  # on which the guard said so
-        self._last = KnownLabels()  # what the guard has said last
-        self._since: list[Reading] = []  # what this run has told it since then
+        self._connection = 0  # on which the guard reported that key
+        self._last = KnownLabels()  # what the guard has reported last
+        self._since: list[Reading] = []  # what this run has reported to it since then
         self._waiting: list[Reading] = []  # what it has read while the guard was away
         self._removed: dict[str, int] = {}  # labels that were taken away, up to the reading with this number
         self._cleared: list[ClearedFlow] = []  # what a person allows in this run alone
@@ -117,11 +117,11 @@ class LinkedLabels:
         if self._link.is_away:
             raise StoreUnavailable("no guard runs")
         async with self._asking:
-            await self._tell_waiting()
+            await self._report_waiting()
             response = await self._link.ask(request)
             while response.label_key != self._key:
                 self._begin(response.label_key)
-                await self._tell_waiting()
+                await self._report_waiting()
                 response = await self._link.ask(request if isinstance(request, KnownNow) else LabelKey())
             return response
 
@@ -134,8 +134,8 @@ class LinkedLabels:
         self._key, self._connection = key, self._link.connections
         self._last, self._since, self._removed, self._cleared = KnownLabels(), [], {}, []
 
-    async def _tell_waiting(self) -> None:
-        """Tell the guard what it does not know. Raises StoreUnavailable."""
+    async def _report_waiting(self) -> None:
+        """Report to the guard what it does not know. Raises StoreUnavailable."""
         while self._key and self._waiting:
             await self._link.ask(Read(self._waiting[0], whole=True))
             _append(self._since, self._waiting.pop(0))

@@ -6,10 +6,11 @@ An event of several parts is a call for each part.
 
 A run of the proxy that gets the same call *claims* it. What must hold:
 
-- Only a run below the process whose hook has told of the call claims it, for its own server, and once. A tool of the
-  agent's own is no server's: what a person has allowed of it, or refused in the agent, says nothing about a namesake.
+- Only a run below the process whose hook has reported the call claims it, for its own server, and once. A tool of the
+  agent's own belongs to no server: what a person has allowed of it, or refused in the agent, says nothing about a
+  server's tool of the same name.
 - Everything that the call does is the same. If the agent sends its id along, that is the same, too.
-- A call claims nothing that was told long ago, nor what was told before the same act was refused.
+- A call claims nothing that was reported long ago, nor what was reported before the same act was refused.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class OpenCalls:
     def __iter__(self) -> Iterator[OpenCall]:
         return iter(self._calls)
 
-    def add(self, call: OpenCall) -> OpenCall | None:
+    def open_call(self, call: OpenCall) -> OpenCall | None:
         """A call may run from now on. Returns the oldest of too many, which is not open any more."""
         oldest = next(iter(self._calls)) if len(self._calls) >= _MOST else None
         if oldest is not None:
@@ -94,7 +95,7 @@ class OpenCalls:
         self._by_act.setdefault(call.act[1:], []).append(call)
         return oldest
 
-    def end(self, key: Key, act: Act) -> OpenCall | None:
+    def end_call(self, key: Key, act: Act) -> OpenCall | None:
         """The call that an event after it is about, which is not open any more; None: none is known."""
         calls = self._by_key.get(key, ())
         alike = [call for call in calls if call.act == act]
@@ -110,10 +111,10 @@ class OpenCalls:
             call.claimed = call.claimed or call.process == process
 
     def claim(self, process: Process, act: Act, call_id: str) -> OpenCall | None:
-        """The call that a run gets now, which this agent has started; None: nobody has told of it.
+        """The call that a run gets now, which this agent has started; None: nobody has reported it.
 
-        `call_id` is the agent's own id, if the call has it along, which also tells of a server that the agent calls by
-        another name; else empty.
+        `call_id` is the agent's own id, if the call has it along: then it is also found where the agent has
+        another name for the server. Else it is empty.
         """
         now = self._clock()
         for call in reversed(self._by_act.get(act[1:], ())):

@@ -1,7 +1,8 @@
 """The configuration as it is for each project in which agents work: one guard judges for all of them (law 1).
 
 Hook files of a person are about the project in which an agent works: their hooks run in its folder, and their rules
-name paths that begin there. Which one it is the first event of a session says, never where the guard was started.
+name paths that begin there. The first event of a session says which project it is: where the guard was
+started does not matter.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Projects:
     """The configurations of one state of the files."""
 
     def __init__(self, loaded: Loaded) -> None:
-        """`loaded` is for sessions of which no event has told."""
+        """`loaded` is for sessions that no event has reported."""
         self.loaded = loaded
         self.read: ReadProject | None = None
         """None: it is the same for all projects."""

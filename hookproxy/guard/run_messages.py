@@ -1,8 +1,8 @@
-"""What a run of the proxy and the guard say to each other on the socket, once a run has greeted it. Pure.
+"""The requests of a run of the proxy to the guard, and the guard's responses, after the run's greeting. Pure.
 
-A run greets the guard as `exchange` says, and writes its requests, each as a line of JSON; the guard answers each in
-turn by a `Response`, a line as well. The first request is `Join`. A run and a guard of two versions of hookproxy do not
-speak to each other.
+A run greets the guard as `exchange` says, and writes its requests, each as a line of JSON; the guard responds to each
+in turn with a `Response`, a line as well. The first request is `Join`. A run and a guard of two versions of hookproxy
+do not speak to each other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from ..model.flow import ClearedFlow, KnownLabels, Reading
 from ..model.hooks import Tool
 from ..model.limits import Limit
-from ..model.told_call import ToldCall
+from ..model.reported_call import ReportedCall
 
 LONGEST: Final = 64 * 1024 * 1024
 """Bytes of a line: the tools that a server lists, and arguments before hooks rewrote them, may be long."""
@@ -44,7 +44,7 @@ class Listed(Struct, frozen=True, tag=True):
 
 
 class Claim(Struct, frozen=True, tag=True):
-    """The run has got a call. Has the agent told of it?"""
+    """The run has got a call. Has the agent reported it?"""
 
     tool: str
     arguments: bytes
@@ -151,14 +151,14 @@ class Exceeded(Struct, frozen=True, omit_defaults=True):
 
 
 class Response(Struct, frozen=True, omit_defaults=True):
-    """What the guard answers to a request."""
+    """The guard's response to a request."""
 
     session: str
     """The id of the session now."""
     exceeded: tuple[Exceeded, ...] = ()
     approved: tuple[Raw, ...] = ()
     """Each an `Approved`."""
-    told: ToldCall | None = None
+    reported: ReportedCall | None = None
     secret_key: bytes = b""
     secret: str | None = None
     """What a placeholder stands for; None: no run of the session has made it."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from .. import __version__
 from ..model.flow import SEVERAL_SERVERS, ClearedFlow, Reading
-from ..model.told_call import ToldCall
+from ..model.reported_call import ReportedCall
 from ..policy.sent_approvals import read_approved
 from ..policy.shared_state import Approved, StoreUnavailable
 from .agent_process import RunProcess
@@ -142,7 +142,7 @@ class RunPeer:
         """Raises NotARun."""
         match request:
             case Claim():
-                return Response(session.id, told=self._claimed(judge, run, request))
+                return Response(session.id, reported=self._claimed(judge, run, request))
             case Ended():
                 if (call := self._taken_over.pop(request.record, None)) is not None:
                     judge.calls.ended(call, request)
@@ -185,14 +185,14 @@ class RunPeer:
                     self._cleared.append((kept, cleared))
         return Response(session.id, label_key=kept.key, known=known)
 
-    def _claimed(self, judge: Judge, run: Join, claim: Claim) -> ToldCall | None:
+    def _claimed(self, judge: Judge, run: Join, claim: Claim) -> ReportedCall | None:
         claimed = judge.calls.claim(judge.sessions.agent_of(self.process.agents), run, claim)
         if claimed is None:
             return None
-        call, told = claimed
-        if told.decided:
-            self._taken_over[told.record] = call
-        return told
+        call, reported = claimed
+        if reported.decided:
+            self._taken_over[reported.record] = call
+        return reported
 
 
 def _bounded(reading: Reading) -> Reading:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import anyio.abc
 
     from ..audit.call_record import Record
-    from ..model.told_call import ToldCall
+    from ..model.reported_call import ReportedCall
     from ..policy.shared_state import SharedLabels
     from ..trust.check_unchanged import Trust
     from .data_flow import DataFlow
@@ -346,18 +346,18 @@ class Hooks:
             evaluation = replace(evaluation, decision=decision)
         return evaluation
 
-    async def judge_again(self, context: EventContext, listed: Tool | None, told: ToldCall) -> Decision:
+    async def judge_again(self, context: EventContext, listed: Tool | None, reported: ReportedCall) -> Decision:
         """The decision on a call for which these very hooks have run elsewhere, where nothing refused it.
 
-        What needs no hook is judged again, as what has been told may be wrong: a rule that denies the call does, and
-        what its agent has read meanwhile counts. There is no managed layer: what that requires is never judged
+        What needs no hook is judged again, as what has been reported may be wrong: a rule that denies the call does,
+        and what its agent has read meanwhile counts. There is no managed layer: what that requires is never judged
         elsewhere alone.
         """
         (layer,) = self._layers
         decision = layer.apply_rules(Proceed(), context, allowed=True)
         if isinstance(decision, Refuse):
             return decision
-        proceed = Proceed(asked=told.asked, exceeds=told.exceeds, chains=told.chains)
+        proceed = Proceed(asked=reported.asked, exceeds=reported.exceeds, chains=reported.chains)
         return proceed if self.flow is None else await self.flow.judge(proceed, self._contexts(context), listed)
 
     async def run_meta_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> bytes | Refuse | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..model.flow import ClearedFlow, KnownLabels, Reading
     from ..model.hooks import EventContext, Tool
     from ..model.limits import CountedCall, Limit
-    from ..model.told_call import ToldCall
+    from ..model.reported_call import ReportedCall
     from .rate_limits import LimitReached, WindowOf
     from .similar_calls import SimilarCalls
 
@@ -111,13 +111,13 @@ class NativeCalls(Protocol):
     async def join(self) -> None:
         """Wait until it is known which session that is, if anybody can say."""
 
-    async def claim(self, context: EventContext, listed: Tool | None, call_id: str) -> ToldCall | None:
-        """What an event has told of this very call; None: nothing, or another call has claimed it.
+    async def claim(self, context: EventContext, listed: Tool | None, call_id: str) -> ReportedCall | None:
+        """What an event has reported of this very call; None: nothing, or another call has claimed it.
 
         `listed` is the tool's entry in `tools/list`, and `call_id` the agent's own id of the call, or empty.
         """
 
-    def note_end(self, told: ToldCall, decision: str, result: str, size: int, seconds: float) -> None:
+    def note_end(self, reported: ReportedCall, decision: str, result: str, size: int, seconds: float) -> None:
         """A claimed call has ended: as its record says, with a response of so many bytes, after so long a time."""
 
 

@@ -21,7 +21,7 @@ from .responses import Members, Response
 if TYPE_CHECKING:
     import msgspec
 
-    from ..model.told_call import ToldCall
+    from ..model.reported_call import ReportedCall
 
 METHOD: Final = b'"tools/call"'
 INITIALIZED: Final = b'"notifications/initialized"'
@@ -132,8 +132,8 @@ class Call(Struct, eq=False):
     """The method; of any other, `tool` is the method as well, and `arguments` are its params (`method_forms`)."""
     listens: bool = False
     """Its response comes only when the server ends the subscription."""
-    told: ToldCall | None = None
-    """What the agent's own hook has told of it; None: nothing."""
+    reported: ReportedCall | None = None
+    """What the agent's own hook has reported of it; None: nothing."""
     seconds: float = 0.0
     """How long the server has taken for it so far."""
 

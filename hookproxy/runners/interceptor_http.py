@@ -52,8 +52,8 @@ class HttpConnection:
         """As Connection."""
         await self._post({"jsonrpc": "2.0", "method": method})
 
-    def end(self, _why: str) -> None:
-        """Nothing of it is ours."""
+    def end_process(self, _why: str) -> None:
+        """There is no process here: the server runs elsewhere."""
 
     async def aclose(self) -> None:
         """As Connection."""

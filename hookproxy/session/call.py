@@ -65,9 +65,9 @@ async def handle_call(call: Call, services: CallServices) -> CallEnd:
             record.skipped = policy.skipped_hooks.of(record, call.alias)
         services.report_unwritten(problem := audit.write(record))
         policy.hooks.note_call(record)
-        if call.told is not None and policy.hooks.native is not None:
+        if call.reported is not None and policy.hooks.native is not None:
             size, decided = len(call.response_line), (record.decision, record.result)
-            policy.hooks.native.note_end(call.told, *decided, size, call.seconds)
+            policy.hooks.native.note_end(call.reported, *decided, size, call.seconds)
         if end.line is not None:
             line = end.line
             if problem and audit.required and not (isinstance(end, Refused) or call.ended_because):
@@ -132,14 +132,14 @@ async def _judge(context: CallContext) -> Decision:
     """What hooks and rules decide, here or already for the agent's own event."""
     policy = context.policy
     listed = context.services.tool(context.call.tool)
-    told = None if policy.hooks.native is None else await native_event.claim(context, listed)
-    if told is not None and told.decided:
-        decision = await policy.hooks.judge_again(context.event_context, listed, told)
+    reported = None if policy.hooks.native is None else await native_event.claim(context, listed)
+    if reported is not None and reported.decided:
+        decision = await policy.hooks.judge_again(context.event_context, listed, reported)
     else:
         evaluation = await policy.hooks.run_pre_hooks(context.event_context, listed, context.record.hook_runs)
         decision = evaluation.decision
         context.event_context = evaluation.context_after(context.event_context)
-    return native_event.without_answered_request(decision, told)
+    return native_event.without_answered_request(decision, reported)
 
 
 def _refuse_without_audit(call: Call, policy: Policy, services: CallServices, problem: str) -> Refused:
@@ -284,11 +284,11 @@ async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
         decision = await _with_meta(context, decision)
     if isinstance(decision, Proceed) and call.inputs and hooks.flow is not None:
         decision = await _judge_inputs(context, decision)
-    counted = context.was_forwarded or (call.told is not None and call.told.decided)
+    counted = context.was_forwarded or (call.reported is not None and call.reported.decided)
     if isinstance(decision, Proceed) and hooks.has_limits and not counted:
         decision = await hooks.apply_limits(decision, context.event_context)
     if isinstance(decision, Proceed):
-        final = record.final  # what was told has been rewritten already
+        final = record.final  # what was reported has been rewritten already
         record.note_allowed(decision)
         record.final = record.final or final
         if problem := context.policy.audit.write_begun(record):

@@ -1,4 +1,4 @@
-"""What the agent's own hook has told of a call before the call came: the event is claimed, and its decision counts.
+"""What the agent's own hook has reported of a call before it came: the event is claimed, and its decision counts.
 
 The call gets the event's context: the session, the folder, the subagent. If the guard has judged it under the same
 configuration, and hooks saw what they would see here, they do not run again, and the guard's record is continued here.
@@ -19,11 +19,11 @@ from .call_context import CallContext, id_of_agent
 
 if TYPE_CHECKING:
     from ..model.hooks import Tool
-    from ..model.told_call import ToldCall
+    from ..model.reported_call import ReportedCall
 
 
-async def claim(context: CallContext, listed: Tool | None) -> ToldCall | None:
-    """Claim the event of this call, and give it to the call; None: nobody has told of it.
+async def claim(context: CallContext, listed: Tool | None) -> ReportedCall | None:
+    """Claim the event of this call, and give it to the call; None: nobody has reported it.
 
     `listed` is the tool's entry in `tools/list`.
     """
@@ -31,38 +31,44 @@ async def claim(context: CallContext, listed: Tool | None) -> ToldCall | None:
     if native is None or call.mcp_method != TOOLS_CALL:
         return None
     if not native.is_away:  # true of few runs
-        call.told = await native.claim(context.event_context, listed, id_of_agent(call))
-    told = call.told
+        call.reported = await native.claim(context.event_context, listed, id_of_agent(call))
+    reported = call.reported
     session = services.session  # of which it is a part may have become known just now
-    if told is not None:
-        session = replace(session, id=told.session, cwd=told.cwd, project_dir=told.project_dir)
+    if reported is not None:
+        session = replace(session, id=reported.session, cwd=reported.cwd, project_dir=reported.project_dir)
     record.session = session.id
     if session is not context.event_context.session:
         context.event_context = replace(context.event_context, session=session)
-    if told is None:
+    if reported is None:
         return None
     context.event_context = replace(
         context.event_context,
-        tool_use_id=told.tool_use_id or context.event_context.tool_use_id,
-        agent_state=told.state,
+        tool_use_id=reported.tool_use_id or context.event_context.tool_use_id,
+        agent_state=reported.state,
     )
-    if not told.decided:
-        record.native = told.record
-        return told
-    context.policy.audit.take_over(record, told.record)
-    record.earlier_hooks, record.earlier_ms = raw_json.items(bytes(told.hooks)), told.hook_ms
-    record.asked_by, record.answer, record.answered_by, record.reason = told.approval
-    record.edited = told.edited
-    if told.before:
-        record.arguments, record.final = told.before, call.arguments
-    return told
+    if not reported.decided:
+        record.native = reported.record
+        return reported
+    context.policy.audit.take_over(record, reported.record)
+    record.earlier_hooks, record.earlier_ms = raw_json.items(bytes(reported.hooks)), reported.hook_ms
+    record.asked_by, record.answer, record.answered_by, record.reason = reported.approval
+    record.edited = reported.edited
+    if reported.before:
+        record.arguments, record.final = reported.before, call.arguments
+    return reported
 
 
-def without_answered_request(decision: Decision, told: ToldCall | None) -> Decision:
+def without_answered_request(decision: Decision, reported: ReportedCall | None) -> Decision:
     """The decision without an approval request that a person has answered in the agent with a yes."""
     request = decision.approval_request if isinstance(decision, Proceed) else None
-    if told is None or not told.asked or not isinstance(decision, Proceed) or request is None or request.managed:
+    if (
+        reported is None
+        or not reported.asked
+        or not isinstance(decision, Proceed)
+        or request is None
+        or request.managed
+    ):
         return decision
-    if not (set(request.chains) <= set(told.chains) and set(request.limits) <= set(told.exceeds)):
+    if not (set(request.chains) <= set(reported.chains) and set(request.limits) <= set(reported.exceeds)):
         return decision
     return replace(decision, approval_request=None, asked=True, chains=(*decision.chains, *request.chains))

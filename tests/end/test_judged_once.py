@@ -173,7 +173,7 @@ def test_without_the_guard_that_has_judged_the_event_the_run_judges(desk: Joined
 def test_whoever_pretends_to_be_the_guard_lets_nothing_pass_that_a_rule_denies(desk: JoinedDesk) -> None:
     desk.configure('[permissions]\ndeny = ["echo"]\nask = ["typed"]\n')
     told = {"session": "x", "cwd": "/", "project_dir": "/", "tool_use_id": "t", "state": {}, "decided": True}
-    answer = json.dumps({"session": "x", "told": {**told, "asked": True}}).encode() + b"\n"
+    answer = json.dumps({"session": "x", "reported": {**told, "asked": True}}).encode() + b"\n"
 
     def pretend(listener: socket.socket) -> None:
         connection, _ = listener.accept()

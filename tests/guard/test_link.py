@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 
 SESSION = Session("own", "files", "/", "/")
 CALL = EventContext(Event.PRE_TOOL_USE, SESSION, tool="delete", arguments=b"{}")
-TOLD = {"session": "x", "cwd": "/", "project_dir": "/", "tool_use_id": "t", "state": {}, "decided": True}
+REPORTED = {"session": "x", "cwd": "/", "project_dir": "/", "tool_use_id": "t", "state": {}, "decided": True}
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def loaded(tmp_path: Path) -> Loaded:
 
 @pytest.fixture
 def answer() -> dict[str, object]:
-    return {"session": "x", "told": TOLD, "approved": [{"tool": "a"}, {"tool": "b", "managed": True}]}
+    return {"session": "x", "reported": REPORTED, "approved": [{"tool": "a"}, {"tool": "b", "managed": True}]}
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ async def path(tmp_path: Path, answer: dict[str, object]) -> AsyncIterator[str]:
 
 async def test_under_an_administrators_policy_no_decision_of_a_guard_counts(path: str, loaded: Loaded) -> None:
     managed = replace(loaded, managed=ManagedSummary((), {}))
-    told = [await GuardLink(path, SESSION, one).claim(CALL, None, "") for one in (loaded, managed)]
-    assert [call and call.decided for call in told] == [True, False]
+    calls = [await GuardLink(path, SESSION, one).claim(CALL, None, "") for one in (loaded, managed)]
+    assert [call and call.decided for call in calls] == [True, False]
     assert digest_of(managed) == ""
     assert digest_of(loaded) != ""
 
@@ -73,7 +73,7 @@ async def test_what_the_administrator_requires_is_not_allowed_by_a_guard(path: s
     assert set(await approvals.approved()) == {Approved("a"), Approved("c", managed=True)}
 
 
-@pytest.mark.parametrize("wrong", [[], {"session": 7}, {"told": TOLD}])
+@pytest.mark.parametrize("wrong", [[], {"session": 7}, {"reported": REPORTED}])
 async def test_an_answer_that_cannot_be_read_is_no_answer(
     path: str, loaded: Loaded, answer: dict[str, object], wrong: object
 ) -> None:

@@ -1,4 +1,4 @@
-"""A call to a server of which the agent's own hook has told before: what only the agent's side knows of it."""
+"""A call to a server that the agent's own hook has reported before: what only the agent's side knows of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .flow import Chain
 from .hooks import AgentState
 
 
-class ToldCall(Struct, frozen=True, omit_defaults=True):
+class ReportedCall(Struct, frozen=True, omit_defaults=True):
     """One call that the guard has let pass, or about which its agent asks the person first."""
 
     session: str
