@@ -80,13 +80,17 @@ def suspicious_timeout(hook: ConfiguredHook) -> Iterator[str]:
         yield f"a timeout of {seconds:g} seconds is longer than agents wait for a call: are milliseconds meant?"
 
 
-def never_matching(hook: ConfiguredHook) -> Iterator[str]:
-    """A sentence about a matcher that can match no tool here, whatever the names of server and tool are."""
+def matcher_that_is_a_rule(hook: ConfiguredHook) -> Iterator[str]:
+    """A sentence about a matcher of hookproxy.toml that looks for the parentheses of a rule in a tool's name."""
     written = hook.spec.matcher
     if hook.group.match_all_names and hook.spec.event in TOOL_EVENTS and matchers.is_rule(written):
         name = written.partition("(")[0]
         yield f"matcher {written!r} is a permission rule: write matcher = {name!r} and if = {written!r}"
-    else:
+
+
+def never_matching(hook: ConfiguredHook) -> Iterator[str]:
+    """A sentence about a matcher that can match no tool here, whatever the names of server and tool are."""
+    if not any(matcher_that_is_a_rule(hook)):
         yield from _never_matching(hook, _aliases(hook))
 
 

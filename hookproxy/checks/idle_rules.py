@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from ..config.toml_repairs import quoted
 from ..dialects.shared.hook_file import suggestion
 from ..hooks import idle
 from ..hooks.select import TOOL_EVENTS
@@ -78,6 +79,14 @@ def rules_like_expressions(settings: Settings) -> Iterator[str]:
             yield f"{place}: {kind} {text!r} {what}"
 
 
+def rules_with_escapes(settings: Settings) -> Iterator[str]:
+    """A sentence for each rule or limit with a control character, which nobody has typed: `"C:\\temp"` has a tab."""
+    for place, kind, text in _rules_and_limits(settings):
+        if any(character < " " for character in text):
+            repair = "a backslash within double quotes begins an escape: write it in single quotes"
+            yield f"{place}: {kind} {text!r} has a control character ({repair})"
+
+
 def misspelt_rules(settings: Settings, server: CheckedServer | None) -> Iterator[str]:
     """A sentence for each rule whose name is probably misspelt, where no list of tools says it for certain."""
     if server is not None and server.coverage is not None:
@@ -92,6 +101,15 @@ def misspelt_rules(settings: Settings, server: CheckedServer | None) -> Iterator
         yield from (
             f"{place}: {kind} {text!r} may be misspelt ({near})" for place, kind, other in rules if other == text
         )
+
+
+def misspelt_aliases(settings: Settings) -> Iterator[str]:
+    """A sentence for each alias that is a familiar name but for its case, by which no hook or rule knows the tool."""
+    familiar = {name.casefold(): name for name in FAMILIAR_NAMES}
+    for alias in settings.aliases:
+        meant = familiar.get(alias.name.casefold(), alias.name)
+        if not alias.preset and meant != alias.name:
+            yield f"tools.{alias.tool}.as: hooks for {meant} do not see {alias.name!r}: write as = {quoted(meant)}"
 
 
 def misspelt_matcher(hook: ConfiguredHook) -> Iterator[str]:

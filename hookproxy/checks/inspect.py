@@ -30,10 +30,12 @@ from . import commands, effective_settings
 from .flow_entries import labels_of_nobody, labels_without_sink, misspelled_annotations
 from .idle_rules import (
     matcher_of_no_method,
+    misspelt_aliases,
     misspelt_matcher,
     misspelt_rules,
     rules_like_expressions,
     rules_of_no_method,
+    rules_with_escapes,
     shadowed_rules,
 )
 from .report import CheckedServer, ConfiguredHook, Finding, HookEntry, Report
@@ -54,6 +56,7 @@ _CHECKS_BESIDE_TOOLS: Final = (
     (effective_settings.suspicious_timeout, "timeout"),
     (commands.problems, ""),
     (matcher_of_no_method, ""),
+    (effective_settings.matcher_that_is_a_rule, ""),
 )
 _CHECKS: Final = (
     (effective_settings.never_matching, "never matches"),
@@ -88,7 +91,9 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     of_files = [note for note in notes if note in not_running and not not_running[note]]
     of_files += _file_findings(loaded, _runs_twice, environ)
     of_files += [
-        finding(text, key_lines) for text in (*rules_of_no_method(settings), *rules_like_expressions(settings))
+        finding(text, key_lines)
+        for texts in (rules_of_no_method, rules_like_expressions, rules_with_escapes, misspelt_aliases)
+        for text in texts(settings)
     ]
     of_files += [finding(text, key_lines) for text in (*_idle_rules(server), *_idle_flow(server))]
     of_files += [finding(text, key_lines) for text in labels_of_nobody(settings, loaded.groups)]

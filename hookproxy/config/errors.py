@@ -118,6 +118,8 @@ def _unknown_key(where: str, key: str, at: tuple[str | int, ...], model: type[Ba
         hint = "only a gateway's file has it, which `hookproxy serve --config FILE` reads"
     elif at[0] == "hooks" and at[-1] in _EVENT_KEYS:
         hint = "the name of the table says the event: [[hooks.PreToolUse]]"
+    elif at[0] == "hooks" and at[-1] == "hooks" and len(at) > 2:  # as the files of most other systems have it
+        hint = f"each of them is a table of its own here: write [[hooks.{at[1]}]], and below it matcher and command"
     elif spelled := _SPELLED.get(tuple(part for part in at if isinstance(part, str))):
         hint = spelled
     elif hint := hint or _where_it_belongs(at, model):

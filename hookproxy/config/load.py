@@ -548,7 +548,9 @@ def layer_of(
     added: list[LoadedHookFile] = []
     for number, table in enumerate(file.use):
         where = f"{path}: {prefix}use[{number}]"
-        dialect: Dialect | None = dialect_named(table.dialect, where) if table.dialect is not None else None
+        dialect: Dialect | None = (
+            dialect_named(table.dialect, f"{where}.dialect") if table.dialect is not None else None
+        )
         set_keys = keys_set(table)
         options = {key: value for key, value in set_keys.items() if key in DIALECT_OPTIONS}
         warm_options = {key: value for key, value in set_keys.items() if key in WARM_OPTIONS}

@@ -60,6 +60,10 @@ def _repair(path: str, text: str, line: str, reason: str) -> str:
         ("hex value" in reason or "Unescaped" in reason, _BACKSLASH),
         (reason.startswith("Illegal character '\\n'") or "Unterminated" in reason, _NOT_CLOSED),
         (_WITH_COLON.match(line), "write key = value, with = in place of the colon"),
+        (
+            "for a key part" in reason and line.count("{") > line.count("}"),
+            "a table in braces ends in the line in which it begins: write all of it in one line",
+        ),
     )
     if known := next((repair for applies, repair in in_words if applies), "") or _about_signs(line, reason):
         return known

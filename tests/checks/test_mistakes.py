@@ -89,10 +89,17 @@ TOML: Final = (
     ('[[hooks.PreToolUse]]\ncommand = "./gaurd.sh"\n', ":1: hooks.PreToolUse[0]", "did you mean 'guard.sh'?"),
     ('[[hooks.PreToolUse]]\ncommand = "pyhton3 guard.py"\n', ":1: hooks.PreToolUse[0]", "did you mean 'python3'?"),
     ('[[use]]\nfile = ".claude/setings.json"\n', "use[0] names it", "did you mean 'settings.json'?"),
-    ('[[use]]\nfile = ".claude/settings.json"\ndialect = "cluade"\n', ":1: use[0]", "did you mean 'claude'?"),
+    ('[[use]]\nfile = ".claude/settings.json"\ndialect = "cluade"\n', ":3: use[0].dialect", "did you mean 'claude'?"),
     ('[[use]]\npath = ".claude/settings.json"\n', ":2: use[0].path", "did you mean 'file'?"),
     ('[use]\nfile = ".claude/settings.json"\n', ":1: use", "write [[use]]"),
+    (
+        '[hooks]\nPreToolUse = [{ matcher = "Bash", hooks = [{ type = "command", command = "x" }] }]\n',
+        ":2: hooks.PreToolUse[0].hooks",
+        "write [[hooks.PreToolUse]], and below it matcher and command",
+    ),
+    ('[tools.run_it]\nas = "bash"\n', "tools.run_it", 'write as = "Bash"'),
     # rules
+    (rules("write_file(C:\temp)"), ":2: permissions.deny[0]", "write it in single quotes"),
     (rules("write_.*"), ":2: permissions.deny[0]", "write 'write_*'"),
     (rules("^write"), ":2: permissions.deny[0]", "write 'write*'"),
     (rules("(write|edit)_file"), ":2: permissions.deny[0]", "'write_file', 'edit_file'"),
@@ -106,6 +113,7 @@ TOML: Final = (
     (rules("*") + 'allow = ["read_*"]\n', ":3: permissions.allow[0]", 'write default = "deny"'),
     # TOML
     ("on_ask = deny\n", ":1: ", 'on_ask = "deny"'),
+    ("model = { api = 'openai',\n  name = 'x' }\n", ":1: ", "write all of it in one line"),
     ("[permissions\ndeny = []\n", ":1: ", "close the bracket: [permissions]"),
     ('[permissions]\ndeny = ["x"\n', ":3: ", "close it with ]"),
     ('[permissions]\ndeny = ["a" "b"]\n', ":2: ", 'put a comma between the items: "a", "b"'),
@@ -224,6 +232,7 @@ WITH_SERVER: Final = (
     (rules("drop_table"), ":2: permissions.deny[0]", "it has git_status, git_commit"),
     (f'{HOOK}matcher = "git_comit"\n', ":1: hooks.PreToolUse[0]", "did you mean 'git_commit'?"),
     (f'{HOOK}matcher = "mcp__github__git_commit"\n', ":1: hooks.PreToolUse[0]", "the server is 'git' here"),
+    (f'{HOOK}matcher = "Bash(rm:*)"\n', ":1: hooks.PreToolUse[0]", "write matcher = 'Bash' and if = 'Bash(rm:*)'"),
 )
 """hookproxy.toml in front of the server `git`, whose tools are known."""
 

@@ -567,7 +567,7 @@ def test_an_invalid_permission_rule_is_reported_with_its_place(
 
 def test_an_unknown_dialect_in_a_use_table_is_reported_with_its_place(cwd: Path) -> None:
     error = refusal(cwd, '[[use]]\nfile = "a.json"\ndialect = "claud"')
-    assert error.message == f"{cwd}/hookproxy.toml: use[0]: there is no dialect 'claud'"
+    assert error.message == f"{cwd}/hookproxy.toml: use[0].dialect: there is no dialect 'claud'"
     assert error.hint == "did you mean 'claude'?"
 
 
