@@ -26,6 +26,8 @@ _OF_SERVER: Final = re.compile(r"mcp__([^*?\[\]]+?)__")
 _SIMILAR: Final = 0.8  # of two names: `git_psuh` and `git_push`, but not `git_pull`
 _OF_ONE_SERVER: Final = ": servers."
 """In the place of a rule for one server of a gateway: what it shadows may decide at other servers."""
+_SHORT_ESCAPES: Final = frozenset("\b\t\n\f\r")
+"""What TOML makes of a backslash and a letter."""
 _VERBS: Final = {"deny": "refuses", "ask": "asks about"}
 
 
@@ -82,7 +84,7 @@ def rules_like_expressions(settings: Settings) -> Iterator[str]:
 def rules_with_escapes(settings: Settings) -> Iterator[str]:
     """A sentence for each rule or limit with a control character, which nobody has typed: `"C:\\temp"` has a tab."""
     for place, kind, text in _rules_and_limits(settings):
-        if any(character < " " for character in text):
+        if set(text) & _SHORT_ESCAPES:
             repair = "a backslash within double quotes begins an escape: write it in single quotes"
             yield f"{place}: {kind} {text!r} has a control character ({repair})"
 

@@ -231,7 +231,7 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
         event_name=_event_name(spec, hook.group.dialect, place.key),
         matcher=spec.matcher,
         only_if=spec.only_if,
-        command=spec.shell or shlex.join(spec.argv) or spec.target or spec.label,
+        command=spec.module or spec.shell or shlex.join(spec.argv) or spec.target or spec.label,
         timeout=spec.timeout,
         on_failure=effective_settings.failure_effect(hook),
         decides=failures.decides(spec),

@@ -85,7 +85,7 @@ def _places(file: str, lines: Counter[int]) -> str:
 def _file(page: Page, file: str, entries: Sequence[HookEntry], cwd: str) -> None:
     dialects = dict.fromkeys(entry.dialect for entry in entries if entry.dialect)
     page.line((short_path(file, cwd), "bold"), f" ({', '.join(dialects)})" if dialects else "")
-    places = [str(entry.line) if entry.line else entry.key for entry in entries]
+    places = [str(entry.line) if entry.line else entry.key.removeprefix(file) for entry in entries]
     width = max(map(len, places))
     for place, entry in zip(places, entries, strict=True):
         page.row((f"  {place:>{width}}  ", "dim"), _summary(entry))
@@ -105,7 +105,7 @@ def _summary(entry: HookEntry) -> str:
         "once for each name of a tool" if entry.names is SeenNames.BOTH else "",
         "managed" if entry.managed else "",
     ]
-    command = " ".join(entry.command.split())
+    command = entry.label if entry.command == entry.file else " ".join(entry.command.split())
     if len(command) > _LONGEST_COMMAND:
         command = f"{command[:_LONGEST_COMMAND].rstrip()} …"
     return f"{when}: {command} ({'; '.join(filter(None, notes))})"

@@ -136,7 +136,7 @@ class Page:
             shown = self.visible(line)
             room = max(self.width - len(before[0]), _MIN_TEXT_WIDTH)
             for piece in wrap(shown, room) if self.width else [shown]:
-                self.line(before, (piece, style))
+                self._add([before, (piece, style)])  # a word that is longer than the line stays whole, for copying
                 before = (" " * len(before[0]), "")
 
     def section(self, heading: str, rows: Rows) -> None:

@@ -228,7 +228,7 @@ def _text(page: Page, report: TrialReport, cwd: str) -> None:
 def _heading(page: Page, report: TrialReport, spec: HookSpec, files: KeyLines, cwd: str) -> None:
     file, key = report.place(spec)
     line = files.line(file, key)
-    page.line((short_path(f"{file}:{line}" if line else file, cwd), "bold"), f"  {key}")
+    page.line((short_path(f"{file}:{line}" if line else file, cwd), "bold"), f"  {key}" if key != file else "")
     page.row(label("event"), f"{spec.event}, {spec.dialect}")
     page.row(label("command"), spec.target or spec.label)
 

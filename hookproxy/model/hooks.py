@@ -172,14 +172,18 @@ class HookSpec(Struct, frozen=True):
     """How often one call may be repeated because this hook requests it."""
 
     @property
+    def module(self) -> str:
+        """The file that a runtime of its system loads; empty: it is a program of its own, or none."""
+        return self.process if self.type == "worker" and self.process in self.argv else ""
+
+    @property
     def target(self) -> str:
         """What runs, for people. The query of an address is left out, because it may hold a secret."""
         tool = self.tool and f"{self.server}/{self.tool}"
         policy = self.expression or self.policy_file or self.policy
         question = f"{self.type}: {self.model.summary}" if self.model else ""
-        return (
-            self.shell or " ".join(self.argv) or self.call or tool or policy or question or self.url.partition("?")[0]
-        )
+        program = self.module or self.shell or " ".join(self.argv)
+        return program or self.call or tool or policy or question or self.url.partition("?")[0]
 
     @property
     def matched_by(self) -> str:

@@ -182,7 +182,7 @@ async def test_a_program_that_is_not_there_is_an_error() -> None:
         await list_tools(["no-such-program", "x"], os.environ)
     assert str(error.value) == (
         "error: cannot start the server: command not found: no-such-program\n"
-        "hint: the server's command line is: no-such-program x"
+        "hint: install it, or give its full path; the server's command line is: no-such-program x"
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import hookproxy.dialects.opencode
 from hookproxy.config.hook_files import parse_option, read_use
 from hookproxy.dialects.dialect import HookFile
 from hookproxy.dialects.opencode import DIALECT
 from hookproxy.model.errors import ConfigError, UserError
+from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.trust.sources import FileContext
 
 TEXT = 'export const P = async () => ({ "tool.execute.before": async () => {} })\n'
@@ -92,3 +94,18 @@ def test_a_module_without_functions_for_tools_is_reported(tmp_path: Path) -> Non
     (tmp_path / "node").chmod(0o700)
     hooks = DIALECT.read_hook_file(HookFile(file.path, file.text, "/", environ={"PATH": str(tmp_path)}))
     assert "names neither tool.execute.before nor tool.execute.after" in hooks.notes[0]
+
+
+def test_people_read_the_module_and_not_what_runs_it() -> None:
+    spec = HookSpec(
+        dialect="opencode",
+        source="/p/env.js",
+        event=Event.PRE_TOOL_USE,
+        label="env.js",
+        argv=("/usr/bin/node", "/x/plugin_host.mjs", "/p/env.js"),
+        type="worker",
+        process="/p/env.js",
+    )
+    assert (spec.module, spec.target) == ("/p/env.js", "/p/env.js")
+    of_a_person = replace(spec, process="", argv=("python3", "/p/guard.py"))
+    assert (of_a_person.module, of_a_person.target) == ("", "python3 /p/guard.py")
