@@ -1,6 +1,6 @@
-"""Serves hosts on this machine over HTTP: each POST is one message, and its response is the answer.
+"""Serves hosts on this machine over HTTP: each POST is one message, and gets the response to it.
 
-Only addresses of this machine are listened at, and only requests that name one are answered: a page in a browser, or
+Only addresses of this machine are listened at, and only requests that name one are accepted: a page in a browser, or
 another machine, can have nothing judged and read nothing (DNS rebinding). uvicorn reads the requests, as for `console`.
 """
 
@@ -47,14 +47,14 @@ def listen(address: str) -> socket.socket:
 
 
 async def serve(service: Service, listener: socket.socket, longest: int, started: Callable[[], None]) -> None:
-    """Answer requests until cancelled; then hooks are ended. `longest` in bytes, of a message."""
+    """Respond to requests until cancelled; then hooks are ended. `longest` in bytes, of a message."""
     async with serving(_application(service, longest), listener):
         started()
         await anyio.sleep_forever()
 
 
 def _application(service: Service, longest: int) -> Starlette:
-    async def answer(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         named = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
         if not is_loopback(named.removeprefix("[").removesuffix("]")) or "origin" in request.headers:
             return PlainTextResponse("This server is for programs of this machine.", 403)
@@ -65,7 +65,7 @@ def _application(service: Service, longest: int) -> Starlette:
             body += piece
             if len(body) > longest:
                 return PlainTextResponse("This message is too long.", 413)
-        given = await service.answer(bytes(body))
-        return Response(status_code=202) if given is None else Response(given, media_type="application/json")
+        response = await service.respond(bytes(body))
+        return Response(status_code=202) if response is None else Response(response, media_type="application/json")
 
-    return Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
+    return Starlette(routes=[Route("/{path:path}", respond, methods=["POST"])])

@@ -19,9 +19,9 @@ _TOO_LONG: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message"
 
 
 async def serve(service: Service, source: int, sink: int, longest: int) -> None:
-    """Answer what comes from `source` on `sink`, which are closed then. `longest` in bytes, of a message.
+    """Respond on `sink` to what comes from `source`; both are closed then. `longest` in bytes, of a message.
 
-    Returns when the host has closed its side and everything is answered; when it reads no more, hooks are ended.
+    Returns when the host has closed its side and has all responses; when it reads no more, hooks are ended.
     """
     async with anyio.create_task_group() as tasks:
         host = _Host(service, source, sink, longest, tasks)
@@ -33,7 +33,7 @@ async def serve(service: Service, source: int, sink: int, longest: int) -> None:
 
 
 class _Host:
-    """The connection to the host, and what is asked and not answered yet."""
+    """The connection to the host, and the requests without a response yet."""
 
     def __init__(self, service: Service, source: int, sink: int, longest: int, tasks: anyio.abc.TaskGroup) -> None:
         self._service = service
@@ -45,7 +45,7 @@ class _Host:
         self._full = self._ended = self._gone = False
         self._changed = anyio.Event()
         self._channel = open_channel(source, sink)
-        self._channel.start(self._take, self._end, self._pause_while, self._go)
+        self._channel.start(self._take_bytes, self._on_end, self._pause_while, self._on_gone)
 
     async def wait(self) -> None:
         """Wait until there is nothing more to do."""
@@ -63,11 +63,11 @@ class _Host:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 
-    def _end(self) -> None:
+    def _on_end(self) -> None:
         self._ended = True
         self._wake()
 
-    def _go(self) -> None:
+    def _on_gone(self) -> None:
         self._gone = True
         self._wake()
 
@@ -84,7 +84,7 @@ class _Host:
         else:
             self._channel.resume()
 
-    def _take(self, piece: bytes) -> None:
+    def _take_bytes(self, piece: bytes) -> None:
         self._begun += piece
         if b"\n" in piece:
             *lines, rest = bytes(self._begun).split(b"\n")
@@ -105,11 +105,11 @@ class _Host:
             self._channel.write(_TOO_LONG)
         elif line.strip():
             self._running += 1
-            self._tasks.start_soon(self._answer, line)
+            self._tasks.start_soon(self._respond, line)
 
-    async def _answer(self, line: bytes) -> None:
+    async def _respond(self, line: bytes) -> None:
         try:
-            response = await self._service.answer(line)
+            response = await self._service.respond(line)
             if response is not None and not self._gone:
                 self._channel.write(raw_json.one_line(response) + b"\n")
         finally:

@@ -1,7 +1,7 @@
 """The payloads of invocations, as messages of MCP: hosts send params and results, alone or with what is around. Pure.
 
-The draft's text shows `{method, params}`, its fixtures and SDKs the params alone; both are read, and an answer has the
-form of the question. Law 1: what two readers could read differently is not read.
+The draft's text shows `{method, params}`, its fixtures and SDKs the params alone; both are read, and a response has the
+form of its request. Law 1: what two readers could read differently is not read.
 """
 
 from __future__ import annotations

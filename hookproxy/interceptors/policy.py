@@ -4,7 +4,7 @@ How it works: a host asks about a request, and later about its response. Both in
 rules. A validation is final: limits count the call and its record is written. When a host has both judge the same
 arguments, or the same result, the hooks run once. A denial is the validation's to report; the mutation of a message
 that is denied fails, so that a host that only mutates does not send it. Responses do not say what they respond to: the
-host's trace id tells, or else it is the session's last request. The draft has no way to ask a person: `on_ask` decides.
+host's trace id does, or else it is the session's last request. The draft has no way to ask a person: `on_ask` decides.
 """
 
 from __future__ import annotations
@@ -112,14 +112,14 @@ class PolicyInterceptors:
         )  # the record is there before the message goes on
         self._audit.report_to(report)
         self._sessions: dict[str, _HostSession] = {}
-        self._answers = any(spec.event in _POST_EVENTS for group in loaded.groups for spec in group.hooks)
+        self._judges_responses = any(spec.event in _POST_EVENTS for group in loaded.groups for spec in group.hooks)
 
     def offered(self) -> list[Offered]:
         """The interceptors for this configuration: one, or two if some hook could rewrite something."""
         hooks = self._of_session("").native.hooks_for(self._session.server)
         named = [TOOLS_CALL, *(method for method in methods.JUDGED if hooks.concerns_method(method))]
         answered = [name for name in named if name == TOOLS_CALL or hooks.has_post_hooks_for(name)]
-        own = [Hook(tuple(named), "request")] + ([Hook(tuple(answered), "response")] if self._answers else [])
+        own = [Hook(tuple(named), "request")] + ([Hook(tuple(answered), "response")] if self._judges_responses else [])
         about = "The hooks, rules and limits of hookproxy"
         validates = Descriptor(VALIDATES, "validation", tuple(own), description=f"{about}: whether a message may pass")
         offered = [Offered(validates, self._validate)]
@@ -131,7 +131,7 @@ class PolicyInterceptors:
     async def aclose(self) -> None:
         """End the sessions, and write what waits to be recorded."""
         for session in list(self._sessions.values()):
-            await self._end(session)
+            await self._end_session(session)
         self._note(self._audit.close())
 
     # --- the two interceptors ---
@@ -160,20 +160,23 @@ class PolicyInterceptors:
             opened, payload = self._read(session, invocation)
         except ValueError as problem:
             raise Rejected(_unjudged(invocation, problem)) from None
-        unchanged = {"modified": False, "payload": _raw(invocation.payload)}
+        unchanged = {"modified": False, "payload": msgspec.Raw(invocation.payload)}
         if not opened.judged:
             self._keep(session, invocation, opened)
             return unchanged
         runs: list[HookRun] = []
         decision = await self._evaluate(session, opened, runs)
         if isinstance(decision, Refuse):
-            self._refused(opened, decision, runs)
+            self._record_refusal(opened, decision, runs)
             raise Rejected(_because(decision, opened.call))
         opened.decided = opened.context.arguments, decision, runs, monotonic()
         self._keep(session, invocation, opened)
         if decision.arguments is None:
             return unchanged
-        return {"modified": True, "payload": _raw(payload.with_inner(_rewritten(opened.call, decision.arguments)))}
+        return {
+            "modified": True,
+            "payload": msgspec.Raw(payload.with_inner(_rewritten(opened.call, decision.arguments))),
+        }
 
     async def _validate_response(self, session: _HostSession, invocation: Invocation) -> Mapping[str, object]:
         opened = self._request_of(session, invocation)
@@ -182,7 +185,7 @@ class PolicyInterceptors:
         payload, comments, runs = await self._comments(session, opened, invocation)
         opened.comments = invocation.payload, comments, runs, monotonic()
         takes = comments.withheld or comments.hidden_by
-        self._answered(opened, payload, runs, str(comments.hidden_by or "hook failed") if takes else "")
+        self._record_response(opened, payload, runs, str(comments.hidden_by or "hook failed") if takes else "")
         if comments.withheld:
             return _invalid(feedback.withheld_sentence(comments.withheld, ()))
         if comments.hidden_by:
@@ -192,7 +195,7 @@ class PolicyInterceptors:
 
     async def _mutate_response(self, session: _HostSession, invocation: Invocation) -> Mapping[str, object]:
         opened = self._request_of(session, invocation)
-        unchanged = {"modified": False, "payload": _raw(invocation.payload)}
+        unchanged = {"modified": False, "payload": msgspec.Raw(invocation.payload)}
         if not opened.judged:
             return unchanged
         payload, comments, _runs = await self._comments(session, opened, invocation)
@@ -202,7 +205,7 @@ class PolicyInterceptors:
         session.open.pop(invocation.operation, None)
         if inner == payload.inner:
             return unchanged
-        return {"modified": True, "payload": _raw(payload.with_inner(inner))}
+        return {"modified": True, "payload": msgspec.Raw(payload.with_inner(inner))}
 
     # --- requests ---
 
@@ -268,14 +271,14 @@ class PolicyInterceptors:
                 decision = Refuse(VALIDATES, _NOT_APPLIED)
         decision = await self._hooks(session).apply_limits(decision, opened.context)
         if isinstance(decision, Refuse):
-            self._refused(opened, decision, runs)
+            self._record_refusal(opened, decision, runs)
             return decision
         opened.feedback = decision.feedback
         opened.record = record = self._begin(opened, runs)
         record.note_allowed(decision)
         if (problem := self._audit.write_begun(record)) and self._audit.required:
             return _unrecorded(problem)
-        if not self._answers:
+        if not self._judges_responses:
             record.note_end(Responded(result="sent"))
             self._write(opened, record)
             opened.record = None
@@ -286,9 +289,9 @@ class PolicyInterceptors:
         """Keep the request for its response: the last of its operation."""
         earlier = session.open.pop(invocation.operation, None)
         if earlier is not None and earlier is not opened:
-            self._lost(earlier)
+            self._record_loss(earlier)
         if len(session.open) >= _MOST_OPEN:
-            self._lost(session.open.pop(next(iter(session.open))))
+            self._record_loss(session.open.pop(next(iter(session.open))))
         session.open[invocation.operation] = opened
 
     # --- responses ---
@@ -355,17 +358,17 @@ class PolicyInterceptors:
         session = self._sessions.pop(name, None)
         if session is None:
             if len(self._sessions) >= _MOST_SESSIONS:
-                self._tasks.start_soon(self._end, self._sessions[next(iter(self._sessions))])
+                self._tasks.start_soon(self._end_session, self._sessions[next(iter(self._sessions))])
             native = NativeSession(self._loaded, self._environ, self._tasks, name)
             own = replace(self._session, id=name) if name else self._session
             session = _HostSession(own, native, {})
         self._sessions[name] = session  # the one used last is the last one
         return session
 
-    async def _end(self, session: _HostSession) -> None:
+    async def _end_session(self, session: _HostSession) -> None:
         self._sessions = {name: other for name, other in self._sessions.items() if other is not session}
         for opened in session.open.values():
-            self._lost(opened)
+            self._record_loss(opened)
         await session.native.aclose()
 
     def _begin(self, opened: _Open, runs: list[HookRun]) -> Record:
@@ -377,12 +380,12 @@ class PolicyInterceptors:
         self._audit.begin(record, call)
         return record
 
-    def _refused(self, opened: _Open, decision: Refuse, runs: list[HookRun]) -> None:
+    def _record_refusal(self, opened: _Open, decision: Refuse, runs: list[HookRun]) -> None:
         record = self._begin(opened, runs)
         record.note_end(Refused(b"", decision.reason, decision.cause.value, decision.by, decision.place))
         self._write(opened, record)
 
-    def _answered(self, opened: _Open, payload: Payload, runs: list[HookRun], withheld: str) -> None:
+    def _record_response(self, opened: _Open, payload: Payload, runs: list[HookRun], withheld: str) -> None:
         record, opened.record = opened.record, None
         if record is None:
             return
@@ -393,7 +396,7 @@ class PolicyInterceptors:
             record.note_end(Responded(result="error" if payload.is_error else "ok"))
         self._write(opened, record)
 
-    def _lost(self, opened: _Open) -> None:
+    def _record_loss(self, opened: _Open) -> None:
         record, opened.record = opened.record, None
         if record is not None:
             record.note_end(Failed(None, "the host has not reported how this call ended", "lost"))
@@ -450,7 +453,3 @@ def _invalid(text: str) -> Mapping[str, object]:
 def _messages(severity: str, texts: Iterable[str]) -> Mapping[str, object]:
     messages = [{"message": text, "severity": severity} for text in texts]
     return {"messages": messages} if messages else {}
-
-
-def _raw(raw: bytes) -> msgspec.Raw:
-    return msgspec.Raw(raw)

@@ -1,4 +1,4 @@
-"""The requests that a server of interceptors answers: which it offers, and what becomes of an invocation.
+"""The requests to which a server of interceptors responds: which it offers, and what becomes of an invocation.
 
 How it works: each line is one message, read as strictly as the agent's (law 1). An invocation is handled by what is
 offered under its name, within the time that it allows. A message that cannot be judged gets an error, because hosts
@@ -66,14 +66,14 @@ class Offered(Struct, frozen=True):
 
 
 class Service:
-    """What answers the lines of one host, or of several."""
+    """Responds to the lines of one host, or of several."""
 
     def __init__(self, offered: Sequence[Offered], report: Callable[[str], None]) -> None:
         """`report` gets defects, for people."""
-        self._offered = {each.descriptor.name: each for each in offered}
+        self._offered = {interceptor.descriptor.name: interceptor for interceptor in offered}
         self._report = report
 
-    async def answer(self, line: bytes) -> bytes | None:
+    async def respond(self, line: bytes) -> bytes | None:
         """The response to a line, without a line feed; None: there is none to give. On cancel, its hooks are ended."""
         try:
             members = raw_json.fields(line)
@@ -114,7 +114,8 @@ class Service:
         raise Rejected(f"there is no method {method!r} here: this server offers interceptors", _NO_SUCH_METHOD)
 
     def _introduction(self) -> dict[str, object]:
-        events = {event for each in self._offered.values() for hook in each.descriptor.hooks for event in hook.events}
+        hooks = [hook for interceptor in self._offered.values() for hook in interceptor.descriptor.hooks]
+        events = {event for hook in hooks for event in hook.events}
         return {
             "capabilities": {"extensions": {wire.EXTENSION: {"supportedEvents": sorted(events)}}},
             "serverInfo": {"name": "hookproxy", "version": __version__},
@@ -126,8 +127,9 @@ class Service:
 
     def _list(self, params: Members) -> Mapping[str, object]:
         event = _text(params, "event") if "event" in params and bytes(params["event"]) != b"null" else ""
-        descriptors = [each.descriptor for each in self._offered.values()]
-        return {"interceptors": [each.listed() for each in descriptors if not event or each.concerns(event)]}
+        descriptors = [interceptor.descriptor for interceptor in self._offered.values()]
+        listed = [descriptor for descriptor in descriptors if not event or descriptor.concerns(event)]
+        return {"interceptors": [descriptor.listed() for descriptor in listed]}
 
     async def _invoke(self, params: Members) -> Mapping[str, object]:
         name, event, phase = (_text(params, key) for key in ("name", "event", "phase"))
@@ -135,7 +137,7 @@ class Service:
         if offered is None:
             raise Rejected(f"there is no interceptor {name!r}; {wire.LIST} lists them", wire.INVALID)
         descriptor = offered.descriptor
-        own_phase = next((each for each in wire.PHASES if each == phase), None)
+        own_phase = next((known for known in wire.PHASES if known == phase), None)
         if own_phase is None or not descriptor.runs_at(event, own_phase):
             raise Rejected(f"{name!r} is not for the event {event!r} in the phase {phase!r}", wire.INVALID)
         context = raw_json.fields(params["context"]) if _given(params, "context") else {}

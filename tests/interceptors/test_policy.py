@@ -71,7 +71,7 @@ async def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
         async def send(method: str, **params: object) -> dict[str, Any]:
             message = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
-            response = await service.answer(json.dumps(message).encode())
+            response = await service.respond(json.dumps(message).encode())
             assert response is not None
             answer: dict[str, Any] = json.loads(response)
             return answer
@@ -130,7 +130,7 @@ async def test_twin_keys_are_refused(ask: Ask) -> None:
     assert "take its arguments 'path' and 'Path' for the same" in json.dumps(result)
     raw = b'{"jsonrpc":"2.0","id":1,"method":"interceptor/invoke","params":{"name":"a","name":"b"}}'
     service = Service([], lambda _text: None)
-    answer = await service.answer(raw)
+    answer = await service.respond(raw)
     assert answer is not None
     assert b'"error"' in answer
 
