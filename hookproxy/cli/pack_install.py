@@ -209,7 +209,7 @@ def put(here: Machine, new: Candidate, cwd: str, config: str | None = None) -> L
         if not new.plan.is_made:
             tell(f"making the environment of {new.pack.name}, which takes some ten seconds …")
         environment.make(new.plan, os.environ)
-    folder = here.store.add(new.pack)
+    folder = here.store.write_files(new.pack)
     loaded = loaded_with(new.pack.name, folder, new.environment, cwd, config)
     for group in loaded.groups:
         for spec in group.hooks if group.source.startswith(os.path.join(folder, "")) else ():
@@ -225,7 +225,7 @@ def loaded_with(name: str, folder: str, needed: str, cwd: str, config: str | Non
 
 def take(here: Machine, new: Candidate) -> None:
     """From now on this version counts. Raises UserError."""
-    here.store.take(new.pack, new.source, new.plan.key if new.plan is not None else "")
+    here.store.make_current(new.pack, new.source, new.plan.key if new.plan is not None else "")
 
 
 def changed_files(before: Pack, after: Pack) -> list[str]:

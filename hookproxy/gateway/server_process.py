@@ -152,22 +152,22 @@ def _start_in_group(groups: Groups, sandbox: Sandbox, start: Callable[[], Server
     try:
         server = start()
     except BaseException:
-        groups.end(group)
+        groups.end_group(group)
         raise
     try:
-        group.take(server.pid, server.to_server)
+        group.put_process(server.pid, server.to_server)
     except OSError as error:
         process.close_all((server.to_server, server.from_server))
         process.signal_group(server.pid, signal.SIGKILL)
         process.reap_killed(server.pid)
-        groups.end(group)
+        groups.end_group(group)
         raise UserError(
             f"it cannot be put into its cgroup: {error}", "it may have ended at once; see the log"
         ) from None
 
     def ended() -> str:
         too_large = group.was_too_large()
-        groups.end(group)
+        groups.end_group(group)
         return f"it used more than {shown_size(sandbox.memory)} of memory (sandbox.memory)" if too_large else ""
 
     return Started(server, ended)

@@ -45,11 +45,11 @@ import sys, importlib.metadata as metadata
 for line in open(sys.argv[1]):
     name, _, version = line.split()[0].partition("==")
     try:
-        found = metadata.version(name)
+        installed = metadata.version(name)
     except metadata.PackageNotFoundError:
         sys.exit(f"{name} was not installed")
-    if found != version:
-        sys.exit(f"{name} {found} was installed in place of {version}")
+    if installed != version:
+        sys.exit(f"{name} {installed} was installed in place of {version}")
 """
 
 

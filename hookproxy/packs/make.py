@@ -64,9 +64,9 @@ def new_manifest(name: str, description: str, hookproxy: str) -> str:
 
 
 def with_files(path: str, text: str, files: Mapping[str, bytes], executable: frozenset[str]) -> str:
-    """The manifest at `path`, for these files. Raises ConfigError if it would be none that can be used."""
-    found = _FILES.search(text)
-    head = text[: found.start()] if found else f"{text.rstrip()}\n\n"
+    """The manifest at `path`, for these files. Raises ConfigError if it could not be used."""
+    table = _FILES.search(text)
+    head = text[: table.start()] if table else f"{text.rstrip()}\n\n"
     lines = []
     for name, content in sorted(files.items()):
         if name not in (MANIFEST, SIGNATURE):

@@ -135,10 +135,10 @@ class Store:
         finally:
             os.close(lock)
 
-    def add(self, pack: Pack) -> str:
+    def write_files(self, pack: Pack) -> str:
         """Write the files of a version, unless they are there. Returns their folder. Raises UserError.
 
-        It does not count yet: `take` says so. Only under the lock.
+        It does not count before `make_current`. Only under the lock.
         """
         folder = self.files(pack.name, pack.version, pack.digest)
         try:
@@ -175,8 +175,8 @@ class Store:
             raise
         sync_folder(os.path.dirname(folder))
 
-    def take(self, pack: Pack, source: str, environment: str) -> None:
-        """From now on this version counts. What neither it nor the version before needs is removed.
+    def make_current(self, pack: Pack, source: str, environment: str) -> None:
+        """Let this version count from now on. What neither it nor the version before needs is removed.
 
         Only under the lock. Raises UserError.
         """

@@ -42,12 +42,12 @@ class Group:
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def take(self, pid: int, to_server: int) -> None:
+    def put_process(self, pid: int, to_server: int) -> None:
         """Put a process that waits into the group, and let it go on. Raises OSError."""
         _write(f"{self._folder}/cgroup.procs", str(pid))
         os.write(to_server, _GO)
 
-    def end(self) -> bool:
+    def try_to_end(self) -> bool:
         """End what is in it, and remove it; false: its last processes are still ending, and it must be tried again."""
         with suppress(OSError):
             _write(f"{self._folder}/cgroup.kill", "1")
@@ -105,13 +105,13 @@ class Groups:
         _write(f"{folder}/pids.max", str(sandbox.processes + PROCESSES_AROUND))
         return Group(folder)
 
-    def end(self, group: Group) -> None:
+    def end_group(self, group: Group) -> None:
         """End a group: now, or with the next one that is made or ended."""
         self._ending.append(group)
         self._end_more()
 
     def _end_more(self) -> None:
-        self._ending = [group for group in self._ending if not group.end()]
+        self._ending = [group for group in self._ending if not group.try_to_end()]
 
 
 def find_groups(mounted: str = MOUNTED, own: str = "/proc/self/cgroup") -> tuple[Groups | None, str]:

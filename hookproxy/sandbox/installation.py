@@ -72,9 +72,9 @@ def find_installation(
     program = find_program(command[0], search_path, folder)
     if program is None:
         raise UserError(f"command not found: {command[0]}", "its administrator must install it, or give its full path")
-    found = _Search(Installation(), search_path, folder, surroundings)
+    search = _Search(Installation(), search_path, folder, surroundings)
     path = os.path.normpath(os.path.join(folder, program))
-    found.add_program(path)
+    search.add_program(path)
     is_interpreter = bool(_INTERPRETER.fullmatch(os.path.basename(path)))
     words = [path]
     for word in command[1:]:
@@ -84,17 +84,17 @@ def find_installation(
         if not value or (value.startswith("-") and not option):
             pass
         elif os.path.isdir(named) and "/" in value:
-            found.installation.folders_named.append(os.path.realpath(named))
+            search.installation.folders_named.append(os.path.realpath(named))
         elif os.path.isfile(named):
             if is_interpreter:  # which reads the file itself: the kernel does not look at its first line
-                found.add_script(named)
+                search.add_script(named)
                 is_interpreter = False
             else:
-                found.add_file(named)
+                search.add_file(named)
             word = named if not option else word
         words.append(word)
-    found.installation.command = tuple(words)
-    return found.installation
+    search.installation.command = tuple(words)
+    return search.installation
 
 
 def check_layout(shown: Iterable[str], protected: Iterable[str], own: Iterable[str]) -> None:

@@ -43,9 +43,9 @@ _OF_THE_MACHINE: Final = tuple(
 
 def rights(layout: Layout) -> dict[str, int]:
     """The rights for each path that a server may reach. A path may be a link of the system, and may be missing."""
-    found = dict.fromkeys((*SYSTEM, *SYSTEM_FILES, *_OF_THE_MACHINE, *layout.readable), READS)
-    found |= dict.fromkeys(_DEVICE_FILES, _READ | _WRITE)
-    return found | dict.fromkeys(layout.writable, _WRITES)
+    allowed = dict.fromkeys((*SYSTEM, *SYSTEM_FILES, *_OF_THE_MACHINE, *layout.readable), READS)
+    allowed |= dict.fromkeys(_DEVICE_FILES, _READ | _WRITE)
+    return allowed | dict.fromkeys(layout.writable, _WRITES)
 
 
 def without(paths: Mapping[str, int], hidden: Sequence[str]) -> dict[str, int]:
@@ -53,13 +53,13 @@ def without(paths: Mapping[str, int], hidden: Sequence[str]) -> dict[str, int]:
 
     A rule holds for what a link leads to.
     """
-    found: dict[str, int] = {}
+    remaining: dict[str, int] = {}
     for path, allowed in paths.items():
         real = os.path.realpath(path)
-        inside = [one for one in hidden if is_within(one, real)]
+        inside = [place for place in hidden if is_within(place, real)]
         shown = _around(real, inside) if inside else () if within_any(real, hidden) else (path,)
-        found |= dict.fromkeys(shown, allowed)
-    return found
+        remaining |= dict.fromkeys(shown, allowed)
+    return remaining
 
 
 def of_file(allowed: int) -> int:
@@ -78,7 +78,7 @@ def _around(path: str, hidden: Sequence[str]) -> Iterator[str]:
     for name in names:
         entry = os.path.join(path, name)
         real = os.path.realpath(entry)
-        if not any(overlaps(one, real) for one in hidden):
+        if not any(overlaps(place, real) for place in hidden):
             yield entry
         elif real == entry:
-            yield from _around(entry, [one for one in hidden if is_within(one, entry)])
+            yield from _around(entry, [place for place in hidden if is_within(place, entry)])

@@ -58,24 +58,24 @@ _PACE: Final = Pace()
 def answer(listener: int, names: Mapping[int, str], folders: Sequence[str]) -> None:
     """Answer at this descriptor from now on, until all who ask have ended, and close it. `names` are those of calls."""
     threading.Thread(
-        target=_run, args=(listener, names, folders), name="changes modes for a server", daemon=True
+        target=_change_modes, args=(listener, names, folders), name="changes modes for a server", daemon=True
     ).start()
 
 
-def _run(listener: int, names: Mapping[int, str], folders: Sequence[str]) -> None:
+def _change_modes(listener: int, names: Mapping[int, str], folders: Sequence[str]) -> None:
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     try:
         while poll.poll()[0][1] & select.POLLIN:  # else all of them have ended
             begun = time.thread_time()  # not what a file system that hangs lets us wait
-            _answer_one(listener, names, folders)
-            taken = time.thread_time() - begun
-            time.sleep(_PACE.pause(taken, time.monotonic()))  # noqa: TID251  # in a thread of its own
+            _handle_next_call(listener, names, folders)
+            seconds = time.thread_time() - begun
+            time.sleep(_PACE.pause(seconds, time.monotonic()))  # noqa: TID251  # in a thread of its own
     finally:
         os.close(listener)
 
 
-def _answer_one(listener: int, names: Mapping[int, str], folders: Sequence[str]) -> None:
+def _handle_next_call(listener: int, names: Mapping[int, str], folders: Sequence[str]) -> None:
     call = next_call(listener)
     if call is None:
         return
@@ -97,8 +97,8 @@ def _change(pid: int, name: str, arguments: Sequence[int], folders: Sequence[str
     follows = os.O_NOFOLLOW if flags_at >= 0 and arguments[flags_at] & _NOFOLLOW else 0
     file = os.open(path or f"/proc/{pid}/fd/{base}", _PATH_ONLY | os.O_CLOEXEC | follows)
     try:
-        found = os.fstat(file)
-        ours = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)
+        status = os.fstat(file)
+        ours = status.st_uid == os.geteuid() and not stat.S_ISLNK(status.st_mode)
         if ours and within_any(os.readlink(f"/proc/self/fd/{file}"), folders):
             os.chmod(f"/proc/self/fd/{file}", mode)
     finally:

@@ -26,8 +26,8 @@ def installed(home: Path, *, key: PrivateKey | None = None, name: str = "quiet",
     files = pack(key=key, name=name, files={"hookproxy.toml": config} if config else {})
     one, store = verify(files, None), Store(str(home / ".local/share/hookproxy/packs"))
     with store.locked(name):
-        store.add(one)
-        store.take(one, "/from", "")
+        store.write_files(one)
+        store.make_current(one, "/from", "")
 
 
 def loaded(folder: Path, text: str) -> Loaded:
@@ -243,8 +243,8 @@ def test_what_runs_is_what_was_verified(tmp_path: Path, name: str) -> None:
     files = pack(files={"hooks/helper.py": "x = 1\n"})
     store = Store(str(tmp_path / ".local/share/hookproxy/packs"))
     with store.locked("quiet"):
-        store.add(verify(files, None))
-        store.take(verify(files, None), "/from", "")
+        store.write_files(verify(files, None))
+        store.make_current(verify(files, None), "/from", "")
     result = loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
     assert result.trust is not None
     assert not result.trust.required
@@ -267,8 +267,8 @@ def test_no_module_joins_those_of_a_pack(tmp_path: Path) -> None:
     files = pack(files={"hooks/guard.py": "import json\n"})
     store = Store(str(tmp_path / ".local/share/hookproxy/packs"))
     with store.locked("quiet"):
-        store.add(verify(files, None))
-        store.take(verify(files, None), "/from", "")
+        store.write_files(verify(files, None))
+        store.make_current(verify(files, None), "/from", "")
     result = loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
     folder = place_of(result) / "hooks"
     folder.chmod(0o755)

@@ -22,8 +22,8 @@ def store(tmp_path: Path) -> Store:
 def installed(store: Store, version: str = "1.0.0") -> Pack:
     one = verify(pack(version), None)
     with store.locked(one.name):
-        store.add(one)
-        store.take(one, "/from", "")
+        store.write_files(one)
+        store.make_current(one, "/from", "")
     return one
 
 
@@ -64,7 +64,7 @@ def test_a_changed_file_is_noticed(store: Store, change: str) -> None:
     with pytest.raises(UserError, match=r"cannot be used|plain file") as raised:
         store.pack(one.name, one.version, one.digest, None)
     assert raised.value.hint
-    store.add(one)
+    store.write_files(one)
     assert store.pack(one.name, one.version, one.digest, None) == one, "installing it again repairs it"
 
 
@@ -85,7 +85,7 @@ def test_the_version_before_stays_for_runs_that_began_with_it(store: Store) -> N
 def test_a_version_that_does_not_count_is_forgotten(store: Store) -> None:
     one = installed(store)
     two = verify(pack("2.0"), None)
-    folder = store.add(two)
+    folder = store.write_files(two)
     store.forget(two)
     assert not os.path.exists(folder)
     store.forget(one)
@@ -121,7 +121,7 @@ def test_if_a_version_cannot_be_written_nothing_is_left(store: Store, monkeypatc
     with store.locked(one.name):
         Path(store.files(one.name, one.version, one.digest)).write_text("in the way")
         with pytest.raises(UserError, match="cannot be written") as raised:
-            store.add(one)
+            store.write_files(one)
     assert "nothing was installed" in raised.value.hint
     assert not [name for name in os.listdir(store.place("quiet")) if name.startswith(".")]
     assert store.installed("quiet") is None

@@ -101,10 +101,10 @@ def test_a_group_has_the_limits_of_the_sandbox(delegated: Delegated) -> None:
 def test_each_process_has_a_group_of_its_own_that_goes_with_it(delegated: Delegated) -> None:
     groups = delegated.groups
     one, other = groups.make(Sandbox()), groups.make(Sandbox())
-    groups.end(one)
+    groups.end_group(one)
     assert not (delegated.folder / "server-1").exists()
     assert (delegated.folder / "server-2").exists()
-    groups.end(other)
+    groups.end_group(other)
     assert not (delegated.folder / "server-2").exists()
 
 
@@ -112,7 +112,7 @@ def test_a_group_whose_last_process_is_ending_is_removed_later(delegated: Delega
     groups = delegated.groups
     group = groups.make(Sandbox())
     delegated.busy = {"server-1"}
-    groups.end(group)
+    groups.end_group(group)
     assert delegated.read("server-1/cgroup.kill") == "1"
     delegated.busy = set()
     groups.make(Sandbox())
@@ -132,7 +132,7 @@ def test_what_a_killed_gateway_has_left_is_ended(delegated: Delegated) -> None:
 def test_a_process_goes_on_when_it_is_in_its_group(delegated: Delegated) -> None:
     group = delegated.groups.make(Sandbox())
     reads, writes = os.pipe()
-    group.take(4711, writes)
+    group.put_process(4711, writes)
     os.close(writes)
     assert delegated.read("server-1/cgroup.procs") == "4711"
     with os.fdopen(reads, "rb") as file:
@@ -202,14 +202,14 @@ def test_what_has_detached_itself_ends_with_its_group(kernels: Path) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         group = Group(str(kernels))
-        group.take(process.pid, process.stdin.fileno())
+        group.put_process(process.pid, process.stdin.fileno())
         detached = int(process.stdout.readline())
         exit_fd = os.pidfd_open(detached)
         assert str(detached) in (kernels / "cgroup.procs").read_text().split()
-        group.end()
+        group.try_to_end()
         assert select.select([exit_fd], [], [], 10)[0]
         os.close(exit_fd)
         process.wait(10)
     deadline = time.monotonic() + 10
-    while not group.end():
+    while not group.try_to_end():
         assert time.monotonic() < deadline
