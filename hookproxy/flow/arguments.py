@@ -1,4 +1,4 @@
-"""The arguments by which something leaves, where a sink names them.
+"""The arguments of a call by which data leaves, where a sink names them.
 
 A name stands for all spellings that servers take for it (`raw_json.loose_key`), and for the familiar one. An argument
 that the server does not list may be one that it takes under another name, so it is looked at, too; so is, as a whole,
@@ -30,8 +30,8 @@ def looked_at(act: Act, names: Collection[str]) -> set[bytes]:
     wanted = frozenset(map(raw_json.loose_key, names))
     own, *familiar = act.views
     try:
-        found = {value for view in familiar for value in _values(view, wanted, None)}
-        return found.union(_values(own, wanted, act.listed))
+        values = {value for view in familiar for value in _values(view, wanted, None)}
+        return values.union(_values(own, wanted, act.listed))
     except ValueError:
         return {own.readings[0]}
 

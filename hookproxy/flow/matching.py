@@ -94,7 +94,7 @@ class Matcher:
 
     def _is_annotated(self, word: str, act: Act) -> bool:
         """Whether a hint holds for the tool, or for some of its result; a method has only those of the result."""
-        if not word.startswith("!") and any(holds(word, said, {}) for said in act.of_result):
+        if not word.startswith("!") and any(holds(word, hints, {}) for hints in act.of_result):
             return True
         return not methods.is_method(act.tool) and holds(word, annotations_of(act.annotations), _ANNOTATION_DEFAULTS)
 
@@ -119,12 +119,12 @@ def holds(word: str, annotations: Mapping[str, object], defaults: Mapping[str, o
     if value is None:
         value = defaults.get(name, False)
     values = value if isinstance(value, list) else [value]
-    found = wanted in [text for text in values if isinstance(text, str)] if equals else value is True
-    return found is not word.startswith("!")
+    is_given = wanted in [text for text in values if isinstance(text, str)] if equals else value is True
+    return is_given is not word.startswith("!")
 
 
 class _Named:
-    """Rules, with those that are about the tool of these names."""
+    """Rules, and which of them are about a tool, by its names."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules

@@ -46,7 +46,7 @@ class FlowPolicy:
 
     @property
     def has_sources(self) -> bool:
-        """There are some."""
+        """Some source is configured."""
         return bool(self._sources)
 
     @property
@@ -85,10 +85,8 @@ class FlowPolicy:
         if not readings:
             return None
         carried = {label for reading in readings for label in reading.labels}
-        labels, numbers = (
-            tuple(label for label in sink.labels if label in carried),
-            tuple(one.number for one in readings),
-        )
+        labels = tuple(label for label in sink.labels if label in carried)
+        numbers = tuple(reading.number for reading in readings)
         return replace(chain, readings=readings[-MOST_SHOWN:], numbers=numbers, labels=labels)
 
 

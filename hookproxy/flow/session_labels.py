@@ -83,12 +83,12 @@ class KeptLabels:
             self._whole = frozenset([number for number, kept in self._kept.items() if kept.whole])
         if prints is None:
             return KnownLabels(self._known, frozenset(self._kept), self._cleared)
-        found = {number for text in prints for number in self._readings_of.get(text, ())}
-        carried = self._whole.union(map(self._present, found)) & self._kept.keys()
+        with_prints = {number for text in prints for number in self._readings_of.get(text, ())}
+        carried = self._whole.union(map(self._present, with_prints)) & self._kept.keys()
         return KnownLabels(self._known, carried, self._cleared)
 
     def add(self, reading: Reading, prints: Collection[int], whole: bool) -> None:
-        """As in SharedLabels. What is told again, by a run that is not sure of it, is the same reading."""
+        """As in SharedLabels. What a run reports again, because it is not sure of it, is the same reading."""
         if whole and (same := self._same(reading)) is not None:
             same.whole, self._known = True, None
             return

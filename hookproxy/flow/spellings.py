@@ -39,7 +39,7 @@ def spellings(text: str, rounds: int = _ROUNDS) -> set[str]:
     """The text, and all that it may stand for, with so many encodings around each other. Raises TooMuch."""
     seen, todo, left = {text}, [text], _MOST
     for _ in range(rounds):
-        found: list[str] = []
+        decoded_now: list[str] = []
         for known in todo:
             for decoded in _decoded(known):
                 if decoded in seen:
@@ -48,8 +48,8 @@ def spellings(text: str, rounds: int = _ROUNDS) -> set[str]:
                 if left < 0:
                     raise TooMuch
                 seen.add(decoded)
-                found.append(decoded)
-        todo = found
+                decoded_now.append(decoded)
+        todo = decoded_now
     return seen
 
 

@@ -6,13 +6,11 @@ allow what was denied, or what a person was asked about, is dropped, and the cal
 default. So the text of a rule is never trusted: what counts is what it decides.
 
 - Allow rules come from calls that passed without a person. Where a person was asked, the rule asks again: a yes was
-  about
-  one call. If a person only ever said no, it is a denial. What was both allowed and denied is asked about.
+  about one call. If a person only ever said no, it is a denial. What was both allowed and denied is asked about.
 - Denied calls become deny rules where they can be told from what passed: by the tool, the folder or name of a file, the
   command or its option, the host.
 - A tool of which nothing is known but its name (digests, no texts, texts that no rule can cover) is learned by its
-  name;
-  if some of its calls were denied, a person is asked about each.
+  name; if some of its calls were denied, a person is asked about each.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ def propose(observations: Observations) -> Proposal:
         proposal.remarks.append(
             f"{counted(unspelled, 'tool')} with a name that no rule can spell: all calls stay refused."
         )
-    _Trial(proposal, candidates, tools).run()
+    _Trial(proposal, candidates, tools).fill_in_proposal()
     return proposal
 
 
@@ -99,8 +97,8 @@ class _Trial:
         self._secrets = 0
         self._decided: dict[_CallOfTool, tuple[PermissionName, str] | None] = {}
 
-    def run(self) -> None:
-        """Fill in the proposal."""
+    def fill_in_proposal(self) -> None:
+        """Drop rules until none decides too much, and give the others to the proposal."""
         self._drop_unreadable()
         self._judge(self._tried)
         while wrong := self._drop_wrong():

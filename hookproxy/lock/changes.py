@@ -1,4 +1,4 @@
-"""What differs between two descriptions of one thing, member by member, and what kind of difference each is."""
+"""What differs between two descriptions of one thing, member by member, and how each of them differs."""
 
 from __future__ import annotations
 
@@ -136,12 +136,12 @@ def member_changes(
     changes: list[Change] = []
     for member, old, new in _differing(before, after):
         known = member if member in _MEMBERS else "other member"
-        found = [*islice(_walk((member,), old, new, 0), _MOST_OF_MEMBER + 1)]
-        if len(found) > _MOST_OF_MEMBER:  # none is left out, so they are reported as one
-            found = [((member,), _kind_of_change((member,), old, new), old, new)]
+        differences = [*islice(_walk((member,), old, new, 0), _MOST_OF_MEMBER + 1)]
+        if len(differences) > _MOST_OF_MEMBER:  # none is left out, so they are reported as one
+            differences = [((member,), _kind_of_change((member,), old, new), old, new)]
         changes += (
-            Change(what, subject, name, known, ".".join(path), _text(one), _text(other))
-            for path, what, one, other in found
+            Change(what, subject, name, known, ".".join(path), _text(old_part), _text(new_part))
+            for path, what, old_part, new_part in differences
         )
         if len(changes) > _MOST_CHANGES:
             return (Change(What.CHANGED, subject, name, before=_text(before), after=_text(after)),)
@@ -169,12 +169,12 @@ Difference = tuple[tuple[str, ...], What, object, object]
 
 def _walk(path: tuple[str, ...], old: object, new: object, depth: int) -> Iterator[Difference]:
     if isinstance(old, dict) and isinstance(new, dict) and depth < _DEEPEST:
-        for key, one, other in _differing(old, new):
-            yield from _walk((*path, key), one, other, depth + 1)
+        for key, old_value, new_value in _differing(old, new):
+            yield from _walk((*path, key), old_value, new_value, depth + 1)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and depth < _DEEPEST:
-        for at, (one, other) in enumerate(zip(old, new, strict=True)):
-            if _differs(one, other):
-                yield from _walk((*path, str(at)), one, other, depth + 1)
+        for at, (old_value, new_value) in enumerate(zip(old, new, strict=True)):
+            if _differs(old_value, new_value):
+                yield from _walk((*path, str(at)), old_value, new_value, depth + 1)
     else:
         yield path, _kind_of_change(path, old, new), old, new
 

@@ -233,8 +233,8 @@ def _error(data: bytes, path: str, near: str, problem: str) -> ConfigError:
 
 def _place(problem: str) -> str:
     """What the decoder names in its message: an unknown member, or the last one of a path as `$.servers[...].tools`."""
-    found = re.search(r"field `([^`]+)`", problem) or re.search(r"at `\$[^`]*\.(\w+)`", problem)
-    return found[1] if found else ""
+    match = re.search(r"field `([^`]+)`", problem) or re.search(r"at `\$[^`]*\.(\w+)`", problem)
+    return match[1] if match else ""
 
 
 def _line(data: bytes, near: str) -> int:

@@ -104,26 +104,26 @@ class Deciding(Struct, frozen=True):
 
 
 def deciding(trial: TrialResult, parts: Iterable[Part]) -> Deciding:
-    """Of these parts."""
+    """Which of these parts decided in a trial, and which hooks ran."""
     known = list(parts)
-    found: set[Part] = set()
+    decided: set[Part] = set()
     for ruling in trial.observation.rulings:
-        found |= {part for part in known if _is_rule(part, ruling)}
+        decided |= {part for part in known if _is_rule(part, ruling)}
     record = trial.record
     for exceeded in () if record is None else record.exceeds:
-        found |= {part for part in known if part.kind == "limit" and exceeded.rpartition(": ")[0] == part.place}
+        decided |= {part for part in known if part.kind == "limit" and exceeded.rpartition(": ")[0] == part.place}
     if record is not None and record.cause == "limit":
-        found |= {part for part in known if part.kind == "limit" and part.place in (record.place, record.by)}
+        decided |= {part for part in known if part.kind == "limit" and part.place in (record.place, record.by)}
     if record is not None:
         sinks = {chain.sink for chain in record.chains}
-        found |= {part for part in known if part.kind == "sink" and part.text in sinks}
+        decided |= {part for part in known if part.kind == "sink" and part.text in sinks}
     ran: set[Part] = set()
     for run in trial.observation.runs:
         part = hook_part(run.spec)
         ran.add(part)
         if run.hook_run is not None and _is_verdict(run.hook_run.verdict):
-            found.add(part)
-    return Deciding(frozenset(found), frozenset(ran))
+            decided.add(part)
+    return Deciding(frozenset(decided), frozenset(ran))
 
 
 def _is_rule(part: Part, ruling: RuleDecision) -> bool:

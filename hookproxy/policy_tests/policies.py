@@ -191,12 +191,12 @@ def policy_beside(path: str) -> str:
     """
     folder = os.path.dirname(os.path.abspath(path))
     for place in (folder, os.path.dirname(folder)):
-        found = [name for name in ("hookproxy.toml", "gateway.toml") if os.path.isfile(os.path.join(place, name))]
-        if len(found) > 1:
-            hint = f'name one: config = "{os.path.join(place, found[0])}" at the top of the file, or --config'
-            raise UserError(f"{path}: {' and '.join(found)} are both in {place}", hint)
-        if found:
-            return os.path.join(place, found[0])
+        files = [name for name in ("hookproxy.toml", "gateway.toml") if os.path.isfile(os.path.join(place, name))]
+        if len(files) > 1:
+            hint = f'name one: config = "{os.path.join(place, files[0])}" at the top of the file, or --config'
+            raise UserError(f"{path}: {' and '.join(files)} are both in {place}", hint)
+        if files:
+            return os.path.join(place, files[0])
     return ""
 
 

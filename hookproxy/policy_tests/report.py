@@ -32,7 +32,7 @@ def _policy_members(result: PolicyResult) -> dict[str, object]:
         "undecided": [_part_members(part) for part in result.undecided],
         "mutants": None
         if mutation is None
-        else {"tried": mutation.total, "unnoticed": [_unnoticed_members(one) for one in mutation.unnoticed]},
+        else {"tried": mutation.total, "unnoticed": [_unnoticed_members(mutant) for mutant in mutation.unnoticed]},
     }
 
 
@@ -51,7 +51,8 @@ def _case_members(result: CaseResult) -> dict[str, object]:
                 "by": step.came.by,
                 "reason": step.came.reason,
                 "differences": [
-                    {"what": one.what, "expected": one.expected, "actual": one.actual} for one in step.differences
+                    {"what": difference.what, "expected": difference.expected, "actual": difference.actual}
+                    for difference in step.differences
                 ],
             }
             for step in result.steps
@@ -86,9 +87,9 @@ def _suites(result: PolicyResult) -> Iterator[str]:
     if result.mutation is not None:
         unnoticed = result.mutation.unnoticed
         rows = [
-            f"  <testcase classname={_attribute(result.policy.path)} name={_attribute(one.mutant.part.words)}>"
-            f"<failure message={_attribute(f'{one.mutant.change}: no case notices it')}/></testcase>\n"
-            for one in unnoticed
+            f"  <testcase classname={_attribute(result.policy.path)} name={_attribute(mutant.part.words)}>"
+            f"<failure message={_attribute(f'{mutant.change}: no case notices it')}/></testcase>\n"
+            for mutant in (survivor.mutant for survivor in unnoticed)
         ]
         yield _suite(f"mutants of {result.policy.path}", rows, len(unnoticed), 0.0, result.mutation.total)
 
@@ -112,7 +113,7 @@ def failure_text(result: CaseResult) -> str:
     """Why a case failed, in lines; empty: it passed."""
     if result.problem:
         return result.problem
-    return "\n".join(difference_text(one) for step in result.steps for one in step.differences)
+    return "\n".join(difference_text(difference) for step in result.steps for difference in step.differences)
 
 
 def difference_text(difference: Difference) -> str:

@@ -1,4 +1,4 @@
-"""Runs cases at the same time, each in a session of its own: what one leaves, no other finds.
+"""Runs cases at the same time, each in a session of its own: none finds what another one has left.
 
 A case has its own hooks, sessions, limits and approvals, and a new folder if it needs one. Only modules of Python hooks
 are shared: they are imported once, as under `run`, and forgotten when the cases of their policy are done.
@@ -123,7 +123,7 @@ async def run_policy(
     begun = perf_counter()
     parts = parts_of(policy.all_loaded)
     with _forgetting_modules(policy):
-        results = await _at_once([_Runner(policy, case, parts).run for case in cases], "cases", progress)
+        results = await _at_once([_Runner(policy, case, parts).run_case for case in cases], "cases", progress)
         result = PolicyResult(policy, results, parts)
         if mutate and result.passed:
             result.mutation = await _try_mutants(result, progress)
@@ -133,8 +133,8 @@ async def run_policy(
 
 async def _try_mutants(result: PolicyResult, progress: Progress | None) -> Mutation:
     mutants = [mutant for part in result.parts for mutant in mutants_of(part)]
-    found = await _at_once([_MutantTrial(result, mutant).run for mutant in mutants], "changes", progress)
-    tried = [unnoticed for unnoticed in found if unnoticed is not None]
+    outcomes = await _at_once([_MutantTrial(result, mutant).try_cases for mutant in mutants], "changes", progress)
+    tried = [unnoticed for unnoticed in outcomes if unnoticed is not None]
     return Mutation(len(tried), [unnoticed for unnoticed in tried if unnoticed.tried >= 0])
 
 
@@ -145,17 +145,17 @@ class _MutantTrial:
         self._result = result
         self._mutant = mutant
 
-    async def run(self) -> Unnoticed | None:
+    async def try_cases(self) -> Unnoticed | None:
         """None: it is the same policy; `tried` is -1 if a case notices it."""
         mutant, part = self._mutant, self._mutant.part
         # an allow rule also counts for calls to which an unreadable rule only may apply, before a strict default
-        all_count = part.kind == "allow" and any(one.kind == "default" for one in self._result.parts)
+        all_count = part.kind == "allow" and any(other.kind == "default" for other in self._result.parts)
         deciding_results = [result for result in self._result.results if all_count or part in result.decided]
         given = frozenset(permission for result in deciding_results for permission in result.permissions.get(part, ()))
         if mutant.change.startswith("weakened") and deciding_results and not can_be_weaker(part, given):
             return None
         for result in sorted(deciding_results, key=lambda result: result.seconds):
-            again = await _Runner(self._result.policy, result.case, self._result.parts, mutant).run()
+            again = await _Runner(self._result.policy, result.case, self._result.parts, mutant).run_case()
             if not again.passed:
                 return Unnoticed(mutant, -1)
         return Unnoticed(mutant, len(deciding_results))
@@ -176,7 +176,7 @@ class _Runner:
         self._parts = parts
         self._mutant = mutant
 
-    async def run(self) -> CaseResult:
+    async def run_case(self) -> CaseResult:
         """A problem of the case alone is in its result; others are raised as UserError."""
         result = CaseResult(self._case)
         begun = perf_counter()
@@ -299,7 +299,7 @@ async def _at_once(
     problems: dict[int, UserError] = {}
     limiter = anyio.CapacityLimiter(AT_ONCE)
 
-    async def run(number: int, action: Callable[[], Awaitable[_Result]]) -> None:
+    async def run_action(number: int, action: Callable[[], Awaitable[_Result]]) -> None:
         async with limiter:
             if problems:
                 return
@@ -312,7 +312,7 @@ async def _at_once(
 
     async with anyio.create_task_group() as tasks:
         for number, action in enumerate(actions):
-            tasks.start_soon(run, number, action)
+            tasks.start_soon(run_action, number, action)
     if problems:
         raise problems[min(problems)]
     return [results[number] for number in range(len(actions))]
