@@ -180,17 +180,17 @@ class AnswerServer:
 
     async def _take(self, answer: Answer, responder: Responder) -> None:
         try:
-            taken = await self._answering(answer)
+            confirmation = await self._answering(answer)
         except Exception as defect:  # the boundary of one request
             self._report(f"an answer of the webhook could not be taken: {defect!r}")
             _respond(responder, HTTPStatus.INTERNAL_SERVER_ERROR, "hookproxy could not take it")
             return
-        if taken is None:
+        if confirmation is None:
             _respond(responder, HTTPStatus.NOT_FOUND, "there is no such approval")
-        elif taken.accepted:
+        elif confirmation.accepted:
             responder.respond(HTTPStatus.OK, _HEADERS, b'{"taken":true}\n')
         else:
-            _respond(responder, HTTPStatus.CONFLICT, taken.why)
+            _respond(responder, HTTPStatus.CONFLICT, confirmation.why)
 
 
 def _respond(responder: Responder, status: HTTPStatus, why: str) -> None:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 5.0  # as long as a console waits: a run takes an answer within a tick
 _READ_SIZE: Final = 262_144
-_LONGEST_LINE: Final = 16 * 1024 * 1024  # bytes of what it says before: its response is short
+_LONGEST_LINE: Final = 16 * 1024 * 1024  # bytes of what it writes before: its response is short
 
 
 async def pass_on(folder: str, answer: Answer) -> AnswerTaken | None:
-    """What the run says about an answer to its approval; None: there is no such run, or it does not respond."""
+    """How the run confirms an answer to its approval; None: there is no such run, or it does not respond."""
     run = answer.approval.rpartition("-")[0]
     try:
         if not folder or run not in registry.names(folder) or (connection := registry.connect(folder, run)) is None:
@@ -58,7 +58,7 @@ async def _ask(connection: socket.socket, answer: Answer) -> AnswerTaken | None:
         *lines, last = bytes(begun).split(b"\n")
         begun = bytearray(last)
         for line in lines:
-            said = messages.from_run(line)
-            if isinstance(said, AnswerTaken) and said.approval == answer.approval:
-                return said
+            message = messages.from_run(line)
+            if isinstance(message, AnswerTaken) and message.approval == answer.approval:
+                return message
     return None

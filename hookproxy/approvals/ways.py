@@ -1,8 +1,8 @@
 """The ways by which approvals that wait in one process are reported to people, who may answer them from elsewhere.
 
 How it works: for each approval, whoever asks gets an `Invite` for each way that is configured. The webhook's posts it
-with an answer's URL, whose token this object keeps; what comes to that URL goes to whoever asks, who says what became
-of it. A way that fails is reported, and the invitation ends with False (law 3).
+with an answer's URL, whose token this object keeps; what comes to that URL goes to whoever asks, who reports what
+became of it. A way that fails is reported, and the invitation ends with False (law 3).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PLACES: Final = "hookproxy console or hookproxy top"
 
 
 class Ways:
-    """Those of one process."""
+    """The ways of one process."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Ways:
             self._secret(settings.webhook)
 
     def invitations(self, settings: ApprovalSettings, *, may_answer: bool, consoles_find_it: bool) -> Sequence[Invite]:
-        """What tells people about one approval; `may_answer`: whoever gets the webhook's messages may answer."""
+        """What reports one approval to people; `may_answer`: whoever gets the webhook's messages may answer."""
         invitations: list[Invite] = []
         if settings.webhook is not None and may_answer:
             invitations.append(partial(self._post, settings.webhook))

@@ -54,10 +54,10 @@ class HiddenSecrets:
         self._settings = settings
         self._server = server
         self._shared = shared
-        self._noted: set[str] = set()  # the placeholders that other runs know, or will be told of
+        self._noted: set[str] = set()  # the placeholders that other runs know, or will hear of
         self._unpublished: NewestEntries[str] = NewestEntries(_MOST_UNPUBLISHED_BYTES)
         self.has_news = False
-        """Other runs are to be told of placeholders."""
+        """Placeholders are to be reported to other runs."""
         self._rules_by_tool: dict[str, tuple[re.Pattern[str], ...]] = {}
         self._finder = SessionFinder(finder)
         self.masks = SecretMasks(self._finder, Placeholders(os.urandom(_KEY_BYTES)))
@@ -133,7 +133,7 @@ class HiddenSecrets:
     def _note_placeholder(self, placeholder: str, value: bytes) -> None:
         if placeholder not in self._noted:
             if len(self._noted) >= MAX_VALUES:
-                self._noted.clear()  # they are told once more
+                self._noted.clear()  # they are reported once more
             self._noted.add(placeholder)
             self._unpublished.keep(placeholder, value.decode("latin-1"), len(value))
             self.has_news = True
@@ -236,8 +236,8 @@ class HiddenSecrets:
         if context.elicitation is not None:
             raws.append(context.elicitation.content or b"")
         value_of = self.masks.placeholders.value_of
-        found = [value_of(text) for raw in raws if BEGINNING in raw for _, _, text in placeholders_in(raw)]
-        return {secret.value: secret.rule for secret in found if secret is not None}
+        secrets = [value_of(text) for raw in raws if BEGINNING in raw for _, _, text in placeholders_in(raw)]
+        return {secret.value: secret.rule for secret in secrets if secret is not None}
 
     def masked_document(self, document: Document, spec: HookSpec, context: EventContext) -> bytes | bytearray:
         """What a hook got, with placeholders in the place of secrets."""

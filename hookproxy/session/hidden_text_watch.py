@@ -1,6 +1,7 @@
-"""Tells people what texts of a server hide, after the agent has them: nothing waits for it.
+"""Reports to people what texts of a server hide, after the agent has them: nothing waits for it.
 
-Each text is looked at once. With `hidden_text = "withhold"` nothing is left to tell: `lock_comparison` has withheld it.
+Each text is looked at once. With `hidden_text = "withhold"` nothing is left to report: `lock_comparison` has withheld
+it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class HiddenTextWatch:
     """The texts of one session's server. `foreign` are other servers' tools, by name."""
 
     def __init__(self, report: Callable[[str], None], foreign: Mapping[str, str]) -> None:
-        """`report` tells one line, once."""
+        """`report` gets one line about each text, once."""
         self._report = report
         self._foreign = foreign
         self._seen: set[int] = set()
@@ -48,7 +49,9 @@ class HiddenTextWatch:
             result = raw_json.fields(raw_json.fields(line).get("result", b"{}"))
         except ValueError:
             return
-        self._tell(hidden_text.in_instructions(raw_json.text(result.get("instructions", b"")) or "", self._foreign))
+        self._report_hidden(
+            hidden_text.in_instructions(raw_json.text(result.get("instructions", b"")) or "", self._foreign)
+        )
 
     def _look_at(self, kind: Kind, raw: bytes) -> None:
         key = hash(raw)
@@ -58,10 +61,10 @@ class HiddenTextWatch:
             self._seen.clear()
         self._seen.add(key)
         try:
-            self._tell(hidden_text.in_entry(entry(kind, raw), self._foreign))
+            self._report_hidden(hidden_text.in_entry(entry(kind, raw), self._foreign))
         except raw_json.AMBIGUOUS:
             return
 
-    def _tell(self, hidden: Sequence[hidden_text.Hidden]) -> None:
-        for one in hidden:
-            self._report(one.line())
+    def _report_hidden(self, hidden: Sequence[hidden_text.Hidden]) -> None:
+        for text in hidden:
+            self._report(text.line())

@@ -246,7 +246,7 @@ class Console:
                 self._gone.append(oldest.call)
 
     def note_settled(self, settled: Settled) -> None:
-        """An approval no longer waits. The console is told only if it knows the approval."""
+        """An approval no longer waits. The console hears of it only if it knows the approval."""
         if settled.approval in self._known_approvals:
             self._settled.append(settled)
 
@@ -377,8 +377,8 @@ class Console:
 
     async def _answer(self, answer: Answer) -> None:
         place = answer.place[:200] or "a console"
-        taken = await self._feed.approvals.answer(answer, f"{self.viewer.name}, at {place}", self.viewer.uid)
-        self._responses.append(taken)  # looked up only now: a tick may have taken the list meanwhile
+        confirmation = await self._feed.approvals.answer(answer, f"{self.viewer.name}, at {place}", self.viewer.uid)
+        self._responses.append(confirmation)  # looked up only now: a tick may have taken the list meanwhile
 
 
 class LiveFeed:

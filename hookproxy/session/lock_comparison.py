@@ -201,10 +201,10 @@ class LockComparison:
         return line if new is result else raw_json.splice(line, [(span, new)])
 
     def _hidden_in_instructions(self, instructions: str) -> bool:
-        """Tell what the instructions hide. True: they are withheld therefore."""
+        """Report what the instructions hide. True: they are withheld because of it."""
         hidden = hidden_text.in_instructions(instructions, self.foreign())
-        for one in hidden:
-            self.reports.note(f"{one.line()}{_WITHHELD}")
+        for text in hidden:
+            self.reports.note(f"{text.line()}{_WITHHELD}")
         return bool(hidden)
 
     def foreign(self) -> dict[str, str]:
@@ -284,32 +284,32 @@ class LockComparison:
     def _settle(self, kind: Kind, read: Sequence[_Read]) -> set[int]:
         """Note what of a page is withheld from now on, and what no longer. Returns the places of what is left out."""
         differing: dict[str, Withheld] = {}
-        for one in read:
-            if one.compared.changes or one.hides:
-                raw = one.raw if len(one.raw) <= _LONGEST_KEPT else b""
-                differing.setdefault(one.compared.name, Withheld(raw, one.compared.changes, one.hides))
-                self._note_changes(one.compared.changes)
-                for hidden in one.hides:
+        for item in read:
+            if item.compared.changes or item.hides:
+                raw = item.raw if len(item.raw) <= _LONGEST_KEPT else b""
+                differing.setdefault(item.compared.name, Withheld(raw, item.compared.changes, item.hides))
+                self._note_changes(item.compared.changes)
+                for hidden in item.hides:
                     self.reports.note(hidden)
         if self.withheld:
-            for one in read:
-                self.withheld.pop((kind, one.compared.name), None)
+            for item in read:
+                self.withheld.pop((kind, item.compared.name), None)
         if not differing:
             return set()
         self.withheld |= {(kind, name): withheld for name, withheld in differing.items() if name}
         if len(self.withheld) > _MOST_WITHHELD and not self.warns_only:
             self.denied = _NO_LIST
         self.on_change()
-        left_out = {name for name, one in differing.items() if one.hides or not self.warns_only}
-        return {number for number, one in enumerate(read) if one.compared.name in left_out}
+        left_out = {name for name, withheld in differing.items() if withheld.hides or not self.warns_only}
+        return {number for number, item in enumerate(read) if item.compared.name in left_out}
 
     def _hides(self, kind: Kind, raw: bytes) -> tuple[str, ...]:
-        """What the texts of an entry hide, if it is withheld therefore; one that was read is not read again."""
+        """What the texts of an entry hide, if that withholds it; an entry that was read is not read again."""
         known = self._checked.get(raw)
         if known is None:
             came = entry_or_none(kind, raw)
             hidden = () if came is None else hidden_text.in_entry(came, self.foreign())
-            known = tuple(f"{one.line()}{_WITHHELD}" for one in hidden)
+            known = tuple(f"{text.line()}{_WITHHELD}" for text in hidden)
             if len(raw) <= _LONGEST_CHECKED:
                 bounded_cache.keep(self._checked, raw, known)
         return known
@@ -322,7 +322,7 @@ class LockComparison:
             self._note_gone(self.pinned.removed([(kind, name) for name in pages.names], (kind,)))
 
     def _note_gone(self, removed: Sequence[Change]) -> None:
-        """Tell people what is not listed: once for all sessions with this file, because some agents are shown less."""
+        """Report what is not listed: once for all sessions with this file, because some agents are shown less."""
         new = [change for change in removed if (self.server, change.name) not in self.shared.gone]
         if not new:
             return

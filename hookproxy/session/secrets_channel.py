@@ -5,9 +5,9 @@
 
 It is a channel around the server's own one. A message without secrets is the server's, byte for byte (law 2). The order
 stays: while a placeholder is looked up at other runs, what follows it waits (`_held`); and so does what the server says
-(`_waiting`) before the session's key is there, while other runs are told of new placeholders, and while a long message
-is searched in a thread: a megabyte of nothing but secrets takes more than a second, in which the agent's messages, and
-other sessions of a gateway, go on.
+(`_waiting`) before the session's key is there, while new placeholders are reported to other runs, and while a long
+message is searched in a thread: a megabyte of nothing but secrets takes more than a second, in which the agent's
+messages, and other sessions of a gateway, go on.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class SecretsChannel:
             masked.append(self._masked(line))
             if self._secrets.has_news and not self._drained:
                 self._masked_first = masked.pop()
-                self._wait_with(lines[number + 1 :], self._tell_others, self._masked_first)
+                self._wait_with(lines[number + 1 :], self._report_to_others, self._masked_first)
                 break
         if masked:
             self._deliver(masked[0] if len(masked) == 1 else b"".join(masked))
@@ -158,7 +158,7 @@ class SecretsChannel:
         self._pause(True)
         self._spawn(function, line)
 
-    async def _tell_others(self, masked: bytes) -> None:
+    async def _report_to_others(self, masked: bytes) -> None:
         """Let other runs know what this message has hidden, before the agent can ask them for it; and go on."""
         await self._secrets.publish()
         if self._masked_first is masked:  # else it could not wait (`drain`)
@@ -168,18 +168,18 @@ class SecretsChannel:
         """Search the first line that waits in a thread, deliver it masked, and go on."""
         search = Future[Sequence["Hidden"]]()
 
-        def run() -> None:
+        def search_line() -> None:
             self._searching = search  # it has begun: `drain` may wait for it
             try:
                 search.set_result(self._secrets.masks.search(line))
             except BaseException as error:
                 search.set_exception(error)
 
-        await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
+        await anyio.to_thread.run_sync(search_line, abandon_on_cancel=True)
         self._searching, hidden = None, search.result()
         if self._lines_left and self._lines_left[0] is line:  # else it could not wait (`drain`)
             self._masked_first = self._masked(self._lines_left.pop(0), hidden)
-            await self._tell_others(self._masked_first)
+            await self._report_to_others(self._masked_first)
 
     def _go_on(self) -> None:
         """Nothing is waited for any more: deliver what has come meanwhile."""

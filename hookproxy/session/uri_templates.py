@@ -45,10 +45,10 @@ def _has(literals: Sequence[str], uri: str) -> bool:
         return False
     at = len(first)
     for literal in rest[:-1]:
-        found = uri.find(literal, at)
-        if found < 0:
+        start = uri.find(literal, at)
+        if start < 0:
             return False
-        at = found + len(literal)
+        at = start + len(literal)
     return uri.endswith(rest[-1]) and len(uri) - len(rest[-1]) >= at
 
 

@@ -2,8 +2,8 @@
 
 How it works: whoever asks puts a `WaitingApproval` here and waits. Everybody who may answer it, on a console or by the
 webhook, is shown the same approval, and gives a `GivenAnswer`: the first one that may be given counts, and each later
-one is told so. An approval no longer waits when it is answered, when its time is over, when its call has ended, and
-when nobody is left who could answer.
+one learns that it is too late. An approval no longer waits when it is answered, when its time is over, when its call
+has ended, and when nobody is left who could answer.
 
 Arguments that a person has changed are read by the `ReadEdit` of whoever asks: what cannot be forwarded is not taken,
 and the approval goes on waiting.
@@ -189,7 +189,7 @@ class WaitingApprovals:
         waiting = self._waiting.get(answer.approval)
         if waiting is None or waiting.answered.is_set() or not (waiting.on_consoles or answer.token):
             return _not_taken(answer, _TOO_LATE)
-        # who has the token was told by whoever configures who may answer
+        # who has the token has got it from whoever configures who may answer
         why = "" if answer.token else self._why_not(given.who, waiting.approval, answer.action)
         if why := why or _impossible(answer, waiting.approval):
             return _not_taken(answer, why)
@@ -216,8 +216,8 @@ class WaitingApprovals:
         Who the account is, and what it may, is looked up now: a console may be open for days.
         """
         if answer.token:
-            taken = None if self.take_with_token is None else await self.take_with_token(answer)
-            return taken or _not_taken(answer, _TOO_LATE)
+            confirmation = None if self.take_with_token is None else await self.take_with_token(answer)
+            return confirmation or _not_taken(answer, _TOO_LATE)
         person = None
         if self.approvers is not None:
             try:

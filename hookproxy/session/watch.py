@@ -150,14 +150,14 @@ class Watch:
         return _both(from_agent, agent), _both(from_server, server)
 
     def _reader(self, channel: _Nowhere) -> TakeBytes:
-        def take(piece: bytes) -> None:
+        def take_piece(piece: bytes) -> None:
             if not self._stopped:
                 try:
                     channel.on_bytes(piece)
                 except Exception as defect:  # it must not reach the session
                     self._break(defect)
 
-        return take
+        return take_piece
 
     def _break(self, defect: Exception) -> None:
         self._stopped = True
@@ -168,13 +168,13 @@ class Watch:
     ) -> Callable[..., Coroutine[object, object, None]]:
         """The function, whose defects end nothing but itself."""
 
-        async def run(*arguments: object) -> None:
+        async def run_guarded(*arguments: object) -> None:
             try:
                 await function(*arguments)
             except Exception as defect:  # as above
                 self.report(f"something has failed: {self._proxy.describe_error(defect)}")
 
-        return run
+        return run_guarded
 
     def agent_ended(self) -> None:
         """As in Tap."""
@@ -248,7 +248,7 @@ class Watch:
         if len(self._unclaimed) > _MAX_UNCLAIMED:
             self._write_alone(self._unclaimed.pop(next(iter(self._unclaimed))))
 
-    def take(self, call: Call) -> WatchedCall:
+    def take_call(self, call: Call) -> WatchedCall:
         """The call, whose record begins here. A request of the server begins with its record."""
         if call not in self._begun:
             self.begin(call)
@@ -308,7 +308,7 @@ class _WatchedAudit(Audit):
 
     def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:
         """Note that the record is about this call."""
-        self._by_record[id(record)] = watched = self._watch.take(call)
+        self._by_record[id(record)] = watched = self._watch.take_call(call)
         watched.record = record
         return ()
 
@@ -577,11 +577,11 @@ def _is_response(line: bytes) -> bool:
 
 
 def _both(first: TakeBytes, second: TakeBytes) -> TakeBytes:
-    def take(piece: bytes) -> None:
+    def take_by_both(piece: bytes) -> None:
         first(piece)
         second(piece)
 
-    return take
+    return take_by_both
 
 
 def _ignore(_value: object) -> None:
