@@ -101,7 +101,7 @@ def _read_closely(line: bytes) -> ResponseFrame | None:
         raw_id = fast_scan.clear_id(line)
         if raw_id is None:
             return ResponseFrame(_possible_id(line, problem), certain=False)
-        return ResponseFrame(raw_id) if raw_id else None
+        return ResponseFrame(raw_id, nothing_else=True) if raw_id else None
     except raw_json.AMBIGUOUS as problem:
         return ResponseFrame(_possible_id(line, problem), certain=False)
 

@@ -213,13 +213,13 @@ class Router:
             return action
         if frame is None:
             return (self.elicitations and self.elicitations.read_from_server(body)) or self._other_from_server(body)
-        if guarded and not frame.nothing_else and self.elicitations and self.elicitations.is_unclear(body):
-            return self.dropped_as_unclear(frame.id)
+        maybe_request = guarded and not frame.nothing_else and self.elicitations and self.elicitations.is_unclear(body)
         key = id_key(frame.id)
-        if not frame.certain and not self.is_taken(key):
+        if (maybe_request or not frame.certain) and not self.is_taken(key):  # else the call ends with an error
             return self.dropped_as_unclear(frame.id)
+        response = None if maybe_request else frame.response
         # some readers skip VT and FF before JSON, which are not JSON: without them, the response can be edited
-        return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
+        return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, response)
 
     def _other_from_server(self, body: bytes) -> ServerAction:
         if self.roots is not None and self.roots.are_fixed and (raw_id := self.roots.is_request(body)):

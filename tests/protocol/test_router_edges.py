@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hookproxy.protocol.actions import PASS, Dropped, Refused
+from hookproxy.protocol.actions import PASS, CallAnswered, Dropped, Refused
+from hookproxy.protocol.elicitations import Elicitations
+from hookproxy.protocol.router import Router
 from tests.protocol.test_router_shortcuts import judged_call, line, opened, tool_call
 
 PING = line(id=3, method="ping").strip()
@@ -32,3 +34,37 @@ def test_an_id_that_is_not_utf_8_is_dropped_with_a_reason() -> None:
     assert isinstance(router.from_server(b'{"jsonrpc":"2.0","id":"\xff","result":{}}\n'), Dropped)
     judged_call(router)
     assert isinstance(router.from_server(b'{"jsonrpc":"2.0","id":"\xff","result":{}}\n'), Dropped)
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize(
+    "response",
+    [
+        b'{"jsonrpc":"2.0","id":7,"result":{"content":[],"structuredContent":%b}}',
+        b'{"jsonrpc":"2.0","result":{"content":[],"structuredContent":%b},"id":7}',
+        b'{"id":7,"jsonrpc":"2.0","error":{"code":1,"message":"","data":%b}}',
+    ],
+)
+def test_a_response_too_deep_to_be_read_ends_its_call_also_where_elicitations_are_judged(
+    guarded: bool, response: bytes
+) -> None:
+    router = Router(lambda _tool: True, Elicitations(guarded=guarded))
+    judged_call(router)
+    action = router.from_server(response % (b"[" * 20_000 + b"]" * 20_000))
+    assert isinstance(action, CallAnswered)
+    assert action.call.response is None
+
+
+@pytest.mark.parametrize(
+    "line_of_server",
+    [
+        b'{"jsonrpc":"2.0","id":7,"result":{},"method":"elicitation/create"}',
+        b'{"jsonrpc":"2.0","id":7,"result":{},"Method":"elicitation/create"}',
+    ],
+)
+def test_what_may_be_a_request_with_the_id_of_a_judged_call_ends_the_call_unread(line_of_server: bytes) -> None:
+    router = Router(lambda _tool: True, Elicitations(guarded=True))
+    judged_call(router)
+    action = router.from_server(line_of_server)
+    assert isinstance(action, CallAnswered)
+    assert action.call.response is None
