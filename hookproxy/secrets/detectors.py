@@ -86,7 +86,7 @@ class Detectors(msgspec.Struct, frozen=True):
     programs: Mapping[bytes, Program]
     program_names: re.Pattern[bytes]
     program_options: re.Pattern[bytes]
-    """A text without one of them has no program's password."""
+    """A text without one of them has no program's password; a JSON value has one too where a text begins with `-`."""
     names: _Names
     words: tuple[_Words, ...]
     """The keywords of all rules but those that need a character as well."""
@@ -180,16 +180,15 @@ def compiled(tables: Mapping[str, object]) -> Detectors:
             rows.setdefault(name, []).append(row)
     programs = {name.encode(): _program(tables) for name, tables in rows.items()}
     longest_first = b"|".join(map(re.escape, sorted(programs, key=len, reverse=True)))
-    options = sorted(
-        {re.escape(option) for row in raw.programs for option in (row.joined + " " + row.separate).split()}
-    )
-    options += sorted({_BUNDLED % row.bundled for row in raw.programs if row.bundled})
+    words = {option for row in raw.programs for option in f"{row.joined} {row.separate}".split()}
+    options = [re.escape(option.removeprefix("-")) for option in sorted(words)]
+    options += sorted({(_BUNDLED % row.bundled).removeprefix("-") for row in raw.programs if row.bundled})
     return Detectors(
         re.compile(tokens),
         rules,
         programs,
         re.compile(rb"(?<![\w-])(%s)(?:\.exe)?(?=\s)" % longest_first),
-        re.compile(b"[ \\t](?:%s)" % "|".join(options).encode()),
+        re.compile(b'-(?:(?<="-)|(?<=[ \\t]-)(?:%s))' % "|".join(options).encode()),  # texts have few dashes
         names,
         _words_of(rules),
         tuple((number, rule.needs, rule.keywords) for number, rule in enumerate(rules) if rule.needs),

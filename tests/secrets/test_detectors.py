@@ -33,6 +33,11 @@ def test_keywords_are_in_small_letters_and_begin_no_pattern_that_they_cannot() -
         assert all(word == word.lower() for word in rule["keywords"])
 
 
+def test_options_of_programs_begin_with_a_dash_because_a_text_is_searched_for_dashes_first() -> None:
+    for row in TABLES["programs"]:
+        assert all(word.startswith("-") for word in f"{row.get('joined', '')} {row.get('separate', '')}".split())
+
+
 WORDS = sorted({word.encode() for rule in TABLES["rules"] for word in rule["keywords"]})
 PIECES = [
     *WORDS,
