@@ -13,6 +13,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError
 from .common import configured_audit, create, show, tell, working_directory
 from .options import Parser
@@ -41,10 +42,11 @@ def main(arguments: Sequence[str]) -> int:
     if not observations.records and reader.left_out:
         raise UserError(f"{', '.join(paths)}: no call in it is one of those that were asked for", reader.hint(options))
     if not observations.records:
-        why = "; ".join(f"{number} {reason}" for reason, number in observations.left_out.items())
+        why = "; ".join(f"{reason}, {counted(number, 'time')}" for reason, number in observations.left_out.items())
+        is_audit = not why or any(not reason.startswith("lines ") for reason in observations.left_out)
         raise UserError(
             f"{', '.join(paths)}: nothing can be learned, because no call in it counts" + (f": {why}" if why else ""),
-            'audit all calls for some days first: [audit] calls = "all"',
+            'audit all calls for some days first: [audit] calls = "all"' if is_audit else "name an audit file",
         )
     text = toml_of(propose(observations), observations, [os.path.basename(path) for path in paths])
     if options.output is None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .pack_install import Machine
 
 _SUFFIX: Final = ".tar.gz"
+_TO_DESCRIBE: Final = "what it does, in one sentence"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -98,6 +99,8 @@ def _new(options: Namespace) -> int:
     _remove_signature(folder)
     show_line(f"wrote {os.path.join(options.folder, MANIFEST)}: {counted(len(files), 'file')}; it is not signed")
     _write_archive(options, {**files, MANIFEST: text.encode()}, executable, without=SIGNATURE)
+    if _TO_DESCRIBE in text:
+        show_line(f"next: write as its description {_TO_DESCRIBE}, in {os.path.join(options.folder, MANIFEST)}")
     if options.output is None:
         show_line(f"next: hookproxy pack sign {options.folder} --key KEY, or hookproxy init --from {options.folder}")
     return 0
@@ -158,7 +161,7 @@ def _description(config: str) -> str:
     """The first sentence of the comment at the head of a configuration; or what to write there."""
     lines = [line.lstrip("# ").strip() for line in config.splitlines() if line.startswith("# ")]
     sentence = lines[0].partition(". ")[0].rstrip(".") if lines else ""
-    return sentence or "what it does, in one sentence"
+    return sentence or _TO_DESCRIBE
 
 
 def _check_contents(folder: str) -> None:

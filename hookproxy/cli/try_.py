@@ -136,6 +136,10 @@ def _check_quotes(arguments: Sequence[str]) -> None:
     """Raise UserError if the shell has taken JSON apart, or the first word is JSON instead of a tool."""
     if arguments and arguments[0].lstrip().startswith("{"):
         raise UserError("no tool is named before ARGUMENTS", f"hookproxy try TOOL {shlex.quote(arguments[0])}")
+    tool, brace, rest = (arguments[0] if arguments else "").partition("{")
+    if brace and tool.rstrip() != tool and rest.rstrip().endswith("}"):
+        hint = f"hookproxy try {shlex.quote(tool.rstrip())} {shlex.quote(brace + rest)}"
+        raise UserError("TOOL and ARGUMENTS are in one word", hint)
     for word, following in pairwise(arguments):
         if word.lstrip().startswith("{") and not word.rstrip().endswith("}") and not following.startswith("--"):
             hint = """put it into single quotes: hookproxy try TOOL '{"path": "a.txt"}'"""

@@ -134,7 +134,7 @@ def _not_counted(observations: Observations) -> Iterable[str]:
             f"Of {counted(observations.sent, 'call')} the audit does not say whether the server did what was asked. "
             'They count; [audit] results = "outcome" records it.'
         )
-    yield from [f"Not counted, {number} times: {why}." for why, number in observations.left_out.items()]
+    yield from [f"Not counted, {counted(number, 'time')}: {why}." for why, number in observations.left_out.items()]
 
 
 def _names(table: Mapping[str, int]) -> str:

@@ -84,6 +84,8 @@ def parse_public(text: str) -> PublicKey:
     words = text.split(maxsplit=2)
     if len(words) < 2:
         raise ValueError("is not a public key as ssh-keygen writes it: ssh-ed25519 AAAA…")
+    if words[0].startswith("-----BEGIN") and "PRIVATE" in text:
+        raise ValueError("begins a private key, which nobody else should have: name the public one, of FILE.pub")
     if words[0] != ALGORITHM:
         raise ValueError(f"has the type {printable(words[0][:40])}; only {ALGORITHM} can be used")
     try:

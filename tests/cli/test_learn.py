@@ -80,8 +80,15 @@ def test_lines_that_are_not_records_are_counted_and_end_with_status_1(
     audit(tmp_path / "a", [*files(1), b"not a record", {**line("t"), "v": 9}])
     assert main(["a"]) == 1
     read = capsys.readouterr().out
-    assert "Not counted, 1 times: lines that are not records." in read
-    assert "Not counted, 1 times: records of another version." in read
+    assert "Not counted, 1 time: lines that are not records." in read
+    assert "Not counted, 1 time: records of another version." in read
+
+
+def test_a_file_that_is_no_audit_is_not_answered_with_how_to_record_one(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('{"a": 1}\n')
+    with pytest.raises(UserError, match="lines that are not records, 1 time") as caught:
+        main(["a"])
+    assert caught.value.hint == "name an audit file"
 
 
 def test_a_line_that_is_still_being_written_is_not_a_failure(
@@ -89,7 +96,7 @@ def test_a_line_that_is_still_being_written_is_not_a_failure(
 ) -> None:
     audit(tmp_path / "a", [*files(1), b'{"v":1,"tool":"x'], end="")
     assert main(["a"]) == 0
-    assert "Not counted, 1 times: lines that were cut." in capsys.readouterr().out
+    assert "Not counted, 1 time: lines that were cut." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -115,7 +122,7 @@ def test_calls_can_be_chosen(
     [
         (["none"], "none: there is no such file", "first judged call"),
         (["empty"], "nothing can be learned, because no call in it counts", 'calls = "all"'),
-        (["failed"], "1 allowed calls that failed", 'calls = "all"'),
+        (["failed"], "allowed calls that failed, were cancelled or have no response, 1 time", 'calls = "all"'),
         (["a", "--server", "flies"], "no call in it is one of those that were asked for", "did you mean 'files'?"),
         (["a", "--server", "zzz"], "no call in it is one of those that were asked for", "--server may be files"),
         (["a", "--tool", "zzz"], "no call in it is one of those that were asked for", "leave out --since, --tool"),

@@ -83,6 +83,7 @@ def test_the_installed_command_is_the_module() -> None:
         (["init", "gaurd"], "argument NAME: there is no 'gaurd'", "did you mean 'guard'?"),
         (["init", "zzz"], "argument NAME: there is no 'zzz'", "one of guard, audit, rewrite, lint"),
         (["top", "--decision", "refuse"], "argument --decision: there is no 'refuse'", "did you mean 'refused'?"),
+        (["try", 't {"a": 1}'], "TOOL and ARGUMENTS are in one word", """hookproxy try t '{"a": 1}'"""),
         (["try", "t", "{command:", "git push}"], "the shell has divided ARGUMENTS into several words", "single quotes"),
         (["try", '{"a": 1}'], "no tool is named before ARGUMENTS", """hookproxy try TOOL '{"a": 1}'"""),
         (["frobnicate", "x"], "there is no verb 'frobnicate'", "hookproxy --help lists the verbs"),

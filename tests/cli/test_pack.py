@@ -286,6 +286,19 @@ def test_a_signature_of_ssh_keygen_counts(tmp_path: Path, home: Path) -> None:
     assert init.main(["--from", str(folder), "--install"]) == 0
 
 
+def test_new_asks_for_a_description_where_the_configuration_begins_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "quiet").mkdir()
+    (tmp_path / "quiet" / "hookproxy.toml").write_text('[permissions]\ndeny = ["x"]\n')
+    assert pack.main(["new", str(tmp_path / "quiet")]) == 0
+    assert "next: write as its description what it does, in one sentence, in " in capsys.readouterr().out
+    (tmp_path / "quiet" / MANIFEST).unlink()
+    (tmp_path / "quiet" / "hookproxy.toml").write_text('# Keeps x out.\n[permissions]\ndeny = ["x"]\n')
+    assert pack.main(["new", str(tmp_path / "quiet")]) == 0
+    assert "next: write as" not in capsys.readouterr().out
+
+
 def test_new_renews_the_hashes_and_keeps_what_was_written(tmp_path: Path) -> None:
     folder = in_folder(tmp_path / "quiet", QUIET)
     text = (folder / MANIFEST).read_text().replace("description", "# why\ndescription")

@@ -109,6 +109,7 @@ def test_every_signature_that_is_cut_or_changed_is_refused(private: PrivateKey) 
     ("line", "why"),
     [
         ("", "is not a public key"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----", "begins a private key"),
         ("ssh-rsa AAAA", "has the type ssh-rsa; only ssh-ed25519"),
         ("sk-ssh-ed25519@openssh.com AAAA", "has the type sk-ssh-ed25519"),
         ("ssh-ed25519 AAAA", "is cut off"),
