@@ -4,7 +4,7 @@ How it works: both ask the guard by its socket, and the kernel says which proces
 looked at; those that only launch it, such as `sh -c` or `npx`, name it in their own command line. The first other one
 is the agent. A run belongs to the nearest ancestor that is known as an agent. A server, which a run has started, and
 what a server starts, are neither taken for the agent nor for a run of it: they stand below another run, which is known
-by its command line, also before it has said anything, or by what it has said.
+by its command line, also before it has sent anything, or by what it has sent.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The life of an agent's call: the event before it, the run of the proxy that may get it, the event after it (law 1).
 
-Before a call the hooks and rules decide, limits count it, and its record is in the file before the agent hears that it
-may go on; then it is open (`OpenCalls`). Of several parts, none is open if one is refused, or if the agent cannot
-express what was decided. A run that claims a call which was judged under its own configuration takes over everything
-that is left to do: its hooks after the call see the response itself, and its record is the only one. Otherwise the
-event after the call runs these hooks, and completes the record.
+How it works: before a call the hooks and rules decide, limits count it, and its record is in the file before the agent
+hears that it may go on; then it is open (`OpenCalls`). Of several parts, none is open if one is refused, or if the
+agent cannot express what was decided. A run that claims a call which was judged under its own configuration takes over
+everything that is left to do: its hooks after the call see the response itself, and its record is the only one.
+Otherwise the event after the call runs these hooks, and completes the record.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ AFTER: Final = frozenset({Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE})
 
 
 class _Part(Struct):
-    """One part of a call, as it was decided about."""
+    """One part of a call, and what was decided about it."""
 
     context: EventContext
     """With the arguments that were decided about."""
@@ -62,7 +62,7 @@ class _Part(Struct):
 
 
 class CallEvents:
-    """All calls under one configuration."""
+    """The life of all agents' calls under one configuration."""
 
     def __init__(
         self,

@@ -1,13 +1,13 @@
-"""What the client and the guard say to each other on the socket: one request and one response for each event. Pure.
+"""The messages of the client and the guard on the socket: one request and one response for each event. Pure.
 
     request    hookproxy-guard 1 AGENT CWD ENVIRONMENT DOCUMENT\\n   and then the three parts, of so many bytes
     control    hookproxy-guard 1 status\\n  or  hookproxy-guard 1 stop\\n
     response   STATUS STDOUT STDERR\\n                                and then the two parts, of so many bytes
     failure    failed 0 TEXT\\n                                       and then why nothing can be judged
 
-Whoever gets no word asks again: the guard was killed, or another version of hookproxy is installed or asks, and another
-guard listens then. `client.py` writes requests and reads responses by itself, because it imports nothing: a test holds
-that both agree.
+A client that gets no response asks again: the guard was killed, or another version of hookproxy is installed or asks,
+and another guard listens then. `client.py` writes requests and reads responses by itself, because it imports nothing: a
+test holds that both agree.
 """
 
 from __future__ import annotations

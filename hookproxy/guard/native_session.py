@@ -46,10 +46,10 @@ class ServerApprovals:
 
     @property
     def all(self) -> Sequence[Approved]:
-        """All of it."""
+        """All calls that are allowed."""
         return self._approved
 
-    def add(self, calls: Approved) -> bool:
+    def add_approved(self, calls: Approved) -> bool:
         """Allow these calls, too. False: they were allowed before, or too much is."""
         if calls in self._approved or len(self._approved) >= _MOST_APPROVED:
             return False
@@ -66,7 +66,7 @@ class ServerApprovals:
 
     async def allow(self, calls: Approved) -> None:
         """As in SharedApprovals."""
-        self.add(calls)
+        self.add_approved(calls)
 
 
 class _Server(Struct):
@@ -114,7 +114,7 @@ class NativeSession:
         self._hooks: dict[str, Hooks] = {}
 
     def begin_events(self, name: str, environ: Mapping[str, str], loaded: Loaded) -> None:
-        """The agent tells of it by its own hooks from now on, under this id, in this environment."""
+        """The agent reports it by its own hooks from now on, under this id, in this environment."""
         self.id, self.environ, self.loaded = name, environ, loaded
         if self._labels is not None:
             self._keep(self._labels)

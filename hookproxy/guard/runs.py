@@ -1,8 +1,9 @@
-"""Answers a run of the proxy that has connected: what its session of the agent has in common (law 1).
+"""Responds to a run of the proxy that has connected, with what its session of the agent has in common (law 1).
 
-What a run may say is little: which session it is in follows from its process, whatever it says; it can ask for and add
-to what is allowed of its own server's tools alone, and never to what the administrator requires. It changes no policy.
-A server of a run is no run of the agent, whatever it says.
+How it works: a connection is a run from its first request on, `Join`, and its requests are judged by what judges now.
+Little of what it reports is believed. Its session follows from its process alone. It can ask for and add to what is
+allowed of its own server's tools, and never to what the administrator requires. It changes no policy. A server of a
+run, and what that starts, is not a run of the agent, whatever it claims to be.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class RunPeer:
         self._allowed: list[tuple[ServerApprovals, Approved]] = []
         self._cleared: list[tuple[KeptLabels, ClearedFlow]] = []
 
-    def answer(self, line: bytes) -> bytes:
+    def respond(self, line: bytes) -> bytes:
         """The response to a request, with its line end. Raises NotARun."""
         self._peers.check(self)
         try:
@@ -113,7 +114,7 @@ class RunPeer:
         session = judge.sessions.of_run(self.process.agents, self._run.session)
         try:
             response = self._response(judge, session, self._run, request)
-        except StoreUnavailable as problem:  # it gets no answer, and so lets nothing pass that needs one
+        except StoreUnavailable as problem:  # it gets no response, and so lets nothing pass that needs one
             raise NotARun(str(problem)) from problem
         return _ENCODER.encode(response) + b"\n"
 
@@ -126,7 +127,7 @@ class RunPeer:
         self._peers.join(self)
 
     def revoke(self) -> None:
-        """What it has said that a person allows holds no longer."""
+        """What it has reported that a person allows holds no longer."""
         for approvals, calls in self._allowed:
             approvals.remove(calls)
         for kept, cleared in self._cleared:
@@ -167,7 +168,7 @@ class RunPeer:
             approved = read_approved(bytes(request.calls))
         except (ValueError, RecursionError) as unreadable:
             raise NotARun(str(unreadable)) from None
-        if not approved.managed and approvals.add(approved):
+        if not approved.managed and approvals.add_approved(approved):
             self._allowed.append((approvals, approved))
         return Response(session.id)
 

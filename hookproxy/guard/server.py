@@ -2,11 +2,11 @@
 
 How it works: one guard listens for each account, at `guard.sock` in a folder that nobody else may enter; it holds that
 folder's lock for as long as it lives, so that a second one ends at once. Each connection is one event, in a task of its
-own: its head and parts are read, judged, and answered; or it is a run of the proxy, which asks for as long as it lives.
-A client that has gone, because its agent has ended it, ends the judging with all hooks. After `idle_seconds` without a
-connection the guard ends, and as soon as it is asked to or another version of hookproxy is installed: it stops
-listening first, so that the next client starts another one, and answers those who have asked already. Who has connected
-meanwhile gets no word, and asks that other one.
+own: its head and parts are read and judged, and it gets its response; or it is a run of the proxy, which asks for as
+long as it lives. A client that has gone, because its agent has ended it, ends the judging with all hooks. After
+`idle_seconds` without a connection the guard ends, and as soon as it is asked to or another version of hookproxy is
+installed: it stops listening first, so that the next client starts another one, and responds to those who have asked
+already. Whoever has connected meanwhile gets no response, and asks that other one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ from .status import Status
 if TYPE_CHECKING:
     import socket
 
-_BACKLOG: Final = 1024  # connections that wait to be accepted: runs take a guard that is too busy for one for none
+_BACKLOG: Final = (
+    1024  # connections that wait to be accepted: to a run, a guard that is too busy to accept it does not exist
+)
 _READ_SECONDS: Final = 30.0  # for a whole request: a client writes it at once
 _WAITING_SECONDS: Final = 30.0  # for room for a request: calls about which a person is asked keep theirs for minutes
 _PIECE: Final = 262_144  # bytes of one read, as the client writes
@@ -62,7 +64,7 @@ _RETRY_SECONDS: Final = 1.0  # until somebody may connect again, if there are to
 
 
 class Answers(Protocol):
-    """What those who connect are answered."""
+    """What responds to those who connect."""
 
     @property
     def current(self) -> Judge:
@@ -125,7 +127,7 @@ class Guard:
         self._ends.set()
 
     async def fail(self, why: str) -> None:
-        """Say to those who have connected already why nothing can be judged."""
+        """Report to those who have connected already why nothing can be judged."""
         with anyio.move_on_after(_FAILING_SECONDS):
             while True:
                 await anyio.wait_readable(self._listener)
@@ -189,12 +191,12 @@ class Guard:
                 head, rest = await _read_head(connection)
             if isinstance(head, Head):
                 size = sum(head.lengths)
-                await self._take(size, head.agent)
+                await self._reserve(size, head.agent)
                 try:
                     with anyio.fail_after(_READ_SECONDS):
                         parts = await _read_parts(connection, rest, size)
                 except BaseException:
-                    self._memory.give_back(size)
+                    self._memory.release(size)
                     raise
         except NotARequest as refused:
             await _send(connection, write_response(_refusal(refused.agent, str(refused))))
@@ -210,14 +212,14 @@ class Guard:
         except CannotJudge as problem:
             response = write_failure(str(problem))
         finally:
-            self._memory.give_back(size)
+            self._memory.release(size)
         await _send(connection, response)
 
-    async def _take(self, size: int, agent: str) -> None:
+    async def _reserve(self, size: int, agent: str) -> None:
         """Wait for room for a request. Raises NotARequest if there is none: a failure might let the call go on."""
         try:
             with anyio.fail_after(_WAITING_SECONDS):
-                await self._memory.take(size)
+                await self._memory.reserve(size)
         except TimeoutError:
             raise NotARequest("it judges too many long events now", agent) from None
 
@@ -239,13 +241,13 @@ class Guard:
         with anyio.CancelScope() as serving:
             self._runs.add(serving)
             try:
-                self._peers.check(peer)  # before anything is read: what is no run takes no time
+                self._peers.check(peer)  # before anything is read: what is not a run takes no time
                 while len(begun) <= LONGEST:
                     begun += piece
                     if b"\n" in piece:  # else all of a long line would be searched and copied for each piece of it
                         *lines, begun = begun.split(b"\n")
                         for line in lines:
-                            await _send(connection, peer.answer(bytes(line)))
+                            await _send(connection, peer.respond(bytes(line)))
                     piece = await _receive(connection)
             except NotARun as refused:
                 self._report(f"a run of hookproxy was turned away: {refused}")
@@ -266,12 +268,12 @@ class _Memory:
         self._left = most
         self._changed = anyio.Event()
 
-    async def take(self, size: int) -> None:
+    async def reserve(self, size: int) -> None:
         while size > self._left:
             await self._changed.wait()
         self._left -= size
 
-    def give_back(self, size: int) -> None:
+    def release(self, size: int) -> None:
         self._left += size
         changed, self._changed = self._changed, anyio.Event()
         changed.set()

@@ -1,4 +1,4 @@
-"""How a guard is, as it tells people who ask: `hookproxy guard status`. Pure."""
+"""The state of a guard, as `hookproxy guard status` shows it to people. Pure."""
 
 from __future__ import annotations
 

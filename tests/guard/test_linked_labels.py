@@ -74,10 +74,10 @@ class Link(GuardLink):
         if self._reached != self._guard.number:
             process = RunProcess(Process(20, 2), (AGENT,), (AGENT,))
             self._peer = RunPeer(process, lambda: self._guard.judge, RunPeers())
-            self._peer.answer(msgspec.json.encode(Join(__version__, self._server, "own")))
+            self._peer.respond(msgspec.json.encode(Join(__version__, self._server, "own")))
             self._reached = self._guard.number
             self.connections += 1
-        return msgspec.json.decode(self._peer.answer(msgspec.json.encode(request)), type=Response)
+        return msgspec.json.decode(self._peer.respond(msgspec.json.encode(request)), type=Response)
 
 
 @pytest.fixture

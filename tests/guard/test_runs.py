@@ -45,7 +45,7 @@ async def sessions(judge: Judge) -> AgentSessions:
 
 
 def ask(peer: RunPeer, kind: str, **members: object) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(peer.answer(json.dumps({"type": kind, **members}).encode()))
+    answer: dict[str, Any] = json.loads(peer.respond(json.dumps({"type": kind, **members}).encode()))
     return answer
 
 
@@ -136,12 +136,12 @@ async def test_a_run_cannot_allow_what_the_administrator_requires_or_what_anothe
 async def test_what_a_run_of_this_version_does_not_say_ends_the_connection(judge: Judge, line: bytes) -> None:
     peer = joined(judge, AGENT)
     with pytest.raises(NotARun):
-        peer.answer(line)
+        peer.respond(line)
 
 
 async def test_nothing_is_answered_before_a_run_has_said_who_it_is(judge: Judge, sessions: AgentSessions) -> None:
     with pytest.raises(NotARun):
-        peer_of(judge, AGENT).answer(b'{"type":"Approvals"}')
+        peer_of(judge, AGENT).respond(b'{"type":"Approvals"}')
 
 
 async def test_runs_of_one_session_share_what_they_have_hidden_and_others_do_not(judge: Judge) -> None:
