@@ -1,4 +1,10 @@
-"""The sources and sinks of one configuration, and which chains a call would make: pure."""
+"""The sources and sinks of one configuration, and which chains a call would make. Pure.
+
+How it works: a call that a source is about gives its result the source's labels (`sources_of`). A call that a sink is
+about is compared with the readings of the session: each reading with a label that the sink does not take, and that the
+call may carry, makes a chain, unless a person has cleared it or it goes back to its own server (`violations`). With `by
+= "session"` a call carries all readings; otherwise those of which a print was found in its arguments.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +22,14 @@ _STRICTEST: Final = ("deny", "ask", "comment")
 
 
 class Violation(NamedTuple):
-    """What a call would do, and what follows from it."""
+    """A chain that a call would make to a sink, and the sink, which says what is done about it."""
 
     chain: Chain
     sink: Sink
 
     @property
     def action(self) -> Literal["ask", "deny", "comment"]:
-        """What follows."""
+        """What is done about it."""
         return self.sink.action
 
 
@@ -51,7 +57,7 @@ class FlowPolicy:
 
     @property
     def reads_results(self) -> bool:
-        """Some source depends on what the server says of a result."""
+        """Some source depends on annotations that the server gives with a result."""
         return any(source.match.annotations for source, _ in self._sources)
 
     @property

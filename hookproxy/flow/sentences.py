@@ -1,4 +1,4 @@
-"""What is said of a chain, to models and to people."""
+"""The sentences about a chain, for models and for people."""
 
 from __future__ import annotations
 

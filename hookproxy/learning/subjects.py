@@ -1,4 +1,10 @@
-"""The calls of one tool by how they were decided, and what they are about. Pure."""
+"""The calls of one tool by how they were decided, and the subjects that they are about. Pure.
+
+How it works: `SortedCalls` puts each call into one of three tables: allowed, asked and denied. What was both allowed
+and denied is asked about. `Subjects` finds the arguments that say what a call is about (`kind` and `keys`), and reads
+the subject of each call from them: a path, a URI, a command line, a host or a text. Rules are about the parts of a
+subject, such as folders; a subject that was denied bars the places around it (`bar`), so that no allow rule covers it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +38,7 @@ class SortedCalls:
         for arguments, seen in tool.calls.items():
             self._sort(arguments, seen)
         self.unknown = (tool.digests, tool.unread, tool.beyond)
-        """Calls of which nothing but the name is known."""
+        """Calls whose arguments are not known: only the name of the tool is."""
 
     def _sort(self, arguments: bytes, seen: Seen) -> None:
         asked, denied, allowed = seen.count(*ASKS), seen.count(Outcome.DENIED), seen.count(*PASSES)
@@ -49,7 +55,7 @@ class SortedCalls:
 
     @property
     def declined(self) -> bool:
-        """People were asked about calls of it, and all of them said no, at least once."""
+        """People were asked about calls of it, and nobody has approved one."""
         asked = [*(self.tool.calls[arguments] for arguments in self.asked), *self.unknown]
         return (
             any(seen.count(Outcome.DECLINED) for seen in asked)
@@ -150,8 +156,8 @@ class Subjects:
         return about
 
     def of_denied(self, passed: Iterable[str]) -> dict[str, int]:
-        """As `of`, for denied calls. Of several things that one was about, the one that is farthest from all
-        that passed is taken for the reason: to copy a file from a good folder to a bad one says nothing about the
+        """As `of`, for denied calls. Of several subjects of one call, the one that is farthest from all
+        that passed counts as the reason: to copy a file from a good folder to a bad one says nothing about the
         good one.
         """
         begun = {parts[:length] for text in passed if (parts := self.parts(text)) for length in range(len(parts) + 1)}
@@ -182,8 +188,8 @@ class Subjects:
         return commands.loose_line_parts(subject) if self.kind is Kind.COMMAND else PARTS[self.kind](subject)
 
     def bar(self, subject: str) -> Parts | None:
-        """Where a subject bars its surroundings. A path that can be read in several ways is covered by no rule: it need
-        not. The program of a line that cannot be read for certain is barred as a whole.
+        """Where a subject bars its surroundings. A path that can be read in several ways needs no bar, as no rule
+        covers it. The program of a line that cannot be read for certain is barred as a whole.
         """
         parts = self.parts(subject)
         return tuple(subject.split()[:1]) if parts is None and self.kind is Kind.COMMAND else parts
@@ -199,7 +205,7 @@ class Subjects:
         if self.kind is Kind.COMMAND:
             return f"any arguments of {' '.join(parts)}, and any files that they name"
         if self.kind is Kind.TEXT:
-            return "any text that begins so"
+            return "any text that begins like this"
         return "everything below, seen or not"
 
 

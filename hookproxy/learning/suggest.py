@@ -1,4 +1,14 @@
-"""The rules that the calls of one tool suggest: none of them has been tried. Pure."""
+"""The rules that the calls of one tool suggest: none of them has been tried. Pure.
+
+How it works: a tool is learned either by its name, which is one rule, or by its subjects (`subjects`): then each place,
+command or host gets a rule. It is learned by its name where its calls have no common subject, and where the arguments
+of calls are unknown that were denied or asked about, because no rule about a part of the calls could be tried on those.
+
+By its subjects: denied ones become deny rules where a name, a folder, an option or a host explains the denial, and bar
+their surroundings otherwise. Then subjects that a person was asked about are generalised (`generalise`) to places with
+none that passed or was denied, and at last those that passed, to places without any other. Where denials stand amid
+calls that passed, a place is only opened with so many calls that it was hardly spared by chance (`CHANCE`).
+"""
 
 from __future__ import annotations
 
@@ -96,7 +106,7 @@ class Suggestions:
                     else _WHY_ASKED[self._about.kind]
                 )
                 self.remarks.append(f"{self.name}: some calls {why}: a person is asked.")
-            self.why_lost = "no rule about a part of its calls was domains that is safe"
+            self.why_lost = "no rule about only a part of its calls is safe"
             yield Learned("ask", self.name)
         elif allowed:
             yield Learned("allow", self.name, opens="all its calls, whatever their arguments")
@@ -134,8 +144,8 @@ class Suggestions:
         yield from self._covering(verb, asked, [*allowed, *barred])
         if self._about.kind is Kind.COMMAND and (hosts := commands.fetched_hosts(allowed, [*denied, *asked])):
             self.remarks.append(
-                f"{self.name}: from some hosts ever other addresses were fetched. A person is asked about these hosts, "
-                "because a rule that allows a command cannot keep other addresses out of it."
+                f"{self.name}: some hosts were only used with a different address each time. A person is asked about "
+                "these hosts, because a rule that allows a command cannot keep other addresses out of it."
             )
             yield from (Learned("ask", f"{self.name}({text})") for text in hosts[:MOST_EXACT])
         if conflicts:  # the place does not decide

@@ -1,4 +1,10 @@
-"""What differs between two descriptions of one thing, member by member, and how each of them differs."""
+"""The differences between two descriptions of one thing, member by member, and how each member differs.
+
+How it works: both descriptions are walked side by side down to the first values that are not the same JSON. A
+difference in a schema that lets the tool accept more is `WIDENED`, and a hint that now promises harmlessness is
+`READ_ONLY`: both may make the tool more dangerous. What must hold: no difference is left out. Where a member or an
+entry has too many of them, they are reported as one change of the whole.
+"""
 
 from __future__ import annotations
 

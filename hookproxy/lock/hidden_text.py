@@ -1,4 +1,10 @@
-"""Text that hides something from a person who reads it: whatever is pinned. Nothing here judges what a text says."""
+"""Text that hides something from a person who reads it, whether it is pinned or not.
+
+How it works: the texts of a server, or of one listed entry, are searched for what a model reads and a person does not
+see: invisible characters and tags, bidirectional controls, control sequences of terminals, comments of HTML, base64 of
+a text, and text far behind blanks. Text that names another server's tool is reported as well. Characters that a writing
+system needs, such as joiners between letters, are not reported. Nothing here judges what a text means.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +36,7 @@ _SHARE_OF_TEXT: Final = 0.95  # of its characters are printable; of random bytes
 _FEWEST_DECODED: Final = 12  # characters: fewer may be printable by chance
 _FAR: Final = re.compile(r"\s{100,}\S")  # a hundred blanks or empty lines: nobody scrolls over so many
 _COMMENT: Final = re.compile(r"<!--|<!\[CDATA\[")
-_MOST_TOLD: Final = 20  # of one server: a person reads no more
+_MOST_REPORTED: Final = 20  # of one server: a person reads no more
 _DEEPEST: Final = 64
 
 
@@ -112,7 +118,7 @@ def in_server(description: Description, others: Mapping[str, Description] | None
     texts = [*_identity_texts(description)]
     for entry in description.entries.values():
         texts += in_entry_texts(entry)
-    return tuple(_hidden(texts, foreign))[:_MOST_TOLD]
+    return tuple(_hidden(texts, foreign))[:_MOST_REPORTED]
 
 
 def in_entry(entry: Entry, foreign: Mapping[str, str] | None = None) -> tuple[Hidden, ...]:
@@ -123,7 +129,7 @@ def in_entry(entry: Entry, foreign: Mapping[str, str] | None = None) -> tuple[Hi
     others = foreign or {}
     if entry.name in others:
         others = {name: server for name, server in others.items() if name != entry.name}
-    return tuple(_hidden(in_entry_texts(entry), others))[:_MOST_TOLD]
+    return tuple(_hidden(in_entry_texts(entry), others))[:_MOST_REPORTED]
 
 
 def in_instructions(instructions: str, foreign: Mapping[str, str] | None = None) -> tuple[Hidden, ...]:

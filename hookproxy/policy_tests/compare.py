@@ -1,4 +1,8 @@
-"""Compares what came out of a step with what is expected of it. Pure."""
+"""Compares the outcome of a step with what is expected of it. Pure.
+
+How it works: `came_of` puts the outcome of a trial into the words of cases (`Came`), and `differences` compares these
+with what the step names; what it does not name may be anything.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ _MISSING = "no text"
 
 
 class Difference(Struct, frozen=True):
-    """What is not as it is expected."""
+    """One thing that is not as it is expected."""
 
     what: str
     expected: str
@@ -25,7 +29,7 @@ class Difference(Struct, frozen=True):
 
 
 class Came(Struct, frozen=True):
-    """What came out of a step, in the words of cases."""
+    """The outcome of a step, in the words of cases."""
 
     decision: str
     """`allow`, `deny`, `ask`; of a call about which a person was asked who answered: `ask, then allow`."""
@@ -47,12 +51,12 @@ class Came(Struct, frozen=True):
 
 
 def refused_at_the_door(why: str) -> Came:
-    """What comes out if who calls may not use the server."""
+    """The outcome if the person who calls may not use the server."""
     return Came("deny", "the gateway", why, b"", "", b"", ())
 
 
 def came_of(trial: TrialResult, step: Step) -> Came:
-    """What came out of a trial."""
+    """The outcome of a trial."""
     outcome = current_outcome(trial, step.call.arguments)
     asked = bool(trial.approval_message) or trial.decision == "asked"
     final = "allow" if trial.decision in ("", "allow", "asked-allow") else "deny"

@@ -1,4 +1,4 @@
-"""What came out of all cases, for programs: a JSON document, and JUnit's XML as CI systems read it. Pure."""
+"""The outcome of all cases, for programs: a JSON document, and JUnit's XML as CI systems read it. Pure."""
 
 from __future__ import annotations
 

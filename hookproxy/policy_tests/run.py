@@ -45,7 +45,7 @@ _ENDINGS: Final = 3  # times that what such a line has left is looked for: it ma
 
 
 class StepResult(Struct, frozen=True):
-    """What came out of a step; of one that is repeated, the first time that it was not as expected, or the last."""
+    """The outcome of a step; of one that is repeated, the first time that it was not as expected, or the last."""
 
     came: Came
     differences: tuple[Difference, ...]
@@ -54,7 +54,7 @@ class StepResult(Struct, frozen=True):
 
 
 class CaseResult(Struct):
-    """What came out of a case."""
+    """The outcome of a case."""
 
     case: Case
     steps: list[StepResult] = field(default_factory=list)
@@ -66,7 +66,7 @@ class CaseResult(Struct):
     """The parts of the policy that decided something in it."""
     ran: set[Part] = field(default_factory=set)
     permissions: dict[Part, set[Permission]] = field(default_factory=dict)
-    """What its hooks have decided."""
+    """What the hooks of the policy have decided in it, by their parts."""
 
     @property
     def passed(self) -> bool:
@@ -83,14 +83,14 @@ class Unnoticed(Struct, frozen=True):
 
 
 class Mutation(Struct):
-    """What became of all mutants."""
+    """The outcome of all mutants."""
 
     total: int = 0
     unnoticed: list[Unnoticed] = field(default_factory=list)
 
 
 class PolicyResult(Struct):
-    """What came out of all cases of a policy."""
+    """The outcome of all cases of a policy."""
 
     policy: PolicyUnderTest
     results: list[CaseResult]

@@ -16,11 +16,11 @@ _MEMORY: Final = 8 * 1024 * 1024
 """Bytes of the states of one pattern, made while texts are read, and made anew once there are too many."""
 
 _MEMORY_OF_SET: Final = 64 * 1024 * 1024
-"""The same for a set, which reads every text: states that are made anew take time."""
+"""Bytes of the states of a set of patterns: more, as a set reads every text, and making states anew takes time."""
 
 
 class Match(Protocol):
-    """As that of `re`."""
+    """As the class of this name in `re`."""
 
     def span(self, group: int = 0, /) -> tuple[int, int]:
         """Where the group is; (-1, -1) if it takes no part."""
@@ -33,7 +33,7 @@ class Match(Protocol):
 
 
 class Pattern(Protocol):
-    """As that of `re`."""
+    """As the class of this name in `re`."""
 
     @property
     def groups(self) -> int:

@@ -29,7 +29,7 @@ _BEFORE: Final = r"(?i)[\w.-]{0,50}?"
 """What stands before the name."""
 
 _ASSIGNED_ESCAPED: Final = rb"""[\w\s.'"\\-]*[=>:,?|]+[\s\x60'"=\\]*(?:\\[nrt][\s\x60'"=\\]*)*"""
-"""The same in a text with escapes, and more."""
+"""As `_ASSIGNED`, in a text with escapes, and more than that matches."""
 
 _NAMED_SECRET: Final = rb"[\w.=+/:%\\-]{8}"
 """How the secret begins whatever its name is."""

@@ -1,4 +1,9 @@
-"""What is known of one call, and what handling it needs from the proxy."""
+"""One call that is handled: what is known of it (`CallContext`), and what handling needs from the proxy.
+
+How it works: `session/call` makes one context per call, and every step of its handling reads and fills it. Its policy
+is that of its beginning, so a reload changes nothing for it. All that reaches agent, server or other calls goes through
+`CallServices`, which `running_calls` implements, and a trial in its own way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Starts and ends a run: whichever side ends first, no process is left, and we exit as the server did (law 2)."""
+"""Starts and ends a run: whichever side ends first, no process is left, and we exit as the server did (law 2).
+
+How it works: the run relays until the agent's input or the server's output ends, the server exits, or we get a signal.
+Then it ends in steps. Their limits are short after a signal; only step 3 lasts as long as the server responds:
+
+    1. calls that wait for a person or for hooks are decided or refused     5. the other calls end, with their hooks
+    2. SessionEnd hooks run; where they are tools of the server, before 3   6. background hooks get a moment
+    3. the server's input ends, and its last responses pass                 7. the agent gets what is queued for it
+    4. the server exits, or gets SIGTERM and then SIGKILL, and is reaped    8. both channels are closed
+
+What must hold: a step is left early when nobody waits for its outcome any more (`_must_not_wait`, `_agent_gone`), and
+the last step happens in any case, also on cancel.
+"""
 
 from __future__ import annotations
 

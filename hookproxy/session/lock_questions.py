@@ -1,4 +1,11 @@
-"""Asks a person on a console whether what a server says of itself is accepted (`on_change = "ask"`)."""
+"""Asks a person on a console to accept what differs from `hookproxy.lock` (`on_change = "ask"`).
+
+How it works: each difference that is withheld, and could be recorded, is an approval of its own on the consoles.
+Nothing waits for the answer: what is not accepted stays withheld, and is asked about again when its list comes again.
+An accepted difference is written to the lock file and holds for all sessions with it; a refused one is not asked about
+again. What must hold: each difference is asked about once at a time in all sessions, and a server that changes again
+and again cannot ask without end (`_MOST_REFUSED`).
+"""
 
 from __future__ import annotations
 
@@ -119,8 +126,8 @@ class LockQuestions:
         def accepted(before: Description | None) -> Description:
             before = before or Description(Identity(), {})
             if came is None or kind is None:
-                said = raw_json.text(question.raw) or ""
-                return Description(replace(before.identity, instructions=said), before.entries)
+                instructions = raw_json.text(question.raw) or ""
+                return Description(replace(before.identity, instructions=instructions), before.entries)
             return Description(before.identity, {**before.entries, (kind, name): came})
 
         try:
@@ -144,6 +151,6 @@ class LockQuestions:
         ]
         if self._comparison.instructions:
             why = " and ".join(change.sentence() for change in self._comparison.instructions)
-            said = json_string(self._comparison.identity.instructions)
-            texts.append(Question(None, "", said, why, json_string(pinned.description.identity.instructions)))
+            current = json_string(self._comparison.identity.instructions)
+            texts.append(Question(None, "", current, why, json_string(pinned.description.identity.instructions)))
         return texts

@@ -1,4 +1,10 @@
-"""What happens to a call's response: post hooks run on it, and their feedback is written into it (law 1)."""
+"""Handles the response to a call: post hooks run on it, and their feedback is written into it (law 1).
+
+How it works: a response is final, or begins another round of the call (`input_required`), or a task. On a final one
+post hooks run once; their comments replace, withhold or comment on it, and what it brings into the session is labelled
+before the agent gets it. What must hold: a response that cannot be read in one way only, or whose labels cannot be
+noted, ends the call as failed, and the agent gets none of it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +36,7 @@ NO_COMMENTS: Final = Comments()
 
 
 class HandledResponse(Struct, frozen=True):
-    """What becomes of a response."""
+    """What is done with a response."""
 
     end: Responded | Failed
     """How the call ends if the agent gets it."""
