@@ -134,14 +134,14 @@ class Masking:
                     masked = self._value(normalize.decode(raw), depth)
             finally:
                 self._search = outer
-            return raw_json.encode(self._without_values(masked))
+            return self.with_known(raw_json.encode(masked))
         except (ValueError, RecursionError, UnicodeError):
             self.rules.add("unreadable")
             return raw_json.encode(UNREADABLE)
 
     def with_known(self, raw: bytes) -> bytes:
         """A JSON value, masked before, without the secrets that were found in other texts since then."""
-        if not any(secret.encode() in raw for secret in self._values):
+        if not any(raw_json.encode(secret)[1:-1] in raw for secret in self._values):
             return raw
         return raw_json.encode(self._without_values(normalize.decode(raw)))
 

@@ -237,6 +237,13 @@ def test_what_a_later_member_calls_secret_is_removed_from_earlier_names() -> Non
     }
 
 
+def test_a_secret_of_several_lines_is_removed_from_a_value_that_was_masked_before() -> None:
+    masking = Masking()
+    body = "MIIEowIBAAKCAQEA\n7bq3kQx"
+    masking.text(f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----")
+    assert b"7bq3kQx" not in masking.with_known(json.dumps({"x": f"a\n{body}\nb"}).encode())
+
+
 def test_a_value_that_cannot_be_read_is_masked() -> None:
     for raw in (b'{"a":', b'{"password":"a","password":"b"}x', b"[" * 100_000 + b"]" * 100_000):
         assert Masking().json(raw) == b'"[masked: unreadable]"'
