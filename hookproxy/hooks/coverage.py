@@ -301,7 +301,7 @@ class _LayerCoverage:
         allow = {("allow", rule.text): rule for rule in rules.allow if not matchers.rule(rule.text).names_methods}
         for tool in self._tools:
             names = self._selection.possible_names(tool)
-            waiting = {key: rule for key, rule in waiting.items() if not rule.parts.named(names)}
+            waiting = {key: rule for key, rule in waiting.items() if not rule.named(names)}
             allow = {key: rule for key, rule in allow.items() if not any(map(rule.names_tool, names))}
             if not (waiting or allow):
                 return []

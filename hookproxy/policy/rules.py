@@ -53,6 +53,13 @@ _LONG_PATH: Final = late_pattern(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE
 """The beginning of a long text that may spell a path; comments begin differently."""
 
 _LONGEST_SHOWN: Final = 60  # characters
+_CONTENT_ARGUMENTS: Final = frozenset({"pattern", "query", "regex", "searchtext", "regexpattern", "substringpattern"})
+"""The arguments, without signs and capitals, with what a tool like `Grep` searches for in files: not a path."""
+
+_SEARCHED: Final = {"Glob": "(its places and pattern)", "LS": "(its places and pattern)", "Grep": "(its places)"}
+"""The tools that show what is in files, or which there are, with what `judged` has for them under a rule for `Read`:
+not the name of an argument. A pattern of `Glob` is a path, and one of `Grep` is not."""
+
 _EVERY_CALL: Final = "it is about every call of this tool"
 _MATCHES: Final = "one of the arguments matches it"
 _NO_ARGUMENT: Final = "the call has no argument on which it could be tried, so it may not run"
@@ -114,9 +121,21 @@ class _DenyOrAskRule(Struct, frozen=True):
     at: str = ""
     """File, line and key of the rule; empty if not known."""
 
+    def named(self, names: Sequence[str]) -> list[str]:
+        """Those of a tool's names that the rule may name: a rule about what `Read` reads names tools that search it.
+
+        So it is in Claude Code, whose rules for `Read` hold for its tools that search and list files.
+        """
+        named = self.parts.named(names)
+        if named or not self.parts.specifier or not self.parts.may_name_tool("Read"):
+            return named
+        return [name for name in names if name in _SEARCHED]
+
     def judged(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the argument that it is about, for each of a tool's names that it names; empty: about all of them."""
-        return tuple(dict.fromkeys(JUDGED_ARGUMENT.get(name, "") for name in self.parts.named(names)))
+        if named := self.parts.named(names):
+            return tuple(dict.fromkeys(JUDGED_ARGUMENT.get(name, "") for name in named))
+        return tuple(dict.fromkeys(_SEARCHED[name] for name in self.named(names)))
 
     def reason_for(self, judged: Sequence[str], call: CallArguments) -> _Reason:
         """Why the rule applies to a call of a tool that it names, or may apply; empty if it does not.
@@ -128,7 +147,10 @@ class _DenyOrAskRule(Struct, frozen=True):
         unreadable = _NO_REASON
         try:
             for argument in judged:
-                reason = _reason_to_match(call, argument, self)
+                if argument in _SEARCHED.values():
+                    reason = _reason_to_search(call, self, by_name=argument == _SEARCHED["Glob"])
+                else:
+                    reason = _reason_to_match(call, argument, self)
                 if reason.text and not reason.unreadable:
                     return reason
                 unreadable = unreadable if unreadable.text else reason
@@ -157,7 +179,11 @@ class _PathRule(Struct, frozen=True):
 
     def judged(self, names: Sequence[str]) -> tuple[str, ...]:
         """As `_DenyOrAskRule.judged`: the argument with the path."""
-        return tuple(dict.fromkeys(_PATH_ARGUMENT.get(name, "path") for name in self.parts.named(names)))
+        return tuple(dict.fromkeys(_PATH_ARGUMENT.get(name, "path") for name in self.named(names)))
+
+    def named(self, names: Sequence[str]) -> list[str]:
+        """As `_DenyOrAskRule.named`: the rule has the names of all its tools."""
+        return self.parts.named(names)
 
     def reason_for(self, judged: Sequence[str], call: CallArguments) -> _Reason:
         """As `_DenyOrAskRule.reason_for`."""
@@ -225,6 +251,34 @@ def _reason_to_match(call: CallArguments, judged: str, rule: _DenyOrAskRule) -> 
     if texts.unreadable:
         return _Reason(_NOT_JUDGED)
     return _reason_of_texts(texts, rule, call.budget)
+
+
+def _reason_to_search(call: CallArguments, rule: _DenyOrAskRule, *, by_name: bool) -> _Reason:
+    """Why a rule for `Read` may be about a search or a list: a path that it is given, or folder and pattern together.
+
+    A search of a folder above what the rule names does not show it, and one without a path is in the server's folder.
+    Raises ValueError, RecursionError, BudgetExceeded.
+    """
+    members = call.members("")
+    if not by_name:
+        members = {key: raw for key, raw in members.items() if _plain_name(key) not in _CONTENT_ARGUMENTS}
+    texts = CallTexts(members, True, call.budget)
+    if texts.unreadable:
+        return _Reason(_NOT_JUDGED)
+    for key in texts.long:
+        if _long_text_may_match(texts.members[key], rule):
+            return _Reason(f"its argument {_shown(key)} may be such a path")
+    places = [text for text in texts.all if text]
+    folded = "\n".join(map(matchers.folded, places))
+    if rule.word in folded or _MAY_BECOME_WORD.search(folded):  # otherwise no two of them have it together
+        call.budget.spend(1000 * len(places) * len(places))  # before they are put together
+        places += [f"{folder}/{below}" for folder in places for below in (*places, "")]
+    return _Reason(_MATCHES) if any(_path_may_match(text, rule, call.budget) for text in places) else _NO_REASON
+
+
+def _plain_name(key: str) -> str:
+    """An argument's name without signs and capitals."""
+    return key.casefold().replace("_", "").replace("-", "")
 
 
 def _reason_of_texts(texts: CallTexts, rule: _DenyOrAskRule, budget: WorkBudget) -> _Reason:
@@ -367,7 +421,7 @@ class Rules(Struct, frozen=True):
 
     def name(self, names: Sequence[str]) -> bool:
         """True if some deny or ask rule may apply to a tool, or a method, with these names."""
-        return any(rule.parts.named(names) for rule in (*self.deny, *self.ask))
+        return any(rule.named(names) for rule in (*self.deny, *self.ask))
 
     def default_for(self, names: Sequence[str]) -> Permission:
         """The default for a tool, or a method, with these names.
@@ -395,7 +449,7 @@ class Rules(Struct, frozen=True):
         """
         if not self.hide_denied or self.default_for(possible_names) is not Permission.DENY:
             return False
-        asked = any(rule.parts.named(possible_names) for rule in self.ask)
+        asked = any(rule.named(possible_names) for rule in self.ask)
         return not asked and not any(rule.names_tool(name) for rule in self.allow for name in names)
 
     def about(self, names: Sequence[str]) -> ToolRules:

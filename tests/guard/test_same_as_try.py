@@ -102,6 +102,9 @@ NEW_TOOLS: Final = (
     ("run_command", {"command": "cd /; rm x"}),
     ("view_image", {"path": "/etc/x"}),
     ("create_file", {"path": "/etc/x", "file_text": ""}),
+    ("Grep", {"pattern": "root", "path": "/etc/x"}),
+    ("Glob", {"pattern": "x", "path": "/etc"}),
+    ("list_directory", {"path": "/etc"}),
     ("TodoWrite", {"todos": [{"content": "rm x"}]}),
     ("Monitor", {"command": "git status"}),
 )
