@@ -78,7 +78,17 @@ class Finder:
         known = [rule for rule in known_rules() if rule.id not in settings.skip]
         self._rules: Sequence[Rule] = [*own, *known]
         self._ranks = [_USERS] * len(own) + [_rank(rule) for rule in known]
-        self._values = [_ValuePart(name, part) for name, value in values.items() for part in spellings.parts(value)]
+        self._values: list[_ValuePart] = []
+        self._lines: set[int] = set()
+        """Which of the values are lines of keys."""
+        self._keys: list[range] = []
+        """Which of them are the parts of a key that has lines, in order."""
+        for name, value in values.items():
+            parts, lines = spellings.parts(value), spellings.lines_of_key(value)
+            first, behind = len(self._values), len(self._values) + len(parts)
+            self._values += [_ValuePart(name, part) for part in (*parts, *lines)]
+            self._keys += [range(first, behind)] if lines else []
+            self._lines.update(range(behind, len(self._values)))
         self._gates = Gates(self._rules, len(own), [value.beginning for value in self._values])
         self._allow = [compiled(regex.encode()) for regex in settings.allow]
 
@@ -112,10 +122,31 @@ class Finder:
             yield candidate._replace(start=places[candidate.start], end=places[candidate.end])
 
     def _by_values(self, text: bytes, numbers: Iterable[int]) -> Iterator[_Candidate]:
-        for number in numbers:
-            value = self._values[number]
-            for match in value.pattern.finditer(text):
-                yield _Candidate(*match.span(), _NAMED, value.name)
+        parts = {number: self._places(text, number) for number in numbers if number not in self._lines}
+        lines = self._lines.intersection(numbers)
+        if lines and (rest := self._without_keys(text, parts)) != text:
+            lines &= set((self._gates.matching(rest) or _NOTHING_MORE).values)
+        for number, places in (parts | {number: self._places(text, number) for number in sorted(lines)}).items():
+            for place in places:
+                yield _Candidate(*place, _NAMED, self._values[number].name)
+
+    def _places(self, text: bytes, number: int) -> list[tuple[int, int]]:
+        return [match.span() for match in self._values[number].pattern.finditer(text)]
+
+    def _without_keys(self, text: bytes, places: Mapping[int, Sequence[tuple[int, int]]]) -> bytes:
+        """The text with blanks in place of whole keys; `places` are those of parts.
+
+        Their lines need not be looked for: to compile the patterns of a key's lines takes half a second.
+        """
+        rest = bytearray(text)
+        for key in self._keys:
+            ends = [dict(places.get(number, ())) for number in key]
+            for start, end in ends[0].items():
+                for ends_of_part in ends[1:]:  # in base64, one character has bits of two parts
+                    end = ends_of_part.get(end) or ends_of_part.get(end - 1, -1)
+                if end > 0:
+                    rest[start:end] = b" " * (end - start)
+        return bytes(rest)
 
     def _by_rules(self, text: bytes, numbers: Iterable[int]) -> Iterator[_Candidate]:
         for number in numbers:

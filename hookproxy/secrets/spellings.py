@@ -44,15 +44,16 @@ _CONTROLS: Final = {7: b"a", 8: b"b", 9: b"t", 10: b"n", 11: b"v", 12: b"f", 13:
 
 
 def parts(value: bytes) -> list[bytes]:
-    """The value in parts: a long one is found part by part, so that no pattern takes megabytes.
-
-    Lines of a key are parts as well: tools show some of a file's lines, and put numbers before them.
-    """
+    """The value in parts: a long one is found part by part, so that no pattern takes megabytes."""
     text = value.decode(errors="surrogateescape")
     size = -(-len(text) // -(-len(text) // _LONGEST))  # all parts are about as long: none is so short as to be a word
-    pieces = [text[at : at + size].encode(errors="surrogateescape") for at in range(0, len(text), size)]
+    return [text[at : at + size].encode(errors="surrogateescape") for at in range(0, len(text), size)]
+
+
+def lines_of_key(value: bytes) -> list[bytes]:
+    """The lines of a key, which are found as its parts are: tools show some of a file's lines, with numbers before."""
     lines = value.splitlines()
-    return pieces + [line for line in lines if _LINE_OF_KEY.fullmatch(line)] if len(lines) > 1 else pieces
+    return [line for line in lines if _LINE_OF_KEY.fullmatch(line)] if len(lines) > 1 else []
 
 
 def beginning(value: bytes) -> bytes:

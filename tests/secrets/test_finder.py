@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from binascii import hexlify
+from collections.abc import Callable
 from hashlib import sha256
 
 import pytest
@@ -147,3 +150,20 @@ def test_a_placeholder_is_not_a_secret(text: str, digits: int) -> None:
 def test_a_placeholder_hides_nothing_beside_it(text: str, hidden: list[str]) -> None:
     finder = Finder(SecretSettings(detectors={"pw": "password: (.*)"}), {})
     assert [text[one.start : one.end] for one in finder.find(text.encode())] == hidden
+
+
+@pytest.mark.parametrize("written", [bytes, b64encode, hexlify, lambda key: key.replace(b"\n", b"\\n")])
+def test_lines_of_a_key_are_found_beside_the_whole_of_it(written: Callable[[bytes], bytes]) -> None:
+    lines = [b64encode(bytes((7 * line + 11 * at) % 256 for at in range(48))) for line in range(1, 20)]
+    key = b"-----BEGIN KEY-----\n" + b"\n".join(lines) + b"\n-----END KEY-----\n"
+    finder = Finder(SecretSettings(), {"deploy": key})
+    whole = written(key)
+    half = key[: len(key) // 2 + 20]  # ends within a line, of which nothing but lines before it are found
+    text = b"a " + whole + b" b " + b"  12 " + lines[3] + b" c " + whole + half
+    found = finder.find(text)
+    rest = bytearray(text)
+    for start, end, rule in reversed(found):
+        assert rule == "deploy"
+        del rest[start:end]
+    assert not any(line in rest for line in lines)
+    assert bytes(rest).replace(b"=", b"").startswith(b"a  b   12  c "), "but for what fills up base64"
