@@ -174,7 +174,7 @@ class Lines:
         self, members: dict[str, object], record: Record | None = None, masking: Masking | None = None
     ) -> bytes:
         if self.hidden is not None:
-            members = _redacted(members, self.hidden)
+            members = _redacted(members, self.hidden, with_digest=False)
         if masking is None:
             masking = self._masking()
         if masking is not None:
@@ -350,11 +350,16 @@ def _masked(given: dict[str, bytes], masking: Masking) -> dict[str, object]:
 
 
 def _redacted(
-    members: dict[str, object], secrets: Removes, without: Collection[str] = frozenset()
+    members: dict[str, object],
+    secrets: Removes,
+    without: Collection[str] = frozenset(),
+    *,
+    with_digest: bool = True,
 ) -> dict[str, object]:
     """The members of a line with secrets replaced, in the agent's values as well as in texts of hooks and hookproxy.
 
-    Members named in `without` stay.
+    Members named in `without` stay. With a digest of the tool's name, an agent cannot hide which tool it called by an
+    argument that it says is secret. It cannot choose what `[secrets]` finds, of which a digest would tell guesses.
     """
 
     def of(name: str, value: object) -> object:
@@ -367,8 +372,8 @@ def _redacted(
         return _redacted_json(name, value, secrets) if isinstance(value, msgspec.Raw) else value
 
     line = {name: value if name in without else of(name, value) for name, value in members.items()}
-    if line.get("tool") != (tool := members.get("tool")) and isinstance(tool, str):
-        line["tool_sha256"] = _sha256(tool.encode(errors="replace"))  # an agent cannot hide which tool it called
+    if with_digest and line.get("tool") != (tool := members.get("tool")) and isinstance(tool, str):
+        line["tool_sha256"] = _sha256(tool.encode(errors="replace"))
     return line
 
 

@@ -14,7 +14,7 @@ from hookproxy.audit.kept_arguments import KEPT, kept
 from hookproxy.audit.lines import Lines
 from hookproxy.audit.records import CallRecord, Line, entry
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
-from hookproxy.model.settings import Results, Settings
+from hookproxy.model.settings import Arguments, Results, Settings
 from hookproxy.secrets.mask import Masking
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -119,3 +119,25 @@ def test_a_record_says_whether_it_has_all_arguments() -> None:
     assert not record({"a": 1}).is_partial
     assert record({"password": "hunter2"}).masked == ("name",)
     assert record({"a": "x" * 100_000}).is_partial
+
+
+class _Hidden:
+    """As `audit.lines.Removes`, for one secret."""
+
+    def known_values(self, text: str) -> str:
+        return self.text(text)
+
+    def text(self, text: str) -> str:
+        return text.replace("hunter2", "{{secret:X:00000000}}")
+
+    def json(self, raw: bytes) -> bytes:
+        return self.text(raw.decode()).encode()
+
+
+@pytest.mark.parametrize("kept", list(Arguments))
+def test_there_is_no_digest_of_a_tools_name_in_which_a_secret_is_hidden(kept: Arguments) -> None:
+    lines = Lines(Settings(audit_arguments=kept))
+    lines.hidden = _Hidden()
+    written = json.loads(lines.of_call(Record("session", "files", "x-hunter2", b"1", b"{}", "agent")))
+    assert written["tool"] == "x-{{secret:X:00000000}}"
+    assert "tool_sha256" not in written
