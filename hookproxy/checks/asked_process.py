@@ -120,7 +120,7 @@ class AskedProcess:
             what = f"{how} before it had {doing}"
         stderr = _end(self._stderr_end.decode(errors="replace"))
         printed = f"its standard error ends with: {stderr}" if stderr else "it printed nothing on standard error"
-        return UserError(printable(f"the server {what}"), printable(f"{printed}; {_command_line(self._command)}"))
+        return UserError(printable(f"the server {what}"), _cleaned(f"{printed}; {_command_line(self._command)}"))
 
 
 async def answer_of(
@@ -189,9 +189,16 @@ def _start(command: Sequence[str], starter: Starter) -> tuple[int, tuple[int, in
         process.close_all(fds)
         why = process.why_not_started(error, command[0])
         hint = process.start_hint(error, command)
-        raise UserError(printable(f"cannot start the server: {why}"), printable(hint)) from None
+        raise UserError(_cleaned(f"cannot start the server: {why}"), _cleaned(hint)) from None
     process.close_all((stdin, stdout, stderr))
     return pid, (to_stdin, from_stdout, from_stderr, process.open_exit_fd(pid))
+
+
+def _cleaned(text: str) -> str:
+    """A text with a command line, or with what a server has printed, for people: without what looks like a secret."""
+    from ..secrets.mask import Masking  # for errors only
+
+    return printable(Masking().text(text))
 
 
 async def _read(fd: int) -> bytes:

@@ -5,6 +5,7 @@ The server is started first, and gets no message before the whole configuration 
 
 import os
 
+from ..model.errors import UserError
 from ..processes import guardian, process
 from . import late_tls
 from .common import unread_file, working_directory
@@ -45,15 +46,26 @@ def main(arguments: "Sequence[str]") -> int:
         return _without_server_process(option_words, command)
     agent_in, agent_out = move_agent_pipes()
     confined = any(word.startswith("--sandbox") for word in option_words)
-    server = (
-        _start_confined(option_words, command) if confined else process.start_server(command, _end_server_on_signal)
-    )
+    try:
+        server = (
+            _start_confined(option_words, command) if confined else process.start_server(command, _end_server_on_signal)
+        )
+    except UserError as problem:
+        raise _without_secrets(problem) from None
     try:  # from here on, the server starts up while we import modules and read the configuration
         process.widen_pipe(server.from_server, _PIPE_BYTES)
         return _run(_parse(option_words), command, (agent_in, agent_out), _process_opener(server, confined))
     except BaseException:
         _discard_server(server)
         raise
+
+
+def _without_secrets(problem: UserError) -> UserError:
+    """The same error without what looks like a secret in the server's command line: logs of agents keep it."""
+    from ..secrets.mask import Masking
+
+    masking = Masking()
+    return UserError(masking.text(problem.message), masking.text(problem.hint), problem.status)
 
 
 def _start_confined(option_words: "Sequence[str]", command: "Sequence[str]") -> process.Server:
@@ -96,8 +108,6 @@ def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
 
 def _without_server_process(option_words: "Sequence[str]", command: "Sequence[str]") -> int:
     """Print `--help`, or reach the server at its address, or raise an error, since there is no server to start."""
-    from ..model.errors import UserError
-
     options = _parse(option_words)
     if not options.url and not command:
         after = f": no command follows {option_words[-1]}" if option_words else ""
@@ -118,8 +128,6 @@ def move_agent_pipes() -> tuple[int, int]:
     try:
         os.fstat(0), os.fstat(1)
     except OSError:
-        from ..model.errors import UserError
-
         raise UserError(
             "standard input or output is closed", "this command is started by an agent, which opens both"
         ) from None

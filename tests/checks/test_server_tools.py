@@ -186,6 +186,17 @@ async def test_a_program_that_is_not_there_is_an_error() -> None:
     )
 
 
+async def test_an_error_names_no_secret_of_the_command_line_and_none_that_the_server_prints() -> None:
+    with pytest.raises(UserError) as error:
+        await list_tools(["no-such-program", "--token", "hunter2xyz9"], os.environ)
+    assert error.value.hint.endswith("no-such-program --token [masked: password]")
+    with pytest.raises(UserError) as error:
+        await list_tools(["no-such-program --token hunter2xyz9"], os.environ)
+    assert "hunter2" not in str(error.value)
+    ended = await failure("echo password=hunter2xyz9 >&2; exit 1")
+    assert "hunter2" not in str(ended)
+
+
 def alive(pid: int) -> bool:
     """Whether the process runs; what was killed and not reaped yet by its new parent does not."""
     try:

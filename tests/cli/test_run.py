@@ -106,6 +106,14 @@ def test_an_unknown_option_is_an_error(tmp_path: Path, arguments: list[str]) -> 
 INSTALL: Final = "install it, or give its full path"
 
 
+def test_the_error_of_a_server_that_cannot_be_started_names_no_secret_of_its_command_line(tmp_path: Path) -> None:
+    for words in (["no-such", "--token", "hunter22x"], ["no-such --token hunter22x"]):
+        ended = run(tmp_path, "--", *words)
+        assert ended.returncode == 127
+        assert ended.stderr.endswith("the server's command line is: no-such --token [masked: password]\n")
+        assert "hunter22x" not in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "status", "message", "hint"),
     [
