@@ -557,7 +557,7 @@ class Prompter(Table, frozen=True):
     command: Annotated[list[_Text], Meta(min_length=1)]
     """The program and its arguments. A relative path starts from the folder of hookproxy.toml. The program reads what
     needs approval as JSON (server, tool, arguments, reason, asked_by) from standard input, and exits with 0 for yes or
-    2 for no.
+    2 for no. It may print a response as the webhook's, with a reason or with other arguments.
     """
 
 

@@ -135,16 +135,10 @@ class OutsideApproval:
         settings, details = asked.layer, asked.details
         masked = asked.settings.audit_arguments is not Arguments.FULL
         waiting = details.waiting(asked.seconds, masked=masked)
-        check, shown = asked.check_edit, bytes(waiting.arguments)
-        own = details.own_arguments or details.arguments
+        shown, own = bytes(waiting.arguments), details.own_arguments or details.arguments
 
         async def read_edit(text: str) -> bytes:
-            arguments = read_arguments(text, shown, own, asked.settings.max_depth)
-            if arguments == own:
-                return b""
-            if check is not None:
-                await check(arguments)
-            return arguments
+            return await _read_edit(text, shown, own, asked)
 
         invite: Sequence[Invite] = ()
         if settings.approvals != NOT_TOLD:
@@ -156,7 +150,7 @@ class OutsideApproval:
             call,
             only_while_watched=not (approvals.consoles_find_it and _waits_for_consoles(settings)),
             on_consoles=_on_consoles(settings),
-            read_edit=read_edit if check is not None else None,
+            read_edit=read_edit if asked.check_edit is not None else None,
             invite=invite,
         )
 
@@ -174,9 +168,16 @@ class OutsideApproval:
         if self._user:
             document["user"] = self._user
         environ = asked.hooks.prompter_environment(managed)
-        approval = await prompt(settings.prompter, document, environ, self._report, asked.seconds)
-        answered = approval in (Approval.ONCE, Approval.NO)
-        return ApprovalResult(approval, f"the program {settings.prompter[0]}" if answered else "")
+        result = await _run_prompter(settings.prompter, document, environ, asked.seconds)
+        failed = result.detail or result.ended.value
+        if result.ended is Ended.EXITED:
+            try:
+                return await _read_response(result, asked)
+            except ValueError as problem:
+                failed = str(problem)
+        self._report(f"the prompter {settings.prompter[0]} failed ({failed}), so the call is denied")
+        timed_out = result.ended is Ended.TIMED_OUT
+        return ApprovalResult(Approval.NOT_ANSWERED if timed_out else Approval.NOT_ASKED)
 
 
 def _on_consoles(layer: Settings) -> bool:
@@ -207,26 +208,53 @@ def read_arguments(text: str, shown: bytes, arguments: bytes, max_depth: int) ->
     return unmasked(typed, shown, arguments)
 
 
-async def prompt(
-    command: tuple[str, ...],
-    document: Mapping[str, object],
-    environ: Mapping[str, str],
-    report: Callable[[str], None],
-    seconds: float,
-) -> Approval:
-    """Ask through the operator's prompter: it reads `document` as JSON; exit status 0 means yes, 2 means no.
+async def _read_edit(text: str, shown: bytes, own: bytes, asked: Asked) -> bytes:
+    """Arguments that take the place of the call's `own`; empty: they are the same. Raises ValueError."""
+    arguments = read_arguments(text, shown, own, asked.settings.max_depth)
+    if arguments == own:
+        return b""
+    if asked.check_edit is not None:
+        await asked.check_edit(arguments)
+    return arguments
 
-    After so many seconds nobody has answered; any other end is a failure, and is reported. Neither approves. On cancel
-    it is ended with its whole process group.
-    """
+
+async def _run_prompter(
+    command: tuple[str, ...], document: Mapping[str, object], environ: Mapping[str, str], seconds: float
+) -> HookResult:
+    """Run the operator's prompter with `document` as its input. On cancel it is ended with its whole process group."""
     spec = HookSpec("hookproxy", "on_ask_fallback", Event.PERMISSION_REQUEST, command[0], argv=command, timeout=seconds)
     stdin = Document(raw_json.encode(document) + b"\n", {})
     try:
-        result = await RUNNERS[spec.type](spec, stdin, environ)
+        return await RUNNERS[spec.type](spec, stdin, environ)
     except OSError as problem:  # too few descriptors or processes
-        result = HookResult(Ended.NOT_STARTED, detail=problem.strerror or "")
-    if result.ended is Ended.EXITED and result.code in (0, 2):
-        return Approval.NO if result.code else Approval.ONCE
-    ended = f"status {result.code}" if result.ended is Ended.EXITED else result.detail or result.ended.value
-    report(f"the prompter {command[0]} failed ({ended}), so the call is denied")
-    return Approval.NOT_ANSWERED if result.ended is Ended.TIMED_OUT else Approval.NOT_ASKED
+        return HookResult(Ended.NOT_STARTED, detail=problem.strerror or "")
+
+
+async def _read_response(result: HookResult, asked: Asked) -> ApprovalResult:
+    """What a prompter that has exited says: status 0 means yes, 2 means no, and anything else is a failure.
+
+    If it prints an object, this is a response as the webhook's, which must say the same as the status. Other output
+    means nothing: dialog programs print all kinds of things. Raises ValueError.
+    """
+    if result.code not in (0, 2):
+        raise ValueError(f"status {result.code}")
+    approval = Approval.NO if result.code else Approval.ONCE
+    by = f"the program {asked.layer.prompter[0]}"
+    printed = bytes(result.stdout).strip()
+    if not printed.startswith(b"{"):
+        return ApprovalResult(approval, by)
+    from ..approvals.webhook import read_answer  # few programs print a response
+
+    try:
+        answer = read_answer(printed, approval="", token="")
+    except ValueError as problem:
+        raise ValueError(f"its response cannot be used: {problem}") from None
+    if (answer.action == "deny") is not (approval is Approval.NO):
+        raise ValueError(f"it says {answer.action}, and exits with status {result.code}")
+    arguments = b""
+    if answer.arguments:
+        if asked.check_edit is None:
+            raise ValueError("it changes arguments that cannot be changed")
+        shown, own = asked.details.arguments, asked.details.own_arguments or asked.details.arguments
+        arguments = await _read_edit(answer.arguments, shown, own, asked)
+    return ApprovalResult(approval, by, answer.reason.strip(), arguments)

@@ -1,10 +1,10 @@
 """AGENT-HOOKS-0.1: hookproxy as a host, driven by the test kit of `agent-hooks-sdk` with its vectors.
 
 The harness is an agent with the model that a scenario prescribes. It starts `hookproxy run` in front of a server with
-the scenario's tools; the test kit's interceptors are hooks of type "agent-hooks" of that run, and the person that it
-asks is the test kit's resolver. So what is judged at `pre_tool_call` and `post_tool_call`, and what follows from it, is
-hookproxy's, and so are `agent_startup` and `agent_shutdown`. The points of the model and of turns are the agent's own,
-with the SDK's emitter.
+the scenario's tools; the test kit's interceptors are hooks of type "agent-hooks" of that run, and the program that it
+asks for approvals (`on_ask_fallback`) is the test kit's resolver. So what is judged at `pre_tool_call` and
+`post_tool_call`, and what follows from it, is hookproxy's, and so are `agent_startup` and `agent_shutdown`. The points
+of the model and of turns are the agent's own, with the SDK's emitter.
 
 hookproxy's record of a call is its line in the audit; `_record` spells it as an InterceptionRecord. Its identities are
 the SDK's, of the contexts that hooks got and of the arguments that the server got.
@@ -35,6 +35,9 @@ SYNTHESIZED = ("host_error:transform_conflict", "host_error:composition_disagree
 """Reasons of denials that are not a hook's own."""
 RUN_SECONDS = 60
 """A run takes a second or two: the rest is for a busy machine."""
+
+APPROVAL = "approval"
+"""What the relay says in place of a hook's number if it is the program that is asked for an approval."""
 
 HOOK = """
 [[hooks.{event}]]
@@ -95,7 +98,10 @@ class HookproxyHost:
             for number in range(len(self._interceptors))
             for event in EVENTS
         )  # fmt: skip
-        settings = 'on_ask_fallback = "deny"\n[audit]\nfile = "audit.jsonl"\narguments = "full"\nresults = "full"\n'
+        relay = [sys.executable, str(FOLDER / "relay.py"), str(self._folder / "socket"), APPROVAL]
+        fallback = '"deny"' if self._resolver is None else f"{{ command = {json.dumps(relay)} }}"
+        settings = f"on_ask_fallback = {fallback}\n"
+        settings += '[audit]\nfile = "audit.jsonl"\narguments = "full"\nresults = "full"\n'
         keys = "".join(f'{key} = "{value}"\n' for key, value in self._composition.items())
         settings += f"[hooks.composition]\n{keys}"
         (self._folder / "hookproxy.toml").write_text(settings + hooks)
@@ -117,10 +123,13 @@ class HookproxyHost:
         (self._folder / "tools.json").write_text(json.dumps(tools))
 
     async def _judge(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Have an interceptor of the test kit judge what a hook got. If it raises, the hook gets nothing."""
+        """Have an interceptor or the resolver of the test kit judge. If it raises, the program gets nothing."""
         number, _, text = (await reader.read(-1)).partition(b"\n")
-        context = self._last_context = json.loads(text)
         try:
+            if number == APPROVAL.encode():
+                writer.write(json.dumps(self._response()).encode())
+                return
+            context = self._last_context = json.loads(text)
             verdict = self._interceptors[int(number)].intercept(context)
             writer.write(json.dumps(verdict if isinstance(verdict, dict) else verdict.to_wire()).encode())
         except RuntimeError:
@@ -139,8 +148,7 @@ class HookproxyHost:
         self._process, self._next_id = process, 0
         assert process.stdin is not None
         try:
-            capabilities = {} if self._resolver is None else {"elicitation": {}}
-            about = {"protocolVersion": "2025-06-18", "capabilities": capabilities,
+            about = {"protocolVersion": "2025-06-18", "capabilities": {},
                      "clientInfo": {"name": "harness", "version": "1"}}  # fmt: skip
             await self._request("initialize", about)
             self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -200,34 +208,29 @@ class HookproxyHost:
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
 
     async def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The response to a request, a result or an error. Meanwhile the person answers what is asked."""
+        """The response to a request, a result or an error."""
         self._next_id += 1
         self._send({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params})
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
             message: dict[str, Any] = json.loads(line)
-            if message.get("method") == "elicitation/create":
-                self._send({"jsonrpc": "2.0", "id": message["id"], "result": self._answer()})
-            elif message.get("id") == self._next_id:
+            if message.get("id") == self._next_id:
                 return message
         raise RuntimeError("hookproxy has ended")
 
-    def _answer(self) -> dict[str, Any]:
-        """The resolver's answer as a person's: yes, or no. If it raises, the person leaves."""
+    def _response(self) -> dict[str, str]:
+        """The resolver's resolution as the response of a program: yes, or no with a reason."""
         assert self._resolver is not None
         context = self._last_context
         identity = None if self._provider is None else context_identity(context)
         verdict = Verdict.escalate(reason="asked")
         request = ApprovalRequest(identity, InterceptionPoint(context["interception_point"]), verdict, context)
-        try:
-            resolution = self._resolver.resolve(request)
-        except RuntimeError:
-            return {"action": "cancel"}
-        said_yes = resolution.verdict is not None and resolution.verdict.to_wire()["decision"] == "allow"
-        approved = (
-            resolution.outcome is ApprovalOutcome.APPROVE and said_yes and resolution.context_identity == identity
-        )
-        return {"action": "accept", "content": {"decision": "allow once"}} if approved else {"action": "decline"}
+        resolution = self._resolver.resolve(request)
+        said = {} if resolution.verdict is None else resolution.verdict.to_wire()
+        approves = resolution.outcome is ApprovalOutcome.APPROVE and said.get("decision") == "allow"
+        if approves and resolution.context_identity == identity:
+            return {"decision": "allow"}
+        return {"decision": "deny", "reason": said.get("reason") or ""}
 
     # --- records ---
 
@@ -256,6 +259,8 @@ class HookproxyHost:
             arguments = line["rewritten"]
             enforced = {**context, "tool_call": {**context["tool_call"], "args": arguments}, "target": arguments}
         asked = {"asked-allow": "approval", "asked-deny": "rejection"}.get(line["decision"]) if before else None
+        if asked == "rejection" and line.get("answered_by") and line.get("reason"):
+            combined["reason"] = line["reason"]
         record = {
             "interception_point": context["interception_point"],
             "mode": self._mode,

@@ -15,8 +15,8 @@ PAGE: Final = Path(__file__).resolve().parents[2] / "docs/standards.md"
 BLOCK: Final = re.compile(r"(?<=<!-- vectors: agent-hooks -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 RESOLVER: Final = (
-    "a resolver that gives reasons, verdicts and identities, or sees less than all: here a person says yes or no to the"
-    " very call that is shown"
+    "a resolver that gives verdicts and identities, or sees less than all: here the answer is a yes, perhaps with other"
+    " arguments, or a no with a reason, about the very call that is shown"
 )
 IDENTITY: Final = "the identity provider `jcs-sha256`, which refuses large numbers: hookproxy has none, and passes them"
 DECLARATION: Final = "a host declaration: `hookproxy.toml` is the configuration, and other documents are not read"
@@ -37,7 +37,7 @@ OUT_OF_REACH: Final[Mapping[str, str]] = {
         STARTUP: "001",
         MODEL: "002 003 011 012 090 091",
         SESSION: "022 061 074 096 101",
-        RESOLVER: "031 072 086 098 099 103",
+        RESOLVER: "072 086 098 099 103",
         IDENTITY: "095",
         STREAMING: "110 111 112 113",
         DECLARATION: " ".join(map(str, range(120, 144))),

@@ -212,6 +212,8 @@ async def test_hooks_run_when_a_person_is_asked(tmp_path: Path) -> None:
         (Settings(on_ask=OnAsk.DENY), False),
         (Settings(prompter=("sh", "-c", "exit 0")), True),
         (Settings(prompter=("sh", "-c", "exit 2")), False),
+        (Settings(prompter=("sh", "-c", """echo '{"decision": "allow"}'""")), True),
+        (Settings(prompter=("sh", "-c", "echo Gtk-WARNING: no theme")), True),
         (Settings(prompter=("sh", "-c", "exit 1")), False),
         (Settings(prompter=("/nowhere/prompter",)), False),
     ],
@@ -242,6 +244,46 @@ async def test_a_prompter_reads_the_approval_request_as_json(tmp_path: Path) -> 
         "reason": "sure?",
         "asked_by": "the PreToolUse hook stub",
     }
+
+
+async def test_a_prompter_gives_a_reason_with_its_no() -> None:
+    says = """echo '{"decision": "deny", "reason": "not on Fridays"}'; exit 2"""
+    async with rig(stub_group(ASKS), settings=Settings(prompter=("sh", "-c", says))) as one:
+        await handshake(one, None)
+        await one.agent.send(call(1))
+        assert "not on Fridays" in str((await one.agent.message())["result"])
+    assert not any("the prompter" in text for text in one.reports)
+
+
+async def test_a_prompter_allows_other_arguments() -> None:
+    says = """echo '{"decision": "allow", "arguments": {"path": "b"}}'"""
+    async with rig(stub_group(ASKS), settings=Settings(prompter=("sh", "-c", says))) as one:
+        await handshake(one, None)
+        await one.agent.send(call(1, path="a"))
+        assert json.loads(await one.server.line())["params"]["arguments"] == {"path": "b"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "status"),
+    [
+        ('{"decision": "deny"}', 0),
+        ('{"decision": "allow"}', 2),
+        ('{"decision": "allow", "decision": "deny"}', 0),
+        ('{"decision": "allow", "argument": {}}', 0),
+        ('{"decision": "allow", "arguments": []}', 0),
+        ('{"decision": "allow", "arguments": {"a": 1, "a": 2}}', 0),
+        ('{"decision": "deny", "arguments": {}}', 2),
+        ('{"decision": "allow"', 0),
+        ("{}", 0),
+    ],
+)
+async def test_a_response_of_a_prompter_that_is_not_a_clear_one_is_a_failure(printed: str, status: int) -> None:
+    says = f"echo {shlex.quote(printed)}; exit {status}"
+    async with rig(stub_group(ASKS), settings=Settings(prompter=("sh", "-c", says))) as one:
+        await handshake(one, None)
+        await one.agent.send(call(1, path="a"))
+        assert (await one.agent.message())["result"]["isError"] is True
+    assert any(text.startswith("the prompter sh failed (") for text in one.reports)
 
 
 async def test_the_record_says_that_a_person_was_asked(tmp_path: Path) -> None:
