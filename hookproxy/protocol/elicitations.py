@@ -37,6 +37,9 @@ _MAX_OPEN: Final = 4096  # requests that nothing judges and the agent has not an
 _MAY_BE_REQUEST: Final = late_pattern(rb"(?i:elicitation|sampling|roots)|\\")
 """It is found in every line that some reader may take for a request that can be judged."""
 
+_MAY_CONCERN: Final = late_pattern(rb'(?i:elicitation|sampling|roots|cancelled|"result"|"error")|\\')
+"""It is found in every notification about a request of the server, and in what some reader takes for anything else."""
+
 
 class Elicitations:
     """The pending requests of the handshake era, where each is a request of its own, by the server's ids."""
@@ -108,6 +111,13 @@ class Elicitations:
             return Dropped("a message that some readers take for a request that hooks judge")
         note = f"refused a request of the server, which cannot be judged: {problem}"
         return SendBack(server_requests.unreadable(raw_id, str(problem)), note, reported=True)
+
+    def are_others(self, block: bytes) -> bool:
+        """The fast path: True if all these lines are notifications of the server, and none is about its requests."""
+        if _MAY_CONCERN.search(block):
+            return False
+        heads = fast_scan.heads(block)
+        return heads is not None and all(head.method and not head.id for head in heads)
 
     def is_unclear(self, line: bytes) -> bool:
         """True for a response that some readers take for a request."""

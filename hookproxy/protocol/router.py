@@ -235,10 +235,20 @@ class Router:
 
     def scan_from_server(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and responses in them are noted. False: read them one by one."""
-        if self._reads_responses or not self.requests.is_simple:
+        if not self.requests.is_simple:
             return False
+        if self._reads_responses:
+            return self._passes_beside_elicitations(block)
         heads = fast_scan.heads(block)
         return heads is not None and self.requests.settle_all(heads)
+
+    def _passes_beside_elicitations(self, block: bytes) -> bool:
+        """True if these lines only are read because the server may ask something, and do not ask anything."""
+        if self.elicitations is None or self.calls or self.tasks or self._awaited:
+            return False
+        if self.session_data.refuses_server or self._refused_subscriptions:
+            return False
+        return self.elicitations.are_others(block)
 
     def pass_response(self, key: bytes) -> bool:
         """The fast path for a response that was read already: True if it passes, and is noted. False: read its line."""

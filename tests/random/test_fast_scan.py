@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from hookproxy.protocol import fast_scan
 from hookproxy.protocol.actions import PASS, StartCall
+from hookproxy.protocol.elicitations import Elicitations
 from hookproxy.protocol.inflight import RequestKind
 from hookproxy.protocol.router import Router
 from tests.random.documents import documents
@@ -85,8 +86,8 @@ def blocks(draw: st.DrawFn) -> bytes:
     return (between.join(pieces) + "\n").encode()
 
 
-def primed() -> Router:
-    router = Router(lambda tool: tool == "danger")
+def primed(elicitations: Elicitations | None = None) -> Router:
+    router = Router(lambda tool: tool == "danger", elicitations=elicitations)
     router.from_agent(b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}\n')
     for number, tool in enumerate(("safe", "other", "danger")):
         router.from_agent(call(900 + number, tool, "{}").encode() + b"\n")
@@ -174,6 +175,21 @@ FROM_SERVER: Final = (
     "no JSON",
     "",
 )
+ASKING: Final = (
+    '{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{}}',
+    '{"jsonrpc":"2.0","method":"sampling/createMessage","id":7}',
+    '{"jsonrpc":"2.0","method":"notifications/x","Method":"elicitation/create","ID":7}',
+    '{"jsonrpc":"2.0","method":"notifications/x","method":"s\\u0061mpling/createMessage","id":7}',
+    '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}',
+    '{"jsonrpc":"2.0","method":"notifications/x","result":{}}',
+    '{"jsonrpc":"2.0","method":"notifications/elicitation/complete"}',
+)
+
+
+def judging() -> Elicitations:
+    elicitations = Elicitations()
+    elicitations.judge(frozenset({"sampling/createMessage", "elicitation/create"}))
+    return elicitations
 
 
 @given(st.lists(st.sampled_from(FROM_SERVER), min_size=1, max_size=4), st.data())
@@ -193,3 +209,24 @@ def test_lines_from_the_server_that_pass_the_fast_path_pass_the_full_reading(
         for line in block.split(b"\n")[:-1]:
             assert reading.from_server(line + b"\n") is PASS
         assert glancing.requests == reading.requests
+
+
+@given(st.lists(st.sampled_from([*FROM_SERVER, *ASKING]), min_size=1, max_size=3), st.data())
+def test_what_passes_while_requests_of_the_server_are_judged_asks_nothing(sent: list[str], data: st.DataObject) -> None:
+    text = "\n".join(sent)
+    if data.draw(st.booleans()):
+        text = data.draw(damaged(text))
+    block = text.encode() + b"\n"
+    if primed(judging()).scan_from_server(block):
+        reading = primed(judging())
+        for line in block.split(b"\n")[:-1]:
+            assert reading.from_server(line + b"\n") is PASS
+        assert reading.requests == primed().requests
+
+
+def test_notifications_pass_at_once_while_requests_of_the_server_are_judged() -> None:
+    notification = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}\n'
+    assert primed(judging()).scan_from_server(notification * 3)
+    for line in ASKING:
+        assert not primed(judging()).scan_from_server(line.encode() + b"\n")
+        assert not primed(judging()).scan_from_server(notification + line.encode() + b"\n")
