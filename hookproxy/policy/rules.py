@@ -42,6 +42,8 @@ _MAY_BECOME_WORD: Final = late_pattern(r"%|\.\.")
 
 _MAY_LOSE_WORD: Final = late_pattern(r"%|\.\.|localhost", re.IGNORECASE)
 """It matches a URI that is decoded, loses a folder, or its host."""
+_BY_LAST_NAME: Final = late_pattern(r"\*\*/(?!.*\*\*)[^/\\]+")
+"""A specifier such as `**/.env`: in whichever folder a path is, its last name says whether it matches."""
 _SHORTEST_URI_WORD: Final = 2  # characters: one alone may be a drive
 
 _LONGEST_PLAIN: Final = 1024  # bytes of arguments that are looked at as a whole first: they have few members
@@ -342,20 +344,23 @@ def _text_matcher(specifier: str) -> Callable[[str], bool]:
     exact = path_pattern if matchers.is_path(specifier) else command_pattern
     patterns = [(matchers.value_pattern(text), exact(text)) for text in spelled]
     word = _word(specifier)
+    needs_folder = is_place and not _BY_LAST_NAME.fullmatch(specifier)
 
     def matches(text: str) -> bool:
         folded = matchers.folded(text)
         if word not in folded and word not in text.casefold() and not _MAY_BECOME_WORD.search(text):
             return False
         return any(
-            _matches_text(spelling, anywhere, exact, is_place)
+            _matches_text(spelling, anywhere, exact, is_place, needs_folder)
             for spelling, (anywhere, exact) in zip((text, folded), patterns, strict=False)
         )
 
     return matches
 
 
-def _matches_text(text: str, anywhere: re.Pattern[str], exact: re.Pattern[str], is_place: bool) -> bool:
+def _matches_text(
+    text: str, anywhere: re.Pattern[str], exact: re.Pattern[str], is_place: bool, needs_folder: bool
+) -> bool:
     if any(map(exact.fullmatch, (text, text.strip(), " ".join(text.split())))):
         return True
     if len(text) > NO_PATH and not is_place:
@@ -363,7 +368,7 @@ def _matches_text(text: str, anywhere: re.Pattern[str], exact: re.Pattern[str], 
     paths = _paths(text)
     if len(text) > NO_PATH:
         return any(exact.fullmatch(path) for path in paths)
-    if is_place and any(path == ".." or path.startswith("../") for path in paths):
+    if needs_folder and any(path == ".." or path.startswith("../") for path in paths):
         return True  # only the server knows which folder that is
     pattern = exact if "\n" in text else anywhere
     return any(pattern.fullmatch(path) for path in paths)

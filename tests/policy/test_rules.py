@@ -327,6 +327,21 @@ def test_two_stars_and_a_slash_stand_for_no_folder_as_well(rule: str, path: str,
     assert not denies(f"{tool}({rule})", tool, **{argument: path + "x"})
 
 
+@pytest.mark.parametrize(
+    "path", ["../.env", "../../x/.env", "x/../../.env", "..\\.env", "../.env/", "../x/../.env", "../.ENV"]
+)
+def test_a_rule_about_a_name_holds_in_folders_above(path: str) -> None:
+    assert denies("Read(**/.env)", "Read", file_path=path)
+    assert denies("Read(**/.e*)", "Read", file_path=path)
+
+
+@pytest.mark.parametrize("path", ["..", "../x", "../../src/x.py", "../.env.d"])
+def test_other_names_in_folders_above_are_not_denied_by_a_rule_about_a_name(path: str) -> None:
+    assert not denies("Read(**/.env)", "Read", file_path=path)
+    assert not denies("Read(**/.env)", "LS", path=path)
+    assert denies("Read(src/.env)", "Read", file_path=path), "only the server knows which folder that is"
+
+
 def test_a_path_is_judged_up_to_where_a_system_call_stops_to_read() -> None:
     for path in ("/srv/.env\0", "/srv/.env\0.txt", "\\srv\\.env\0x", "file:///srv/.env%00x"):
         assert denies("Write(**/.env)", "Write", file_path=path, content="")

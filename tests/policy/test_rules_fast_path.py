@@ -141,11 +141,12 @@ def compares(rule: rules._DenyOrAskRule) -> Callable[[str], bool]:
         return rule.matches_text
     exact = path_pattern if matchers.is_path(specifier) else command_pattern
     is_place = matchers.is_path_or_address(specifier)
+    needs_folder = is_place and not rules._BY_LAST_NAME.fullmatch(specifier)
 
     def matches(text: str) -> bool:
         pairs = [(text, specifier), (matchers.folded(text), matchers.folded(specifier))]
         return any(
-            rules._matches_text(spelled, matchers.value_pattern(wanted), exact(wanted), is_place)
+            rules._matches_text(spelled, matchers.value_pattern(wanted), exact(wanted), is_place, needs_folder)
             for spelled, wanted in pairs[: 1 + is_place]
         )
 
@@ -155,6 +156,7 @@ def compares(rule: rules._DenyOrAskRule) -> Callable[[str], bool]:
 @given(RULES, RULES, RULES, TOOLS, ARGUMENTS)
 @example(("*(/etc/*)",), (), (), ("tool",), {"text": "file:/%65tc/x"})
 @example(("*(/etc/*)",), (), (), ("tool",), {"text": "../x"})
+@example(("*(**/.env)",), (), (), ("tool",), {"text": "../.env"})
 @example(("*(/k/*)",), (), (), ("tool",), {"text": "/\u212a/x"})
 @example(("*(rm *)",), (), (), ("tool",), {"argv": ["r", "m"]})
 @example(("*(null)",), (), (), ("tool",), {"text": None})
