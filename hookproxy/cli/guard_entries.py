@@ -211,6 +211,15 @@ def expected(side: AgentSide, path: str) -> int:
         return 0
 
 
+def if_none_judges(side: AgentSide, *, closed: bool) -> str:
+    """A sentence about what becomes of an agent's calls that no guard can judge."""
+    if closed:
+        return f"{side.name}: a call that the guard cannot judge is refused"
+    return (
+        f"{side.name}: a call that the guard cannot judge may go on, as {side.name} decides; --fail-closed refuses it"
+    )
+
+
 def limits(side: AgentSide) -> Iterator[str]:
     """Sentences about what an agent does not let its hooks do."""
     if Can.ASK not in side.can:

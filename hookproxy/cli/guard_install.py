@@ -75,7 +75,7 @@ def install(arguments: Sequence[str], socket: str) -> int:
     failed = False
     for side in sides:
         try:
-            _install(side, command_line(side, socket, closed=closed), options)
+            _install(side, command_line(side, socket, closed=closed), options, closed=closed)
         except UserError as error:
             failed = True
             wrap.report_error(error)
@@ -89,14 +89,14 @@ def install(arguments: Sequence[str], socket: str) -> int:
     return EXIT_FINDINGS if failed else 0
 
 
-def _install(side: AgentSide, line: str, options: Namespace) -> None:
-    """Write the entries of one agent, and say what it cannot do. Raises UserError."""
+def _install(side: AgentSide, line: str, options: Namespace, *, closed: bool) -> None:
+    """Write the entries of one agent, and say what they cannot do. Raises UserError."""
     if _take_out_former(side, line, options) and options.dry_run:
         tell(f"{side.name}: and then the entries are written anew", prefix="")
         return
     for change in [*changes(side, line)]:
         _show(change) if options.dry_run else write(change)
-    tell(*guard_entries.limits(side), prefix="")
+    tell(guard_entries.if_none_judges(side, closed=closed), *guard_entries.limits(side), prefix="")
 
 
 def uninstall(arguments: Sequence[str]) -> int:

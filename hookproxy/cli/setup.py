@@ -328,7 +328,8 @@ def _question(
     planned: Sequence[PlannedFile], guards: Guards, config: PlannedConfig | None, own_tools: Sequence[OwnTools]
 ) -> str:
     titles = " and ".join(tools.title for tools in own_tools)
-    guard = f"let the guard judge what {titles} {'does' if len(own_tools) == 1 else 'do'} by own tools"
+    verb, whose = ("does", "its") if len(own_tools) == 1 else ("do", "their")
+    guard = f"let the guard judge what {titles} {verb} with tools of {whose} own"
     if not planned:
         writes = f"write {guards.config_path}" if config is not None else ""
         question = ", and ".join(filter(None, (guard if own_tools else "", writes)))

@@ -29,6 +29,8 @@ class OwnTools(Struct, frozen=True):
     """The command line of its entries."""
     paths: tuple[str, ...]
     """The files that get them."""
+    closed: bool
+    """They refuse what the guard cannot judge."""
 
 
 def plan(found: Sequence[AgentFile], config: str, folder: str, *, closed: bool) -> tuple[list[OwnTools], bool]:
@@ -50,7 +52,7 @@ def plan(found: Sequence[AgentFile], config: str, folder: str, *, closed: bool) 
                 continue
             line = guard_install.command_line(side, socket_of(folder), closed=closed)
             paths = tuple(change.path for change in guard_install.changes(side, line))
-            planned.append(OwnTools(side, title, line, paths))
+            planned.append(OwnTools(side, title, line, paths, closed))
         except UserError as error:
             failed = True
             wrap.report_error(error)
@@ -58,12 +60,13 @@ def plan(found: Sequence[AgentFile], config: str, folder: str, *, closed: bool) 
 
 
 def rows(planned: Sequence[OwnTools]) -> Rows:
-    """What is to be written, and what these agents cannot do."""
+    """What is to be written, what happens without a guard, and what these agents cannot do."""
     home = os.path.expanduser("~")
     for tools in planned:
         for path in tools.paths:
             yield "guard", f"{tools.title}: an entry for each event in {short(path, home)}"
     for tools in planned:
+        yield "note", guard_entries.if_none_judges(tools.side, closed=tools.closed)
         yield from (("note", sentence) for sentence in guard_entries.limits(tools.side))
 
 

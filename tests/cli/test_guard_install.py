@@ -241,6 +241,17 @@ def test_a_hook_file_that_is_used_does_not_ask_the_guard(agent: str, home: Path)
             assert [file.group.hooks for file in loaded] == [()], path
 
 
+@pytest.mark.parametrize(
+    ("words", "reported"),
+    [([], "may go on, as claude decides; --fail-closed refuses it"), (["--fail-closed"], "is refused")],
+)
+def test_what_becomes_of_calls_that_no_guard_can_judge_is_reported(
+    words: list[str], reported: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert guard.main(["install", "claude", *words]) == 0
+    assert f"claude: a call that the guard cannot judge {reported}\n" in capsys.readouterr().err
+
+
 def test_what_an_agent_cannot_express_is_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     guard.main(["install", "cline", "--dry-run"])
     assert "its hooks cannot ask the person" in capsys.readouterr().err

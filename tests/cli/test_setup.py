@@ -486,7 +486,7 @@ def test_the_guard_judges_the_own_tools_of_the_agents_that_are_set_up(
 
 
 def test_a_person_is_asked_once_for_servers_and_own_tools(project: Path, home: Path, cursor: Path, hooks: Path) -> None:
-    question = "Wrap 1 server in 1 file, let the guard judge what Cursor does by own tools, and write "
+    question = "Wrap 1 server in 1 file, let the guard judge what Cursor does with tools of its own, and write "
     done = at_terminal(project, FAIL_CLOSED, (WRAP_ONE, b"n\n"), columns=200)
     assert question in terminal.plain(done.stdout)
     assert not own_tools(home).exists()
