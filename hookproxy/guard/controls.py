@@ -24,6 +24,7 @@ def ask(path: str, control: Control) -> Status | None:
     except EOFError:  # it is of another version, or is about to end: either way it listens no more
         return None
     except (OSError, ValueError) as problem:
+        message, _, hint = str(problem).removeprefix("error: ").partition("\nhint: ")  # as it says why it cannot start
         raise UserError(
-            f"{path}: the guard cannot be asked: {problem}", "end its process, whose name has guard"
+            f"{path}: the guard cannot be asked: {message}", hint or "end its process, whose name has guard"
         ) from None
