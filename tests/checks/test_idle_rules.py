@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import Final
+
 import pytest
 
-from hookproxy.checks.idle_rules import rules_of_no_method, shadowed_rules
+from hookproxy.checks.idle_rules import allow_rules_alone, rules_of_no_method, shadowed_rules
+from hookproxy.config.load import load
 from hookproxy.model.limits import Limit, Per
 from hookproxy.model.settings import Settings
 
@@ -68,3 +73,25 @@ def test_a_rule_about_a_method_that_is_not_judged_is_named(rule: str, hint: str)
     for found in (list(rules_of_no_method(Settings(deny=(rule,)))), list(rules_of_no_method(Settings(limits=limits)))):
         assert len(found) == bool(hint)
         assert all(hint in text for text in found)
+
+
+HOOK: Final = '[[hooks.PreToolUse]]\ncommand = "true"'
+
+
+@pytest.mark.parametrize(
+    ("text", "is_named"),
+    [
+        ('allow = ["a", "b"]', True),
+        ('allow = ["a"]\nask = ["c"]', False),
+        ('allow = ["a"]\ndeny = ["d"]', False),
+        ('allow = ["a"]\ndefault = "deny"', False),
+        ('allow = ["a"]\ndefault = "ask"', False),
+        ('deny = ["a"]', False),
+        (f'allow = ["a"]\n{HOOK}', False),  # it stands over a hook that asks
+    ],
+)
+def test_an_allow_list_beside_which_everything_is_allowed_is_named(text: str, is_named: bool, tmp_path: Path) -> None:
+    file = tmp_path / "hookproxy.toml"
+    file.write_text(f"[permissions]\n{text}\n")
+    found = list(allow_rules_alone(load(str(file), [], None, os.environ, str(tmp_path))))
+    assert [text.startswith(f"{file}:2: ") and 'write default = "deny"' in text for text in found] == [True] * is_named
