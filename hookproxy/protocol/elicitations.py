@@ -37,8 +37,9 @@ _MAX_OPEN: Final = 4096  # requests that nothing judges and the agent has not an
 _MAY_BE_REQUEST: Final = late_pattern(rb"(?i:elicitation|sampling|roots)|\\")
 """It is found in every line that some reader may take for a request that can be judged."""
 
-_MAY_CONCERN: Final = late_pattern(rb'(?i:elicitation|sampling|roots|cancelled|"result"|"error")|\\')
-"""It is found in every notification about a request of the server, and in what some reader takes for anything else."""
+_CONCERNING: Final = (b"elicitation", b"sampling", b"roots", b"cancelled", b'"result"', b'"error"', b"\\")
+"""One of them is found, in any case, in each notification about a request of the server, and in what some reader takes
+for anything else. Looking for each takes a tenth of the time of one pattern."""
 
 
 class Elicitations:
@@ -114,7 +115,8 @@ class Elicitations:
 
     def are_others(self, block: bytes) -> bool:
         """The fast path: True if all these lines are notifications of the server, and none is about its requests."""
-        if _MAY_CONCERN.search(block):
+        lowered = block.lower()
+        if any(word in lowered for word in _CONCERNING):
             return False
         heads = fast_scan.heads(block)
         return heads is not None and all(head.method and not head.id for head in heads)
