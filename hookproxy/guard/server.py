@@ -51,9 +51,7 @@ from .status import Status
 if TYPE_CHECKING:
     import socket
 
-_BACKLOG: Final = (
-    1024  # connections that wait to be accepted: to a run, a guard that is too busy to accept it does not exist
-)
+_BACKLOG: Final = 1024  # connections that wait to be accepted: a run that is not taken goes on without the guard
 _READ_SECONDS: Final = 30.0  # for a whole request: a client writes it at once
 _WAITING_SECONDS: Final = 30.0  # for room for a request: calls about which a person is asked keep theirs for minutes
 _PIECE: Final = 262_144  # bytes of one read, as the client writes
