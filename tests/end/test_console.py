@@ -102,13 +102,23 @@ def site(browser: Browser, pages: str) -> Iterator[Browser]:
 def check_looks(browser: Browser) -> None:
     """No page breaks at any width, in light and dark, which have the same layout."""
     for width in WIDTHS:
-        places = []
-        for dark in (False, True):
-            browser.look(width, dark=dark)
-            assert browser.js(FAULTS) == [], f"{browser.driver.title} at {width}, {'dark' if dark else 'light'}"
-            places.append(browser.js(PLACES))
-        assert places[0] == places[1]
+        browser.until(lambda width=width: _same_layout(browser, width))
     browser.look(1280)
+
+
+def _same_layout(browser: Browser, width: int) -> bool:
+    """Check a page in light and dark. Returns false if it says something else meanwhile ("2 minutes ago"): look again."""
+    texts, places = [], []
+    for dark in (False, True):
+        browser.look(width, dark=dark)
+        texts.append(browser.text())
+        assert browser.js(FAULTS) == [], f"{browser.driver.title} at {width}, {'dark' if dark else 'light'}"
+        places.append(browser.js(PLACES))
+        texts.append(browser.text())
+    if len(set(texts)) > 1:
+        return False
+    assert places[0] == places[1]
+    return True
 
 
 @pytest.mark.parametrize("page", ["history", "policy?rule=deny&name=x", "try", "replay"])
