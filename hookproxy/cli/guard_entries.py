@@ -12,6 +12,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum, auto
 from typing import Final
 
 from msgspec import Struct
@@ -30,6 +31,14 @@ from ..wrapping.wrap_entry import PROGRAM
 _WORD: Final = r"(?:'[^']*'|[^\s'\"\\])+"
 _LINE: Final = re.compile(rf"(?P<start>{_WORD}) -I -S -E (?P<rest>{_WORD} {_WORD} {_WORD} {_WORD}(?: {_WORD})*)")
 """The words of an entry's command line as far as its refusal, which may be a JSON text, in any form of file."""
+
+
+class Unjudged(Enum):
+    """What becomes of an agent's calls that no guard can judge."""
+
+    AGENT_DECIDES = auto()
+    REFUSED = auto()
+    MANAGED = auto()  # refused, because there is an administrator's policy
 
 
 class Entry(Struct, frozen=True):
@@ -179,14 +188,12 @@ def _side_of(agent: str) -> AgentSide | None:
 def _what_it_does(found: Sequence[Entry], loaded: Loaded) -> str:
     """A sentence about the entries of one agent."""
     agent = found[0].agent
-    if all(entry.fails_closed for entry in found):
-        away = "its calls are refused"
-    elif loaded.managed is not None and all(entry.knows_refusal for entry in found):
-        away = "its calls are refused, because there is an administrator's policy"
+    if loaded.managed is not None and all(entry.knows_refusal for entry in found):
+        unjudged = Unjudged.MANAGED
     else:
-        away = f"{agent} decides, and may let calls go on"
+        unjudged = Unjudged.REFUSED if all(entry.fails_closed for entry in found) else Unjudged.AGENT_DECIDES
     files = ", ".join(dict.fromkeys(entry.path for entry in found))
-    return f"{agent}: the guard judges its own tools, by {files}; if no guard can, {away}"
+    return f"{agent}: the guard judges its own tools, by {files}; {if_none_judges(agent, unjudged)}"
 
 
 def program_path() -> str:
@@ -211,13 +218,16 @@ def expected(side: AgentSide, path: str) -> int:
         return 0
 
 
-def if_none_judges(side: AgentSide, *, closed: bool) -> str:
-    """A sentence about what becomes of an agent's calls that no guard can judge."""
-    if closed:
-        return f"{side.name}: a call that the guard cannot judge is refused"
-    return (
-        f"{side.name}: a call that the guard cannot judge may go on, as {side.name} decides; --fail-closed refuses it"
-    )
+def if_none_judges(agent: str, unjudged: Unjudged) -> str:
+    """What becomes of an agent's calls that no guard can judge, and the command that changes it."""
+    again = f"hookproxy guard install {agent}"
+    match unjudged:
+        case Unjudged.MANAGED:
+            return "a call that it cannot judge is refused, because there is an administrator's policy"
+        case Unjudged.REFUSED:
+            return f"a call that it cannot judge is refused; {again} --no-fail-closed lets {agent} decide"
+        case Unjudged.AGENT_DECIDES:
+            return f"a call that it cannot judge may go on, as {agent} decides; {again} --fail-closed refuses it"
 
 
 def limits(side: AgentSide) -> Iterator[str]:

@@ -26,6 +26,7 @@ from ..wrapping.files import Snapshot
 from ..wrapping.syntax_tree import Edit, apply_edits
 from . import guard_entries, guard_service, wrap
 from .common import create, show, tell, working_directory
+from .guard_entries import Unjudged
 from .options import Parser
 
 _LONGEST_SOCKET: Final = 103  # bytes, on a Mac; 107 on Linux
@@ -49,7 +50,19 @@ def install_parser() -> Parser:
         "What else is in the file stays as it is.",
     )
     parser.add_argument("agents", metavar="AGENT", nargs="+", help=f"one of {', '.join(names())}")
-    parser.add_argument("--fail-closed", action="store_true", help="refuse calls where the guard cannot judge them")
+    closed = parser.add_mutually_exclusive_group()
+    closed.add_argument(
+        "--fail-closed",
+        action="store_true",
+        default=None,
+        help="refuse calls that the guard cannot judge (default: as [guard] fail_closed says, which is true)",
+    )
+    closed.add_argument(
+        "--no-fail-closed",
+        dest="fail_closed",
+        action="store_false",
+        help="let the agent decide about calls that the guard cannot judge: most let them go on",
+    )
     parser.add_argument(
         "--service", action="store_true", help="also let systemd or launchd start the guard, as a service of your own"
     )
@@ -70,12 +83,14 @@ def install(arguments: Sequence[str], socket: str) -> int:
     """Write the entries. Returns the exit status."""
     options = install_parser().parse_args(list(arguments))
     sides = [_side(name) for name in options.agents]
-    closed = options.fail_closed or fails_closed()
+    unjudged = without_guard(options.fail_closed)
     service = guard_service.texts_of(socket) if options.service else {}
     failed = False
     for side in sides:
         try:
-            _install(side, command_line(side, socket, closed=closed), options, closed=closed)
+            _install(side, command_line(side, socket, unjudged), options)
+            tell(f"{side.name}: {guard_entries.if_none_judges(side.name, unjudged)}", prefix="")
+            tell(*guard_entries.limits(side), prefix="")
         except UserError as error:
             failed = True
             wrap.report_error(error)
@@ -89,14 +104,13 @@ def install(arguments: Sequence[str], socket: str) -> int:
     return EXIT_FINDINGS if failed else 0
 
 
-def _install(side: AgentSide, line: str, options: Namespace, *, closed: bool) -> None:
-    """Write the entries of one agent, and say what they cannot do. Raises UserError."""
+def _install(side: AgentSide, line: str, options: Namespace) -> None:
+    """Write the entries of one agent. Raises UserError."""
     if _take_out_former(side, line, options) and options.dry_run:
         tell(f"{side.name}: and then the entries are written anew", prefix="")
         return
     for change in [*changes(side, line)]:
         _show(change) if options.dry_run else write(change)
-    tell(guard_entries.if_none_judges(side, closed=closed), *guard_entries.limits(side), prefix="")
 
 
 def uninstall(arguments: Sequence[str]) -> int:
@@ -127,18 +141,22 @@ def uninstall(arguments: Sequence[str]) -> int:
     return EXIT_FINDINGS if failed else 0
 
 
-def command_line(side: AgentSide, socket: str, *, closed: bool) -> str:
+def command_line(side: AgentSide, socket: str, unjudged: Unjudged) -> str:
     """The command line of this agent's entries. Raises UserError."""
     if len(os.fsencode(socket)) > _LONGEST_SOCKET:
         raise UserError(f"{socket}: the path is too long for a socket", "set XDG_STATE_HOME to a shorter one")
     program = guard_entries.program_path()
-    return entries.command(side, socket, program, entries.places(os.environ), fails_closed=closed)
+    fails_closed = unjudged is not Unjudged.AGENT_DECIDES
+    return entries.command(side, socket, program, entries.places(os.environ), fails_closed=fails_closed)
 
 
-def fails_closed() -> bool:
-    """What the configuration says. Raises UserError."""
+def without_guard(closed: bool | None) -> Unjudged:
+    """What an option says of calls that no guard can judge; None: what the configuration says. Raises UserError."""
     loaded = load(None, [], None, os.environ, working_directory())
-    return loaded.settings.guard_fail_closed or loaded.managed is not None
+    if loaded.managed is not None:
+        return Unjudged.MANAGED
+    closed = loaded.settings.guard_fail_closed if closed is None else closed
+    return Unjudged.REFUSED if closed else Unjudged.AGENT_DECIDES
 
 
 def _side(name: str) -> AgentSide:

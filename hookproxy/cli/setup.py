@@ -88,13 +88,15 @@ def build_parser() -> Parser:
         dest="refuses",  # and not as for other verbs: the configuration is looked at as it is
         action="store_true",
         default=None,
-        help="refuse calls when a hook of another system's file fails (default: it is asked; with --yes: do so)",
+        help="refuse calls when a hook of another system's file fails (default: it is asked; with --yes: do so), and "
+        "calls that the guard cannot judge (default: as [guard] fail_closed says, which is true)",
     )
     closed.add_argument(
         "--no-fail-closed",
         dest="refuses",
         action="store_false",
-        help="let each system's document say what its failing hooks mean: most let calls pass",
+        help="let each system's document say what its failing hooks mean, and each agent decide about calls that the "
+        "guard cannot judge: most let them pass",
     )
     parser.add_argument(
         "--no-guard", dest="guard", action="store_false", help="leave out the guard of the agents' own tools"
@@ -165,8 +167,7 @@ def _own_tools(
     if not options.guard:
         return (), False
     config = load_named(options, working_directory()).path if guards is None else guards.config_path
-    closed = options.refuses is True or guard_install.fails_closed()
-    return setup_own_tools.plan(found, config, guard_folder(), closed=closed)
+    return setup_own_tools.plan(found, config, guard_folder(), guard_install.without_guard(options.refuses))
 
 
 def _unchanged() -> int:
@@ -207,8 +208,9 @@ def _guards(options: Namespace, asks: bool, found: Sequence[AgentFile]) -> Guard
         wrap.report(f"{path} cannot be read and is left out: its hooks will not run")
     project = _project_files(hook_files, asks) if any(map(open_entries, found)) else ()
     guards = Guards(loaded, tuple(own), added, project, broken=bool(broken))
+    guards = replace(guards, fails_closed=_fails_closed(options, asks, guards))
     if guards.has_any or not asks:
-        return replace(guards, fails_closed=_fails_closed(options, asks, guards))
+        return guards
     folder = user_config_folder()
     question = f"Write a first guard into {short(folder, home)}? It {STARTER.description}."
     return replace(guards, starter_folder=folder) if not loaded.path and ask(question) else None

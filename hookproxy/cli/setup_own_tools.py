@@ -16,6 +16,7 @@ from ..guard.place import socket_of
 from ..model.errors import UserError
 from ..wrapping.agent_files import AgentFile, short
 from . import guard_entries, guard_install, wrap
+from .guard_entries import Unjudged
 from .layout import Rows
 from .own_file import CONFIG, user_config_folder
 
@@ -29,11 +30,10 @@ class OwnTools(Struct, frozen=True):
     """The command line of its entries."""
     paths: tuple[str, ...]
     """The files that get them."""
-    closed: bool
-    """They refuse what the guard cannot judge."""
+    unjudged: Unjudged
 
 
-def plan(found: Sequence[AgentFile], config: str, folder: str, *, closed: bool) -> tuple[list[OwnTools], bool]:
+def plan(found: Sequence[AgentFile], config: str, folder: str, unjudged: Unjudged) -> tuple[list[OwnTools], bool]:
     """What is to be written for the agents of these configurations, and whether that of some agent cannot be.
 
     `config` is the path of the hookproxy.toml that will be there, `folder` is that of the guard's socket.
@@ -50,9 +50,9 @@ def plan(found: Sequence[AgentFile], config: str, folder: str, *, closed: bool) 
         try:
             if guard_entries.found_in(guard_entries.paths(side)):
                 continue
-            line = guard_install.command_line(side, socket_of(folder), closed=closed)
+            line = guard_install.command_line(side, socket_of(folder), unjudged)
             paths = tuple(change.path for change in guard_install.changes(side, line))
-            planned.append(OwnTools(side, title, line, paths, closed))
+            planned.append(OwnTools(side, title, line, paths, unjudged))
         except UserError as error:
             failed = True
             wrap.report_error(error)
@@ -66,7 +66,7 @@ def rows(planned: Sequence[OwnTools]) -> Rows:
         for path in tools.paths:
             yield "guard", f"{tools.title}: an entry for each event in {short(path, home)}"
     for tools in planned:
-        yield "note", guard_entries.if_none_judges(tools.side, closed=tools.closed)
+        yield "note", f"{tools.side.name}: {guard_entries.if_none_judges(tools.side.name, tools.unjudged)}"
         yield from (("note", sentence) for sentence in guard_entries.limits(tools.side))
 
 

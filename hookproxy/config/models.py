@@ -697,8 +697,9 @@ class GuardTable(Table, frozen=True):
     """How many seconds the guard waits for an event of an agent before it ends. The next event starts it again."""
     fail_closed: bool = _DEFAULTS.guard_fail_closed
     """true: a call that no guard can judge is refused. false: the agent does what it does for a hook that fails, and
-    most let the call go on. `hookproxy guard install` writes it into the agents' hook files. With a configuration of
-    the administrator it is always true.
+    most let the call go on. `hookproxy guard install` writes it into the agents' hook files, unless its own option says
+    otherwise; entries that are there already stay as they are. With a configuration of the administrator it is always
+    true.
     """
 
 

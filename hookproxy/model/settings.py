@@ -255,7 +255,7 @@ class Settings(Struct, frozen=True):
     """The most connections to a remote server."""
     guard_idle_seconds: float = 900.0
     """How long a guard waits for an event before it ends: a person who works makes one more often."""
-    guard_fail_closed: bool = False
+    guard_fail_closed: bool = True
     """Agents' entries refuse a call that no guard can judge."""
     called: str = "hookproxy.toml"
     """Whose rules and limits they are, in messages."""

@@ -35,6 +35,7 @@ MARKS = re.compile(r"(?<=<!-- made: )(\S+)( -->\n)(.*?)(?=<!-- end -->)", re.DOT
 
 PARTS: dict[str, Callable[[], str]] = {
     "agent-sides": agent_sides.agent_sides,
+    "gone-entries": agent_sides.gone_entries,
     "agents": agents.agents,
     "systems": tables.systems,
     "followed": tables.followed,

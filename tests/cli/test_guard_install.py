@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from hookproxy.cli import check, guard
 from hookproxy.config.hook_files import Use, read_use
-from hookproxy.dialects.agent_side import agent_side, names
+from hookproxy.dialects.agent_side import AgentSide, agent_side, names
 from hookproxy.dialects.dialect import HookFile
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.guard import entries
@@ -26,6 +27,12 @@ USERS = [name for name in names() if (side := agent_side(name)) is not None and 
 def tmp_path(short_path: Path) -> Path:
     """Home folders are in it, and the guard's socket is in these."""
     return short_path
+
+
+def _claude() -> AgentSide:
+    side = agent_side("claude")
+    assert side is not None
+    return side
 
 
 @pytest.fixture
@@ -76,6 +83,16 @@ def test_a_client_knows_how_its_agent_reads_a_refusal_and_whether_to_fail_closed
         assert words[1:9] == ["-I", "-S", "-E", entries.CLIENT, agent, "/s/guard.sock", "/bin/hookproxy", "HOME=/x"]
         refusal = side.refuse(entries.CLOSED)
         assert words[10:] == [*([] if fails_closed else ["open"]), str(refusal.status), refusal.stdout.decode()]
+
+
+def test_an_entry_whose_client_is_gone_ends_as_the_page_on_the_guard_says(tmp_path: Path) -> None:
+    line = shlex.split(entries.command(_claude(), "/s/guard.sock", "/bin/hookproxy", fails_closed=False))
+    gone = str(tmp_path / "client.py")
+    ended = subprocess.run(
+        [gone if word == entries.CLIENT else word for word in line], capture_output=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert gone.encode() in ended.stderr
 
 
 def test_a_client_gives_up_before_its_agent_does() -> None:
@@ -137,8 +154,6 @@ def test_entries_of_an_older_hookproxy_are_replaced(home: Path) -> None:
     guard.main(["install", "claude"])
     now = settings.read_text()
     guard.main(["uninstall", "claude"])
-    side = agent_side("claude")
-    assert side is not None
     with pytest.MonkeyPatch.context() as older:
         older.setattr(entries, "CLIENT", "/old/hookproxy/guard/client.py")
         guard.main(["install", "claude"])
@@ -174,13 +189,13 @@ def test_check_tells_of_the_entries_and_of_what_their_agents_cannot_do(
     status, text = checked(capsys)
     assert status == 0
     assert f"claude: the guard judges its own tools, by {home}/.claude/settings.json" in text
-    assert "if no guard can, claude decides" in text
+    assert "hookproxy guard install claude --no-fail-closed lets claude decide" in text
     assert "cline: its hooks cannot ask the person" in text
     assert "[lock] is about servers' tools" in text
     status, text = checked(capsys, "--agent", "claude")
     assert (status, "cline" in text) == (0, False)
-    guard.main(["install", "claude", "--fail-closed"])
-    assert "if no guard can, its calls are refused" in checked(capsys, "--agent", "claude")[1]
+    guard.main(["install", "claude", "--no-fail-closed"])
+    assert "a call that it cannot judge may go on, as claude decides" in checked(capsys, "--agent", "claude")[1]
 
 
 def test_check_says_that_labels_stay_at_one_server_where_there_is_no_guard(
@@ -243,13 +258,20 @@ def test_a_hook_file_that_is_used_does_not_ask_the_guard(agent: str, home: Path)
 
 @pytest.mark.parametrize(
     ("words", "reported"),
-    [([], "may go on, as claude decides; --fail-closed refuses it"), (["--fail-closed"], "is refused")],
+    [
+        ([], "is refused; hookproxy guard install claude --no-fail-closed lets claude decide"),
+        (["--fail-closed"], "is refused; hookproxy guard install claude --no-fail-closed lets claude decide"),
+        (
+            ["--no-fail-closed"],
+            "may go on, as claude decides; hookproxy guard install claude --fail-closed refuses it",
+        ),
+    ],
 )
 def test_what_becomes_of_calls_that_no_guard_can_judge_is_reported(
     words: list[str], reported: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert guard.main(["install", "claude", *words]) == 0
-    assert f"claude: a call that the guard cannot judge {reported}\n" in capsys.readouterr().err
+    assert f"claude: a call that it cannot judge {reported}\n" in capsys.readouterr().err
 
 
 def test_what_an_agent_cannot_express_is_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

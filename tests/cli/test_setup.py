@@ -509,9 +509,24 @@ def test_without_a_configuration_of_the_person_the_guard_is_left_out(
     assert not own_tools(home).exists()
 
 
-def test_an_agent_whose_entries_refuse_calls_without_a_guard(
-    project: Path, home: Path, cursor: Path, hooks: Path
+@pytest.mark.usefixtures("cursor", "hooks")
+@pytest.mark.parametrize(
+    ("words", "config", "refused"),
+    [
+        ((), "", True),
+        (("--fail-closed",), "[guard]\nfail_closed = false\n", True),
+        ((), "[guard]\nfail_closed = false\n", False),
+        (("--no-fail-closed",), "[guard]\nfail_closed = true\n", False),
+    ],
+)
+def test_what_the_guard_cannot_judge_is_refused_unless_an_option_or_the_configuration_says_otherwise(
+    words: tuple[str, ...], config: str, refused: bool, project: Path, home: Path
 ) -> None:
-    assert run(project, "setup", "--yes", "--fail-closed").returncode == 0
+    own_config().parent.mkdir(parents=True)
+    own_config().write_text(config)
+    done = run(project, "setup", "--yes", *words)
+    assert done.returncode == 0, done.stderr
     text = own_tools(home).read_text()
-    assert " SECONDS=540 2 " in text
+    assert (" SECONDS=540 2 " in text, " SECONDS=540 open 2 " in text) == (refused, not refused)
+    other = "--no-fail-closed lets cursor decide" if refused else "--fail-closed refuses it"
+    assert f"hookproxy guard install cursor {other}" in " ".join(done.stdout.split())

@@ -107,7 +107,7 @@ def check_looks(browser: Browser) -> None:
 
 
 def _same_layout(browser: Browser, width: int) -> bool:
-    """Check a page in light and dark. Returns false if it says something else meanwhile ("2 minutes ago"): look again."""
+    """Check a page in light and dark. Returns false if it says something else meanwhile ("2 minutes ago")."""
     texts, places = [], []
     for dark in (False, True):
         browser.look(width, dark=dark)
