@@ -76,6 +76,8 @@ def build_parser() -> Parser:
         "guard",
         "Judge the agents' own tools by the hooks, rules and limits of hookproxy.toml. Agents start it when it is "
         "needed, and it ends when nobody has needed it for a while.",
+        rest="[install|uninstall|status|stop]",
+        subverbs=subverb_parsers,
     )
     parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--socket", metavar="PATH", help="listen there: a path that ends in /guard.sock")

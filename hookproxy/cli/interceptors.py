@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     """Do what the subverb says. Returns the exit status."""
     subverbs = {"serve": _serve, "list": _list, "invoke": _invoke}
     if not arguments or arguments[0] not in subverbs:
-        raise build_parser().no_subverb(arguments, subverbs)
+        raise build_parser().no_subverb(arguments)
     return subverbs[arguments[0]](arguments[1:])
 
 
@@ -43,6 +43,7 @@ def build_parser() -> Parser:
         "Offer hooks, rules and limits as MCP interceptors (SEP-2624), or ask a server that offers interceptors. See "
         "also: interceptors serve, list, invoke.",
         rest="serve|list|invoke [OPTION...]",
+        subverbs=subverb_parsers,
     )
 
 

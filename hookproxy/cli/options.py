@@ -15,13 +15,23 @@ class Parser(ArgumentParser):
     """The command line of one verb. An error in it becomes a UserError with the hint, or else with the usage.
 
     The usage is made from the options that are declared, without those of groups with a title; `rest` follows them.
+    `subverbs` returns the words that may follow the verb, where other options follow them.
     """
 
-    def __init__(self, verb: str, description: str, *, rest: str = "", hint: str = "") -> None:
+    def __init__(
+        self,
+        verb: str,
+        description: str,
+        *,
+        rest: str = "",
+        hint: str = "",
+        subverbs: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         # A formatter is made for each option that is declared; without a width it would import shutil, to ask for it.
         formatter = partial(HelpFormatter, width=80)
         super().__init__(f"hookproxy {verb}", description=description, allow_abbrev=False, formatter_class=formatter)
         self.rest: Final = rest
+        self.subverbs: Final = subverbs
         self._hint = hint
         self.register("type", None, _not_empty)
 
@@ -57,26 +67,17 @@ class Parser(ArgumentParser):
         """Do what the first word says, which is one of these subverbs. Returns the exit status."""
         if arguments and arguments[0] in subverbs:
             return subverbs[arguments[0]](parsers[arguments[0]].parse_args(list(arguments[1:]))) or 0
-        raise self.no_subverb(arguments, subverbs)
+        raise self.no_subverb(arguments)
 
-    def no_subverb(self, arguments: Sequence[str], subverbs: Iterable[str]) -> UserError:
-        """The error for a command line without one of these subverbs, unless it asks for help."""
-        self.check_subverb(arguments, subverbs)
+    def no_subverb(self, arguments: Sequence[str]) -> UserError:
+        """The error for a command line without a subverb, unless it asks for help."""
         self.parse_args(list(arguments))
-        *others, last = subverbs
+        *others, last = self.subverbs()
         names = f"{', '.join(others)} or {last}" if others else last
         return self.wrong(f"{names} must follow {self.prog.removeprefix('hookproxy ')}")
 
-    def check_subverb(self, arguments: Sequence[str], subverbs: Iterable[str]) -> None:
-        """Raise UserError for a first word that is none of these subverbs; options may stand there."""
-        if arguments and not arguments[0].startswith("-") and arguments[0] not in subverbs:
-            from ..dialects.shared.hook_file import suggestion
-
-            hint = suggestion(arguments[0], subverbs) or f"usage: {self.usage}"
-            raise UserError(f"there is no `{self.prog} {arguments[0]}`", hint)
-
     def error(self, message: str) -> NoReturn:
-        """Raise a UserError; for a misspelled option, its hint suggests the right one."""
+        """Raise a UserError; for a misspelled option or subverb, its hint suggests the right one."""
         from ..dialects.shared.hook_file import suggestion
 
         argument, invalid, choice = message.partition(": invalid choice: ")
@@ -88,6 +89,10 @@ class Parser(ArgumentParser):
         if "unrecognized" not in message:
             argument, not_int, value = message.partition(": invalid int value: ")
             raise self.wrong(f"{argument}: {value} is not a whole number" if not_int else message)
+        first = message.removeprefix("unrecognized arguments: ").partition(" ")[0]
+        if not first.startswith("-") and not any(action.option_strings == [] for action in self._actions):
+            near = suggestion(first, (*self.subverbs(), *self._option_string_actions))
+            raise UserError(f"there is no `{self.prog} {first}`", near or self._hint or f"usage: {self.usage}")
         wrong = next((word.partition("=")[0] for word in message.split() if word.startswith("-")), "")
         near = suggestion(wrong, self._option_string_actions)
         raise UserError(

@@ -41,6 +41,7 @@ def build_parser() -> Parser:
         "Make a pack of hooks, rules and tests, or take a newer version of one that is installed. See also: pack new, "
         "pack sign, pack verify, pack list, pack update, pack remove; init --from installs one.",
         rest="new|sign|verify|list|update|remove",
+        subverbs=subverb_parsers,
     )
 
 

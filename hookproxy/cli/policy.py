@@ -53,6 +53,7 @@ def build_parser() -> Parser:
         "Show, fetch or go back from the signed policy of this machine; or make one. See also: policy status, policy "
         "update, policy rollback, policy resume, policy sign, policy pack, policy keys, policy verify.",
         rest="status|update|rollback|resume|sign|pack|keys|verify",
+        subverbs=subverb_parsers,
     )
 
 

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     """Do what the subverb says. Returns the exit status."""
     if arguments and arguments[0] == "learn":
         return _learn(arguments[1:])
-    raise build_parser().no_subverb(arguments, ("learn",))
+    raise build_parser().no_subverb(arguments)
 
 
 def build_parser() -> Parser:
@@ -76,6 +76,7 @@ def build_parser() -> Parser:
         "sandbox",
         "Find out what a server needs from its sandbox. See also: sandbox learn.",
         rest="learn [OPTION...] -- COMMAND [ARG...]",
+        subverbs=subverb_parsers,
     )
 
 

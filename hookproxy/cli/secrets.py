@@ -136,6 +136,7 @@ def build_parser() -> Parser:
         "What [secrets] hides. See: secrets scan.",
         rest="scan FILE...",
         hint="hookproxy secrets scan FILE shows what would be masked",
+        subverbs=subverb_parsers,
     )
 
 

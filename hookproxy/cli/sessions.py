@@ -84,6 +84,8 @@ def build_parser() -> Parser:
         "List the open sessions of a running gateway: whose they are, at which server, since when, how many calls they "
         "had, and when the last one came. Only root, the gateway's account, and its operators and auditors may. "
         "See also: sessions end.",
+        rest="[end ID]",
+        subverbs=subverb_parsers,
     )
     parser.add_argument("--user", metavar="USER", help="only sessions of this user")
     parser.add_argument("--server", metavar="NAME", help="only sessions at this server")

@@ -33,6 +33,7 @@ def build_parser() -> Parser:
         "Make, list and revoke the tokens by which a gateway knows its users over HTTP. "
         "See also: token new, token list, token revoke.",
         rest="new|list|revoke --file FILE",
+        subverbs=subverb_parsers,
     )
 
 

@@ -23,7 +23,6 @@ def main(arguments: Sequence[str]) -> int:
     """Do what the subverb says, or list who is blocked. Returns the exit status."""
     if arguments and (act := _ACTS.get(arguments[0])) is not None:
         return _change(act, subverb_parsers()[arguments[0]].parse_args(list(arguments[1:])))
-    build_parser().check_subverb(arguments, _ACTS)
     options = build_parser().parse_args(list(arguments))
     users = ask(Request(VERSION, "users"), options.socket).users
     if not users:
@@ -46,6 +45,7 @@ def build_parser() -> Parser:
         "List who is blocked at a running gateway. Only root, the gateway's account, and its operators and auditors "
         "may. See also: users block, users allow.",
         rest="[block|allow USER]",
+        subverbs=subverb_parsers,
     )
     add_socket(parser)
     return parser

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -138,6 +140,28 @@ def test_a_wrong_command_line_is_an_error_with_a_hint(arguments: list[str], mess
     assert first.startswith(f"error: {message}")
     assert second.startswith("hint: ")
     assert hint in second
+
+
+def subverbs() -> list[tuple[str, str]]:
+    modules = {verb: import_module(name) for verb, name in main.VERBS.items()}
+    return [(verb, word) for verb in modules for word in getattr(modules[verb], "subverb_parsers", dict)()]
+
+
+@pytest.mark.parametrize(("verb", "word"), subverbs())
+@pytest.mark.parametrize("more", [[], ["x"]])
+def test_a_misspelled_subverb_gets_a_suggestion(
+    verb: str, word: str, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([verb, f"{word}{word[-1]}", *more]) == 2
+    assert re.search(f"hint: did you mean ['`](hookproxy {verb} )?{word}['`]", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(("words", "option"), [(["lock", "chek"], "--check"), (["guard", "forground"], "--foreground")])
+def test_a_word_that_is_nearly_an_option_gets_a_suggestion(
+    words: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(words) == 2
+    assert f"hint: did you mean '{option}'?\n" in capsys.readouterr().err
 
 
 def test_it_ends_as_by_sigpipe_if_nobody_reads_the_output() -> None:

@@ -16,12 +16,6 @@ def test_either_a_session_or_a_user_is_ended(words: list[str]) -> None:
         sessions.main(["end", *words])
 
 
-def test_a_wrong_subverb_is_an_error_with_a_hint() -> None:
-    with pytest.raises(UserError, match="there is no `hookproxy users blok`") as caught:
-        users.main(["blok", "anna"])
-    assert caught.value.hint == "did you mean 'block'?"
-
-
 def test_a_gateway_that_is_not_there_is_named(tmp_path: Path) -> None:
     for main, words in ((sessions.main, []), (users.main, ["block", "anna"])):
         with pytest.raises(UserError, match=f"cannot reach the gateway at {tmp_path}/mcp-admin.sock"):
