@@ -19,7 +19,7 @@ import msgspec
 
 from ..files.open_flags import READ_FILE
 from ..files.replace import replace_file
-from ..model.errors import ConfigError, UserError, file_hint
+from ..model.errors import ConfigError, UserError, file_hint, not_written
 from .stored_login import Secrets, StoredLogin
 from .system_keyring import SystemKeyring, find_keyring
 
@@ -96,7 +96,7 @@ class LoginStore:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise UserError(f"{path}: cannot be removed: {error.strerror}", file_hint(path, error)) from None
+            raise not_written(path, error, "cannot be removed") from None
         return True
 
     def read_without_secrets(self, server: str) -> StoredLogin | None:
@@ -191,15 +191,13 @@ class LoginStore:
         try:
             replace_file(path, document)
         except OSError as error:
-            raise UserError(f"{path}: cannot be written: {error.strerror}", file_hint(self._folder, error)) from None
+            raise not_written(path, error) from None
 
     def _make_folder(self) -> None:
         try:
             os.makedirs(self._folder, mode=_FOLDER_MODE, exist_ok=True)
         except OSError as error:
-            raise UserError(
-                f"{self._folder}: cannot be used: {error.strerror}", file_hint(self._folder, error)
-            ) from None
+            raise not_written(self._folder, error, "cannot be used") from None
         self._check_folder()
 
     def _check_folder(self) -> None:
@@ -216,7 +214,7 @@ class LoginStore:
         try:
             fd = os.open(path, _LOCK, 0o600)
         except OSError as error:
-            raise UserError(f"{path}: cannot be opened: {error.strerror}", file_hint(self._folder, error)) from None
+            raise not_written(path, error, "cannot be opened") from None
         return fd
 
 

@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from ..files.open_flags import READ_FILE
 from ..files.replace import PRIVATE, replace_in_folder
 from ..model.counts import counted
-from ..model.errors import ConfigError, UserError, file_hint, printable
+from ..model.errors import ConfigError, UserError, file_hint, not_written, printable
 from ..processes import service
 
 PREFIX: Final = "hkp_"
@@ -261,15 +261,14 @@ def _change(path: str, edit: Callable[[TokenFile | None], str]) -> None:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
         except OSError as error:
-            raise UserError(f"{path}: cannot be locked: {error.strerror}", file_hint(path, error)) from None
+            raise not_written(path, error, "cannot be locked") from None
         before = _read(path, folder, name)
         text = edit(before)
         parse(path, text)  # what could not be read again is never written
         try:
             _replace(folder, name, text.encode(), before)
         except OSError as error:
-            hint = file_hint(os.path.dirname(path) or ".", error)
-            raise UserError(f"{path}: cannot be written: {error.strerror}", hint) from None
+            raise not_written(path, error) from None
 
 
 def _replace(folder: int, name: str, data: bytes, before: TokenFile | None) -> None:
@@ -295,7 +294,7 @@ def _opened_folder(path: str) -> Iterator[tuple[int, str]]:
     except OSError as error:
         if os.path.islink(folder):
             raise ConfigError(folder, "is a link, which is not followed", "name the folder itself") from None
-        raise ConfigError(folder, f"cannot be used: {error.strerror}", file_hint(folder, error)) from None
+        raise not_written(folder, error, "cannot be used") from None
     try:
         _check_writers(folder, os.fstat(fd))
         yield fd, name

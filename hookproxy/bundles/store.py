@@ -27,7 +27,7 @@ from ..files.folder_lock import lock_folder
 from ..files.folder_use import is_used
 from ..files.open_flags import NEW_FILE
 from ..files.replace import replace_file, sync_folder
-from ..model.errors import ConfigError, UserError, file_hint
+from ..model.errors import ConfigError, file_hint, not_written
 from ..signing.keys import PublicKey
 from . import manifest
 from .manifest import Manifest, Memory, Verified
@@ -145,8 +145,8 @@ class Store:
             _make_readable(self.folder)
             lock = lock_folder(self.folder)
         except OSError as error:
-            hint = f"make it for the account that fetches the policy, with the mode 755: {self.folder}"
-            raise UserError(f"{self.folder} cannot be used: {error.strerror}", hint) from None
+            first = "make it for the account that fetches the policy, with the mode 755"
+            raise not_written(self.folder, error, "cannot be used", first) from None
         try:
             yield
         finally:

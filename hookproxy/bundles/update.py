@@ -16,7 +16,7 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from ..archives.listed import Refused
-from ..model.errors import ConfigError, UserError, file_hint, not_installed
+from ..model.errors import ConfigError, UserError, file_hint, not_installed, not_written
 from ..model.policy_source import PolicySource
 from ..signing.keys import PublicKey, parse_public
 from . import manifest, sources
@@ -296,8 +296,7 @@ def _put(store: Store, state: State, what: str, taken: Taken, by: str) -> None:
         store.record(what, taken, by)
         store.write(state)
     except OSError as error:
-        path = error.filename or store.folder
-        raise ConfigError(path, f"cannot be written: {error.strerror}", file_hint(path, error)) from None
+        raise not_written(error.filename or store.folder, error) from None
 
 
 def _try_kept(policy: PolicySource, store: Store, taken: Taken, try_bundle: Try) -> None:

@@ -119,19 +119,22 @@ def discard_output() -> None:
 
 
 def create(texts: "Mapping[str, str]", hint: str, below: str = "") -> "list[str]":
-    """Create these files or none of them, as `create_files` does. Raises UserError; its hint says what else to do."""
-    from ..files.create import create_files
-    from ..model.errors import UserError
+    """Create these files or none of them, as `create_files` does. Returns the folders that were made for them.
 
-    hint = f"nothing was written; {hint}"
+    Raises UserError; where a file exists already, its hint says what else to do.
+    """
+    from ..files.create import create_files
+    from ..model.errors import UserError, not_written
+
+    first = "nothing was written"
     try:
         return create_files(texts, below)
     except FileExistsError as error:
-        raise UserError(f"{error.filename} already exists", hint) from None
+        raise UserError(f"{error.filename} already exists", f"{first}; {hint}") from None
     except OSError as error:
-        raise UserError(f"{error.filename}: cannot be written: {error.strerror}", hint) from None
+        raise not_written(error.filename, error, first=first) from None
     except ValueError as error:
-        raise UserError(f"the files cannot be written: {error}", hint) from None
+        raise UserError(f"the files cannot be written: {error}", f"{first}; {hint}") from None
 
 
 def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = None) -> "Loaded":

@@ -209,8 +209,8 @@ def _write(texts: Mapping[str, str], dry_call: Callable[[], None]) -> None:
     for path in outdated:
         os.unlink(files.replace(files.read(path), texts[path]))  # without a backup: it is our own file
     new = {path: text for path, text in texts.items() if path not in existing}
-    folders = create(new, "name a folder that is yours")
-    wrap.remember(lambda record: record.with_created(texts, folders))
+    folders = create(new, "try again")  # it was not there a moment ago
+    wrap.remember(lambda record: record.with_created(texts, folders), "rm", *texts)
     for path in texts:
         show(f"{path}\n")
 

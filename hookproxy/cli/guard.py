@@ -14,7 +14,7 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..model.errors import UserError
+from ..model.errors import UserError, not_written
 from ..trust.sources import FileContext
 from .common import has_terminal, tell, working_directory
 from .options import HOOK_OPTIONS, Parser
@@ -97,7 +97,7 @@ async def _run(options: Namespace) -> None:
             os.environ.pop(name, None)
         guard = Guard(place, tell, inherited[0] if inherited else None)
     except OSError as problem:
-        raise UserError(f"{place}: {problem.strerror}", "the guard needs a folder of your own") from None
+        raise not_written(place, problem, "cannot be the guard's folder") from None
     try:
         await _judge(guard, partial(_read, options), foreground=options.foreground)
     finally:

@@ -18,7 +18,7 @@ from ..dialects.agent_side import AgentSide, agent_side, names
 from ..dialects.shared.hook_file import suggestion
 from ..files.create import remove_empty
 from ..guard import entries
-from ..model.errors import EXIT_FINDINGS, UserError
+from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trust.sources import state_folder
 from ..wrapping import files, hook_entries, undo, written
 from ..wrapping.diff import unified
@@ -85,22 +85,24 @@ def install(arguments: Sequence[str], socket: str) -> int:
     sides = [_side(name) for name in options.agents]
     unjudged = without_guard(options.fail_closed)
     service = guard_service.texts_of(socket) if options.service else {}
-    failed = False
+    failed = 0
     for side in sides:
         try:
             _install(side, command_line(side, socket, unjudged), options)
             tell(f"{side.name}: {guard_entries.if_none_judges(side.name, unjudged)}", prefix="")
             tell(*guard_entries.limits(side), prefix="")
         except UserError as error:
-            failed = True
+            if len(sides) == 1:
+                raise
+            failed += 1
             wrap.report_error(error)
     if options.dry_run:
         for path, text in service.items():
             _show(Change(path, text))
     elif service:
         guard_service.install(service, socket)
-    if failed and len(sides) == 1:
-        raise UserError("nothing was changed", "the error is above")
+    if failed == len(sides) and not service:
+        return EXIT_USER_ERROR
     return EXIT_FINDINGS if failed else 0
 
 
@@ -225,8 +227,8 @@ def _show(change: Change) -> None:
 def write(change: Change) -> None:
     """Change the file, and record it. Raises UserError; then it is unchanged."""
     if change.snapshot is None:
-        folders = create({change.path: change.text}, "name a folder that is yours")
-        wrap.remember(lambda record: record.with_created({change.path: change.text}, folders))
+        folders = create({change.path: change.text}, "try again")  # it was not there a moment ago
+        wrap.remember(lambda record: record.with_created({change.path: change.text}, folders), "rm", change.path)
         show(f"{change.path}: written\n")
         return
     backup = files.replace(change.snapshot, apply_edits(change.snapshot.text, change.edits))
@@ -236,7 +238,7 @@ def write(change: Change) -> None:
             now = now.with_inserted(change.path, edit.text)
         return now
 
-    wrap.remember(record)
+    wrap.remember(record, "mv", backup, change.path)
     show(f"{change.path}: entries added; backup: {backup}\n")
 
 

@@ -34,7 +34,7 @@ def install(texts: Mapping[str, str], socket: str) -> None:
     if not present:
         folders = create(texts, "hookproxy guard uninstall --all removes what hookproxy has written")
         folders += [path for path in _made_by_manager() if not os.path.isdir(path)]
-        wrap.remember(lambda record: record.with_created(texts, folders))
+        wrap.remember(lambda record: record.with_created(texts, folders), "rm", *texts)
         show("".join(f"{path}: written\n" for path in texts))
     _end_guard(socket)
     for command in _starting(next(iter(texts))):

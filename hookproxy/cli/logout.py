@@ -11,7 +11,7 @@ import anyio
 from ..authorization import addresses, token_requests
 from ..authorization.login_store import LoginStore
 from ..authorization.stored_login import StoredLogin, client_secret
-from ..model.errors import UserError, file_hint
+from ..model.errors import UserError, not_written
 from .common import show_line
 from .login import open_store
 from .options import Parser
@@ -39,7 +39,7 @@ def _log_out_everywhere(store: LoginStore, ca_file: str) -> None:
         try:
             os.unlink(path)
         except OSError as problem:
-            raise UserError(f"{path}: cannot be removed: {problem.strerror}", file_hint(path, problem)) from None
+            raise not_written(path, problem, "cannot be removed") from None
         show_line(f"removed {error.message}")
     if not found and not unusable:
         show_line("there are no logins")

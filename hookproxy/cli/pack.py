@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..model.counts import counted
-from ..model.errors import ConfigError, UserError, file_hint, not_installed
+from ..model.errors import ConfigError, UserError, not_installed, not_written
 from .common import show_line, show_table, working_directory
 from .key_files import private_key, public_keys
 from .options import Parser
@@ -187,7 +187,7 @@ def _write(path: str, content: str | bytes) -> None:
     try:
         replace_file(path, content.encode() if isinstance(content, str) else content, mode=0o644)
     except OSError as error:
-        raise ConfigError(path, f"cannot be written: {error.strerror}", file_hint(path, error)) from None
+        raise not_written(path, error) from None
 
 
 def _write_archive(

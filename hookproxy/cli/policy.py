@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ..model.errors import ConfigError, UserError, file_hint
+from ..model.errors import ConfigError, UserError, not_written
 from .common import show, show_line, working_directory
 from .key_files import private_key, public_keys, read
 from .options import Parser
@@ -360,7 +360,7 @@ def _pack(options: Namespace) -> int:
     try:
         replace_file(options.output, data, mode=0o644)
     except OSError as error:
-        raise ConfigError(options.output, f"cannot be written: {error.strerror}", "name another file") from None
+        raise not_written(options.output, error) from None
     show_line(f"wrote {options.output}: {len(files)} files, {len(data)} bytes")
     return 0
 
@@ -432,4 +432,4 @@ def _write(folder: str, files: Mapping[str, bytes]) -> None:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             replace_file(path, content, mode=0o644)
         except OSError as error:
-            raise ConfigError(path, f"cannot be written: {error.strerror}", file_hint(folder, error)) from None
+            raise not_written(path, error) from None

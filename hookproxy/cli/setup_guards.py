@@ -179,11 +179,13 @@ def diff(planned: PlannedConfig) -> list[str]:
 def write_config(planned: PlannedConfig) -> None:
     """Write the tables, and record them. Raises UserError; then the file is unchanged."""
     whole, folders = planned.text + planned.inserted, []
+    undo = ["rm", planned.path]
     if planned.snapshot is None:
-        folders = create({planned.path: whole}, "name a folder that is yours")
+        folders = create({planned.path: whole}, "try again")  # it was not there a moment ago
         wrap.report(f"wrote {planned.path}")
     else:
         backup = files.replace(planned.snapshot, whole)
+        undo = ["mv", backup, planned.path]
         wrap.report(f"{planned.path}: [[use]] added; backup: {backup}")
 
     def record(written: Written) -> Written:
@@ -191,11 +193,11 @@ def write_config(planned: PlannedConfig) -> None:
             written = written.with_created({planned.path: planned.text}, folders)
         return written.with_inserted(planned.path, planned.inserted)
 
-    wrap.remember(record)
+    wrap.remember(record, *undo)
 
 
 def write_first_guard(folder: str) -> None:
     """Write the starter, and record it. Raises UserError; then nothing was written."""
     texts, folders = write_starter(STARTER, folder)
     wrap.report(f"wrote {os.path.join(folder, CONFIG)}")
-    wrap.remember(lambda written: written.with_created(texts, folders))
+    wrap.remember(lambda written: written.with_created(texts, folders), "rm", *texts)

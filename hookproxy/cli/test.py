@@ -10,7 +10,6 @@ not be run; 4 there is no policy.
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import tempfile
 from argparse import Namespace
@@ -21,7 +20,7 @@ from typing import Final
 
 from ..checks.startup_notes import KeyLines
 from ..model.counts import counted
-from ..model.errors import EXIT_FINDINGS, EXIT_NO_POLICY, UserError, file_hint
+from ..model.errors import EXIT_FINDINGS, EXIT_NO_POLICY, UserError, not_written
 from ..policy_tests import report
 from ..policy_tests.cases import KINDS, CasesOfFile, Skipped, read_cases
 from ..policy_tests.compare import Difference
@@ -242,9 +241,7 @@ def _write(path: str, text: str) -> None:
         with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
     except OSError as problem:
-        folder = os.path.dirname(path)
-        hint = file_hint(path, problem) if os.path.isdir(folder) else f"make its folder: mkdir -p {shlex.quote(folder)}"
-        raise UserError(f"--junit: {path} cannot be written: {problem.strerror}", hint) from None
+        raise not_written(path, problem) from None
 
 
 # --- the command line ---

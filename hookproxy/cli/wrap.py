@@ -9,6 +9,7 @@ lists the configurations that exist; 1: one cannot be read.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from argparse import Namespace
@@ -498,19 +499,24 @@ def write_change(file: PlannedFile, done: str, is_wrapped: bool = True) -> None:
         written.update(folder, lambda record: record.with_replaced(path, file.plan.replaced))
     backup = files.replace(file.snapshot, file.plan.text)
     if is_wrapped:
-        remember(lambda record: record.with_wrapped(path))
+        remember(lambda record: record.with_wrapped(path), PROGRAM, "unwrap", path)
     elif restored := [entry.key_path for entry in file.plan.changed if not edit_plan.wrapping(entry)]:
         remember(lambda record: record.without_replaced(path, restored))
     names = ", ".join(entry.key_path for entry in file.plan.changed)
     report(f"{file.snapshot.path}: {done}: {names}; backup: {backup}")
 
 
-def remember(change: Callable[[Written], Written]) -> None:
-    """Record what was written, for `uninstall`. If that is impossible, the change stands, and it is reported."""
+def remember(change: Callable[[Written], Written], *undo: str) -> None:
+    """Record what was written, for `uninstall`. If that is impossible, the change stands, and it is reported.
+
+    `undo` are the words of the command that undoes it then; none: it was itself an undoing.
+    """
     try:
         written.update(state_folder(os.environ, os.path.expanduser("~")), change)
     except UserError as error:
         report(f"this change is not recorded: {error.message}; {error.hint}")
+        if undo:
+            report(f"hookproxy uninstall will not find it: {shlex.join(undo)} undoes it")
 
 
 def show_lines(lines: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from errno import ENOTDIR
 from typing import Final
 
 from .open_flags import NEW_FILE
@@ -26,7 +27,7 @@ def create_files(texts: Mapping[str, str], below: str = "") -> list[str]:
             for path, text in texts.items():
                 folder, name = os.path.split(path)
                 for missing in missing_folders(folder):
-                    os.mkdir(missing)
+                    _make_folder(missing)
                     folders.append(missing)
                 folder_fd = _open_folder(folder, below)
                 opened.callback(os.close, folder_fd)
@@ -44,6 +45,14 @@ def create_files(texts: Mapping[str, str], below: str = "") -> list[str]:
             remove_empty(folders)
             raise
     return folders
+
+
+def _make_folder(path: str) -> None:
+    """Make a folder. Raises NotADirectoryError if something else has its name, and other OSErrors."""
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), path) from None
 
 
 def _open_folder(folder: str, below: str) -> int:

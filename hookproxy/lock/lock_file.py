@@ -22,7 +22,7 @@ from msgspec import Struct
 from ..files.folder_lock import lock_folder
 from ..files.replace import replace_in_folder
 from ..jsonrpc.raw_json import AMBIGUOUS
-from ..model.errors import ConfigError, UserError, file_hint, printable
+from ..model.errors import ConfigError, file_hint, not_written, printable
 from .description import Description, Entry, Identity, Kind, canonical, digest, entry
 from .names import is_unseen
 
@@ -112,8 +112,7 @@ def update(path: str, change: Callable[[Lock], Lock]) -> Lock:
         finally:
             os.close(locked)
     except OSError as error:
-        why = error.strerror or str(error)
-        raise UserError(f"{printable(path)}: cannot be written: {why}", file_hint(path, error)) from None
+        raise not_written(path, error) from None
 
 
 def _status_of(path: str) -> os.stat_result | None:

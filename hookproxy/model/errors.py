@@ -123,6 +123,34 @@ def file_hint(path: str, why: OSError) -> str:
     return f"ls -ld {quote(path)} shows its type, owner and permissions"
 
 
+def not_written(path: str, why: OSError, what: str = "cannot be written", first: str = "") -> UserError:
+    """The error for a file or folder that cannot be written, or used to write in it.
+
+    `what` cannot be done, and `first` is what its hint begins with.
+    """
+    hint = _write_hint(path, why)
+    return UserError(f"{printable(path)}: {what}: {why.strerror or why}", f"{first}; {hint}" if first else hint)
+
+
+def _write_hint(path: str, why: OSError) -> str:
+    """How to find out why the path cannot be written, or what to do: a command about what exists of it."""
+    import os.path
+    from errno import EDQUOT, ENOENT, ENOSPC, EROFS
+    from shlex import quote
+
+    folder = existing = os.path.dirname(path) or "."
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing) or "."
+    if why.errno in (ENOSPC, EDQUOT):
+        return f"free some disk space: df {quote(existing)} shows how much is left"
+    if why.errno == EROFS:
+        return f"it is on a file system that can only be read: df {quote(existing)} shows which"
+    if why.errno == ENOENT and existing != folder:
+        return f"make its folder: mkdir -p {quote(folder)}"
+    both = f"{quote(existing)} {quote(path)}" if os.path.lexists(path) else quote(existing)
+    return f"ls -ld {both} shows types, owners and permissions"
+
+
 def resource_shortage(error: BaseException) -> str:
     """Return the system's message if descriptors, processes or memory are short; empty: it is another error."""
     from errno import EAGAIN, EMFILE, ENFILE, ENOMEM

@@ -30,7 +30,7 @@ from ..dialects.shared.hook_file import suggestion
 from ..files.folder_lock import lock_folder
 from ..files.open_flags import NEW_FILE
 from ..files.replace import replace_file, sync_folder
-from ..model.errors import ConfigError, UserError, file_hint
+from ..model.errors import ConfigError, UserError, file_hint, not_written
 from ..signing.keys import PublicKey
 from .manifest import NAME, Memory, Pack, verify
 
@@ -129,7 +129,7 @@ class Store:
         try:
             lock = lock_folder(folder)
         except OSError as error:
-            raise UserError(f"{folder} cannot be used: {error.strerror}", "make it writable for you") from None
+            raise not_written(folder, error, "cannot be used") from None
         try:
             yield
         finally:
@@ -149,8 +149,7 @@ class Store:
                 remove(folder)
             self._write(pack, folder)
         except OSError as error:
-            hint = f"nothing was installed; make room, and let {self.folder} be writable for you"
-            raise UserError(f"{error.filename or folder}: cannot be written: {error.strerror}", hint) from None
+            raise not_written(error.filename or folder, error, first="nothing was installed") from None
         return folder
 
     def _write(self, pack: Pack, folder: str) -> None:
@@ -199,7 +198,7 @@ class Store:
         try:
             replace_file(path, msgspec.json.format(msgspec.json.encode(state), indent=1) + b"\n")
         except OSError as error:
-            raise UserError(f"{path}: cannot be written: {error.strerror}", "nothing has changed; make room") from None
+            raise not_written(path, error, first="nothing has changed") from None
         with suppress(FileNotFoundError):
             os.unlink(self.place(pack.name, REMOVED))  # the state says at least as much
         self._keep(self.place(pack.name), {STATE, ENVIRONMENTS, current, last})
@@ -228,7 +227,7 @@ class Store:
             replace_file(path, msgspec.json.format(msgspec.json.encode(state.memory), indent=1) + b"\n")
             os.unlink(self.place(name, STATE))  # from here on it is not installed
         except OSError as error:
-            raise UserError(f"{path}: cannot be written: {error.strerror}", "nothing has changed; make room") from None
+            raise not_written(path, error, first="nothing has changed") from None
         self._keep(self.place(name), {REMOVED})
 
     def hint(self, name: str) -> str:

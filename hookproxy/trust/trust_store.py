@@ -13,7 +13,7 @@ from msgspec import Struct, convert
 from ..files.folder_lock import lock_folder
 from ..files.open_flags import READ_FILE
 from ..files.replace import replace_file
-from ..model.errors import ConfigError, UserError, file_hint
+from ..model.errors import ConfigError, file_hint, not_written
 
 VERSION: Final = 1
 """The version of the format."""
@@ -78,7 +78,7 @@ def locked_entries(path: str) -> Iterator[dict[str, TrustEntry]]:
     try:
         lock = lock_folder(folder)
     except OSError as error:
-        raise UserError(f"{folder}: cannot be used: {error.strerror}", file_hint(folder, error)) from None
+        raise not_written(folder, error, "cannot be used") from None
     try:
         entries = read_store(path)
         yield entries
@@ -100,6 +100,4 @@ def _write(path: str, entries: Mapping[str, TrustEntry]) -> None:
     try:
         replace_file(path, document)
     except OSError as error:
-        raise UserError(
-            f"{path}: cannot be written: {error.strerror}", file_hint(os.path.dirname(path), error)
-        ) from None
+        raise not_written(path, error) from None

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..files.open_flags import READ_FILE
 from ..files.replace import written_beside
-from ..model.errors import ConfigError, UserError, file_hint
+from ..model.errors import ConfigError, file_hint, not_written
 from ..model.similar_names import similar_file
 
 MAX_BYTES: Final = 16 * 2**20
@@ -94,10 +94,7 @@ def replace(snapshot: Snapshot, text: str) -> str:
         finally:
             os.close(folder_fd)
     except OSError as error:
-        raise UserError(
-            f"{snapshot.path}: cannot be replaced: {error.strerror}",
-            f"nothing was changed; {folder} must be writable, and the file must belong to you",
-        ) from None
+        raise not_written(snapshot.path, error, "cannot be replaced", "nothing was changed") from None
     return snapshot.real + BACKUP
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ..model.errors import ConfigError, UserError
+from ..model.errors import ConfigError, UserError, not_written
 from . import agent_files, edit_plan, files, hook_entries, use_tables, written
 from .agent_files import AgentFile, PlannedFile
 from .files import BACKUP, Snapshot
@@ -130,7 +130,7 @@ def undo(restored: Restored) -> str:
     try:
         os.unlink(path)
     except OSError as error:
-        raise UserError(f"{path} cannot be removed: {error.strerror}", f"remove it: rm {path}") from None
+        raise not_written(path, error, "cannot be removed") from None
     return f"{path}: removed"
 
 

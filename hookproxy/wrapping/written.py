@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ..files.create import missing_folders
 from ..files.folder_lock import lock_folder
 from ..files.replace import replace_file
-from ..model.errors import ConfigError, UserError, file_hint
+from ..model.errors import ConfigError, UserError, file_hint, not_written
 from .http_entry import Replaced
 
 FILE = "written.json"
@@ -106,10 +106,7 @@ def update(folder: str, change: Callable[[Written], Written]) -> None:
         finally:
             os.close(lock)
     except OSError as error:
-        raise UserError(
-            f"{os.path.join(folder, FILE)} cannot be written: {error.strerror}",
-            "hookproxy uninstall will not find this change by itself: undo it with hookproxy unwrap FILE",
-        ) from None
+        raise not_written(os.path.join(folder, FILE), error) from None
 
 
 def _write(folder: str, written: Written) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from hookproxy.cli import check, guard
+from hookproxy.cli import check, guard, main
 from hookproxy.config.hook_files import Use, read_use
 from hookproxy.dialects.agent_side import AgentSide, agent_side, names
 from hookproxy.dialects.dialect import HookFile
@@ -139,6 +140,39 @@ def test_what_cannot_be_done_is_an_error_with_a_hint(words: list[str], home: Pat
         guard.main(words)
     assert error.value.hint
     assert list(home.iterdir()) == []
+
+
+def test_a_hook_file_that_cannot_be_written_is_one_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / ".codex").touch()
+    assert main.main(["guard", "install", "codex"]) == 2
+    reason = f"error: {home}/.codex: cannot be written: Not a directory\n"
+    hint = f"hint: nothing was written; ls -ld {home} {home}/.codex shows types, owners and permissions\n"
+    assert capsys.readouterr().err == reason + hint
+
+
+def test_agents_whose_files_can_be_written_get_their_entries(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / ".codex").touch()
+    assert main.main(["guard", "install", "codex", "claude"]) == 1
+    assert (home / ".claude" / "settings.json").exists()
+    (home / ".gemini").touch()
+    assert main.main(["guard", "install", "codex", "gemini"]) == 2
+    assert capsys.readouterr().err.count("error: ") == 3
+
+
+@pytest.mark.parametrize("text", ["", "{}"])
+def test_entries_that_cannot_be_recorded_come_with_a_command_that_takes_them_out(
+    text: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    if text:
+        settings.write_text(text)
+    (home / ".local").symlink_to(home / "gone")
+    assert guard.main(["install", "claude"]) == 0
+    (command,) = re.findall("hookproxy uninstall will not find it: (.*) undoes it\n", capsys.readouterr().err)
+    assert entries.CLIENT in settings.read_text()
+    subprocess.run(shlex.split(command), check=True)
+    assert (settings.read_text() if settings.exists() else "") == text
 
 
 def test_a_dry_run_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

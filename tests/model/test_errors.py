@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from hookproxy.model import errors
 from hookproxy.model.errors import (
     EXIT_NOT_FOUND,
     EXIT_USER_ERROR,
@@ -16,6 +21,7 @@ from hookproxy.model.errors import (
     describe_error,
     file_hint,
     install_command,
+    not_written,
     printable,
     resource_shortage,
 )
@@ -81,3 +87,33 @@ def test_what_was_installed_from_a_checkout_is_installed_from_it_again(tmp_path:
     for broken in ('{"url": "https://example.com/x.whl"}', "{", "[]"):
         record.write_text(broken)
         assert install_command("top", str(tmp_path)).startswith("uv tool install 'hookproxy[top]' (")
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "command"),
+    [
+        (errno.EACCES, "here", "ls -ld '{0}' '{0}/here' shows types, owners and permissions"),
+        (errno.EACCES, "new", "ls -ld '{0}' shows types, owners and permissions"),
+        (errno.EROFS, "no/new", "it is on a file system that can only be read: df '{0}' shows which"),
+        (errno.ENOSPC, "no/new", "free some disk space: df '{0}' shows how much is left"),
+        (errno.ENOTDIR, "here/new", "ls -ld '{0}/here' shows types, owners and permissions"),
+        (errno.ENOENT, "no/such/new", "make its folder: mkdir -p '{0}/no/such'"),
+    ],
+)
+def test_what_cannot_be_written_comes_with_the_reason_and_a_command_that_works(
+    number: int, name: str, command: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "here").touch()
+    error = not_written(f"{folder}/{name}", OSError(number, os.strerror(number)), first="nothing was written")
+    assert error.message == f"{folder}/{name}: cannot be written: {os.strerror(number)}"
+    assert error.hint == f"nothing was written; {command.format(folder)}"
+    (words,) = re.findall(r"(?:ls -ld|df|mkdir -p)(?: '[^']+')+", error.hint)
+    assert subprocess.run(shlex.split(words), capture_output=True, check=False).returncode == 0
+
+
+def test_what_cannot_be_written_is_reported_in_one_place() -> None:
+    own = re.compile(r"raise \w+Error\(\s*[^)]*cannot be (written|replaced|removed): \{(error|problem)\.")
+    package = Path(errors.__file__).parents[1]
+    assert [str(path) for path in package.rglob("*.py") if own.search(path.read_text())] == []
