@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hookproxy.secrets import readings as module
 from hookproxy.secrets.readings import Reading, readings
 
 TEXTS = st.text(st.sampled_from('\\\\\\"/bfnrtuU0061é\n x'), max_size=60).map(str.encode)
@@ -23,15 +25,21 @@ def one(match: re.Match[bytes]) -> bytes:
     return PLAIN.get(kind, kind)
 
 
-@given(st.one_of(TEXTS, TEXTS.map(lambda text: text + b"\xff\\n")))
-def test_escapes_are_undone_from_the_left(text: bytes) -> None:
-    deeper = Reading(text).deeper()
+BLOCKS = st.sampled_from([1, 9, 8192])
+
+
+@given(st.one_of(TEXTS, TEXTS.map(lambda text: text + b"\xff\\n")), BLOCKS)
+def test_escapes_are_undone_from_the_left(text: bytes, block: int) -> None:
+    with patch.object(module, "_BLOCK", block):
+        deeper = Reading(text).deeper()
     assert (deeper.text if deeper else text) == ESCAPE.sub(one, text)
 
 
-@given(TEXTS)
-def test_each_byte_that_is_read_stands_somewhere_and_all_places_together_are_the_text(text: bytes) -> None:
-    for reading in readings(text):
+@given(TEXTS, BLOCKS)
+def test_each_byte_that_is_read_stands_somewhere_and_all_places_together_are_the_text(text: bytes, block: int) -> None:
+    with patch.object(module, "_BLOCK", block):
+        read = list(readings(text))
+    for reading in read:
         written = reading.written(range(len(reading.text) + 1))
         places = [(written[at], written[at + 1]) for at in range(len(reading.text))]
         assert b"".join(text[start:end] for start, end in places) == text
