@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -58,8 +59,8 @@ class _Request(msgspec.Struct, gc=False):
     id: msgspec.Raw = msgspec.Raw(b"")
 
 
-class _Call(msgspec.Struct, gc=False):
-    """What tells a call's tool."""
+class _Call(_Request, gc=False):
+    """The same, and what tells a call's tool; other requests have no name, or another thing's."""
 
     params: _Params = _Params()
 
@@ -280,7 +281,7 @@ class SecretsChannel:
 
     def _restores(self, line: bytes) -> bool:
         request = _read(line)
-        return request is not None and request.method == _TOOLS_CALL and self._secrets.restores_for(_tool_in(line))
+        return request is not None and request.method == _TOOLS_CALL and self._secrets.restores_for(request.params.name)
 
     def _for_server(self, line: bytes) -> bytes:
         """The line as the server gets it."""
@@ -302,7 +303,7 @@ class SecretsChannel:
             name = _name_of(request.id)
             self._tools.forget(name)
             self._lists.discard(name)
-            if request.method == _TOOLS_CALL and (tool := _tool_in(line)):
+            if request.method == _TOOLS_CALL and (tool := request.params.name):
                 self._tools.keep(name, tool, len(tool))
             elif self._compares_lists() and _asks_for_list(request.method) and len(self._lists) < _MOST_LISTS:
                 self._lists.add(name)
@@ -398,20 +399,14 @@ def _asks_for_list(method: str) -> bool:
     return GUARDED_KINDS.get(raw_json.encode(method)) in SESSION_DATA
 
 
-def _read(line: bytes) -> _Request | None:
+def _read(line: bytes) -> _Call | None:
     """The request in a line; None: it cannot be read. What has no method is another message."""
-    try:
-        return _REQUEST.decode(line)
-    except raw_json.DECODE_ERRORS:
-        return None
-
-
-def _tool_in(line: bytes) -> str:
-    """The tool that a call is about; empty: it cannot be read."""
-    try:
-        return _CALL.decode(line).params.name
-    except raw_json.DECODE_ERRORS:
-        return ""
+    with suppress(*raw_json.DECODE_ERRORS):
+        return _CALL.decode(line)
+    with suppress(*raw_json.DECODE_ERRORS):  # the name is not a text
+        request = _REQUEST.decode(line)
+        return _Call(request.method, request.id)
+    return None
 
 
 _WITH_HANDLES: Final = ("ref", "notifications", "resourceSubscriptions")
