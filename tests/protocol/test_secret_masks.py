@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
+import time
 from itertools import pairwise
 from typing import Final
 
@@ -13,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.model.secret_settings import SecretSettings
+from hookproxy.protocol import secret_masks
 from hookproxy.protocol.secret_masks import SecretMasks
 from hookproxy.protocol.secret_restores import restored
 from hookproxy.protocol.secret_schemas import fitting
@@ -232,6 +235,43 @@ def test_data_in_base64_is_masked_where_it_is_text_and_stays_where_it_is_not() -
     placeholder = one.placeholders.for_value("github-pat", TOKEN.encode())
     assert base64.b64decode(first["blob"]).decode() == f"k={placeholder}\n"
     assert others == [{"data": image}, {"blob": "ghp"}]
+
+
+BASE64: Final = re.compile(rb"[A-Za-z0-9+/\r\n]+={0,2}[\r\n]*")
+
+
+@given(st.text(st.sampled_from("Aa0+/=\r\n-"), max_size=12).map(str.encode))
+def test_base64_is_what_has_its_signs_only_and_ends_in_two_equals_signs_at_most(content: bytes) -> None:
+    is_base64 = secret_masks._is_base64(content)
+    assert is_base64 == bool(BASE64.fullmatch(content)) or (not is_base64 and not content.strip())
+
+
+def test_bytes_behind_a_long_text_are_not_a_text_either() -> None:
+    data = base64.b64encode(TOKEN.encode() + b" " * 9000 + b"\0").decode()
+    line = json.dumps({"data": data}).encode()
+    assert masks().message(line) is line
+    line = json.dumps({"data": base64.b64encode(b" " * 9000 + TOKEN.encode()).decode()}).encode()
+    assert b"data" in (masked := masks().message(line)) != line
+    assert b"{{secret:github-pat:" in base64.b64decode(json.loads(masked)["data"])
+
+
+CONTENT: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+
+
+@given(st.lists(st.sampled_from(['"', "\\", "n", "u0041", "ud83d", "x", "é", "\n"]), max_size=14).map("".join))
+def test_a_string_ends_at_the_first_quote_without_a_backslash_or_nowhere(text: str) -> None:
+    raw = b'"' + text.encode()
+    contents = secret_masks._Contents(raw)
+    for at in [place + 1 for place, byte in enumerate(raw) if byte == ord('"')] * 2:
+        match = CONTENT.match(raw, at)
+        assert contents.end(at) == (match.end() if match else at)
+
+
+def test_many_texts_with_wrong_escapes_take_no_longer_than_others() -> None:
+    texts = b",".join([b'{"text":"\\q"}'] * 60_000)
+    start = time.process_time()
+    masks().search(b"[%b]" % texts)
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize("slash", ["/", "\\/"])
