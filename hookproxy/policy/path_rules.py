@@ -23,6 +23,9 @@ _LONGEST_PATH: Final = 4096  # characters: no system has a longer one
 _UNKNOWN_FOLDER: Final = late_pattern(r"\s*(?:\$|%|~[^/])")
 """The beginning of a path in a folder that only the server knows: a variable, or the home folder of somebody else."""
 
+_WORD: Final = late_pattern(r"[a-z0-9]+")
+_SHORT: Final = 1024  # characters: together with a folder it is no longer than a path may be
+
 _OTHER_ARGUMENTS: Final = frozenset({
     "content", "old_string", "new_string", "edits", "replace_all", "offset", "limit",
 })  # fmt: skip
@@ -40,6 +43,8 @@ class PathPattern(Struct, frozen=True):
     home: str
     fold: bool
     """It ignores the case of paths."""
+    word: str = ""
+    """What every path that matches has in itself, however its case is, unless it is decoded first; empty: not known."""
 
     @staticmethod
     def of(bases: Sequence[str], pattern: str, folders: Sequence[str], home: str, *, fold: bool) -> PathPattern:
@@ -58,10 +63,12 @@ class PathPattern(Struct, frozen=True):
             del names[-1]  # the folder itself, too: a tool may list it
         segments = tuple(None if name == "**" else _segment(name, fold) for name in names)
         starts = tuple(dict.fromkeys(_names(_folded(base, fold)) for base in bases))
-        return PathPattern(starts, segments, tuple(folders), home, fold)
+        return PathPattern(starts, segments, tuple(folders), home, fold, _word(names, (*folders, home)))
 
     def may_match(self, text: str) -> bool:
         """True if a text may be a path that the pattern is about, however it is spelled."""
+        if not self.may_be_near(text):
+            return False
         if "\0" in text or _UNKNOWN_FOLDER.match(text):  # only the server knows what it reads
             return True
         return any(
@@ -69,6 +76,11 @@ class PathPattern(Struct, frozen=True):
             for spelled in {text, text.replace("\\", "/")}
             for path in self._absolute(_file_path(spelled.strip()))
         )
+
+    def may_be_near(self, text: str) -> bool:
+        """False if a text is certainly not such a path, because it does not have the pattern's word: nearly all."""
+        has_word = self.word in folded(text) or len(text) > _SHORT
+        return has_word or "%" in text or "\0" in text or _UNKNOWN_FOLDER.match(text) is not None
 
     def must_match(self, text: str) -> bool:
         """True if a text certainly is a path that the pattern is about."""
@@ -123,6 +135,13 @@ def allows(pattern: PathPattern, judged: str, arguments: bytes) -> bool:
     path = raw_json.text(members.pop(judged, b""))
     others = [raw for name, raw in members.items() if name not in _OTHER_ARGUMENTS or not names_nothing_else(raw)]
     return path is not None and pattern.must_match(path) and not any(raw[:1] in (b'"', b"[", b"{") for raw in others)
+
+
+def _word(names: Sequence[str], folders: Sequence[str]) -> str:
+    """The longest word of a pattern, as `folded` has it; empty if a path may match without having it in itself."""
+    pattern = folded("/".join(names))
+    word = max(_WORD.findall(pattern), key=len, default="")
+    return "" if "[" in pattern or any(word in folded(folder) for folder in folders) else word
 
 
 def _segment(name: str, fold: bool) -> re.Pattern[str]:

@@ -59,8 +59,8 @@ _CONTENT_ARGUMENTS: Final = frozenset({"pattern", "query", "regex", "searchtext"
 """The arguments, without signs and capitals, with what a tool like `Grep` searches for in files: not a path."""
 
 _SEARCHED: Final = {"Glob": "(its places and pattern)", "LS": "(its places and pattern)", "Grep": "(its places)"}
-"""The tools that show what is in files, or which there are, with what `judged` has for them under a rule for `Read`:
-not the name of an argument. A pattern of `Glob` is a path, and one of `Grep` is not."""
+"""The tools that show what is in files, or which there are, with what `judged` has for them under a rule for what
+`Read` reads: not the name of an argument. A pattern of `Glob` is a path, and one of `Grep` is not."""
 
 _EVERY_CALL: Final = "it is about every call of this tool"
 _MATCHES: Final = "one of the arguments matches it"
@@ -150,7 +150,7 @@ class _DenyOrAskRule(Struct, frozen=True):
         try:
             for argument in judged:
                 if argument in _SEARCHED.values():
-                    reason = _reason_to_search(call, self, by_name=argument == _SEARCHED["Glob"])
+                    reason = _reason_to_search(call, argument, self)
                 else:
                     reason = _reason_to_match(call, argument, self)
                 if reason.text and not reason.unreadable:
@@ -170,6 +170,24 @@ class _DenyOrAskRule(Struct, frozen=True):
             return _Reason(_NOT_JUDGED)
         return _Reason(_MATCHES) if matches else _NO_REASON
 
+    def places(self, _members: Collection[str], texts: Sequence[str], budget: WorkBudget) -> list[str]:
+        """The texts of a search, and what two of them may spell together, if that may be a path that the rule names.
+
+        A search without a path is one in the server's folder, which nobody knows. Raises BudgetExceeded.
+        """
+        return [*texts, *_joined(texts, self.word, budget)]
+
+    def may_match_path(self, text: str, budget: WorkBudget) -> bool:
+        """Whether a text may be a path that the rule is about. Raises BudgetExceeded."""
+        if len(text) > MOST_BYTES:
+            return self.may_match_long(raw_json.encode(text))
+        budget.spend(1000 + 4 * len(text))
+        return self.matches_text(text)
+
+    def may_match_long(self, raw: bytes) -> bool:
+        """Whether a text that is too long to be searched as a whole may spell a path that the rule is about."""
+        return _may_be_long_path(raw) or self.matches_text((raw_json.text(raw) or "")[:NO_PATH])
+
 
 class _PathRule(Struct, frozen=True):
     """A deny or ask rule about paths from an agent's settings file."""
@@ -180,8 +198,9 @@ class _PathRule(Struct, frozen=True):
     at: str = ""
 
     def judged(self, names: Sequence[str]) -> tuple[str, ...]:
-        """As `_DenyOrAskRule.judged`: the argument with the path."""
-        return tuple(dict.fromkeys(_PATH_ARGUMENT.get(name, "path") for name in self.named(names)))
+        """As `_DenyOrAskRule.judged`: the argument with the path, or what a search is about."""
+        named = self.named(names)
+        return tuple(dict.fromkeys(_SEARCHED.get(name) or _PATH_ARGUMENT.get(name, "path") for name in named))
 
     def named(self, names: Sequence[str]) -> list[str]:
         """As `_DenyOrAskRule.named`: the rule has the names of all its tools."""
@@ -190,22 +209,42 @@ class _PathRule(Struct, frozen=True):
     def reason_for(self, judged: Sequence[str], call: CallArguments) -> _Reason:
         """As `_DenyOrAskRule.reason_for`."""
         try:
-            matches = any(self._may_match(call, argument) for argument in judged)
+            for argument in judged:
+                if argument in _SEARCHED.values():
+                    reason = _reason_to_search(call, argument, self)
+                else:
+                    reason = _Reason(_MATCHES) if self._may_match(call, argument) else _NO_REASON
+                if reason.text:
+                    return reason
         except (ValueError, RecursionError, BudgetExceeded):
             return _Reason(_NOT_JUDGED)
-        return _Reason(_MATCHES) if matches else _NO_REASON
+        return _NO_REASON
 
     def _may_match(self, call: CallArguments, judged: str) -> bool:
         members = call.members(judged)
         if members.get(judged, b'"')[:1] != b'"':
             return True
         texts = [text for raw in members.values() for text in all_texts(raw)]
-        if judged not in map(str.casefold, members) and judged == "path":
-            texts.append(".")  # a search without a path is one in the folder
         if len(texts) > MOST_TEXTS or not texts or any(map(HALF_PAIR.search, texts)):
             return True
-        call.budget.spend(2000 * len(texts) + sum(map(len, texts)))
-        return any(self.pattern.may_match(text) for text in texts if len(text) <= NO_PATH or _LONG_PATH.match(text))
+        return any(self.may_match_path(text, call.budget) for text in texts)
+
+    def places(self, members: Collection[str], texts: Sequence[str], budget: WorkBudget) -> list[str]:
+        """As `_DenyOrAskRule.places`; a search without a path is one in the folder from which paths start."""
+        here = [] if "path" in map(str.casefold, members) else ["."]
+        return [*texts, *here, *_joined(texts, self.pattern.word, budget)]
+
+    def may_match_path(self, text: str, budget: WorkBudget) -> bool:
+        """As `_DenyOrAskRule.may_match_path`."""
+        budget.spend(100 + len(text))
+        if not self.pattern.may_be_near(text) or (len(text) > NO_PATH and not _LONG_PATH.match(text)):
+            return False
+        budget.spend(3000 + 30 * len(text))
+        return self.pattern.may_match(text)
+
+    def may_match_long(self, raw: bytes) -> bool:
+        """As `_DenyOrAskRule.may_match_long`."""
+        return _may_be_long_path(raw)
 
 
 def _acted_upon(name: str, arguments: bytes) -> bytes:
@@ -243,7 +282,7 @@ def _reason_to_match(call: CallArguments, judged: str, rule: _DenyOrAskRule) -> 
     """
     texts = call.texts(judged, without_long=rule.is_path)
     for key in texts.long:
-        if _long_text_may_match(texts.members[key], rule):
+        if rule.may_match_long(texts.members[key]):
             return _Reason(f"its argument {_shown(key)} may be such a path")
     if texts.not_a_line:
         key = _shown(texts.not_a_line)
@@ -255,27 +294,32 @@ def _reason_to_match(call: CallArguments, judged: str, rule: _DenyOrAskRule) -> 
     return _reason_of_texts(texts, rule, call.budget)
 
 
-def _reason_to_search(call: CallArguments, rule: _DenyOrAskRule, *, by_name: bool) -> _Reason:
+def _reason_to_search(call: CallArguments, judged: str, rule: _DenyOrAskRule | _PathRule) -> _Reason:
     """Why a rule for `Read` may be about a search or a list: a path that it is given, or folder and pattern together.
 
-    A search of a folder above what the rule names does not show it, and one without a path is in the server's folder.
+    A search of a folder above what the rule names does not show it. `judged` is as in `_SEARCHED`.
     Raises ValueError, RecursionError, BudgetExceeded.
     """
     members = call.members("")
-    if not by_name:
+    if judged == _SEARCHED["Grep"]:
         members = {key: raw for key, raw in members.items() if _plain_name(key) not in _CONTENT_ARGUMENTS}
     texts = CallTexts(members, True, call.budget)
     if texts.unreadable:
         return _Reason(_NOT_JUDGED)
     for key in texts.long:
-        if _long_text_may_match(texts.members[key], rule):
+        if rule.may_match_long(texts.members[key]):
             return _Reason(f"its argument {_shown(key)} may be such a path")
-    places = [text for text in texts.all if text]
-    folded = "\n".join(map(matchers.folded, places))
-    if rule.word in folded or _MAY_BECOME_WORD.search(folded):  # otherwise no two of them have it together
-        call.budget.spend(1000 * len(places) * len(places))  # before they are put together
-        places += [f"{folder}/{below}" for folder in places for below in (*places, "")]
-    return _Reason(_MATCHES) if any(_path_may_match(text, rule, call.budget) for text in places) else _NO_REASON
+    places = rule.places(members, [text for text in texts.all if text], call.budget)
+    return _Reason(_MATCHES) if any(rule.may_match_path(text, call.budget) for text in places) else _NO_REASON
+
+
+def _joined(texts: Sequence[str], word: str, budget: WorkBudget) -> list[str]:
+    """What a folder and a pattern below it may spell together, if that may have the word. Raises BudgetExceeded."""
+    folded = "\n".join(map(matchers.folded, texts))
+    if word not in folded and not _MAY_BECOME_WORD.search(folded):
+        return []
+    budget.spend(1000 * len(texts) * len(texts))
+    return [f"{folder}/{below}" for folder in texts for below in (*texts, "")]
 
 
 def _plain_name(key: str) -> str:
@@ -295,7 +339,7 @@ def _reason_of_texts(texts: CallTexts, rule: _DenyOrAskRule, budget: WorkBudget)
                 f"its argument {_shown(key)} cannot be read, so it may run such a command ({runs.unreadable})", True
             )
     if rule.is_path:  # no path is composed of several texts
-        matches = any(_path_may_match(text, rule, budget) for text in texts.known)
+        matches = any(rule.may_match_path(text, budget) for text in texts.known)
     else:
         in_parts = not texts.has_commands and not rule.is_place
         matches = any(map(rule.matches_text, texts.whole())) or (
@@ -304,21 +348,12 @@ def _reason_of_texts(texts: CallTexts, rule: _DenyOrAskRule, budget: WorkBudget)
     return _Reason(_MATCHES) if matches else unreadable
 
 
-def _path_may_match(text: str, rule: _DenyOrAskRule, budget: WorkBudget) -> bool:
-    if len(text) > MOST_BYTES:
-        return _long_text_may_match(raw_json.encode(text), rule)
-    budget.spend(1000 + 4 * len(text))
-    return rule.matches_text(text)
-
-
-def _long_text_may_match(raw: bytes, rule: _DenyOrAskRule) -> bool:
-    """True if a text that is too long to be searched as a whole may spell a path that the rule is about."""
+def _may_be_long_path(raw: bytes) -> bool:
+    """True if a text that is too long to be searched as a whole may spell any path."""
     if b"/.." in raw or b"\\.." in raw:
         return True
     text = raw_json.text(raw)
-    if text is None or _LONG_PATH.match(text):
-        return True
-    return rule.matches_text(text[:NO_PATH])
+    return text is None or _LONG_PATH.match(text) is not None
 
 
 def _word(specifier: str) -> str:

@@ -234,7 +234,7 @@ def test_a_link_to_another_folder_is_not_followed(project: Path) -> None:
 
 def test_written_files_are_removed_if_another_cannot_be_written(project: Path) -> None:
     (project / "hooks").write_text("in the way")
-    with pytest.raises(UserError, match="hooks already exists"):
+    with pytest.raises(UserError, match="hooks: cannot be written: Not a directory"):
         main(["guard"])
     assert files(project) == {"hooks"}
 
