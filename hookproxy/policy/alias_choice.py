@@ -8,8 +8,8 @@ from typing import Final
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from ..model.command_line import is_command, word_arguments
-from .recognisers import COMMAND, CONTENT, NEW, PATH, URL, plain
-from .tool_names import TABLE, is_editor, words_of
+from .recognisers import COMMAND, CONTENT, NEW, PATH, URL
+from .tool_names import TABLE, is_editor, plain, words_of
 
 ACTIONS: Final = TABLE.arguments["action"]
 _READING_ACTIONS: Final = frozenset(TABLE.arguments["reading_actions"])

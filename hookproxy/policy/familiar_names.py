@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from ..model.aliases import Alias
 from . import command_tools
 from .alias_choice import ACTIONS, spellings
-from .recognisers import COMMAND, EDITS, PATH, RECOGNISERS, bash_aliases, edits_of_a_part, known_tool, plain
+from .recognisers import COMMAND, EDITS, PATH, RECOGNISERS, bash_aliases, edits_of_a_part, known_tool
 from .tool_arguments import ToolArguments
-from .tool_names import is_editor, names_for, words_of, writes_a_part
+from .tool_names import is_editor, names_for, plain, words_of, writes_a_part
 
 _READ_ONLY: Final = frozenset({"Read", "LS", "Glob", "Grep", "WebSearch"})
 """Names of tools that only read: people often allow every call of them."""

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from . import command_tools
-from .tool_names import TABLE, is_editor
+from .tool_names import TABLE, is_editor, plain
 
 COMMAND: Final = TABLE.arguments["command"]
 PATH: Final = TABLE.arguments["path"]
@@ -34,11 +34,6 @@ _REMOTE: Final = frozenset(TABLE.arguments["remote"])
 _NOT_FETCHED: Final = frozenset(TABLE.arguments["not_fetched"])
 _SEARCHES_CONTENT: Final = frozenset({"code", "text", "content", "regex", "pattern", "in", "grep"})
 """Words of tools that search in files, not for their names."""
-
-
-def plain(argument: str) -> str:
-    """The name of an argument without case, `_` and `-`."""
-    return argument.lower().replace("_", "").replace("-", "")
 
 
 class KnownTool(Struct, frozen=True):

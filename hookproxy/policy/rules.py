@@ -55,9 +55,6 @@ _LONG_PATH: Final = late_pattern(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE
 """The beginning of a long text that may spell a path; comments begin differently."""
 
 _LONGEST_SHOWN: Final = 60  # characters
-_CONTENT_ARGUMENTS: Final = frozenset({"pattern", "query", "regex", "searchtext", "regexpattern", "substringpattern"})
-"""The arguments, without signs and capitals, with what a tool like `Grep` searches for in files: not a path."""
-
 _SEARCHED: Final = {"Glob": "(its places and pattern)", "LS": "(its places and pattern)", "Grep": "(its places)"}
 """The tools that show what is in files, or which there are, with what `judged` has for them under a rule for what
 `Read` reads: not the name of an argument. A pattern of `Glob` is a path, and one of `Grep` is not."""
@@ -301,8 +298,10 @@ def _reason_to_search(call: CallArguments, judged: str, rule: _DenyOrAskRule | _
     Raises ValueError, RecursionError, BudgetExceeded.
     """
     members = call.members("")
-    if judged == _SEARCHED["Grep"]:
-        members = {key: raw for key, raw in members.items() if _plain_name(key) not in _CONTENT_ARGUMENTS}
+    if judged == _SEARCHED["Grep"]:  # what it searches for is not a path
+        from .tool_names import TABLE, plain  # 2 ms, where no tool has been looked up yet
+
+        members = {key: raw for key, raw in members.items() if plain(key) not in TABLE.arguments["searched"]}
     texts = CallTexts(members, True, call.budget)
     if texts.unreadable:
         return _Reason(_NOT_JUDGED)
@@ -320,11 +319,6 @@ def _joined(texts: Sequence[str], word: str, budget: WorkBudget) -> list[str]:
         return []
     budget.spend(1000 * len(texts) * len(texts))
     return [f"{folder}/{below}" for folder in texts for below in (*texts, "")]
-
-
-def _plain_name(key: str) -> str:
-    """An argument's name without signs and capitals."""
-    return key.casefold().replace("_", "").replace("-", "")
 
 
 def _reason_of_texts(texts: CallTexts, rule: _DenyOrAskRule, budget: WorkBudget) -> _Reason:

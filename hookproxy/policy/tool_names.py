@@ -118,6 +118,11 @@ def words_of(tool: str) -> list[str]:
     return words
 
 
+def plain(argument: str) -> str:
+    """The name of an argument without case, `_` and `-`, as the table spells it."""
+    return argument.lower().replace("_", "").replace("-", "")
+
+
 def names_for(words: Sequence[str]) -> set[str]:
     """The familiar names that a tool with these words in its name may get, whatever its arguments are."""
     names = {name for name, phrases in TABLE.phrases.items() if any(phrase.fits(words) for phrase in phrases)}

@@ -15,9 +15,9 @@ from hookproxy.policy.familiar_names import (
     listed_aliases,
     may_be_command,
 )
-from hookproxy.policy.recognisers import bash_aliases, known_tool, plain
+from hookproxy.policy.recognisers import bash_aliases, known_tool
 from hookproxy.policy.tool_arguments import ToolArguments
-from hookproxy.policy.tool_names import words_of
+from hookproxy.policy.tool_names import plain, words_of
 
 Names = list[tuple[str, dict[str, str], bool]]
 

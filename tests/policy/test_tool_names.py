@@ -13,13 +13,12 @@ import pytest
 
 from hookproxy.model.aliases import FAMILIAR_NAMES
 from hookproxy.policy import tool_names
-from hookproxy.policy.recognisers import plain
-from hookproxy.policy.tool_names import TABLE, Table, read_table, words_of
+from hookproxy.policy.tool_names import TABLE, Table, plain, read_table, words_of
 
 FILE: Final = (Path(tool_names.__file__).parent / "familiar_names.toml").read_text("utf-8")
 MEANINGS: Final = {
     *("command", "path", "directory", "content", "old", "new", "edits", "url", "pattern", "name_pattern"),
-    *("file_filter", "about_content", "query", "remote", "not_fetched"),
+    *("searched", "file_filter", "about_content", "query", "remote", "not_fetched"),
     *("action", "reading_actions", "writing_actions"),
 }
 
@@ -65,6 +64,8 @@ def argument_faults(table: Table) -> Iterator[str]:
                 yield f"[arguments] {meaning}: write {plain(name)!r}, not {name!r}"
         if len(set(names)) < len(names):
             yield f"[arguments] {meaning}: a name stands there twice"
+    for name in set(table.arguments["searched"]) - set(table.arguments["pattern"]):
+        yield f"[arguments] searched: {name} is not a pattern"
 
 
 def test_the_file_is_valid() -> None:
@@ -85,6 +86,7 @@ def test_the_file_is_valid() -> None:
         ("query = 'q", "query = '", ""),
         ("edits = 'edits", "edits = 'file_edits", "[arguments] edits: write 'fileedits', not 'file_edits'"),
         ("edits = 'edits", "edit = 'edits", "[arguments]: edit is not known"),
+        ("searched = 'pattern", "searched = 'glob", "[arguments] searched: glob is not a pattern"),
         ("[words]", "[words", "DecodeError"),
     ],
 )
