@@ -23,6 +23,7 @@ from ..gateway.start_problems import start_problems
 from ..hooks import watched
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, ConfigError, UserError
+from ..secrets.mask import Masking
 from . import findings
 from .common import show
 from .explained import for_whom
@@ -207,7 +208,7 @@ def _rules_for_people(server: GatewayServer) -> Rows:
 def _what_it_is(server: GatewayServer) -> str:
     if server.table.from_caller:
         return "started by its user"
-    return server.table.url or " ".join(server.command)
+    return Masking().text(server.table.url or " ".join(server.command))
 
 
 def _merged(reports: Sequence[Report], findings: Sequence[Finding], remarks: Sequence[Finding]) -> Report:

@@ -83,8 +83,11 @@ def _start(command: "Sequence[str]", pipes: "Sequence[int]") -> int:
         actions = ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1))
         pid = os.posix_spawnp(command[0], list(command), os.environ, file_actions=actions, setsigdef=(signal.SIGPIPE,))
     except OSError as error:
+        from ..secrets.mask import Masking  # only if something has failed
+
         hint, status = "install it, or give its full path", 127  # as in shells, and `model.errors`
-        raise _error(f"cannot start the server {command[0]}: {error.strerror}", hint, status) from None
+        program = Masking().text(command[0])
+        raise _error(f"cannot start the server {program}: {error.strerror}", hint, status) from None
     os.close(stdin)
     os.close(stdout)
     return pid

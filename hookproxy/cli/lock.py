@@ -115,7 +115,7 @@ async def _ask_all(targets: Sequence[Target], seconds: float) -> _Answers:
 
     async def ask(target: Target) -> None:
         async with limit:
-            tell(f"{target.name}: asking {shortened(target.what)}")
+            tell(f"{target.name}: asking {shortened(target.shown)}")
             try:
                 described[target.name] = await target.ask(seconds)
             except UserError as error:

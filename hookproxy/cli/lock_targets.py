@@ -21,6 +21,7 @@ from ..checks.server_description import Described, describe_channel, describe_pr
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError, UserError, printable
 from ..model.settings import Settings
+from ..secrets.mask import Masking
 from ..trust.sources import FileContext
 from ..wrapping import agent_files, known_agents
 from ..wrapping.agent_files import AgentFile
@@ -49,11 +50,16 @@ class Target(Struct, frozen=True):
     place: str
     """Where it comes from, for people."""
     what: str
-    """Its command line or address, for people."""
+    """Its command line or address. It may have secrets: people see it as `shown`."""
     ask: Callable[[float], Awaitable[Described]]
     """Ask it, within so many seconds. Raises UserError."""
     readers: tuple[Reader, ...] = (Reader(why="it is not wrapped"),)
     """What reads the lock of it: several, if it is in the files of several agents."""
+
+    @property
+    def shown(self) -> str:
+        """Its command line or address without what looks like a secret: logs keep what is shown."""
+        return Masking().text(self.what)
 
 
 class Targets(Struct, frozen=True):

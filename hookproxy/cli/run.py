@@ -399,7 +399,6 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
     import time
 
     from ..live import messages, registry
-    from ..model.errors import UserError
     from ..session.live_feed import open_feed
 
     run = messages.Run(

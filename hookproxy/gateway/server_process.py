@@ -100,13 +100,16 @@ def start(server: GatewayServer, user: str, account: Account, values: Mapping[st
     Its standard error goes to the descriptor `stderr`.
     """
     command = server.table.command or ()
-    if server.sandbox is None:
-        return Started(service.start(command, service.environment(account, values), server.cwd, account, stderr))
     try:
+        if server.sandbox is None:
+            return Started(service.start(command, service.environment(account, values), server.cwd, account, stderr))
         return _start_confined(server, server.sandbox, user, account, values, stderr)
     except UserError as problem:
+        from ..secrets.mask import Masking  # its words may be in the command line, and logs keep the error
+
         start_of_text = "the gateway cannot start the server: "
-        raise UserError(start_of_text + problem.message.removeprefix(start_of_text), problem.hint) from None
+        why = Masking().text(problem.message.removeprefix(start_of_text))
+        raise UserError(start_of_text + why, problem.hint) from None
 
 
 def _start_confined(

@@ -83,7 +83,7 @@ class GuardLink:
 
     @property
     def is_away(self) -> bool:
-        """As in NativeCalls: nobody listens, as far as has been looked at within a moment."""
+        """As in NativeCalls: nobody listens, or did not when it was last looked, `_ABSENT_SECONDS` ago at most."""
         if self._connection is not None and not self._connection.is_lost:
             return False
         if (now := monotonic()) < self._not_before:

@@ -373,7 +373,7 @@ def _text_matcher(specifier: str) -> Callable[[str], bool]:
     exact = path_pattern if matchers.is_path(specifier) else command_pattern
     patterns = [(matchers.value_pattern(text), exact(text)) for text in spelled]
     word = _word(specifier)
-    needs_folder = is_place and not _BY_LAST_NAME.fullmatch(specifier)
+    needs_folder = _needs_folder(specifier)
 
     def matches(text: str) -> bool:
         folded = matchers.folded(text)
@@ -385,6 +385,11 @@ def _text_matcher(specifier: str) -> Callable[[str], bool]:
         )
 
     return matches
+
+
+def _needs_folder(specifier: str) -> bool:
+    """Whether the folder in which a path is may decide about it; else its last name does, or it is not a path."""
+    return matchers.is_path_or_address(specifier) and not _BY_LAST_NAME.fullmatch(specifier)
 
 
 def _matches_text(

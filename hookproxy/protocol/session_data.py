@@ -4,8 +4,8 @@ That are the responses to `initialize`, `server/discover` and the lists of tools
 are *guarded* where tools are shown otherwise than the server lists them, or where what it says is compared with what is
 pinned. What must hold then:
 
-- A request for them is `awaited` from the moment in which it goes to the server until its response has come, or it is
-  cancelled. Meanwhile each line of the server is read closely: no reader may take another one for the response.
+- A request for them is `awaited` as soon as it goes to the server, until its response has come, or it is cancelled.
+  Meanwhile each line of the server is read closely: no reader may take another one for the response.
 - No other request of the agent gets its id, and its response never comes in a batch.
 - A request about what is withheld is refused, alone and in a batch.
 """

@@ -140,19 +140,16 @@ class LongLivedProcess:
     def kill(self) -> None:
         """Kill its whole process group; the event loop reaps it."""
         self._detached = True
-        for fd in (self._stdin_fd, self._stdout_fd, self._stderr_fd):
-            if fd >= 0:
-                self._watch.close_fd(fd)
-        self._stdin_fd = self._stdout_fd = self._stderr_fd = -1
+        self._stdin_fd, self._stdout_fd, self._stderr_fd = map(
+            self._close, (self._stdin_fd, self._stdout_fd, self._stderr_fd)
+        )
         if not self.reaped.done():
             signal_group(self._pid, signal.SIGKILL)
 
     async def aclose(self, seconds: float) -> None:
         """Close its input, and kill it if it has not ended after so many seconds; it is reaped when this returns."""
         self._detached = True
-        if self._stdin_fd >= 0:
-            self._watch.close_fd(self._stdin_fd)
-            self._stdin_fd = -1
+        self._stdin_fd = self._close(self._stdin_fd)
         with anyio.move_on_after(seconds):
             await asyncio.wait([self.reaped])
         self.kill()
@@ -180,15 +177,11 @@ class LongLivedProcess:
             self._watch.loop.call_later(_EXIT_DELAY, self._end_running, "has closed its input")
 
     def _on_output(self) -> None:
-        try:
-            piece = os.read(self._stdout_fd, PIPE_SIZE)
-        except BlockingIOError:
-            return
-        if not piece:
-            self._watch.close_fd(self._stdout_fd)
-            self._stdout_fd = -1
+        piece = _read(self._stdout_fd)
+        if piece == b"":
+            self._stdout_fd = self._close(self._stdout_fd)
             self._watch.loop.call_later(_EXIT_DELAY, self._end_running, "has closed its output")
-        elif not self._detached:
+        elif piece and not self._detached:
             self.output += piece
             self._call_on_output(self)
             if len(self.output) > self.output_limit:
@@ -196,15 +189,17 @@ class LongLivedProcess:
                 self._end(f"printed more than {self.output_limit} bytes on one line")
 
     def _on_stderr(self) -> None:
-        try:
-            piece = os.read(self._stderr_fd, PIPE_SIZE)
-        except BlockingIOError:
-            return
-        if not piece:
-            self._watch.close_fd(self._stderr_fd)
-            self._stderr_fd = -1
-        self._stderr += piece
+        piece = _read(self._stderr_fd)
+        if piece == b"":
+            self._stderr_fd = self._close(self._stderr_fd)
+        self._stderr += piece or b""
         del self._stderr[:-_STDERR_LIMIT]
+
+    def _close(self, fd: int) -> int:
+        """Close the descriptor, if it is one. Returns what stands for none."""
+        if fd >= 0:
+            self._watch.close_fd(fd)
+        return -1
 
     def _on_exit(self) -> None:
         self._watch.close_fd(self._exit_fd)
@@ -229,3 +224,11 @@ class LongLivedProcess:
             self._call_on_death(self, what_happened)
         elif self.reaped.done():
             self.kill()
+
+
+def _read(fd: int) -> bytes | None:
+    """The next bytes; none at the end, and None if there are none yet."""
+    try:
+        return os.read(fd, PIPE_SIZE)
+    except BlockingIOError:
+        return None

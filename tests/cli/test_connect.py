@@ -14,6 +14,7 @@ import pytest
 
 from hookproxy.cli import connect
 from hookproxy.gateway import preamble
+from hookproxy.model.errors import UserError
 from tests.end.agent import HOOKPROXY
 
 _ALLOWED = {
@@ -185,3 +186,9 @@ def test_options_may_stand_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None
     assert connect._options(["--socket=/s", "a", "--", "cat", "--", "x"]) == ("a", "/s", ["cat", "--", "x"], None)
     monkeypatch.setenv("HOOKPROXY_SOCKET", "/e")
     assert connect._options(["a"]) == ("a", "/e", [], None)
+
+
+def test_what_looks_like_a_secret_in_a_command_is_not_in_the_error() -> None:
+    with pytest.raises(UserError, match=r"cannot start the server /no/API_KEY=\[masked: \w+\]: No such file") as error:
+        connect._start(["/no/API_KEY=hunter2hunter2"], (0, 1))
+    assert (error.value.status, "hunter2" in str(error.value)) == (127, False)

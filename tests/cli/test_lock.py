@@ -159,6 +159,21 @@ def test_a_server_that_fails_keeps_its_entry_and_those_of_the_others_are_written
     assert sorted(os.listdir()) == [".mcp.json", "hookproxy.lock"]
 
 
+def test_what_looks_like_a_secret_in_a_command_line_is_not_shown(say: Say, run: Run) -> None:
+    secret = "hunter2hunter2"
+    agent_file(a=["env", f"API_KEY={secret}", *say("a")], b=["/no/server", "--token", secret])
+    _, out, err = run()
+    assert "a: asking env API_KEY=[masked: " in err
+    assert "b: asking /no/server --token [masked: " in err
+    assert secret not in out + err
+    agent_file(a=["env", f"API_KEY={secret}", *say("a")])
+    other = {"mcpServers": {"a": {"command": "env", "args": ["API_KEY=another-secret", *say("a")]}}}
+    Path(".cursor").mkdir()
+    Path(".cursor/mcp.json").write_text(json.dumps(other))
+    with pytest.raises(UserError, match="a is another server in each of"):
+        run()
+
+
 @pytest.mark.parametrize(
     ("said", "problem"),
     [

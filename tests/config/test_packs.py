@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,11 @@ from tests.support.signed_policy import new_key
 KEY = new_key()
 
 
-def installed(home: Path, *, key: PrivateKey | None = None, name: str = "quiet", config: str = "") -> None:
-    files = pack(key=key, name=name, files={"hookproxy.toml": config} if config else {})
-    one, store = verify(files, None), Store(str(home / ".local/share/hookproxy/packs"))
+def installed(
+    home: Path, *, key: PrivateKey | None = None, name: str = "quiet", files: Mapping[str, str] | None = None
+) -> None:
+    of_pack = pack(key=key, name=name, files=files)
+    one, store = verify(of_pack, None), Store(str(home / ".local/share/hookproxy/packs"))
     with store.locked(name):
         store.write_files(one)
         store.make_current(one, "/from", "")
@@ -47,7 +50,7 @@ def test_a_packs_hooks_run_before_those_of_the_file_and_its_rules_add_up(tmp_pat
 
 def test_packs_count_in_their_order(tmp_path: Path) -> None:
     installed(tmp_path)
-    installed(tmp_path, name="other", config='[permissions]\nask = ["x"]\ndeny = ["other"]\n')
+    installed(tmp_path, name="other", files={"hookproxy.toml": '[permissions]\nask = ["x"]\ndeny = ["other"]\n'})
     result = loaded(tmp_path, '[packs]\nuse = ["other", "quiet"]\n')
     assert result.settings.deny == ("other", "send_*")
     assert result.settings.ask == ("x",)
@@ -90,7 +93,7 @@ _CEDAR = '[[hooks.PreToolUse]]\ntype = "cedar"\n'
     ],
 )
 def test_a_pack_says_nothing_that_could_allow_anything(tmp_path: Path, config: str, says: str) -> None:
-    installed(tmp_path, config=config)
+    installed(tmp_path, files={"hookproxy.toml": config})
     with pytest.raises(ConfigError, match=says) as raised:
         loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
     assert raised.value.hint
@@ -133,13 +136,17 @@ def test_keys_and_names_that_cannot_count_are_errors(tmp_path: Path, text: str, 
 
 @ROOT_ONLY
 def test_a_pack_only_narrows_what_managed_policy_allows(tmp_path: Path, etc: Path) -> None:
-    installed(tmp_path, config='[permissions]\nask = ["write"]\n\n[[hooks.PreToolUse]]\ncommand = "true"\n')
+    installed(
+        tmp_path, files={"hookproxy.toml": '[permissions]\nask = ["write"]\n\n[[hooks.PreToolUse]]\ncommand = "true"\n'}
+    )
     write(etc / "managed.toml", '[permissions]\ndeny = ["write"]\n\n[[hooks.PreToolUse]]\ncommand = "/bin/true"\n')
     result = loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
     assert [group.managed for group in result.groups] == [False, True], "the administrator's hooks run last"
     assert result.settings.managed is not None
     assert (result.settings.managed.deny, result.settings.managed.ask) == (("write",), ())
-    installed(tmp_path, name="inside", config='[[hooks.PreToolUse]]\ntype = "python"\ncall = "x:y"\n')
+    installed(
+        tmp_path, name="inside", files={"hookproxy.toml": '[[hooks.PreToolUse]]\ntype = "python"\ncall = "x:y"\n'}
+    )
     with pytest.raises(ConfigError, match="could turn off what is managed"):
         loaded(tmp_path, '[packs]\nuse = ["inside"]\n')
     write(etc / "managed.toml", "managed_only = true\n")
@@ -211,7 +218,7 @@ argv = ["sh", "-c", 'echo "$0"', '{"hookSpecificOutput":{"hookEventName":"Permis
 def test_a_hook_of_a_pack_that_allows_a_call_decides_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rule: str
 ) -> None:
-    installed(tmp_path, config=_ALLOWING)
+    installed(tmp_path, files={"hookproxy.toml": _ALLOWING})
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     own = f'on_ask = "deny"\n[permissions]\n{rule}\n'
@@ -240,11 +247,7 @@ def failure(result: Loaded) -> str:
 
 @pytest.mark.parametrize("name", ["hooks/quiet.sh", "hookproxy.toml", "pack.toml", "hooks/helper.py"])
 def test_what_runs_is_what_was_verified(tmp_path: Path, name: str) -> None:
-    files = pack(files={"hooks/helper.py": "x = 1\n"})
-    store = Store(str(tmp_path / ".local/share/hookproxy/packs"))
-    with store.locked("quiet"):
-        store.write_files(verify(files, None))
-        store.make_current(verify(files, None), "/from", "")
+    installed(tmp_path, files={"hooks/helper.py": "x = 1\n"})
     result = loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
     assert result.trust is not None
     assert not result.trust.required
@@ -264,11 +267,7 @@ def test_what_runs_is_what_was_verified(tmp_path: Path, name: str) -> None:
 
 
 def test_no_module_joins_those_of_a_pack(tmp_path: Path) -> None:
-    files = pack(files={"hooks/guard.py": "import json\n"})
-    store = Store(str(tmp_path / ".local/share/hookproxy/packs"))
-    with store.locked("quiet"):
-        store.write_files(verify(files, None))
-        store.make_current(verify(files, None), "/from", "")
+    installed(tmp_path, files={"hooks/guard.py": "import json\n"})
     result = loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
     folder = place_of(result) / "hooks"
     folder.chmod(0o755)

@@ -75,3 +75,10 @@ def test_temporary_files_of_another_account_are_its_own_under_landlock(tmp_path:
         assert kept == "kept"
         assert listed.split()[0].startswith("drwx------")
         assert listed.split()[2] == str(account.uid)
+
+
+def test_what_looks_like_a_secret_in_a_command_is_not_in_the_error(tmp_path: Path) -> None:
+    loaded = config(tmp_path, '[servers.s]\ncommand = ["/no/API_KEY=hunter2hunter2"]\nsandbox = "off"\n')
+    with pytest.raises(UserError, match=r"command not found: /no/API_KEY=\[masked: \w+\]") as error:
+        server_process.start(loaded.servers["s"], "", service.own_account(), {}, 2)
+    assert "hunter2" not in str(error.value)

@@ -141,7 +141,7 @@ def compares(rule: rules._DenyOrAskRule) -> Callable[[str], bool]:
         return rule.matches_text
     exact = path_pattern if matchers.is_path(specifier) else command_pattern
     is_place = matchers.is_path_or_address(specifier)
-    needs_folder = is_place and not rules._BY_LAST_NAME.fullmatch(specifier)
+    needs_folder = rules._needs_folder(specifier)
 
     def matches(text: str) -> bool:
         pairs = [(text, specifier), (matchers.folded(text), matchers.folded(specifier))]
