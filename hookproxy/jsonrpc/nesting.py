@@ -76,6 +76,15 @@ class Nesting:
         return -1
 
 
+def end_of_value(raw: bytes) -> int:
+    """Return the offset of the comma or bracket behind a member's value with which `raw` begins; -1: there is none."""
+    nesting = Nesting(1)
+    for at in range(0, len(raw), PIECE_BYTES):
+        if (end := nesting.find_end(raw[at : at + PIECE_BYTES])) >= 0:
+            return at + end
+    return -1
+
+
 def is_deeper(raw: bytes, limit: int) -> bool:
     """True if more than `limit` brackets of a JSON text are open at once."""
     if raw.count(b"{") + raw.count(b"[") <= limit or _is_flat(raw, limit):

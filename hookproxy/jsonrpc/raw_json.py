@@ -9,10 +9,12 @@ import codecs
 import contextlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NoReturn
 
 import msgspec
+
+from . import nesting
 
 Span = tuple[int, int]
 """The place of a value: the offsets of its first byte and of the byte after its last."""
@@ -184,27 +186,42 @@ _scan_once: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_const
 
 def _scan(raw: bytes) -> dict[str, Span]:
     """Return the spans of an object's members in any spelling; about thirty times slower than the decoder."""
+    spans: dict[str, Span] = {}
+    for key, span in _walk(raw, _value_end):
+        if key in spans:
+            raise DuplicateKeys(key)
+        spans[key] = span
+    return spans
+
+
+def members_at_any_depth(raw: bytes) -> Iterator[tuple[str, Span]]:
+    """Yield each key of an object with the span of its value, also twice, and however deep values are nested.
+
+    Those that are nested too deep are not checked. Raises Unreadable.
+    """
+    return _walk(raw, _end_at_any_depth)
+
+
+def _walk(raw: bytes, value_end: Callable[[str, int], int]) -> Iterator[tuple[str, Span]]:
     line = raw.decode("latin-1")  # a character per byte: offsets are the same, and all syntax is ASCII
     at = _skip_blanks(line, 0)
     if line[at : at + 1] != "{":
         raise Unreadable("not a JSON object")
-    spans: dict[str, Span] = {}
+    is_first = True
     at = _skip_blanks(line, at + 1)
     while line[at : at + 1] != "}":
-        at = _expect(line, at, ",") if spans else at
-        end = _value_end(line, at)
+        at = at if is_first else _expect(line, at, ",")
+        is_first = False
+        end = value_end(line, at)
         key = text(raw[at:end])
         if key is None:
             raise Unreadable("not JSON: a key is not a string")
-        if key in spans:
-            raise DuplicateKeys(key)
         start = _expect(line, end, ":")
-        end = _value_end(line, start)
-        spans[key] = (start, end)
+        end = value_end(line, start)
+        yield key, (start, end)
         at = _skip_blanks(line, end)
     if _skip_blanks(line, at + 1) != len(line):
         raise Unreadable("more than one JSON value")
-    return spans
 
 
 def _value_end(line: str, at: int) -> int:
@@ -215,6 +232,16 @@ def _value_end(line: str, at: int) -> int:
     except RecursionError:
         raise TooDeep from None
     return int(end)
+
+
+def _end_at_any_depth(line: str, at: int) -> int:
+    try:
+        return _value_end(line, at)
+    except TooDeep:
+        end = nesting.end_of_value(line[at:].encode("latin-1"))
+        if end < 0:
+            raise Unreadable("not JSON") from None
+        return at + end
 
 
 def _skip_blanks(line: str, at: int) -> int:

@@ -112,8 +112,20 @@ def _possible_id(line: bytes, problem: ValueError) -> bytes:
         return bytes(_HEAD.decode(line).id)
     except raw_json.DECODE_ERRORS:
         if isinstance(problem, raw_json.TooDeep):
-            return b""
+            return _last_id(line)
         raise raw_json.Unreadable(str(problem)) from None
+
+
+def _last_id(line: bytes) -> bytes:
+    """Return the last id in an object whose values are nested too deep to be read; empty: none is found."""
+    raw_id = b""
+    try:
+        for key, span in raw_json.members_at_any_depth(line):
+            if raw_json.folded_key(key) == "id":
+                raw_id = line[slice(*span)]
+    except raw_json.AMBIGUOUS:  # some readers stop where it is not JSON
+        return b""
+    return raw_id
 
 
 def _read_compact(line: bytes) -> ResponseFrame | None:

@@ -5,7 +5,8 @@
               not finished                                           a Passage for its response
     PIECES    they go to the agent; nothing else may interrupt       line end ─▶ WHOLE;  a response that is withheld
               them, so other messages wait                           meanwhile may be in them ─▶ BROKEN
-    BROKEN    they are dropped: the agent has an invalid line        line end ─▶ WHOLE
+    BROKEN    they are dropped: the agent has an invalid line, and   line end ─▶ WHOLE
+              at the end its request gets an error
     BESIDE    they go to the Passage, beside all other messages      line end ─▶ WHOLE;  over the limit ─▶ CUT
     CUT       they are dropped: the Passage is aborted               line end ─▶ WHOLE
 
@@ -80,6 +81,8 @@ class LongLine:
         part, rest, has_ended = split_line(piece)
         if self.mode is Mode.PIECES:
             self._send(part)
+        elif self.mode is Mode.BROKEN:
+            self._line.drop(part)
         elif self.mode is Mode.BESIDE:
             self._send_beside(part[:-1] if has_ended else part)
         if has_ended:
@@ -93,7 +96,7 @@ class LongLine:
             self._to_agent(ready)
         if withholds and self._line.kept_bytes > self._limit:
             self.mode = Mode.BROKEN
-            self._break()
+            self._make_invalid()
 
     def _send_beside(self, part: bytes) -> None:
         self._bytes += len(part)
@@ -109,12 +112,16 @@ class LongLine:
             self._response.end()
         elif mode is Mode.PIECES:
             self._end_line()
+        elif mode is Mode.BROKEN:
+            self._end_request()
 
     def end_of_input(self) -> bool:
         """The server has ended. True: within a line, of which the agent has all bytes but no line end."""
         mode, self.mode = self.mode, Mode.WHOLE
         if mode is Mode.BESIDE:
             self._cut("the server has ended")
+        elif mode is Mode.BROKEN:
+            self._end_request()
         return mode is Mode.PIECES and self._end_line()  # many readers take the text for a message as well
 
     def _end_line(self) -> bool:
@@ -132,9 +139,16 @@ class LongLine:
         return True
 
     def _break(self) -> None:
-        """End the line so that it is invalid JSON, and nobody reads it as a message. The rest of it is dropped."""
+        """End the whole line so that it is invalid JSON, and nobody reads it as a message."""
+        self._make_invalid()
+        self._end_request()
+
+    def _make_invalid(self) -> None:
         self._line.take()
         self._to_agent(b"!\n")
+
+    def _end_request(self) -> None:
+        """End the request whose response the line was: where that stands may be known at the end only."""
         self._perform(self._router.dropped_as_unclear(self._line.id or b""), b"")
 
     def _cut(self, why: str) -> None:

@@ -156,9 +156,13 @@ class StreamedLine:
         self.kept_bytes = 0
         """Bytes that are not forwarded yet."""
 
+    def drop(self, part: bytes) -> None:
+        """Take note of the line's next bytes, which are not forwarded."""
+        self._last = (self._last + part[-END_BYTES:])[-END_BYTES:]
+
     def add(self, part: bytes, hold: bool = False) -> bytes:
         """Add the line's next bytes; return those that are forwarded now: none with `hold`."""
-        self._last = (self._last + part[-END_BYTES:])[-END_BYTES:]
+        self.drop(part)
         ready = len(part) if self._envelope is None else self._envelope.add_piece(part)
         if ready == len(part) and not (hold or self._kept):
             return part

@@ -350,6 +350,28 @@ def test_a_request_whose_response_is_unclear_while_another_is_withheld_gets_an_e
     assert again.id == b"", "it has had one"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","x":%b,"id":8,"result":{}}\n',
+        b'{"jsonrpc":"2.0","id":8,"x":1,"result":%b}\n',
+        b'{"jsonrpc": "2.0", "result": %b , "\\u0069d" : 8 , "x": {}}\n',
+        b'{"jsonrpc":"2.0","id":5,"result":{"y":%b},"id":8}\n',
+        b'{"jsonrpc":"2.0","result":{"id":5,"y":%b},"ID":8}\n',
+    ],
+)
+def test_a_response_that_is_unclear_and_nested_too_deep_ends_its_request_or_its_call(line: bytes) -> None:
+    router = Router(lambda tool: tool == "danger")
+    router.from_agent(SAFE)
+    call = start(router)
+    router.calls.release(call)
+    deep = line % (b"[" * 50_000 + b"]" * 50_000)
+    dropped = router.from_server(deep)
+    assert isinstance(dropped, Dropped)
+    assert dropped.id == b"8"
+    assert router.from_server(deep.replace(b"8", b"7")) == CallAnswered(call)
+
+
 def test_a_deeply_nested_response_to_another_request_passes_while_a_response_is_withheld(router: Router) -> None:
     router.from_agent(SAFE)
     start(router)

@@ -72,6 +72,19 @@ def test_a_line_that_fills_memory_while_a_call_is_judged_is_broken_and_its_rest_
     assert [type(action) for action in actions] == [Dropped]
 
 
+@pytest.mark.parametrize("ends", [True, False], ids=["line ends", "server ends"])
+def test_the_request_of_a_broken_line_gets_an_error_wherever_its_id_stands(scene: Scene, ends: bool) -> None:
+    long_line, _, router, actions = scene
+    router.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    long_line.begin(HEAD.replace(b'"id":1,', b""))
+    judge(router)
+    long_line.read(b"x" * 101)
+    long_line.read(b'"},"i')
+    long_line.read(b'd":1}' + b"\n" * ends)
+    assert ends or not long_line.end_of_input()
+    assert [action.id for action in actions if isinstance(action, Dropped)] == [b"1"]
+
+
 @pytest.mark.parametrize("end", [lambda line: line.read(b'"}}\nnext'), lambda line: line.end_of_input()])
 def test_a_response_beside_the_others_is_cut_off_when_it_is_too_long(
     scene: Scene, end: Callable[[LongLine], object]
