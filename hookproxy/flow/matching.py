@@ -7,11 +7,9 @@ cannot be judged (law 3).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from posixpath import normpath
 from typing import Final
 
 import msgspec
@@ -30,12 +28,6 @@ _EVERYTHING: Final = ("*", *(name for name in methods.JUDGED if name != methods.
 
 _ANNOTATION_DEFAULTS: Final[Mapping[str, object]] = {"destructiveHint": True, "openWorldHint": True}
 """What holds for a tool whose server does not say it, as MCP has it; other hints are false then."""
-
-_QUOTES: Final = str.maketrans("", "", "\"'\\")
-"""Shells take them away."""
-_BETWEEN_WORDS: Final = re.compile(r"[\s;|&<>(){}=,:`$@\"']+")
-_ABOVE: Final = re.compile(r"(?:\.\.(?:/|$))+")
-"""Which folder that is, only the shell knows."""
 
 _NAMES_KEPT: Final = 1024  # tools of which it is known which rules name them: more than all servers of a session have
 
@@ -135,7 +127,8 @@ class _Named:
 
 
 def _specifiers(match: FlowMatch) -> tuple[Sequence[str], ...]:
-    return match.paths, [f"domain:{host}" for host in match.hosts], match.resources
+    paths = [path.replace(" ", "*") for path in match.paths]  # a rule with a blank would be about commands
+    return paths, [f"domain:{host}" for host in match.hosts], match.resources
 
 
 def _rules(names: Sequence[str], specifiers: Sequence[str]) -> Rules:
@@ -146,29 +139,28 @@ def _rules(names: Sequence[str], specifiers: Sequence[str]) -> Rules:
 def _applies(named: _Named, view: View, budget: WorkBudget | None) -> bool:
     about = named.about(view.names)
     return bool(about) and any(
-        _has_text(arguments)
-        and (about.judge(arguments, budget) is not None or about.match_path(_paths_in_lines(arguments)))
+        _has_text(arguments) and (about.judge(arguments, budget) is not None or _names_place(about, arguments))
         for arguments in view.readings
     )
 
 
-def _paths_in_lines(arguments: bytes) -> set[str]:
-    """What may be a path in the command lines of a call that was judged: the words, and the folders that they name.
+def _names_place(about: ToolRules, arguments: bytes) -> bool:
+    """Whether a command line of a call that was judged names such a path or host.
 
     A permission rule about a path is about commands that are nothing else; a label must know what any command reads.
     """
     try:
         lines = CallArguments(arguments).texts("", without_long=True).lines
     except (ValueError, RecursionError, BudgetExceeded):
-        return set()  # what cannot be read was judged: every entry is about it
-    words = {
-        _ABOVE.sub("", normpath(word))
-        for _, line in lines
-        for text in {line.translate(_QUOTES), line.replace("\\", "/")}
-        for word in _BETWEEN_WORDS.split(text)
-        if word
-    }
-    return {path for word in words for path in (word, f"{word}/", f"/{word}")}
+        return False  # what cannot be read was judged: every entry is about it
+    if not lines:
+        return False
+    from .command_places import TooMany, places_in  # only for command lines
+
+    try:
+        return any(about.match_places(*places_in(line)) for _, line in lines)
+    except TooMany:
+        return True
 
 
 def _has_text(arguments: bytes) -> bool:

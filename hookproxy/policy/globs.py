@@ -15,6 +15,10 @@ COMMAND_SEPARATORS: Final = late_pattern(r"&&|\|\||[;|&\n]")
 
 _FOLDERS: Final = late_pattern(r"(?:(?<=/)|\A)(?:\*\*+/+)+")
 """In a path: any number of folders, or none."""
+_WILDCARD: Final = late_pattern(r"\*+|\?|\[[^\]]+\]")
+"""In a shell's pattern for names of files: of a class of characters it does not matter which."""
+_ONE: Final = late_pattern(r"\?|\[[^\]]+\]")
+_ONE_OR_TEXT: Final = late_pattern(r"\?|\[[^\]]+\]|\[|[^?\[]+")
 _MOST_FOLDERS: Final = 4  # of them have both meanings: each doubles the work
 
 
@@ -68,3 +72,60 @@ def glob(text: str) -> str:
     """Return a regular expression in which `*` is anything. Text between two stars is searched once, from the left."""
     first, *parts = (re.escape(part) for part in re.split(r"\*+", text))
     return first + "".join(f"(?>.*?{part})" for part in parts[:-1]) + "".join(f".*{part}" for part in parts[-1:])
+
+
+def may_both_name(specifier: str, pattern: str) -> bool:
+    """True if there may be a file that both the path of a rule and a shell's pattern name; both have one case.
+
+    A pattern that names a folder names what is in it. Where a path begins with `/`, a pattern must as well: otherwise
+    every `*` might be its first folder.
+    """
+    is_absolute = specifier.startswith("/")
+    if is_absolute and not pattern.startswith("/"):
+        return False
+    parts = [part for part in specifier.removeprefix("~").split("/") if part not in ("", ".")]
+    rule = parts if is_absolute else ["**", *parts]
+    at = _behind_folders(rule, {0})
+    for part in pattern.split("/"):
+        if part in ("", ".", "~"):
+            continue
+        if part == "**":
+            at = set(range(min(at), len(rule) + 1)) if at else at
+            continue
+        stay = {place for place in at if place < len(rule) and rule[place] in ("*", "**")}
+        go = {place + 1 for place in at if place < len(rule) and _may_be_same(rule[place], part)}
+        at = _behind_folders(rule, stay | go)
+    return len(rule) in at
+
+
+def _behind_folders(rule: list[str], places: set[int]) -> set[int]:
+    """The places, and those behind any number of folders, which may be none."""
+    for place, part in enumerate(rule):
+        if place in places and part == "**":
+            places = places | {place + 1}
+    return places
+
+
+def _as_expression(part: str) -> str:
+    """A name in a shell's pattern as a regular expression in which text behind a star is searched from the left."""
+    pieces = (
+        "".join("." if _ONE.fullmatch(sign) else re.escape(sign) for sign in _ONE_OR_TEXT.findall(piece))
+        for piece in re.split(r"\*+", part)
+    )
+    first, *others = pieces
+    return first + "".join(f"(?>.*?{piece})" for piece in others[:-1]) + "".join(f".*{piece}" for piece in others[-1:])
+
+
+def _may_be_same(rule: str, part: str) -> bool:
+    """True if a name may be both. A wildcard of a shell does not stand for a dot at the beginning of a name."""
+    if rule.startswith(".") and _WILDCARD.match(part):
+        return False
+    literals = _WILDCARD.split(part)
+    if "*" not in rule:
+        return re.fullmatch(_as_expression(part), rule, re.DOTALL) is not None
+    if len(literals) == 1:
+        return re.fullmatch(glob(rule), part, re.DOTALL) is not None
+    begin, end = literals[0], literals[-1]
+    first, last = rule.partition("*")[0], rule.rpartition("*")[2]
+    begins = first.startswith(begin) or begin.startswith(first)
+    return begins and (last.endswith(end) or end.endswith(last))

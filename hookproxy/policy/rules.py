@@ -23,7 +23,7 @@ from ..model.late_pattern import late_pattern
 from ..model.settings import AgentRule, Settings
 from . import matchers, methods
 from .call_texts import HALF_PAIR, MOST_BYTES, MOST_TEXTS, NO_PATH, CallArguments, CallTexts, all_texts
-from .globs import BudgetExceeded, WorkBudget, command_pattern, path_pattern
+from .globs import BudgetExceeded, WorkBudget, command_pattern, may_both_name, path_pattern
 from .matchers import ARGUMENT_OF_PLACE, JUDGED_ARGUMENT
 from .path_rules import PathPattern, allows
 
@@ -108,6 +108,8 @@ class _DenyOrAskRule(Struct, frozen=True):
     """Whether any other text matches the rule."""
     is_path: bool
     """The rule is about a path."""
+    is_host: bool
+    """The rule is about a host."""
     is_place: bool
     """The rule is about a path or an address."""
     matches_uri: Callable[[str], bool]
@@ -531,10 +533,20 @@ class ToolRules(Struct, frozen=True):
         """True if some rule names the tool."""
         return bool(self.deny_or_ask or self.allow)
 
-    def match_path(self, paths: Collection[str]) -> bool:
-        """True if a deny or ask rule is about one of these paths."""
-        rules = (rule for _, rule, _ in self.deny_or_ask if isinstance(rule, _DenyOrAskRule))
-        return any(any(map(rule.matches_text, paths)) for rule in rules if rule.is_path)
+    def match_places(self, paths: Collection[str], patterns: Collection[str], words: str) -> bool:
+        """True if a deny or ask rule is about a path, a file that a shell's pattern may name, or a host in `words`."""
+        for _, rule, _ in self.deny_or_ask:
+            if not isinstance(rule, _DenyOrAskRule):
+                continue
+            if rule.is_path:
+                specifier = matchers.folded(rule.parts.specifier)
+                if any(may_both_name(specifier, matchers.folded(pattern)) for pattern in patterns):
+                    return True
+                if any(map(rule.matches_text, paths)):
+                    return True
+            elif rule.is_host and rule.matches_text(words):
+                return True
+        return False
 
     def judge(
         self, arguments: bytes, budget: WorkBudget | None = None, *, own_tool: bool = False
@@ -623,6 +635,7 @@ def _deny_or_ask_rule(text: str, place: str = "", at: str = "") -> _DenyOrAskRul
         _command_matcher(specifier),
         _text_matcher(specifier),
         matchers.is_path(specifier),
+        specifier.startswith("domain:"),
         matchers.is_path_or_address(specifier),
         _uri_matcher(rule.specifier),
         _word(specifier),

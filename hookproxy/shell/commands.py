@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
+from posixpath import join
 from typing import Final
 
 from msgspec import Struct
@@ -21,6 +22,10 @@ _DEEPEST: Final = 12  # commands that start commands: people write three
 _MOST_COMMANDS: Final = 1024  # of one line, together
 _MOST_WORK: Final = 150_000  # characters of all texts that start each other, and eight for each word: some 20 ms
 _SPACED: Final = re.compile(r"\s")
+_MOST_FOLDERS: Final = 8  # the last ones, below which a line may go on: people change the folder once or twice
+_GOES: Final = frozenset({"cd", "pushd", "chdir"})
+_GO_OPTIONS: Final = frozenset({"-C", "--directory", "--chdir", "--cwd", "--prefix"})
+"""Options of many programs, such as git, tar, make and env, behind which a folder stands."""
 _DECLARES: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _EVALUATES: Final = frozenset({
     "let", "test", "[", "printf", "read", "unset", "wait", "getopts", *_DECLARES, "mapfile", "readarray", "eval",
@@ -46,7 +51,7 @@ class Suspect(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True, dict=True):
-    """What a line of shell runs."""
+    """What a line of shell runs, and what it names."""
 
     commands: tuple[tuple[Word, ...], ...]
     """The words of each command; the first one is its program."""
@@ -54,6 +59,10 @@ class Line(Struct, frozen=True, dict=True):
     """Why there may be others; empty: these are all."""
     text: str = ""
     suspects: tuple[Suspect, ...] = ()
+    others: tuple[Word, ...] = ()
+    """What it names beside the words of commands: files of redirections, values, and texts on standard input."""
+    folders: tuple[str, ...] = ()
+    """Those that it may go to, besides the one in which it begins."""
 
     @cached_property
     def sets(self) -> frozenset[str]:
@@ -72,7 +81,14 @@ def commands_of(line: str) -> Line:
         reason = collector.unreadable
         collector.read(resolved, 0)
         collector.unreadable = reason
-    return Line(tuple(collector.commands), collector.unreadable, line, tuple(collector.suspects))
+    return Line(
+        tuple(collector.commands),
+        collector.unreadable,
+        line,
+        tuple(collector.suspects),
+        tuple(collector.others),
+        tuple(collector.folders),
+    )
 
 
 def says_all(line: str) -> bool:
@@ -104,6 +120,8 @@ class _Collector:
         self.variables: Final[dict[str, str]] = {}
         self.unreadable = ""
         self.suspects: Final[dict[Suspect, None]] = {}
+        self.others: Final[dict[Word, None]] = {}
+        self.folders: Final[dict[str, None]] = {}
         self._aliases: Final[dict[str, str]] = {}
         """Other names of commands, as `alias` and `hash -p` give them."""
         self._files: Final = Files()
@@ -136,7 +154,10 @@ class _Collector:
 
     def _add(self, command: Command, depth: int) -> None:
         for name, value in command.assignments:
+            self.others[value] = None
             self._assign(name, value, depth)
+        for text in filter(None, (command.input.text, *command.written)):
+            self.others[Word(text, text)] = None
         words = command.words
         while words and words[0].text == "!":  # behind `time`, it is a word for the grammar, as what follows it
             words = tuple(dropwhile(lambda word: _ASSIGNED.match(word.text), words[1:]))
@@ -156,6 +177,9 @@ class _Collector:
         """Follow what a command changes for later ones, and what it runs of that."""
         if program in _BUILTINS:
             self._follow_builtin(program, words, depth)
+        for folder in _folders_of(program, words):
+            for before in ("", *list(self.folders)[-_MOST_FOLDERS:]):
+                self.folders[join(before, folder)] = None
         if program in self._aliases:
             self._expand_alias(program, command, depth)
         for started_ in self._files.follow(program, command):
@@ -243,6 +267,18 @@ class _Collector:
                 self._start(started_, depth + 1)
         for started_ in assigned(name, value):
             self._start(started_, depth + 1)
+
+
+def _folders_of(program: str, words: Sequence[Word]) -> Iterator[str]:
+    """The folders to which a command goes, as far as they are certain."""
+    if program in _GOES:
+        yield next((word.text for word in words[1:] if word.literal and word.text[:1] != "-"), "~")
+    for before, word in pairwise(words):
+        name, equals, value = word.text.partition("=")
+        if word.literal and before.text in _GO_OPTIONS:
+            yield word.text
+        elif word.literal and equals and name in _GO_OPTIONS:
+            yield value
 
 
 def _certain_name(word: Word) -> str | None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from .options import LOADING
-from .words import HOLE, Command, Disagreement, Input, Lexer
+from .words import HOLE, INHERITED, Command, Disagreement, Input, Lexer, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -110,15 +110,24 @@ class Source:
         """Note that a part cannot be read for certain."""
         self.found.differs(self.of(node), why)
 
-    def check_words(self, node: Node, *, redirects: bool = False) -> None:
-        """Make sure that a part consists of words, or of a redirection and nothing else."""
+    def words(self, node: Node) -> list[Word]:
+        """The words of which a part consists. If it consists of something else, the line is unreadable."""
         try:
-            if not redirects:
-                self.lexer.words(node.start_byte, node.end_byte)
-            elif self.lexer.command(node.start_byte, node.end_byte).words:
-                self.differs(node, "a word behind a redirection")
+            return self.lexer.words(node.start_byte, node.end_byte)
         except Disagreement as error:
             self.differs(node, str(error))
+            return []
+
+    def redirection(self, node: Node) -> Command:
+        """What a part redirects without a command. If it consists of more, the line is unreadable."""
+        try:
+            lexed = self.lexer.command(node.start_byte, node.end_byte)
+        except Disagreement as error:
+            self.differs(node, str(error))
+            return Command(())
+        if lexed.words:
+            self.differs(node, "a word behind a redirection")
+        return Command((), (), lexed.input or INHERITED, lexed.written)
 
     def blanked(self, node: Node, start: int, end: int) -> str:
         """Return a part of a node's text in which each expansion is one sign."""

@@ -67,7 +67,7 @@ _TO_COMMAND: Final = re.compile(r"(?:[ \t\n]|#[^\n\r]*(?=\n|\Z))*")
 _TO_END_OF_LINE: Final = re.compile(r"[ \t]*(?:#[^\n\r]*(?=\n|\Z))?")
 _TO_WORD: Final = re.compile(rf"[ \t]{_BLANKS}")
 _KEYWORD: Final = re.compile(rf"(?:[a-z]+|[{{}}]|\[\[){_END}")
-_FOR: Final = re.compile(r"[ \t]+[A-Za-z_]\w*[ \t]+in(?=[ \t])", re.ASCII)
+_FOR: Final = re.compile(r"[ \t]+([A-Za-z_]\w*)[ \t]+in(?=[ \t])", re.ASCII)
 _NEGATED: Final = re.compile(r"[ \t]+!(?=[ \t])")
 _TEST_ENDS: Final = re.compile(rf"[ \t]+\]\]{_END}")
 _BEGINS: Final = ("(", "{", "if", "while", "until")
@@ -273,18 +273,26 @@ class _PlainReader:
             self.commands.append(Command(tuple(words)))
 
     def _loop_head(self) -> str:
-        """Read from behind `for` to behind `do`."""
+        """Read from behind `for` to behind `do`: the loop sets its variable to each of its words."""
         line = self._line
         head = _FOR.match(line, self._at)
         if head is None:
             raise _NotPlain
         self._at = head.end()
-        start = self._at
-        while (braced := _BRACED.match(line, self._at)) is not None or self._next_word() is not None:
-            self._at = braced.end() if braced else self._at
+        words: list[Word] = []
+        while True:
+            if (braced := _BRACED.match(line, self._at)) is not None:
+                self._spend(10 + len(braced[1]))
+                words.extend(expand_braces(braced[1]))
+                self._at = braced.end()
+            elif (word := self._next_word()) is not None:
+                words.append(word)
+            else:
+                break
         separator = _SEPARATOR.match(line, self._at)
-        if separator is None or separator[1] not in (";", "\n") or self._at == start:
+        if separator is None or separator[1] not in (";", "\n") or not words:
             raise _NotPlain
+        self.commands.append(Command((), tuple((head[1], word) for word in words)))
         self._at = separator.end()
         self._go_to_command()
         keyword = _KEYWORD.match(line, self._at)

@@ -269,7 +269,7 @@ class _Statements:
                 if re.search(r"[`;\n]|[$<>]\(|\$[{\[]", self._source.of(child)):
                     self._source.differs(child, "this pattern in a test may hold a command")
             elif child.type in MARKED or child.type in ("string", "raw_string", "ansi_c_string", "concatenation"):
-                self._source.check_words(child)
+                self._source.words(child)
                 if child.type != "string" and re.search(r"\[.*(?:\$\(|`)", self._source.of(child), re.DOTALL):
                     self._source.differs(child, "this subscript in a test is evaluated")  # `-v` and `-eq` evaluate it
             elif child.is_named:
@@ -281,11 +281,17 @@ class _Statements:
 
     def _loop_or_case(self, node: Node, input_: Input, depth: int) -> None:
         self._check_gaps_of_words(node)
+        variable, words = "", list[Word]()
         for child in node.children:
             if child.type in _VISITS or child.type == "ERROR":
+                if variable and words:
+                    self._found.commands.append(Command((), tuple((variable, word) for word in words)))
+                    words = []
                 self._visit(child, input_, depth + 1)
-            elif child.is_named and child.type not in ("variable_name", "extglob_pattern"):
-                self._source.check_words(child)
+            elif child.type == "variable_name":
+                variable = self._source.of(child)
+            elif child.is_named and child.type != "extglob_pattern":
+                words += self._source.words(child)
                 self._expansions.read(child, depth)
             elif child.type == "extglob_pattern" and not re.fullmatch(r"[^\s'\"\\$`;&|()<>]+", self._source.of(child)):
                 self._source.differs(child, "this pattern may be read in two ways")
@@ -325,8 +331,8 @@ class _Statements:
         self._check_gaps(node)
         for child in node.children:
             if child.type == "file_redirect":  # $(<file)
-                self._source.check_words(child, redirects=True)
                 self._expansions.read(child, depth)
+                self._found.commands.append(self._source.redirection(child))
             elif child.is_named:
                 self._visit(child, input_, depth + 1)
             elif child.type not in _SIGNS:

@@ -106,7 +106,7 @@ INHERITED: Final = Input("inherited")
 
 
 class Command(Struct, frozen=True):
-    """A simple command, and what it reads."""
+    """A simple command, and what it reads; without words, only what is set or redirected there, as by a loop."""
 
     words: tuple[Word, ...]
     assignments: tuple[tuple[str, Word], ...] = ()

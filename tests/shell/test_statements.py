@@ -12,7 +12,7 @@ from hookproxy.shell.words import GLOB, HOLE, SPLIT
 
 
 def words(line: str) -> list[list[str]]:
-    return [[word.text for word in command.words] for command in statements.read(line).commands]
+    return [[word.text for word in command.words] for command in statements.read(line).commands if command.words]
 
 
 @pytest.mark.parametrize(
