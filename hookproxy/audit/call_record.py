@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Raw, Struct, field
 
@@ -11,6 +11,8 @@ from ..model.call_end import CallEnd, Refused, Responded
 from ..model.decision import Proceed
 from ..model.flow import Chain
 from ..model.hooks import HookRun, HookSpec
+
+_ANSWERS: Final = {"approval": "allow", "rejection": "deny"}
 
 
 class Skipped(Struct, frozen=True):
@@ -152,15 +154,27 @@ class Record(Struct):
 
     def note_allowed(self, proceed: Proceed) -> None:
         """The call may be forwarded."""
+        self._note_answer()
         self.decision, self.final = "asked-allow" if proceed.asked else "allow", proceed.arguments or b""
         self.chains = proceed.chains
         self.exceeds = proceed.exceeds
 
     def note_end(self, end: CallEnd) -> None:
         """Derive from how the call has ended what is recorded of it. What a person has said about it stays."""
+        self._note_answer()
         self.result, self.reason = end.result, end.reason or self.reason
         if isinstance(end, Refused):
             self.decision = "asked-deny" if end.asked else "deny"
             self.cause, self.by, self.place = end.cause, end.by, end.place
         elif isinstance(end, Responded) and end.asks:
             self.decision = "asked"
+
+    def _note_answer(self) -> None:
+        """Derive who has answered from the runs of programs that do so in a person's place, unless a person has."""
+        if self.answered_by:
+            return
+        for number, run in enumerate(self.hook_runs):
+            if run.verdict.answer and not self.answered_by:
+                asking = self.hook_runs[number - 1].spec if number else run.spec
+                self.asked_by, self.answer = f"the {asking.event} hook {asking.label}", _ANSWERS[run.verdict.answer]
+                self.answered_by = f"the program {run.spec.target}"

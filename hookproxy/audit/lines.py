@@ -22,7 +22,7 @@ from . import os_user
 from .call_record import Record, RefusedMessage, WatchedCall
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ..jsonrpc.redact import Redaction
     from ..secrets.mask import Masking
@@ -72,6 +72,7 @@ _NOT_REDACTED: Final = frozenset(
             "would",
         ),
         *("ended", "outcome", "arguments_sha256", "rewritten_sha256", "call", "cause", "stdout_sha256"),
+        *("interception_point", "mode", "session_id", "timestamp", "input_identity", "enforced_identity"),
         *("input_sha256", "result_before_sha256", "result_after_sha256", "message_sha256"),
     }
 )
@@ -86,6 +87,7 @@ _LEFT_OUT_IF_EMPTY: Final = (
         "native",
         "method",
         "alias",
+        "interceptions",
         "skipped",
         "repeats",
         "cause",
@@ -215,6 +217,7 @@ class Lines:
             "id": msgspec.Raw(record.id),
             **self._arguments(record, masking),
             "hooks": self._hooks(record) if record.hook_runs or record.earlier_hooks else (),
+            "interceptions": _interceptions(record),
             "skipped": record.skipped and _skipped(record.skipped),
             "changed": ["arguments"] * bool(record.final) + ["result"] * record.result_changed,
             **(self._changed_result(record) if record.result_changed else {}),
@@ -309,6 +312,24 @@ class Lines:
             **_texts_or_digests({name: text for name, text in texts.items() if text}, full),
             **({"stderr": result.stderr[-_STDERR_LIMIT:].decode(errors="replace")} if result.stderr else {}),
         }
+
+
+def _interceptions(record: Record) -> list[Mapping[str, object]]:
+    """The records that systems of hooks demand of their events, with what a person has said about them afterwards."""
+    made = [run.interception for run in record.hook_runs if run.interception]
+    if record.decision not in ("asked-allow", "asked-deny") or not made:
+        return made
+    return [_answered(interception, record) for interception in made]
+
+
+def _answered(interception: Mapping[str, object], record: Record) -> Mapping[str, object]:
+    verdict = interception["verdict"]
+    if "resolved_by" in interception or not (isinstance(verdict, dict) and "approval" in verdict):
+        return interception
+    if record.decision == "asked-allow":
+        kept = {name: value for name, value in verdict.items() if name == "warnings"}
+        return {**interception, "verdict": {"decision": "allow", **kept}, "resolved_by": "approval"}
+    return {**interception, "resolved_by": "rejection"} if record.answered_by else interception
 
 
 def _skipped(hooks: Sequence[Skipped]) -> list[dict[str, str]]:

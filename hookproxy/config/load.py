@@ -18,7 +18,7 @@ from ..dialects.dialect import Dialect, Group
 from ..dialects.shared.hook_file import resolve_program
 from ..model.approval_settings import NOT_TOLD
 from ..model.errors import ConfigError, UserError
-from ..model.hooks import HookSpec
+from ..model.hooks import Event, HookSpec
 from ..model.lock_settings import LockSettings
 from ..model.model_endpoint import ModelEndpoint
 from ..model.pack_settings import NamedPacks
@@ -777,17 +777,27 @@ def _own_groups(file: ConfigFile, path: str, prefix: str, file_context: FileCont
     for event in OWN.events.values():
         for number, table in enumerate(getattr(file.hooks, event)):
             spec = own_hook(keys_set(table), event, f"{path}: {prefix}hooks.{event}[{number}]", folder, read_file)
-            if table.mode == "evaluate_only":
+            evaluated = file.hooks.composition.mode == "evaluate_only" and spec.dialect != OWN.name
+            if table.mode == "evaluate_only" or (evaluated and table.mode is None):
                 spec = _evaluated_only(spec)
             key = (spec.dialect, table.mode == "monitor")
             hooks.setdefault(key, (own_dialect(table.type or ""), []))[1].append(spec)
-    composed = _composed(file, where := f"{path}: {prefix}hooks.composition")
+    composed = _composed(file, where := f"{path}: {prefix}hooks.composition", folder)
     if composed is not None and all(name != composed.name for name, _ in hooks):
-        hint = 'remove it, or write type = "agent-hooks" in a hook'
-        raise ConfigError(where, f'is about hooks of type "{composed.name}", and there are none', hint)
+        hooks[composed.name, False] = (composed, _no_hooks(file, composed.name, where))
     for (name, watched), (dialect, specs) in hooks.items():
         dialect_of_group = dialect if composed is None or name != composed.name else composed
         yield Group(dialect_of_group, path, tuple(specs), OWN.tool_names, match_all_names=True, watched=watched)
+
+
+def _no_hooks(file: ConfigFile, dialect: str, where: str) -> list[HookSpec]:
+    """What stands for the hooks that `[hooks.composition]` is about if there are none. Raises ConfigError."""
+    if file.hooks.composition.mode != "evaluate_only":
+        hint = 'remove it, or write type = "agent-hooks" in a hook'
+        raise ConfigError(where, f'is about hooks of type "{dialect}", and there are none', hint)
+    from ..dialects.agent_hooks_verdicts import absent  # nobody else does without hooks
+
+    return [absent(event, where) for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE)]
 
 
 def _evaluated_only(spec: HookSpec) -> HookSpec:
@@ -797,21 +807,24 @@ def _evaluated_only(spec: HookSpec) -> HookSpec:
     if spec.dialect == OWN.name:
         hint = 'write mode = "monitor"'
         raise ConfigError(f"{spec.source}.mode", 'is "evaluate_only" only for type = "agent-hooks"', hint)
-    from ..dialects.agent_hooks import evaluated_only  # nobody else's hooks need it
+    from ..dialects.agent_hooks_verdicts import evaluated_only  # nobody else's hooks need it
 
     return evaluated_only(spec)
 
 
-def _composed(file: ConfigFile, where: str) -> Dialect | None:
+def _composed(file: ConfigFile, where: str, folder: str) -> Dialect | None:
     """The system of hooks of type "agent-hooks" as `[hooks.composition]` has it; None: there is none. Raises
     ConfigError."""
-    from .models import keys_set
+    from .models import Resolver, keys_set
 
-    if not (table := keys_set(file.hooks.composition)):
+    table = keys_set(file.hooks.composition)
+    if not table and file.hooks.composition.mode is None:
         return None
+    if isinstance(resolver := file.hooks.composition.resolver, Resolver):
+        table["resolver"] = keys_set(resolver)
     from .composition import composed  # nobody else's hooks need it
 
-    return composed(table, where)
+    return composed(table, where, folder)
 
 
 def _interceptors(file: ConfigFile, path: str, prefix: str) -> list[Group]:

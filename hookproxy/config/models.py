@@ -256,8 +256,38 @@ class Interceptors(Table, frozen=True):
     """Seconds that each of its interceptors may take for a message, and the server for its start. Default: 60."""
 
 
+class Resolver(Table, frozen=True):
+    """A program that may lift the denials with `approval` of hooks of type "agent-hooks", in a person's place. It reads
+    an ApprovalRequest from standard input, and prints an ApprovalResolution.
+    """
+
+    argv: Annotated[list[_Text], Meta(min_length=1)] | None = None
+    """The program and its arguments. It starts in the folder of hookproxy.toml."""
+    command: _Text | None = None
+    """Instead of `argv`: a command line for the shell."""
+    timeout: Annotated[float, Meta(gt=0)] | None = None
+    """Seconds after which the program is ended, and the denial stands. Default: 120."""
+
+
 class Composition(Table, frozen=True):
-    """How the verdicts of several hooks of type "agent-hooks" become one, as AGENT-HOOKS-0.1 says it."""
+    """How the verdicts of several hooks of type "agent-hooks" become one, as AGENT-HOOKS-0.1 says it, and what else the
+    standard leaves to their host.
+    """
+
+    mode: Literal["enforce", "evaluate_only"] | None = None
+    """ "evaluate_only": the same as in each hook. Only then the file may have no such hook: then the record of each
+    call says so.
+    """
+    identity_provider: Literal["jcs-sha256"] | None = None
+    """ "jcs-sha256": records have the SHA-256 of what was judged, as canonical JSON, and an approval counts for just
+    that. A call with an integer beyond 2^53 is refused. Default: no identities.
+    """
+    resolver: Resolver | None = None
+    """The program that decides where a hook denies with `approval`. Default: a person is asked about calls, and the
+    denial of a result stands.
+    """
+    redact: list[_Text] | None = None
+    """What the resolver does not get: paths such as "$target.password"."""
 
     profile: (
         Literal["sequential/run_all", "sequential/first_deny", "parallel/strictest", "parallel/unanimous"] | None
@@ -908,7 +938,7 @@ File = TypeVar("File", bound=ConfigFile)
 """A table that stands for a whole file."""
 
 
-def keys_set(table: Use | OwnHook | Composition | Interceptors) -> dict[str, object]:
+def keys_set(table: Use | OwnHook | Composition | Resolver | Interceptors) -> dict[str, object]:
     """The keys that the file contains in this table, as it spells them, without `mode`. TOML has no null: None is a key
     left out.
     """

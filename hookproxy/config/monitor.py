@@ -87,7 +87,7 @@ def divided(
     watched = Watched(
         # what pins servers or hides tools and folders is not a decision about a call, and is enforced or not at all
         replace(own, managed=of_managed, lock=None, roots=ROOTS_OF_AGENT, shown_tools=enforced.shown_tools),
-        (*own_groups, *managed_groups),
+        tuple(group.consulting_nobody for group in (*own_groups, *managed_groups)),
         tuple(second.source for second in seconds),
         tuple(note for second in seconds for note in second.notes),
     )

@@ -75,7 +75,7 @@ def _files_of(loaded: Loaded, environ: Mapping[str, str], folder: str) -> Iterat
     for group in loaded.all_groups:
         yield group.source, True
         variables = managed_environment(environ) if group.managed else environ
-        for spec in group.hooks:
+        for spec in group.programs:
             yield from _not_of_system(scripts.files_of_hook(spec, variables))
 
 

@@ -136,7 +136,7 @@ def hook_files(servers: Mapping[str, ServedProcess]) -> dict[str, str]:
     found = {sys.prefix: "hookproxy's own installation", os.path.dirname(os.path.dirname(__file__)): "hookproxy's code"}
     for server in servers.values():
         for group in server.loaded.all_groups:
-            for hook in group.hooks:
+            for hook in group.programs:
                 with suppress(ConfigError):  # too many to be listed: said where trust needs them
                     files = files_of_hook(hook, environ)
                     found |= dict.fromkeys((*files.programs, *files.named, *files.imports), "a part of a hook")

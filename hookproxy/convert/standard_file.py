@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from ..config.hook_files import LoadedHookFile, is_own_configuration
 from ..config.load import read_layer
-from ..dialects import agent_hooks, interceptors
+from ..dialects import interceptors
+from ..dialects.agent_hooks_verdicts import EVALUATE_ONLY
 from ..dialects.dialect import Group
 from ..dialects.registry import hook_system
 from ..model.errors import UserError
@@ -43,7 +44,7 @@ def read_standard(standard: str, path: str, file_context: FileContext, *, served
 
 def _deciding(group: Group) -> Group:
     """The group without hooks that decide nothing: in an agent they would."""
-    return replace(group, hooks=tuple(spec for spec in group.hooks if agent_hooks.EVALUATE_ONLY not in spec.traits))
+    return replace(group, hooks=tuple(spec for spec in group.hooks if EVALUATE_ONLY not in spec.traits))
 
 
 def _losses(groups: Sequence[Group], standard: str) -> Iterator[str]:
@@ -51,6 +52,6 @@ def _losses(groups: Sequence[Group], standard: str) -> Iterator[str]:
         kept = _deciding(group).hooks
         for spec in group.hooks:
             if spec not in kept:
-                yield f"{spec.source} is left out: it is {agent_hooks.EVALUATE_ONLY}, and in an agent it would decide"
+                yield f"{spec.source} is left out: it is {EVALUATE_ONLY}, and in an agent it would decide"
         if group.dialect != hook_system(standard):
             yield f"{group.source}: hooks.composition is left out: the hooks run one after another, and all of them"

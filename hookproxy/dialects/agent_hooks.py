@@ -2,8 +2,8 @@
 
 The standard is a contract between a host and the interceptors in its process, and knows no hook files and no processes.
 Here an interceptor is a program: the context is its standard input, the verdict its standard output, and any other end
-of it is the failure that the standard calls `interceptor_failed`. It fails closed (section 6.3): whatever is not one
-whole verdict is a failure, which refuses the call, or withholds the result.
+of it is the failure that the standard calls `interceptor_failed`. `agent_hooks_verdicts` reads and writes them, and
+`agent_hooks_host` does what the standard demands of a host beyond that.
 
 Hooks run one after another, each on the arguments as those before it have left them, and all of them run: the
 composition profile `sequential/run_all`. A `deny` with `approval` asks the person, once for all hooks of the event.
@@ -12,324 +12,28 @@ An `allow` is not an approval: rules and other hooks still decide.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ..jsonrpc import canonical, normalize, raw_json
-from ..model.content_blocks import only_text
-from ..model.hooks import (
-    Document,
-    Ended,
-    Event,
-    EventContext,
-    HookResult,
-    HookRun,
-    HookSpec,
-    Order,
-    Outcome,
-    Permission,
-    Verdict,
+from ..model.hooks import HookResult, HookRun, HookSpec, Order, Verdict
+from ..model.settings import ToolNames
+from .agent_hooks_host import AgentHooksHost
+from .agent_hooks_verdicts import (
+    NAME,
+    POINTS,
+    RESERVED,
+    Composition,
+    of_host,
+    read_output,
+    real_arguments,
+    real_output,
+    with_result,
+    write_input,
 )
-from ..model.settings import OnFailure, ToolNames
 from .dialect import Dialect, Effect, for_names
-from .shared import input as shared_input
-from .shared import output as shared_output
-from .shared.events import AFTER_CALL
-
-NAME: Final = "agent-hooks"
-
-POINTS: Final = {
-    Event.SESSION_START: "agent_startup",
-    Event.PRE_TOOL_USE: "pre_tool_call",
-    Event.POST_TOOL_USE: "post_tool_call",
-    Event.POST_TOOL_USE_FAILURE: "post_tool_call",
-    Event.SESSION_END: "agent_shutdown",
-}
-"""The interception points that occur behind MCP, by event. The other four are about the agent's model and its turns."""
-
-EVALUATE_ONLY: Final = "evaluate_only"
-"""In `HookSpec.traits`: the hook's verdicts are recorded, and change nothing."""
-_SPEC: Final = "agent-hooks/0.1"
-_RESERVED: Final = "host_error:"
-"""Reasons that begin so are the host's own (section 11)."""
-_MAX_EVIDENCE: Final = 10_240
-"""Bytes of the canonical form of `evidence` (section 5.3)."""
-_PATH: Final = re.compile(r"\$(?:target|policy_target)((?:\.[\w-]+|\[\d+\]|\[\"[\w-]+\"\])*)", re.ASCII)
-"""The path of a transform (section 5.2). `$policy_target` is its older name."""
-_SEGMENT: Final = re.compile(r"\.([\w-]+)|\[(\d+)\]|\[\"([\w-]+)\"\]", re.ASCII)
-
-
-class _Warning(Struct, frozen=True, forbid_unknown_fields=True):
-    reason: str | None = None
-    message: str | None = None
-
-    @property
-    def text(self) -> str:
-        return ": ".join(text for text in (self.reason, self.message) if text)
-
-
-class _Transform(Struct, frozen=True, forbid_unknown_fields=True):
-    path: str
-    value: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Evidence(Struct, frozen=True, forbid_unknown_fields=True):
-    artefact: str | None = None
-    verification_pointers: dict[str, str] | None = None
-
-
-class _Output(Struct, frozen=True, forbid_unknown_fields=True):
-    """A verdict (section 5). A member that the standard does not know makes it invalid."""
-
-    decision: Literal["allow", "deny", "transform"]
-    reason: str | None = None
-    message: str | None = None
-    warnings: tuple[_Warning, ...] | None = None
-    approval: dict[str, msgspec.Raw] | msgspec.UnsetType = msgspec.UNSET
-    transform: _Transform | msgspec.UnsetType = msgspec.UNSET
-    evidence: _Evidence | msgspec.UnsetType = msgspec.UNSET
-    result_labels: tuple[str, ...] | None = None
-
-    @property
-    def text(self) -> str:
-        """The reason and the message, for the model and for people."""
-        return shared_output.truncate(": ".join(text for text in (self.reason, self.message) if text))
-
-
-_DECODER: Final = msgspec.json.Decoder(_Output)
-
-
-def write_input(_spec: HookSpec, context: EventContext) -> Document:
-    """The AgentContext (section 4). There are no variables."""
-    session, point, outcome = context.session, POINTS[context.event], context.outcome
-    ended = outcome.duration_ms if outcome else 0
-    members: dict[str, object] = {
-        "spec": _SPEC,
-        "interception_point": point,
-        "timestamp": shared_input.iso_8601(context.at + ended / 1000),
-        "sequence": _sequence(context, ended),
-        "agent": {"id": shared_input.utf8(session.server), "framework": "hookproxy"},
-        "session": {"id": shared_input.utf8(session.id)},
-    }
-    if session.principal is not None:
-        members["actor"] = {"id": shared_input.utf8(session.principal.id)}
-    target: object
-    if context.event is Event.SESSION_START:
-        members["agent_init"] = target = {"tools_registered": []}  # the server lists its tools after the handshake
-    elif context.event is Event.SESSION_END:
-        members["summary"] = target = {"reason": "completed"}
-    else:
-        target = msgspec.Raw(context.arguments)
-        members["tool_call"] = {
-            "id": shared_input.utf8(context.tool_use_id),
-            "name": shared_input.utf8(context.tool_name),
-            "args": target,
-        }
-        if outcome is not None:
-            target = msgspec.Raw(_result(outcome))
-            failed = context.event is Event.POST_TOOL_USE_FAILURE
-            members["tool_result"] = {"value": target, "is_error": failed, "duration_ms": outcome.duration_ms}
-    members["target"] = target
-    members["extensions"] = {"hookproxy": {"cwd": shared_input.utf8(session.cwd)}}
-    return Document(shared_input.json_line(members), env={})
-
-
-def _sequence(context: EventContext, ended: int) -> int:
-    """Microseconds since 1970: greater at each later event of a session, and the same for all hooks of one event."""
-    return round(context.at * 1_000_000) + (ended * 1000 + 1 if context.outcome else 0)
-
-
-def _result(outcome: Outcome) -> bytes:
-    """The result as JSON, in the simplest form that has all of it.
-
-    That is structuredContent if the text is the same, the text of a single text block, the content blocks, or else the
-    whole result: no part of it may pass unseen.
-    """
-    if not outcome.has_result:
-        return raw_json.encode(shared_input.utf8(outcome.error))
-    if structured := _structured(outcome):
-        return structured
-    if outcome.whole:
-        return outcome.whole
-    text = _single_text(outcome)
-    return outcome.content if text is None else raw_json.encode(text)
-
-
-def _structured(outcome: Outcome) -> bytes:
-    """The structuredContent if it is all of the result; else empty."""
-    if outcome.more or not (outcome.structured and outcome.repeats_structured):
-        return b""
-    try:
-        return normalize.normalize_output(outcome.structured)
-    except ValueError:  # two members of one name: a hook would read one, and the model the other
-        return b""
-
-
-def _single_text(outcome: Outcome) -> str | None:
-    blocks = raw_json.items(outcome.content)
-    return only_text(raw_json.fields(blocks[0])) if len(blocks) == 1 else None
-
-
-def evaluated_only(spec: HookSpec) -> HookSpec:
-    """The hook in the mode `evaluate_only` (section 8): what it decides or fails to decide has no consequence."""
-    traits = spec.traits | {EVALUATE_ONLY}
-    return replace(spec, traits=traits, fails_closed=False, withholds=False, on_failure=OnFailure.ALLOW)
-
-
-def read_output(spec: HookSpec, result: HookResult) -> Verdict:
-    """The verdict of a run (sections 5, 6.3 and 8)."""
-    verdict = _verdict(spec, result)
-    if EVALUATE_ONLY not in spec.traits:
-        return verdict
-    return Verdict(messages=(*verdict.messages, *shared_output.nonempty(_would(verdict))))
-
-
-def _would(verdict: Verdict) -> str:
-    """What would have happened without `evaluate_only`, in a sentence; empty: nothing."""
-    if verdict.failure:
-        return f"{EVALUATE_ONLY}: it {verdict.failure}"
-    reason = f": {verdict.reason}" if verdict.reason else ""
-    if verdict.permission is not None:
-        what = "hidden the result" if verdict.hides else "asked" if verdict.permission is Permission.ASK else "denied"
-        return f"{EVALUATE_ONLY}: it would have {what}{reason}"
-    if verdict.arguments is not None or verdict.replacement is not None:
-        return f"{EVALUATE_ONLY}: it would have rewritten {'the result' if verdict.arguments is None else 'arguments'}"
-    return ""
-
-
-def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
-    """The verdict of a run in the mode `enforce`."""
-    if result.ended is Ended.TIMED_OUT:
-        return _failed("interceptor_timeout", shared_output.describe_end(spec, result))
-    if result.ended is not Ended.EXITED:
-        return _failed("interceptor_failed", shared_output.describe_end(spec, result))
-    if result.code:
-        stderr = shared_output.decode(result.stderr)
-        return _failed("interceptor_failed", shared_output.exit_failure(result.code, stderr))
-    try:
-        output = _DECODER.decode(shared_output.normalise(bytes(result.stdout).strip()))
-        _check(output)
-    except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-        why = str(error) if result.stdout.strip() else "it printed nothing"
-        return _failed("verdict_invalid", "gave no valid verdict" + shared_output.explanation(why))
-    messages = shared_output.nonempty(*(warning.text for warning in output.warnings or ()))
-    if output.decision == "deny":
-        return _denial(spec, output, messages)
-    if isinstance(output.transform, _Transform):
-        return _transform(spec, output.transform, messages)
-    return Verdict(messages=messages)
-
-
-def _failed(reason: str, what: str) -> Verdict:
-    """A failure: what happened, and its reason in the standard's words (section 11)."""
-    return Verdict(failure=f"{what} ({_RESERVED}{reason})")
-
-
-def _check(output: _Output) -> None:
-    """Raise ValueError for what the shape of a verdict cannot say."""
-    reasons = [output.reason, *(warning.reason for warning in output.warnings or ())]
-    if any(reason is not None and reason.startswith(_RESERVED) for reason in reasons):
-        raise ValueError(f"a reason begins with {_RESERVED}, which only hosts may give")
-    if (output.decision == "transform") != isinstance(output.transform, _Transform):
-        raise ValueError("transform is not there with the decision transform, and only with that")
-    if output.approval is not msgspec.UNSET and output.decision != "deny":
-        raise ValueError("approval is only for the decision deny")
-    if isinstance(output.evidence, _Evidence):
-        size = len(canonical.canonical(msgspec.to_builtins(output.evidence)))
-        if size > _MAX_EVIDENCE:
-            raise ValueError(f"evidence has {size} bytes, and {_MAX_EVIDENCE} are allowed")
-
-
-def _denial(spec: HookSpec, output: _Output, messages: tuple[str, ...]) -> Verdict:
-    if spec.event is Event.PRE_TOOL_USE:
-        asks = output.approval is not msgspec.UNSET
-        return Verdict(Permission.ASK if asks else Permission.DENY, output.text, messages=messages)
-    if spec.event in AFTER_CALL:  # nobody is asked about a result: the denial stands, as without a resolver
-        feedback = shared_output.nonempty(output.text)
-        return Verdict(Permission.DENY, output.text, feedback=feedback, messages=messages, hides=True)
-    said = f"denied the session, which MCP cannot refuse: {output.text}"
-    return Verdict(messages=(*messages, *shared_output.nonempty(said)))
-
-
-def _transform(spec: HookSpec, transform: _Transform, messages: tuple[str, ...]) -> Verdict:
-    """The verdict with the transform itself: `real_arguments` and `real_output` apply it to what the hook got."""
-    encoded = msgspec.json.encode(transform)
-    if not transform.path.startswith(("$target", "$policy_target")):
-        return _failed("transform_target_forbidden", "rewrote something other than $target")
-    if spec.event is Event.PRE_TOOL_USE:
-        return Verdict(arguments=encoded, messages=messages)
-    if spec.event in AFTER_CALL:
-        return Verdict(replacement=encoded, messages=messages)
-    return _failed("transform_target_forbidden", "rewrote what cannot be rewritten")
-
-
-def real_arguments(_spec: HookSpec, context: EventContext, transform: bytes) -> bytes:
-    """The arguments after a transform. Raises ValueError if its path leads to no value, or they are not an object."""
-    arguments = _applied(context.arguments, transform)
-    if not arguments.startswith(b"{"):
-        raise ValueError(f"they are not an object then ({_RESERVED}transform_invalid)")
-    return arguments
-
-
-def real_output(context: EventContext, transform: bytes) -> bytes:
-    """The whole result after a transform. Raises ValueError as `real_arguments`."""
-    assert context.outcome is not None
-    result, outcome = _result(context.outcome), context.outcome
-    raw = _applied(result, transform)
-    if raw[:1] == result[:1] and result in (outcome.whole, outcome.content):
-        return raw
-    block = raw_json.encode({"type": "text", "text": raw_json.text_or_json(raw)})
-    structured = b',"structuredContent":%b' % raw if _structured(outcome) and raw.startswith(b"{") else b""
-    return b'{"content":[%b]%b}' % (block, structured)
-
-
-def with_result(context: EventContext, replacement: bytes) -> EventContext:
-    """The event as the next hook gets it: each hook transforms what those before it have left."""
-    outcome = context.outcome
-    assert outcome is not None
-    members = raw_json.fields(replacement) if replacement.startswith(b"{") else {"content": msgspec.Raw(replacement)}
-    content, structured = bytes(members.get("content", b"[]")), bytes(members.get("structuredContent", b""))
-    if not outcome.has_result:
-        text = shared_input.result_text(Outcome(content, has_result=True))
-        return replace(context, outcome=replace(outcome, error=text))
-    whole = replacement if outcome.whole else b""
-    left = replace(outcome, content=content, structured=structured, repeats_structured=not whole, whole=whole)
-    return replace(context, outcome=left)
-
-
-def _applied(target: bytes, encoded: bytes) -> bytes:
-    transform = msgspec.json.decode(encoded, type=_Transform)
-    path = _PATH.fullmatch(transform.path)
-    segments = _SEGMENT.findall(path[1]) if path else None
-    try:
-        if segments is None:
-            raise ValueError
-        return _with_value(target, segments, bytes(transform.value))
-    except (ValueError, LookupError, RecursionError):
-        shown = shared_output.truncate(transform.path, shared_output.MAX_EXPLANATION)
-        raise ValueError(f"{shown} does not lead to a value ({_RESERVED}transform_invalid)") from None
-
-
-def _with_value(raw: bytes, segments: list[tuple[str, str, str]], value: bytes) -> bytes:
-    """The JSON with another value at a place that it has. Raises ValueError, LookupError."""
-    if not segments:
-        return value
-    (dotted, index, quoted), rest = segments[0], segments[1:]
-    if index:
-        items = [bytes(item) for item in raw_json.items(raw)]
-        items[int(index)] = _with_value(items[int(index)], rest, value)
-        return b"[%b]" % b",".join(items)
-    members = {name: bytes(member) for name, member in raw_json.fields(raw).items()}
-    name = dotted or quoted
-    members[name] = _with_value(members[name], rest, value)
-    return b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(key), member) for key, member in members.items())
-
 
 FIELDS: Final = for_names({
     Effect.DECIDES: "decision",
@@ -339,6 +43,7 @@ FIELDS: Final = for_names({
     Effect.TELLS_PERSON: "warnings",
     Effect.NONE: "approval evidence result_labels",
 })  # fmt: skip
+
 
 AGENT_HOOKS: Final = Dialect(
     name=NAME,
@@ -355,37 +60,22 @@ AGENT_HOOKS: Final = Dialect(
     real_output=real_output,
     with_result=with_result,
     constant_environment=True,
+    host=AgentHooksHost(),
 )
 """The system of our own hooks of this type. It has no files, so it is a standard in the registry, and no dialect."""
-
-
-class Composition(Struct, frozen=True, kw_only=True):
-    """How the verdicts of several hooks become one (section 7): a profile, and what it leaves to the host."""
-
-    profile: str = "sequential/run_all"
-    on_approval: str = "stop"
-    """`sequential/first_deny`: whether the hooks after one that has the person asked are left out."""
-    on_disagreement: str = "deny"
-    """`parallel/unanimous`: whether a person decides where a hook does not allow."""
-    on_transform_conflict: str = "deny"
-    """`parallel/strictest`: whether a person decides where several hooks rewrite. Then nothing is rewritten."""
 
 
 def composed(composition: Composition) -> Dialect:
     """The system with another composition profile."""
     match composition.profile:
-        case "sequential/first_deny":
-            stops = composition.on_approval == "stop"
-            order = Order.PIPELINE_UNTIL_ASKED if stops else Order.PIPELINE_UNTIL_DENIED
-            return replace(AGENT_HOOKS, order=order)
         case "parallel/strictest":
             asks = composition.on_transform_conflict == "approval"
-            return replace(AGENT_HOOKS, order=Order.TOGETHER, settle=partial(_strictest, asks=asks))
+            return replace(AGENT_HOOKS, order=composition.order, settle=partial(_strictest, asks=asks))
         case "parallel/unanimous":
             asks = composition.on_disagreement == "approval"
-            return replace(AGENT_HOOKS, order=Order.TOGETHER, read_output=partial(_unanimous, asks=asks))
+            return replace(AGENT_HOOKS, order=composition.order, read_output=partial(_unanimous, asks=asks))
         case _:
-            return AGENT_HOOKS
+            return replace(AGENT_HOOKS, order=composition.order)
 
 
 def _strictest(runs: Sequence[HookRun], *, asks: bool) -> Sequence[HookRun]:
@@ -397,7 +87,7 @@ def _strictest(runs: Sequence[HookRun], *, asks: bool) -> Sequence[HookRun]:
     kept = [replace(run, verdict=replace(run.verdict, arguments=None, replacement=None)) for run in runs]
     if outvoted:
         return kept
-    conflict = _synthesized(rewriting[-1].spec, f"{_RESERVED}transform_conflict", asks=asks)
+    conflict = of_host(rewriting[-1].spec, f"{RESERVED}transform_conflict", asks=asks)
     return [*kept, replace(rewriting[-1], verdict=conflict)]
 
 
@@ -407,12 +97,5 @@ def _unanimous(spec: HookSpec, result: HookResult, *, asks: bool) -> Verdict:
     changes = (verdict.permission, verdict.arguments, verdict.replacement)
     if verdict.failure or changes == (None, None, None):
         return verdict
-    reason = f"{_RESERVED}composition_disagreement"
-    return replace(_synthesized(spec, reason, asks=asks), messages=(*verdict.messages, *filter(None, [verdict.reason])))
-
-
-def _synthesized(spec: HookSpec, reason: str, *, asks: bool) -> Verdict:
-    """A denial of the host's own."""
-    if spec.event in AFTER_CALL:
-        return Verdict(Permission.DENY, reason, feedback=(reason,), hides=True)
-    return Verdict(Permission.ASK if asks else Permission.DENY, reason)
+    reason = f"{RESERVED}composition_disagreement"
+    return replace(of_host(spec, reason, asks=asks), messages=(*verdict.messages, *filter(None, [verdict.reason])))

@@ -17,8 +17,9 @@ from ..jsonrpc import raw_json
 from ..model.aliases import FAMILIAR_NAMES, Alias
 from ..model.content_blocks import only_text, read_blocks
 from ..model.hooks import Event, EventContext, Permission, Session
-from . import agent_hooks, own
+from . import own
 from .agent_documents import Members
+from .agent_hooks_verdicts import NAME, POINTS
 from .agent_side import (
     AgentEvent,
     AgentSide,
@@ -141,40 +142,38 @@ def _transform(value: bytes) -> dict[str, object]:
 
 def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
     """A hookproxy.toml: an entry of `post_tool_call` is a hook of both events after a call."""
-    tables = [
-        (event, entry) for entry in entries for event, point in agent_hooks.POINTS.items() if point == entry.event_name
-    ]
+    tables = [(event, entry) for entry in entries for event, point in POINTS.items() if point == entry.event_name]
     return {_FILE: "\n".join(_table(event, entry) for event, entry in tables)}
 
 
 def _table(event: Event, entry: WrittenEntry) -> str:
     """An entry has no matcher: hosts name tools as they like, and the hook tries its own one."""
     timeout = f"timeout = {entry.timeout:g}\n" if entry.timeout else ""
-    return f"[[hooks.{event}]]\ntype = {quoted(agent_hooks.NAME)}\ncommand = {quoted(entry.command)}\n{timeout}"
+    return f"[[hooks.{event}]]\ntype = {quoted(NAME)}\ncommand = {quoted(entry.command)}\n{timeout}"
 
 
 def _read_command(entry: WrittenEntry, project: str) -> HookList:
     """The hooks of an entry whose event is a point, or the event of a `[[hooks.EVENT]]` table. Raises ConfigError."""
-    table: dict[str, object] = {"type": agent_hooks.NAME, "command": entry.command}
+    table: dict[str, object] = {"type": NAME, "command": entry.command}
     table |= {"matcher": entry.matcher} if entry.matcher else {}
     table |= {"if": entry.only_if} if entry.only_if else {}
     table |= {"timeout": entry.timeout} if entry.timeout else {}
-    events = [event for event, point in agent_hooks.POINTS.items() if entry.event_name in (point, str(event))]
-    return HookList(tuple(own.own_hook(table, event, f"--as {agent_hooks.NAME}", project) for event in events))
+    events = [event for event, point in POINTS.items() if entry.event_name in (point, str(event))]
+    return HookList(tuple(own.own_hook(table, event, f"--as {NAME}", project) for event in events))
 
 
 AGENT_SIDE: Final = AgentSide(
-    name=agent_hooks.NAME,
+    name=NAME,
     file=_FILE,
     can=Can.ASK | Can.REWRITE | Can.REPLACE,  # `allow` approves nothing, and no verdict has a text for the model
     read_document=_read_document,
     write_output=_write_output,
     write_hook_file=_write_hook_file,
     events={
-        agent_hooks.POINTS[event]: event
+        POINTS[event]: event
         for event in (Event.SESSION_START, Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_END)
     },
-    also={Event.POST_TOOL_USE_FAILURE: agent_hooks.POINTS[Event.POST_TOOL_USE_FAILURE]},
+    also={Event.POST_TOOL_USE_FAILURE: POINTS[Event.POST_TOOL_USE_FAILURE]},
     refuse=lambda reason: json_output(_deny(reason)),
     read_command=_read_command,
     own_names_are_unique=False,

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from ..model.aliases import ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookResult, HookRun, HookSpec, Order, Verdict
@@ -196,6 +196,45 @@ class HookFileForm(Protocol):
         """The text of a file with these entries, by its path."""
 
 
+class Host(Protocol):
+    """What a system demands of the host of its hooks, beyond running them: consulting a program, and a record."""
+
+    def identity(self, document: bytes | bytearray, /) -> str | None:
+        """The identity of what a hook gets; None: the host has none. Raises ValueError for what cannot have one."""
+
+    def denial(self, run: HookRun, /) -> bytes:
+        """The denial of this run as the program gets it (`EventContext.denial`)."""
+
+    def identity_asked(self, request: bytes | bytearray, /) -> str | None:
+        """The identity that the program is asked about, from what it gets."""
+
+    def checked(self, run: HookRun, identity: str | None, /) -> HookRun:
+        """The run of the program, which counts only if its answer names the identity of what it was asked."""
+
+    def refused(self, spec: HookSpec, problem: str, /) -> Verdict:
+        """The verdict where the event itself has no identity, as this hook's."""
+
+    def record(self, event: Emitted, /) -> Mapping[str, object]:
+        """The record of an event."""
+
+
+class Emitted(Struct, frozen=True):
+    """An event for which the hooks of a host have run."""
+
+    document: bytes | bytearray
+    """What its first hook got."""
+    specs: Sequence[HookSpec]
+    """The hooks, in their order."""
+    runs: Sequence[HookRun]
+    """Their runs, and those of the program that was consulted, as they ended."""
+    input_identity: str | None
+    """Of `document`."""
+    enforced_identity: str | None
+    """Of the same after what hooks have rewritten."""
+    problem: str = ""
+    """Why there is no identity where there must be one; empty: there is one."""
+
+
 def _read_nothing(file: HookFile) -> HookList:
     raise NotImplementedError(file.path)
 
@@ -290,6 +329,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
     settle: Callable[[Sequence[HookRun]], Sequence[HookRun]] = lambda hook_runs: hook_runs
     """The runs of an event's hooks as they count together, from the runs in the order of the file: whose reason is
     read, and what becomes of several outputs. By default all reasons are, and the last output counts."""
+    host: Host | None = None
+    """Does what the system demands of the host of its hooks; None: nothing."""
+    resolvers: tuple[HookSpec, ...] = ()
+    """The program that may lift denials in a person's place, as a hook of each event at which it is consulted; empty:
+    there is none, and a person is asked."""
     after_results_only: bool = False
     """Its hooks after a call run only if the call has a result, such as one with isError. An error without a result has
     no event."""
@@ -356,3 +400,13 @@ class Group(Struct, frozen=True):
     """The project that the configuration names for this file; its hooks see it as their working directory."""
     watched: bool = False
     """It is only watched: it changes nothing. `config/monitor` takes it out of what decides."""
+
+    @property
+    def programs(self) -> tuple[HookSpec, ...]:
+        """All that runs for it: its hooks, and what lifts denials in a person's place."""
+        return (*self.hooks, *self.dialect.resolvers)
+
+    @property
+    def consulting_nobody(self) -> Group:
+        """The group where a call is only tried or watched: then no program answers in a person's place."""
+        return self if not self.dialect.resolvers else replace(self, dialect=replace(self.dialect, resolvers=()))

@@ -478,7 +478,8 @@ class _LayerEvaluator(Struct):
                 rewritten = decision.arguments
                 context = _with_arguments(layer, context, rewritten)
             request = proceed.approval_request or decision.approval_request
-            proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=request)
+            asked = proceed.asked or decision.asked
+            proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=request, asked=asked)
         after_rules = await self._apply_rules(proceed, context, allowed=allowed)
         if isinstance(after_rules, Refuse):
             return Evaluation(after_rules, context.arguments)

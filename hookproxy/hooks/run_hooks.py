@@ -50,6 +50,7 @@ from .select import MatchedHook
 
 if TYPE_CHECKING:
     from ..trust.check_unchanged import Trust
+    from .emission import Consult
 
 _MAX_RUNNING: Final = 128  # hooks that run at a time: more would only wait for each other
 _DESCRIPTORS_PER_HOOK: Final = 8  # needed to start a hook: three pipes, its pidfd, and one to spare
@@ -135,7 +136,7 @@ class HookExecutor:
         """What SessionStart hooks have set for the later hooks of their system, by the system and its managed file."""
         self._report: ReportHookRun = lambda _hook_run: None
         self.background = BackgroundHooks(lambda group, hook, context: self.run_hook(group, hook, context, []))
-        specs = [spec for group in groups for spec in group.hooks]
+        specs = [spec for group in groups for spec in group.programs]
         with trust.importing() if trust else nullcontext():
             self.runners = Runners(specs, self._report_message, self._call_tool)
         self._call_server_tool: CallTool = no_server
@@ -178,6 +179,11 @@ class HookExecutor:
 
         Arguments in `context` and in the returned verdicts are under the server's names.
         """
+        if group.dialect.host is not None and hooks:
+            from . import emission  # few systems demand something of their host
+
+            if emission.is_emission(group, context.event):
+                return await _SeveralHooks(self, group, hook_runs, listed).emit(hooks, context)
         if applicable is None and len(hooks) == 1 and not hooks[0].spec.background:  # true of most events
             return [await self.run_hook(group, hooks[0], context, hook_runs, listed)]
         several = _SeveralHooks(self, group, hook_runs, listed)
@@ -346,6 +352,28 @@ class _SeveralHooks:
         self._group = group
         self._hook_runs = hook_runs
         self._listed = listed
+        self._consult: Consult | None = None
+
+    async def emit(self, hooks: Sequence[MatchedHook], context: EventContext) -> list[HookRun]:
+        """As `run_in_order`, with what the hooks' system demands of their host."""
+        from .emission import Emission
+
+        def document(hook: MatchedHook, event: EventContext) -> Document:
+            seen = self._executor.secrets.context_for(hook.spec, hook.context(event))
+            return _document(self._group, hook.spec, seen)
+
+        async def run_all(consult: Consult) -> list[HookRun]:
+            self._consult = consult
+            return await self.run_in_order(hooks, context)
+
+        emission = Emission(self._group, hooks, self._hook_runs, self._run_hook, document, self._as_left)
+        return await emission.run(run_all, context)
+
+    def _as_left(self, context: EventContext, runs: Sequence[HookRun]) -> EventContext:
+        """The event as these runs have left it."""
+        for run in runs:
+            context = self._rewritten(context, run.verdict)
+        return context
 
     async def run_in_order(self, hooks: Sequence[MatchedHook], context: EventContext) -> list[HookRun]:
         """As `HookExecutor.run_group`."""
@@ -359,7 +387,8 @@ class _SeveralHooks:
             runs = _in_file_order(ended, awaited, last_ended_counts=order is Order.PARALLEL)
         else:
             runs = await self._run_in_turn(awaited, order, context)
-        return list(group.dialect.settle(_allowing_all_readings(runs, awaited)))
+        settled = list(group.dialect.settle(_allowing_all_readings(runs, awaited)))
+        return settled if self._consult is None else await self._consult(settled, context)
 
     async def run_stages(self, applicable: _Applicable, context: EventContext) -> list[HookRun]:
         """Run the hooks of one stage after another. Before a call, a denial ends it, and rewrites are passed on."""
@@ -396,11 +425,14 @@ class _SeveralHooks:
             if hook.path and _is_rewritten(before):  # it has chosen another file than any that this URI may mean
                 continue
             run = await self._run_hook(hook, _as_left_by(before, context))
-            runs.append(_without_repeats(run, before))
-            if self._skips_the_rest(order, run):
+            counting = [_without_repeats(run, before)]
+            if self._consult is not None and order is Order.PIPELINE_UNTIL_DENIED:
+                counting = await self._consult(counting, context)
+            runs += counting
+            if any(self._skips_the_rest(order, run) for run in counting):
                 break
             if order.passes_rewrites:
-                context = self._rewritten(context, run.verdict)
+                context = self._as_left(context, counting)
         return runs
 
     def _skips_the_rest(self, order: Order, run: HookRun) -> bool:

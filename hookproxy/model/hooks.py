@@ -259,6 +259,10 @@ class Verdict(Struct, frozen=True):
     """Of a managed hook: labels that the session gets; after a call, its result."""
     removed_labels: tuple[str, ...] = ()
     """Of a managed hook: labels that the session loses."""
+    liftable: bool = False
+    """After a call: a program that answers in a person's place may lift the denial. Before a call, that is ASK."""
+    answer: str = ""
+    """Of such a program: `approval` or `rejection`."""
     fails_closed: bool = False
     """With `OnFailure.DIALECT`, this failure blocks, whatever the hook's own field says."""
     failure: str = ""
@@ -288,6 +292,8 @@ class HookRun(Struct, frozen=True):
     """The document that it got, if the audit records it."""
     unread: tuple[str, ...] = ()
     """Sentences, to follow its name, about members of its output that its system does not know."""
+    interception: Mapping[str, object] = field(default_factory=dict)
+    """Of the last run of an event: the record of it that the hooks' system demands of a host; empty: it has none."""
 
 
 class Session(Struct, frozen=True):
@@ -427,6 +433,8 @@ class EventContext(Struct, frozen=True):
     """The labels of what the session has read; None: nothing says where data may go."""
     calls: Callable[[], bytes] | None = None
     """Returns the calls of the session that have ended, as JSON (`hooks.session_calls`); None: no hook gets them."""
+    denial: bytes = b""
+    """For a program that answers in a person's place: the denial that it may lift, as JSON; else empty."""
     own_tool_name: str = ""
     """In the context of one hook that runs only once and sees a name of the alias: the server's own name for the tool,
     as the hook would see it otherwise; else empty."""

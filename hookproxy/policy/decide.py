@@ -36,12 +36,14 @@ def decide(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: O
     """
     deciding = _deciding(hook_runs)
     refuse = _denial(deciding) or failure_refusal(deciding, settings, group_on_failure)
+    asked = any(run.verdict.answer for run in hook_runs)
     if refuse:
-        return replace(refuse, feedback=_feedback(hook_runs))
+        return replace(refuse, feedback=_feedback(hook_runs), asked=asked)
     return Proceed(
         arguments=_last([run.verdict.arguments for run in deciding if not run.verdict.failure]),
         feedback=_feedback(hook_runs),
         approval_request=_approval_request(deciding),
+        asked=asked,
     )
 
 

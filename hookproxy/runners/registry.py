@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Final, Self
 
 import anyio
 
-from ..model.hooks import HookSpec
+from ..model.hooks import Document, Ended, HookResult, HookSpec
 from . import command
 from .runner import CallTool, OpenRunner, Report, Runner, StatefulRunner, no_server
 
-RUNNERS: Final[dict[str, Runner]] = {"command": command.run_command}
+
+async def _run_nothing(_spec: HookSpec, _document: Document, _environment: Mapping[str, str]) -> HookResult:
+    """The runner of what stands for hooks that are not there: its dialect says what follows."""
+    return HookResult(Ended.NOT_STARTED, detail="there is no such hook")
+
+
+RUNNERS: Final[dict[str, Runner]] = {"command": command.run_command, "absent": _run_nothing}
 """Runners that keep nothing between events."""
 
 _STATEFUL: Final = ("warm", "worker", "python", "http", "cel", "cedar", "opa", "interceptor", "prompt", "agent")

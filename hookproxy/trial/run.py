@@ -217,7 +217,8 @@ class TrialRunner:
         """Raises ConfigError for a hook that cannot run."""
         self.events, self.settings = plan.events, plan.settings
         self.groups = tuple(
-            replace(group, hooks=tuple(spec for spec in group.hooks if spec.event in plan.events)) for group in groups
+            replace(group, hooks=tuple(spec for spec in group.hooks if spec.event in plan.events)).consulting_nobody
+            for group in groups
         )
         self.hooks = ObservedHooks(self.groups, plan.settings, session.server, environ, trust, session.command)
         self.session = session

@@ -79,7 +79,7 @@ def dependencies(layer: Layer, groups: Sequence[Group], file_context: FileContex
             continue
         name = layer.by_option.get(group.source) or layer.source or group.source
         found.files.setdefault(group.source, name)
-        for spec in group.hooks:
+        for spec in group.programs:
             paths = _add_files(found, name, scripts.files_of_hook(spec, environ))
             found.by_hook[id(spec)] = (group.source, *paths)
     for path in file_context.files_read:
@@ -209,7 +209,7 @@ def _pin(
             known[place] = _listing_signature(there)
         for group in groups:
             if group.source.startswith(os.path.join(folder, "")):
-                for spec in group.hooks:
+                for spec in group.programs:
                     own = found.by_hook.get(id(spec), ())
                     found.by_hook[id(spec)] = tuple(dict.fromkeys((*own, *files, *modules)))
 

@@ -239,7 +239,7 @@ def _enter_folder(folder_fd: int, name: str) -> int:
 def check_programs(layer: Layer, environ: Mapping[str, str], ownership: Ownership = ROOT_ONLY) -> Layer:
     """The layer with notes. Raises ConfigError if others can change a program or script that its hooks start."""
     notes: list[str] = []
-    for spec in (spec for group in layer.groups for spec in group.hooks):
+    for spec in (spec for group in layer.groups for spec in group.programs):
         files = files_of_hook(spec, environ)
         for program in files.programs:
             _check_program(program, spec.source, ownership)

@@ -14,17 +14,16 @@ from agent_hooks_host import HookproxyHost
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs/standards.md"
 BLOCK: Final = re.compile(r"(?<=<!-- vectors: agent-hooks -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
-RESOLVER: Final = (
-    "a resolver that gives verdicts and identities, or sees less than all: here the answer is a yes, perhaps with other"
-    " arguments, or a no with a reason, about the very call that is shown"
-)
-IDENTITY: Final = "the identity provider `jcs-sha256`, which refuses large numbers: hookproxy has none, and passes them"
 DECLARATION: Final = "a host declaration: `hookproxy.toml` is the configuration, and other documents are not read"
 STREAMING: Final = "output of a model that is released in parts: it does not pass through MCP"
 MODEL: Final = "what an agent does at its own points (`input`, the model's, `output`), which never pass through MCP"
 SESSION: Final = (
-    "a session that is refused at `agent_startup`, or has no hooks: MCP has no such refusal, and without hooks"
-    " hookproxy is a plain relay"
+    "a session that is refused at `agent_startup`: hookproxy reports the denial, and refuses calls, not sessions"
+)
+FAULT: Final = "an identity provider of the host's own that fails: `jcs-sha256` is the only one here"
+NUMBERS: Final = (
+    "large numbers in the response of the model, where the provider refuses them first; hookproxy refuses them at"
+    " `pre_tool_call`"
 )
 STARTUP: Final = (
     "all eight points of one host, the tools known at `agent_startup`, and a `sequence` from 0: in MCP, tools are"
@@ -35,10 +34,10 @@ OUT_OF_REACH: Final[Mapping[str, str]] = {
     f"AH-CTK-{number}": reason
     for reason, numbers in {
         STARTUP: "001",
-        MODEL: "002 003 011 012 090 091",
-        SESSION: "022 061 074 096 101",
-        RESOLVER: "072 086 098 099 103",
-        IDENTITY: "095",
+        MODEL: "002 003 011 012",
+        NUMBERS: "090 091",
+        SESSION: "022 074",
+        FAULT: "096",
         STREAMING: "110 111 112 113",
         DECLARATION: " ".join(map(str, range(120, 144))),
     }.items()
@@ -71,14 +70,7 @@ def table(results: Mapping[str, VectorResult], known: Mapping[str, dict[str, Any
 
 
 def _short(names: list[str]) -> str:
-    """The numbers, with `-` between the first and the last of many in a row."""
-    runs: list[list[int]] = []
-    for number in sorted(int(name[-3:]) for name in names):
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]:03}" if len(run) == 1 else f"{run[0]:03}-{run[-1]:03}" for run in runs)
+    return ", ".join(name[-3:] for name in sorted(names))
 
 
 def main(*, write: bool) -> int:

@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.agent_hooks import AGENT_HOOKS, evaluated_only, real_arguments, real_output
+from hookproxy.dialects.agent_hooks import AGENT_HOOKS
+from hookproxy.dialects.agent_hooks_verdicts import evaluated_only, real_arguments, real_output
 from hookproxy.dialects.own import own_hook
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import (

@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from hookproxy.config.composition import composed
-from hookproxy.dialects import agent_hooks
-from hookproxy.dialects.agent_hooks import AGENT_HOOKS, real_output, with_result
+from hookproxy.dialects.agent_hooks import AGENT_HOOKS
+from hookproxy.dialects.agent_hooks_verdicts import NAME, real_output, with_result
 from hookproxy.dialects.own import own_hook
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import (
@@ -161,4 +161,4 @@ def test_two_hooks_that_redact_a_result_both_do(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "hookproxy", "try", "t", "{}", "--config", "hookproxy.toml", "--result", result]
     ended = subprocess.run([*line, "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
     assert "[redacted] [redacted] three" in ended.stdout
-    assert agent_hooks.NAME in ended.stdout
+    assert NAME in ended.stdout
