@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from .limit_windows import LimitWindows
     from .run_messages import Claim, Limits, Request, Response
 
-_SECONDS: Final = (
-    2.0  # until a guard counts as away: it answers within a millisecond, on a busy machine within hundreds
-)
+# until a guard counts as away: it answers within a millisecond, and on a busy machine within seconds, as it starts. Not
+# less: without it, what it has judged is judged again, and limits are those of this run alone for _RETRY_SECONDS
+_SECONDS: Final = 5.0
 _ABSENT_SECONDS: Final = 0.02  # until it is looked for again: to look takes as long as a tenth of a call in a burst
 _RETRY_SECONDS: Final = 10.0  # until a guard is asked again that did not answer: each call would wait for it
 _NO_GUARD: Final = "no guard runs"

@@ -50,7 +50,7 @@ class Copies:
         monkeypatch.setattr(Sealer, "_keep_copy", notice)
 
     def wait(self) -> None:
-        assert self._kept.acquire(timeout=10)
+        assert self._kept.acquire(timeout=30)
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_a_checkpoint_that_cannot_be_written_is_reported_once_and_tried_again(
 
     written.report_to(report)
     written.write(record())
-    assert told.acquire(timeout=10)
+    assert told.acquire(timeout=30)
     hidden.rename(key)
     copies.wait()
     written.close()

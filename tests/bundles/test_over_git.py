@@ -177,7 +177,7 @@ def test_git_is_killed_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None
         with pytest.raises(KeyboardInterrupt):
             over_git.fetch(source, Access({}), str(tmp_path), "", check)
         connection, _ = silent.accept()
-        connection.settimeout(10)
+        connection.settimeout(30)
         while connection.recv(65536):  # its end: git is gone
             pass
         connection.close()

@@ -19,7 +19,7 @@ from tests.support.proxy_rig import DIRECT_LOOP
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
-LIMIT: Final = 20.0
+LIMIT: Final = 30.0
 """Seconds for a server that does not hang."""
 
 

@@ -24,7 +24,7 @@ from tests.support import preloaded_program, terminal
 pytestmark = pytest.mark.slow
 
 AUDIT: Final = [sys.executable, "-m", "hookproxy", "audit"]
-PATIENCE: Final = 20  # seconds until a test gives up on what should come at once
+PATIENCE: Final = 30  # seconds until a test gives up on what should come at once
 EVIL: Final = "\x1b]0;owned\x07\x9b2J\u202e\u2028\U000e0041"
 
 

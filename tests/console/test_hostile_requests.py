@@ -172,7 +172,7 @@ async def raw_status(site: Site, *lines: str) -> int:
     """The status of the response to a POST with these header lines, as they are."""
     head = [f"POST /{site.access.folder}/try HTTP/1.1", f"Host: {site.host}", f"Origin: http://{site.host}"]
     text = "\r\n".join([*head, f"Cookie: {site.cookie}", *lines, "", "token="])
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         stream = await anyio.connect_tcp("127.0.0.1", int(site.host.rpartition(":")[2]))
         async with stream:
             await stream.send(text.encode())

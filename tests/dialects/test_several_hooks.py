@@ -58,13 +58,13 @@ def running(*groups: Group) -> Hooks:
 
 async def decide(hooks: Hooks) -> Decision:
     context = EventContext(Event.PRE_TOOL_USE, SESSION, "peek", "peek", "call_1", b'{"a":1}')
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         return (await hooks.run_pre_hooks(context, None, [])).decision
 
 
 async def replacement(hooks: Hooks, outcome: Outcome) -> bytes | None:
     context = EventContext(Event.POST_TOOL_USE, SESSION, "peek", "peek", "call_1", b"{}", outcome=outcome)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         return (await hooks.run_post_hooks(context, [])).replacement
 
 
@@ -151,7 +151,7 @@ async def test_an_error_without_a_result_has_an_event_only_where_its_system_has_
     hooks = hooks_of(dialect, **{event: [f"echo x >>{log}"]})
     failed = EventContext(Event.POST_TOOL_USE_FAILURE, SESSION, "peek", "peek", "call_1", b"{}")
     for outcome in (text_outcome("broken", failed=True), Outcome(error="MCP error -32603: broken")):
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await hooks.run_post_hooks(replace(failed, outcome=outcome), [])
     assert log.read_text() == "x\n" * (1 + with_error)
 
@@ -165,10 +165,10 @@ async def test_variables_of_cursors_session_start_reach_its_later_hooks_and_no_o
     of_claude = group_of("claude", {"hooks": {"PreToolUse": [{"hooks": [entry]}]}})
     all_hooks = running(group_of("cursor", hooks), of_claude)
     await decide(all_hooks)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await all_hooks.run_event_hooks(EventContext(Event.SESSION_START, SESSION, trigger="startup"))
     await decide(all_hooks)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await all_hooks.run_event_hooks(EventContext(Event.SESSION_END, SESSION, trigger="other"))
     assert log.read_text().splitlines() == [
         "cursor  /usr/bin:/bin",

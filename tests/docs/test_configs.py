@@ -405,7 +405,7 @@ def call_all(project: Path, options: tuple[str, ...], calls: list[tuple[str, dic
             answers.append(Answer(result.get("isError", False), [block["text"] for block in result["content"]]))
         running.stdin.close()
         assert reports(running.stderr.read()) == ""
-        assert running.wait(10) == 0
+        assert running.wait(30) == 0
     return answers
 
 

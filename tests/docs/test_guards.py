@@ -59,7 +59,7 @@ def arguments(line: str) -> list[dict[str, object]]:
 
 def refuses(script: str, tool_input: dict[str, object]) -> bool:
     document = json.dumps({"tool_name": "x", "tool_input": tool_input})
-    ended = subprocess.run([ROOT / script], input=document, capture_output=True, text=True, timeout=20)
+    ended = subprocess.run([ROOT / script], input=document, capture_output=True, text=True, timeout=30)
     assert ended.returncode in (0, 2), ended.stderr
     return ended.returncode == 2
 

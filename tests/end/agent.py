@@ -209,7 +209,7 @@ class Agent:
         """Wait for the exit; returns the status, or a negative signal number if it was killed."""
         if self.process.returncode is None:
             await ends(self.pid, within)
-            self.process.wait(1)
+            self.process.wait(PATIENCE)
         assert self.process.returncode is not None
         return self.process.returncode
 
@@ -228,6 +228,20 @@ class Agent:
         threads = sorted(Path(f"/proc/{self.pid}/task").iterdir())
         waits = [_status(thread / "status", "voluntary_ctxt_switches") for thread in threads]
         return int(fields[11]), int(fields[12]), *waits
+
+
+async def idles(agent: Agent) -> None:
+    """Wait until it is idle, and check that it stays so: for two seconds it uses no CPU and does not wake.
+
+    Nothing may come from it meanwhile.
+    """
+    quiet, before = 0, agent.activity
+    with anyio.fail_after(PATIENCE):  # what is left to do after the last message may take long on a busy machine
+        while quiet < 2:
+            with anyio.move_on_after(1):
+                raise AssertionError(f"nobody has asked anything: {await agent.line()!r}")
+            now = agent.activity
+            quiet, before = quiet + 1 if now == before else 0, now
 
 
 def _status(path: Path, name: str) -> int:
@@ -385,7 +399,7 @@ class Scene:
         """The processes that this scene began and that have this in their command lines."""
         return {pid: command for pid, command in marked(self.mark).items() if word in command}
 
-    async def empty(self, within: float = 10.0, word: str = "") -> None:
+    async def empty(self, within: float = PATIENCE, word: str = "") -> None:
         """Wait until none of the processes that this scene began is left, or none with this in its command line."""
         try:
             with anyio.fail_after(within):

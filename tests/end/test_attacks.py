@@ -24,6 +24,7 @@ from tests.end.agent import (
     call,
     cancel,
     group,
+    idles,
     notification,
     request,
     specific,
@@ -364,7 +365,7 @@ async def test_a_signal_right_after_the_start_leaves_no_server_behind(
     await gate.reached()
     await anyio.sleep(delay)
     agent.signal(number)
-    assert await agent.ended(5) == 128 + number, agent.standard_error()
+    assert await agent.ended() == 128 + number, agent.standard_error()
     await scene.empty()
 
 
@@ -440,12 +441,9 @@ async def test_standard_error_that_is_closed_from_the_start_causes_no_output_and
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
     await agent.send(notification("raw", text="noise\n"))
     assert await lines_until(agent, "sync") == []
-    await anyio.sleep(0.3)
-    before = agent.activity
-    await anyio.sleep(1)
-    assert agent.activity == before
+    await idles(agent)
     agent.end_input()
-    assert await agent.ended(3) == 0
+    assert await agent.ended() == 0
 
 
 @pytest.mark.parametrize("hooked", [False, True])

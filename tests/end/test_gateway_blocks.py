@@ -54,7 +54,7 @@ file = "audit.jsonl"
 
 
 def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -75,7 +75,7 @@ def test_who_is_blocked_at_one_gateway_has_nothing_left_at_both(
     here, there, store = both
     sessions = [(gateway, gateway.opened("alice")) for gateway in (here, there)]
     of_bob = there.opened("bob")
-    stream = http.client.HTTPConnection("127.0.0.1", there.port, timeout=20)
+    stream = http.client.HTTPConnection("127.0.0.1", there.port, timeout=30)
     named = {"Authorization": f"Bearer {there.tokens['alice']}", "Mcp-Session-Id": sessions[1][1]}
     stream.request("GET", "/mcp/tools", b"", {**ACCEPT, **named, "Accept": "text/event-stream"})
     response = stream.getresponse()

@@ -15,7 +15,7 @@ from tests.end.test_gateway_http import ACCEPT, INITIALIZE, HttpGateway, call, r
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 20
+PATIENCE = 30
 BIG = 4_000_000
 """Bytes of a response: more than the sockets on both sides hold."""
 

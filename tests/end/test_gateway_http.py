@@ -63,7 +63,7 @@ class HttpGateway(GatewayProcess):
         found = {**ACCEPT, "Authorization": f"Bearer {self.tokens[user]}", **(headers or {})}
         if session:
             found["Mcp-Session-Id"] = session
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             body = b"" if message is None else json.dumps(message).encode()
             connection.request(method, target or f"/mcp/{server}", body, found)
@@ -259,7 +259,7 @@ def test_requests_from_elsewhere_or_to_another_path_run_nothing(gateway: HttpGat
 
 
 def test_refused_requests_leave_no_session(gateway: HttpGateway) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=30)
     body = json.dumps(request(0, "initialize", INITIALIZE)).encode()
     headers = {**ACCEPT, "Authorization": f"Bearer {gateway.tokens['alice']}", "Origin": "https://evil.example"}
     for _ in range(500):
@@ -311,7 +311,7 @@ def test_a_revoked_token_is_refused_although_its_session_is_open_and_its_stream_
     gateway.tokens["dave"] = gateway._token(gateway.folder, "dave")
     session = gateway.opened("dave")
     headers = {"Authorization": f"Bearer {gateway.tokens['dave']}", "Mcp-Session-Id": session}
-    stream = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
+    stream = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=30)
     stream.request("GET", "/mcp/tools", headers={**headers, "Accept": "text/event-stream"})
     response = stream.getresponse()
     assert response.status == 200
@@ -369,7 +369,7 @@ def test_a_response_that_has_become_a_stream_ends_when_its_token_is_revoked(gate
     gateway.tokens["erin"] = gateway._token(gateway.folder, "erin")
     session = gateway.opened("erin")
     headers = {**ACCEPT, "Authorization": f"Bearer {gateway.tokens['erin']}", "Mcp-Session-Id": session}
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=30)
     with closing(connection):
         connection.request("POST", "/mcp/tools", json.dumps(call(1, "deaf", **fifos)), headers)
         response = connection.getresponse()
@@ -404,7 +404,7 @@ def test_connect_with_a_url_is_a_server_on_standard_input_and_output(gateway: Ht
         process.stdin.flush()
         responses.append(json.loads(process.stdout.readline()))
     process.stdin.close()
-    assert process.wait(20) == 0
+    assert process.wait(30) == 0
     process.stdout.close()
     assert [one["id"] for one in responses] == [0, 1, 2]
     assert "isError" not in responses[1]["result"] or not responses[1]["result"]["isError"]

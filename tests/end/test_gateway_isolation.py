@@ -78,7 +78,7 @@ def test_what_a_shared_server_says_of_another_user_reaches_nobody(gateway: HttpG
     for user, session in sessions.items():
         assert gateway.ask(user, None, session, "all", "DELETE")[0] == 200
     for thread in threads:
-        thread.join(20)
+        thread.join(30)
     heard = b"".join(lines)
     assert b"tools/list_changed" in heard
     assert SECRET.encode() not in heard

@@ -93,7 +93,7 @@ class Post:
         found = {**own, **ACCEPT, "Mcp-Session-Id": session, "Content-Length": str(len(body))}
         head = "".join(f"{name}: {value}\r\n" for name, value in found.items())
         self.request = f"POST /mcp/remote HTTP/1.1\r\n{head}\r\n{body}".encode()
-        self.connection = socket.create_connection(("127.0.0.1", gateway.port), timeout=20)
+        self.connection = socket.create_connection(("127.0.0.1", gateway.port), timeout=30)
         self.connection.sendall(self.request)
         self.received = b""
         POSTS.append(self)

@@ -278,7 +278,7 @@ async def test_a_session_that_ends_with_the_gateway_says_so(own_gateway: Gateway
     own_gateway.process.terminate()
     assert await agent.ended() == 1
     assert agent.standard_error() == "hookproxy: the gateway is ending\n"
-    assert own_gateway.process.wait(10) == 0
+    assert own_gateway.process.wait(30) == 0
 
 
 async def test_a_client_that_vanishes_takes_its_server_along(gateway: GatewayProcess, scene: Scene) -> None:
@@ -343,7 +343,7 @@ async def test_sigterm_lets_a_call_in_flight_end(own_gateway: GatewayProcess, sc
     assert "the gateway is ending" in late.standard_error()
     go_on.open()
     assert text_of(await agent.answer(1)) == "listening again"
-    assert own_gateway.process.wait(10) == 0
+    assert own_gateway.process.wait(30) == 0
     assert [one["tool"] for one in own_gateway.audit()] == ["deaf"]
 
 
@@ -356,7 +356,7 @@ async def test_a_second_sigterm_ends_at_once(own_gateway: GatewayProcess, scene:
     own_gateway.process.terminate()
     own_gateway.logged("is ending")
     own_gateway.process.terminate()
-    assert own_gateway.process.wait(10) == 0
+    assert own_gateway.process.wait(30) == 0
     await ends(server, 2)
     assert await agent.ended() == 1
     assert agent.standard_error() == f"hookproxy: {WITHOUT_REASON}\n"
@@ -581,7 +581,7 @@ async def test_a_slow_reader_holds_up_nobody(gateway: GatewayProcess, scene: Sce
         await slow.send(call(number, "big", size=4_000_000))
     other = connect(scene, gateway)
     await other.initialize()
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         for number in range(50):
             await other.ask(call(number, "echo"))
     for number in range(8):
@@ -848,7 +848,7 @@ async def test_sigterm_ends_the_gateway_and_every_server(own_gateway: GatewayPro
     await agent.initialize()
     server = own_gateway.server_pid((await agent.ask(request(1, "process")))["result"]["pid"])
     own_gateway.process.terminate()
-    assert own_gateway.process.wait(10) == 0
+    assert own_gateway.process.wait(30) == 0
     await ends(server, 1)
     assert await agent.ended() == 1
 

@@ -504,10 +504,10 @@ async def test_a_timeout_ends_the_hook_with_everything_it_started(scene: Scene) 
 
 async def test_a_hook_that_ignores_term_is_killed_after_its_grace(scene: Scene) -> None:
     stubborn = "trap '' TERM; while :; do sleep 1; done"
-    agent = await begun(scene, scene.hooks(PreToolUse=[group(stubborn, timeout=0.2, onFailure="block")]))
+    agent = await begun(scene, scene.hooks(PreToolUse=[group(stubborn, timeout=1, onFailure="block")]))
     begun_at = time.monotonic()
-    assert "timed out after 0.2 s" in refused(await agent.ask(call(1, "echo")))
-    assert 2 < time.monotonic() - begun_at < 10
+    assert "timed out after 1 s" in refused(await agent.ask(call(1, "echo")))
+    assert 1 + 2 < time.monotonic() - begun_at < 10
     await scene.empty(word="sleep")
 
 
@@ -559,7 +559,7 @@ async def test_a_long_text_of_a_hook_is_cut_where_its_document_says(scene: Scene
 async def test_a_hook_whose_child_keeps_its_output_is_over_when_it_exits(scene: Scene) -> None:
     denial = scene.prints(pre(permissionDecision="deny", permissionDecisionReason="said before"))
     agent = await begun(scene, scene.hooks(PreToolUse=f"{denial}; sleep 600 & exit 0"))
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         assert "said before" in refused(await agent.ask(call(1, "echo")))
     (child,) = scene.running("sleep 600")
     os.kill(child, signal.SIGKILL)  # what a hook leaves behind on purpose is not ours to end

@@ -174,7 +174,7 @@ async def as_nobody(path: Path) -> subprocess.CompletedProcess[bytes]:
     script = """
 import socket, sys
 with socket.socket(socket.AF_UNIX) as one:
-    one.settimeout(5)
+    one.settimeout(30)
     one.connect(sys.argv[1])
     print(one.recv(10))
 """

@@ -116,7 +116,7 @@ class Run:
         return found
 
     def nothing_is_left(self) -> None:
-        end = time.monotonic() + 5
+        end = time.monotonic() + 30
         while (left := self.living()) and time.monotonic() < end:
             time.sleep(0.01)
         assert left == []
@@ -135,7 +135,7 @@ def close(run: Run) -> None:
     assert run.process.stdin
     assert run.process.stdout
     run.process.stdin.close()
-    run.process.wait(10)
+    run.process.wait(30)
     run.process.stdout.close()
 
 
@@ -162,7 +162,7 @@ def test_however_it_ends_nothing_is_left_behind(tmp_path: Path, port: int, numbe
     if tool == "slow":
         run.send(tool)
     run.process.send_signal(number)
-    run.process.wait(10)
+    run.process.wait(30)
     close(run)
     if number != signal.SIGKILL or tool != "slow":  # killed, we cannot end a worker that does not look at its input
         run.nothing_is_left()
@@ -178,6 +178,6 @@ def test_a_slow_worker_does_not_delay_other_tools(tmp_path: Path, port: int) -> 
         run.send("read")
         assert run.receive()["id"] == run.number
     run.process.terminate()
-    run.process.wait(10)
+    run.process.wait(30)
     close(run)
     run.nothing_is_left()

@@ -143,7 +143,7 @@ def test_a_signal_ends_the_server(tmp_path: Path) -> None:
         assert process.stdout is not None
         server = int(process.stdout.readline())
         process.send_signal(signal.SIGTERM)
-        process.wait(20)
+        process.wait(30)
     assert has_ended(server)
 
 

@@ -29,7 +29,7 @@ from hookproxy.model.principal import Principal
 from hookproxy.session.live_feed import Viewer
 from hookproxy.transports import unix_socket
 
-TIMEOUT = 10.0
+TIMEOUT = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
 STRANGER = 4_000_000
 ANNA = Principal("uid:1001", "anna")
 CONFIG = """

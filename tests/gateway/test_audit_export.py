@@ -53,7 +53,7 @@ async def exported(folder: Path, answer: Answer) -> AsyncIterator[tuple[list[str
     export = AuditExport(load_gateway("gateway.toml", {}, str(folder)), reports.append, metrics)
     try:
         async with anyio.create_task_group() as tasks:
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 tasks.start_soon(export.send_audit)
                 yield reports, folder / "audit.jsonl", metrics
                 tasks.cancel_scope.cancel()

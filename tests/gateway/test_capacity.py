@@ -119,7 +119,7 @@ async def test_who_waits_gets_the_room_of_one_that_ends_and_others_do_not_come_b
     async def wait() -> None:
         got.append(await capacity.wait(ALICE, "s", 30))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
@@ -139,7 +139,7 @@ async def test_whose_user_has_the_fewest_sessions_is_next() -> None:
         await capacity.wait(user, "s", 30)
         order.append(user.name)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             for user in (ALICE, ALICE, BOB, CAROL):
                 tasks.start_soon(wait, user)
@@ -203,7 +203,7 @@ async def test_bounds_that_a_reload_changes_hold_for_further_sessions_and_for_th
     async def wait() -> None:
         got.append(await capacity.wait(ALICE, "s", 30))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
@@ -247,7 +247,7 @@ async def test_a_few_servers_of_a_user_start_at_a_time_and_the_others_one_after_
 async def test_a_server_that_says_nothing_holds_up_the_next_one_for_some_seconds_only() -> None:
     starts = Starts(at_once=1, seconds=0.01)
     await starts.turn(ALICE.id)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         (await starts.turn(ALICE.id))()
 
 
@@ -257,5 +257,5 @@ async def test_who_has_gone_while_waiting_for_a_start_takes_no_turn() -> None:
     with anyio.move_on_after(0):
         await starts.turn(ALICE.id)
     end()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         (await starts.turn(ALICE.id))()

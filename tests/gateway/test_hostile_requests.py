@@ -87,7 +87,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 async def response_to(rig: Rig, request: bytes) -> bytes:
     """The first bytes of the response on a connection of its own."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with await anyio.connect_tcp("127.0.0.1", rig.port) as stream:
             await stream.send(request)
             return await stream.receive()

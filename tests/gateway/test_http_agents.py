@@ -127,7 +127,7 @@ class Kept:
 
     async def response(self) -> tuple[int, dict[str, str], Any]:
         """Status, headers and message of the next response."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             head = await self.head()
             lines = head.split("\r\n")
             headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines[1:])}
@@ -387,7 +387,7 @@ async def test_a_stream_ends_and_its_session_is_no_more_there_when_the_groups_of
     reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
     head = f"GET /mcp/{rig.server} HTTP/1.1\r\nHost: 127.0.0.1:{rig.port}\r\nAuthorization: Bearer {token}\r\n"
     writer.write(f"{head}Accept: text/event-stream\r\nMcp-Session-Id: {agent.session}\r\n\r\n".encode())
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         assert b" 200 " in await reader.readline()
         rig._http.senders.open_streams.look()
         assert (await agent.ask(call(4), token))[0] == 200
@@ -479,7 +479,7 @@ async def test_at_another_server_the_session_of_a_user_does_not_exist(rig: Rig) 
         reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
         head = f"{method} /mcp/other HTTP/1.1\r\nHost: 127.0.0.1:{rig.port}\r\nAuthorization: Bearer {rig.token}\r\n"
         writer.write(f"{head}Accept: text/event-stream\r\nMcp-Session-Id: {agent.session}\r\n\r\n".encode())
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             assert b" 404 " in await reader.readuntil(b"\r\n\r\n")
         writer.close()
     assert await agent.says(5, "five")
@@ -518,7 +518,7 @@ async def test_of_sessions_that_are_not_used_any_more_nothing_is_left(rig: Rig) 
     rig.end_unused(after=899)
     assert not rig.is_unused()
     rig.end_unused(after=901)
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while not rig.is_unused():
             await anyio.lowlevel.checkpoint()
     again = await rig.connect(agent.session)
@@ -683,7 +683,7 @@ async def test_a_server_that_ends_in_a_call_that_stands_alone_is_an_error_that_s
     text = found["error"]["message"] if "error" in found else found["result"]["content"][0]["text"]
     assert found["id"] == 2
     assert "may have" in text, text
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while "result" not in (found := (await agent.ask(alone(2, text="again")))[2]):
             assert found["id"] == 2, "each of them gets a response while the server is started again"
     assert found["result"]["content"][0]["text"] == "again"
@@ -719,7 +719,7 @@ async def test_more_calls_that_stand_alone_than_allowed_are_refused(rig: Rig) ->
     for number in (3, 4):
         assert (await agent.ask(alone(number)))[0] == 429
     held.leave()
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while (await agent.ask(alone(5)))[0] == 429:
             pass
     assert await agent.says_alone(6, "six")

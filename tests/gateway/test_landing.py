@@ -49,7 +49,7 @@ async def ask(rig: Rig, path: str, *headers: str, token: bool = True, method: st
     """Status, head and body."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{rig.port}", *headers, "Connection: close"]
     lines += [f"Authorization: Bearer {rig.token}"] if token else []
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
         writer.write("\r\n".join([*lines, "", ""]).encode())
         head, _, body = (await reader.read()).decode().partition("\r\n\r\n")

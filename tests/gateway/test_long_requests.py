@@ -54,7 +54,7 @@ class Rig:
         async with await anyio.connect_tcp("127.0.0.1", self.port) as stream:
             await stream.send(head + b"{")
             received = b""
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 while piece := await _received(stream):
                     received += piece
             return received
@@ -139,7 +139,7 @@ async def test_the_body_of_a_known_user_is_counted_for_the_user(tmp_path: Path) 
         rig.listener.held.change = noted  # type: ignore[method-assign]
         async with await anyio.connect_tcp("127.0.0.1", rig.port) as stream:
             await stream.send(HEAD.format(target="/mcp/tools", port=rig.port, headers=rig.authorized).encode() + b"{")
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 await counted.wait()
 
 
@@ -153,7 +153,7 @@ async def test_a_connection_whose_token_is_refused_is_closed(tmp_path: Path) -> 
         head = HEAD.format(target="/mcp/tools", port=rig.port, headers="").replace("300000", "2").encode()
         async with await anyio.connect_tcp("127.0.0.1", rig.port) as stream:
             await stream.send(head + b"{}")
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 received = b"".join([piece async for piece in stream])
         assert received.startswith(b"HTTP/1.1 401 ")
 

@@ -73,7 +73,7 @@ def test_a_name_that_a_web_page_may_have_given_us_is_not_ours(host: bytes, is_ow
 
 
 async def status_of(rig: Rig, path: str, *headers: str) -> int:
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
         writer.write("\r\n".join([f"GET {path} HTTP/1.1", *headers, "Connection: close", "", ""]).encode())
         response = await reader.read()

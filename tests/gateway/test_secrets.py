@@ -96,7 +96,7 @@ async def test_what_a_server_prints_shows_no_part_of_its_credential(
     async with rig.serving(table):
         agent = await rig.connect()
         agent.send({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE})
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             while said.count("[redacted]") < 4:
                 await anyio.sleep(0.001)  # lines of a log have no event
                 said += capfd.readouterr().err

@@ -21,7 +21,7 @@ def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[st
     address = f"{tmp_path}/notify" if request.param == "path" else f"@hookproxy-{uuid.uuid4().hex}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(address.replace("@", "\0", 1) if address.startswith("@") else address)
-        listener.settimeout(10)
+        listener.settimeout(30)
         yield address, listener
 
 

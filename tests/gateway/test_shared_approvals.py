@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason="neither valkey-server nor redis-server is installed"),
 ]
 
-PATIENCE: Final = 20.0
+PATIENCE: Final = 30.0
 KEY: Final = SealKey(b"k" * 32)
 OTHER_KEY: Final = SealKey(b"o" * 32)
 ASKS: Final = stub(Event.PRE_TOOL_USE, permission="ask", reason="sure?")

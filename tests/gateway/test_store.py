@@ -74,7 +74,7 @@ def limits_of(store: Store, user: str = "alice", session: str = "s") -> StoreLim
 
 
 async def until_back(store: Store) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while store.failure:
             await store.look()
 
@@ -282,7 +282,7 @@ async def test_a_gateway_may_start_before_its_store(server: StoreProcess) -> Non
 
 async def test_a_store_that_does_not_answer_holds_nobody_up_for_long(server: StoreProcess) -> None:
     async with open_store(server) as store:
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             assert server.ask("CLIENT", "PAUSE", "3000", "ALL") == b"+OK\r\n"
             with pytest.raises(StoreUnavailable, match=r"(?i)time"):
                 await store.use_once("nonce", time())

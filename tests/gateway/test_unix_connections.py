@@ -51,7 +51,7 @@ class Listening:
 
     def _answer(self, server: str) -> bytes:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(10)
+            connection.settimeout(30)
             connection.connect(self.path)
             connection.sendall(preamble.VERSION + f"\nserver {server}\n\n".encode())
             return connection.recv(4096)

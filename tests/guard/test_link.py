@@ -40,13 +40,20 @@ def answer() -> dict[str, object]:
 
 
 @pytest.fixture
-async def path(tmp_path: Path, answer: dict[str, object]) -> AsyncIterator[str]:
+def delay() -> list[float]:
+    """The seconds that each answer takes."""
+    return [0.0]
+
+
+@pytest.fixture
+async def path(tmp_path: Path, answer: dict[str, object], delay: list[float]) -> AsyncIterator[str]:
     """Where somebody gives the same answer to everything."""
 
     async def serve(stream: SocketStream) -> None:
         async with stream:
             async for piece in stream:
                 lines = piece.count(b"\n") - piece.count(b"hookproxy-guard")
+                await anyio.sleep(sum(delay))
                 await stream.send((json.dumps(answer).encode() + b"\n") * lines)
 
     async with (
@@ -64,6 +71,18 @@ async def test_under_an_administrators_policy_no_decision_of_a_guard_counts(path
     assert [call and call.decided for call in calls] == [True, False]
     assert digest_of(managed) == ""
     assert digest_of(loaded) != ""
+
+
+@pytest.mark.slow  # it waits for the answer
+async def test_a_guard_that_answers_after_seconds_on_a_busy_machine_is_still_believed(
+    path: str, loaded: Loaded, delay: list[float]
+) -> None:
+    link = GuardLink(path, SESSION, loaded)
+    await link.join()
+    delay[:] = [2.5]
+    call = await link.claim(CALL, None, "")
+    assert call is not None
+    assert call.decided
 
 
 async def test_what_the_administrator_requires_is_not_allowed_by_a_guard(path: str, loaded: Loaded) -> None:

@@ -210,7 +210,7 @@ async def evaluated(group: Group, event: Event = PRE, cmd: str = "rm x") -> tupl
     arguments = json.dumps({"cmd": cmd}, separators=(",", ":")).encode()
     context = EventContext(event, SESSION, tool="run", arguments=arguments, alias=RUN)
     hooks = Hooks([group], Settings(), "files", {"PATH": "/usr/bin:/bin"})
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         return await hooks.run_pre_hooks(context, None, runs), runs
 
 
@@ -324,7 +324,7 @@ async def test_a_permission_request_hook_that_knows_only_the_familiar_name_allow
         runs: list[HookRun] = []
         hooks = Hooks([of_claude(one)], Settings(ask=("run",)), "files", {"PATH": "/usr/bin:/bin"})
         context = EventContext(PRE, SESSION, tool="run", arguments=b'{"cmd":"ls"}', alias=RUN)
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             decided = (await hooks.run_pre_hooks(context, None, runs)).decision
         assert isinstance(decided, Proceed)
         assert (decided.approval_request is None) is allowed
@@ -334,7 +334,7 @@ async def test_a_permission_request_hook_that_knows_only_the_familiar_name_allow
 async def after_call(groups: Sequence[Group], alias: Alias | None) -> None:
     outcome = Outcome(b'[{"type":"text","text":"x"}]', has_result=True)
     context = EventContext(POST, SESSION, tool="run", arguments=b'{"cmd":"ls"}', alias=alias, outcome=outcome)
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await Hooks(groups, Settings(), "files", {"PATH": "/usr/bin:/bin"}).run_post_hooks(context, [])
 
 

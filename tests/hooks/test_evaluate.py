@@ -51,7 +51,7 @@ def rewriting(**arguments: object) -> str:
 
 
 async def decision_of(some_hooks: Hooks, event_context: EventContext, listed: Tool | None = None) -> Proceed | Refuse:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         return (await some_hooks.run_pre_hooks(event_context, listed, [])).decision
 
 
@@ -122,7 +122,7 @@ async def test_hooks_of_a_serial_dialect_run_one_after_another(tmp_path: Path) -
 
 async def test_a_group_sees_the_normalised_rewrite_of_the_group_before_it(tmp_path: Path) -> None:
     some_hooks = hooks(group(hook(rewriting(path="a/b"))), group(hook(recording(tmp_path, "x"))))
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         hook_runs: list[HookRun] = []
         evaluation = await some_hooks.run_pre_hooks(context(), None, hook_runs)
     assert hook_inputs(tmp_path)["x"]["tool_input"] == {"path": "a/b"}
@@ -177,7 +177,7 @@ async def test_the_feedback_of_all_groups_post_hooks_is_combined() -> None:
     def comment(text: str) -> HookSpec:
         return hook(f"echo {shlex.quote(json.dumps({'decision': 'block', 'reason': text}))}", POST)
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         hook_runs: list[HookRun] = []
         comments = await hooks(group(comment("one")), group(comment("two"))).run_post_hooks(context(POST), hook_runs)
     assert comments.feedback == ("one", "two")
@@ -193,7 +193,7 @@ async def test_session_hooks_are_selected_by_the_trigger_of_the_event(tmp_path: 
             hook(recording(tmp_path, "any", "echo Hello"), start),
         )
     )
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         hook_runs = await some_hooks.run_event_hooks(EventContext(start, SESSION, trigger="startup"))
     assert set(hook_inputs(tmp_path)) == {"startup", "any"}
     assert [text for one in hook_runs for text in one.verdict.feedback] == ["Hello"]
@@ -208,7 +208,7 @@ async def test_a_background_hook_is_not_awaited_and_decides_nothing(tmp_path: Pa
         some_hooks.open(tasks, reported.append, lambda: None)
         assert await decision_of(some_hooks, context()) == Proceed()
         assert not (tmp_path / "done").exists()
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await anyio.Path(tmp_path / "go").write_text("x\n")
     assert (tmp_path / "done").exists()
     assert [one.result.code for one in reported] == [2]
@@ -232,7 +232,7 @@ async def test_when_the_run_is_cancelled_no_hook_process_is_left(tmp_path: Path)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(some_hooks.run_pre_hooks, context(), None, hook_runs)
         seen = b""
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while seen.count(b"up") < 2:
                 await anyio.wait_readable(reader)
                 try:
@@ -240,7 +240,7 @@ async def test_when_the_run_is_cancelled_no_hook_process_is_left(tmp_path: Path)
                 except BlockingIOError:
                     continue
         tasks.cancel_scope.cancel()
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await anyio.wait_readable(reader)
         assert os.read(reader, 100) == b"", "nobody holds the pipe any more"
     os.close(reader)

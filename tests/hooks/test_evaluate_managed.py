@@ -39,7 +39,7 @@ def layered(*groups: Group, users: Settings | None = None, **rules: tuple[str, .
 
 
 async def decided(hooks: Hooks, context: EventContext = CALL) -> Proceed | Refuse:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         return (await hooks.run_pre_hooks(context, None, [])).decision
 
 
@@ -211,7 +211,7 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_ca
     hooks = layered(stub_group(seen), managed(seen), users=Settings(aliases=(alias,)))
     call = replace(CALL, event=event, alias=alias, tool_name="Harmless", arguments=b'{"path":"/etc/passwd"}')
     call = replace(call, outcome=NO_OUTCOME)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await hooks.run_post_hooks(call, [])
         await hooks.run_event_hooks(call)
     users, theirs = {"command": "/etc/passwd"}, {"path": "/etc/passwd"}

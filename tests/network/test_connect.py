@@ -68,7 +68,7 @@ async def lines_of(remote: Remote) -> AsyncIterator[list[bytes]]:
     channel.start(take, lambda: None, lambda _full: None, lambda: None)
     try:
         channel.write(b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n')
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await came.wait()
         yield lines
     finally:

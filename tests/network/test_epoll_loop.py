@@ -186,7 +186,7 @@ async def test_tasks_timers_and_threads_run_while_direct_callbacks_run() -> None
 
     loop.direct.add_direct(reader, select.EPOLLIN, callback)
     os.write(writer, b"x")
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await anyio.to_thread.run_sync(lambda: None)
         with anyio.move_on_after(0.001):
             await anyio.sleep_forever()
@@ -210,7 +210,7 @@ async def test_an_event_set_in_a_direct_callback_wakes_its_task() -> None:
 
     loop.direct.add_direct(reader, select.EPOLLIN, callback)
     loop.call_soon(os.write, writer, b"x")
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await event.wait()
     loop.direct.remove_direct(reader)
     os.close(reader)

@@ -57,7 +57,7 @@ def on_both_loops(test: Callable[[Peer, Peer], object]) -> Callable[[bool], None
 
     def run(direct: bool) -> None:
         async def with_peers() -> None:
-            with anyio.fail_after(20), socket.create_server(("127.0.0.1", 0)) as listening:
+            with anyio.fail_after(30), socket.create_server(("127.0.0.1", 0)) as listening:
                 listening.setblocking(False)
                 accepted = asyncio.get_running_loop().create_future()
 
@@ -201,7 +201,7 @@ def test_connections_that_cannot_be_accepted_for_now_are_accepted_later(
             accepted.set()
             return Peer()
 
-        with socket.create_server(("127.0.0.1", 0)) as listening, anyio.fail_after(20):
+        with socket.create_server(("127.0.0.1", 0)) as listening, anyio.fail_after(30):
             listening.setblocking(False)
             acceptor = tcp.Acceptor(listening, tcp.direct(accept, loop), loop)
             with socket.create_connection(listening.getsockname()) as client:

@@ -64,7 +64,7 @@ async def trigger() -> AsyncIterator[Trigger]:
 
 async def run_until_done(fire: Callable[[], object], *waiting: Callable[[], Coroutine[object, object, None]]) -> None:
     """Start these tasks, fire once all of them wait, and wait for their ends."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             for one in waiting:
                 tasks.start_soon(one)
@@ -81,7 +81,7 @@ async def test_a_task_continues_with_the_result(trigger: Trigger) -> None:
         seen.append("the callback continues")
 
     fire = trigger.on_fire(set_result)
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
 
             async def wait() -> None:
@@ -122,7 +122,7 @@ async def test_of_several_futures_done_together_each_task_continues(trigger: Tri
     async def wait(one: FastFuture[int]) -> None:
         seen.append(await one)
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             for one in futures:
                 tasks.start_soon(wait, one)
@@ -149,7 +149,7 @@ async def test_a_cancelled_task_gets_the_cancellation_and_a_later_result_is_an_e
             ended.append("cancelled")
             raise
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
@@ -174,7 +174,7 @@ async def test_a_task_that_fails_when_it_continues_ends_only_itself(trigger: Tri
 
     fire, again = trigger.on_fire(set_result), trigger.on_fire(lambda: fine.set_result("fine"))
     task = asyncio.ensure_future(fails())
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await anyio.wait_all_tasks_blocked()
         fire()
         with pytest.raises(LookupError):

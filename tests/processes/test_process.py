@@ -34,7 +34,7 @@ def in_python(code: str, before: str = "", **variables: str) -> str:
     """What a fresh interpreter with no other variables prints, started by a shell after `before`."""
     command = f'{before} exec "$PYTHON" -c "$CODE"'
     env = {"PATH": os.environ["PATH"], "PYTHON": sys.executable, "CODE": code, **variables}
-    done = subprocess.run(["/bin/sh", "-c", command], cwd=ROOT, env=env, stdout=subprocess.PIPE, check=True, timeout=20)
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=ROOT, env=env, stdout=subprocess.PIPE, check=True, timeout=30)
     return done.stdout.decode()
 
 

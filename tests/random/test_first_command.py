@@ -37,7 +37,7 @@ def test_certain_words_belong_to_the_shell(tmp_path_factory: pytest.TempPathFact
         env=KNOWN,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=10,
+        timeout=30,
         check=False,
     )
     shown = ended.stdout.decode().split("\0")[:-1]

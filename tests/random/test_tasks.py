@@ -149,7 +149,7 @@ class Life:
         for act, form, which in schedule:
             await getattr(self, act)(form, which)
         self.one.proxy.handle_server_exit("was ended by signal 9")
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await self.one.proxy.changes.until(lambda: not self.one.proxy.has_open_calls)
         _, received = await self.one.finish()
         return received

@@ -71,7 +71,7 @@ def test_plain_words_are_what_the_shell_makes_of_the_command(words: list[str], s
     command = " ".join([show, *words])
     plain = plain_words(command)
     if plain is not None:
-        printed = subprocess.run([SHELL, "-c", command], stdout=subprocess.PIPE, check=True, timeout=10).stdout
+        printed = subprocess.run([SHELL, "-c", command], stdout=subprocess.PIPE, check=True, timeout=30).stdout
         assert ("\0".join([*plain[1:], ""])).encode() == (printed if plain[1:] else b"")
 
 

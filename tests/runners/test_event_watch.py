@@ -54,7 +54,7 @@ async def test_a_descriptor_closed_by_an_earlier_callback_gets_no_callback() -> 
     watch.add_fd(second, lambda: ready(second, first))
     os.write(write_first, b"x")
     os.write(write_second, b"x")
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await both_ready.wait()
     assert len(called) == 1
     for fd in (write_first, write_second):
@@ -68,7 +68,7 @@ async def test_each_run_is_called_at_its_own_time_by_one_timer() -> None:
     for run in (late, soon, gone):
         watch.add_run(run)
     watch.remove_run(gone)
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await late.done.wait()
         await soon.done.wait()
     assert late.times[0] >= now + 0.03

@@ -100,7 +100,7 @@ def spec(server: Server, **changes: object) -> HookSpec:
 async def run(hook: HookSpec, document: bytes = b"{}", env: dict[str, str] | None = None) -> HookResult:
     runner = http.open_runner([hook], lambda _spec, _text: None)
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             return await runner.run(hook, Document(document, {}), env or {})
     finally:
         await runner.aclose()
@@ -146,7 +146,7 @@ async def test_a_thousand_calls_use_few_connections_and_leave_none() -> None:
                     tasks.start_soon(runner.run, hook, Document(b"{}", {}), {})
         assert (server.connections <= 20, len(server.requests)) == (True, 1000)
         await runner.aclose()
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             while server.open:  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.001)
         assert len(os.listdir("/proc/self/fd")) == before
@@ -300,7 +300,7 @@ async def serving_packets(
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while not condition():  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.001)
 
@@ -312,7 +312,7 @@ async def posting(port: int, **changes: object) -> AsyncIterator[Callable[[], Aw
     runner = http.open_runner([hook], lambda _spec, _text: None)
 
     async def post() -> HookResult:
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             return await runner.run(hook, Document(b"abc", {}), {})
 
     yield post

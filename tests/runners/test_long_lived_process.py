@@ -46,7 +46,7 @@ async def test_a_process_gets_its_input_and_its_output_and_errors_are_read() -> 
     )
     child.write(b"x" * 300_000)
     child.write(b"y")
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await printed.wait()
         await child.aclose(5)
     assert child.reaped.done()
@@ -61,9 +61,9 @@ async def test_a_process_that_does_not_end_with_its_input_is_killed() -> None:
     child = LongLivedProcess(
         get_watch(asyncio.get_running_loop()), pid, fds, lambda _one: printed.set(), lambda _one, _how: None
     )
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await printed.wait()
         await child.aclose(0.05)
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while lives(int(child.output)):  # noqa: ASYNC110 - killed, and dead soon; there is no event for it
             await anyio.sleep(0.001)

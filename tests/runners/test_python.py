@@ -44,7 +44,7 @@ async def call(folder: Path, code: str, document: object = None, seconds: float 
     hook = spec(folder, timeout=seconds)
     runner = open_runner(hook)
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             value = {"n": 1, "tool_input": {"path": "é"}} if document is None else document
             return await runner.run(hook, Document(json.dumps(value).encode() + b"\n", {}), {})
     finally:
@@ -182,15 +182,19 @@ async def test_a_cancelled_call_leaves_its_coroutine_cancelled(tmp_path: Path) -
     code = """
 import anyio
 seen = []
+begun = anyio.Event()
 async def check(document):
+    begun.set()
     try: await anyio.sleep(30)
     finally: seen.append(1)
 """
     (tmp_path / "guard.py").write_text(code)
     hook = spec(tmp_path)
     runner = open_runner(hook)
-    with anyio.move_on_after(0.05):
-        await runner.run(hook, Document(b"{}", {}), {})
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(runner.run, hook, Document(b"{}", {}), {})
+        await sys.modules["guard"].begun.wait()
+        tasks.cancel_scope.cancel()
     await anyio.wait_all_tasks_blocked()
     assert sys.modules["guard"].seen == [1]
     await runner.aclose()
@@ -201,7 +205,7 @@ async def test_a_slow_function_delays_no_other(tmp_path: Path) -> None:
     (tmp_path / "guard.py").write_text(code)
     slow, quick = spec(tmp_path, "guard:slow"), spec(tmp_path, "guard:quick")
     runner = open_runner(slow, quick)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(runner.run, slow, Document(b"{}", {}), {})
             await anyio.wait_all_tasks_blocked()
@@ -299,7 +303,7 @@ async def test_a_function_that_hangs_is_counted_until_it_returns() -> None:
     assert threads.stuck == 2
     assert await threads.run_function(lambda: b"others go on", 5) == b"others go on"
     go.set()
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while threads.stuck:  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.001)
     threads.close()

@@ -51,7 +51,7 @@ class Harness:
 
         A spare that was killed is among the children until it is reaped.
         """
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while len(found := children()) != count or other_than in found:  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.001)
         return list(found)
@@ -162,7 +162,7 @@ async def test_a_hook_that_ends_without_input_is_reported_once_and_gets_no_spare
     harness.hook(shell="exit 2")
     for _ in range(5):
         assert (await harness.run()).code == 2
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await harness.reported.wait()
     assert harness.reports == ["cannot be warm: it ends without reading its input, and is started when needed"]
     assert children() == {}

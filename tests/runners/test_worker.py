@@ -204,7 +204,7 @@ async def test_unexpected_output_ends_a_worker(harness: Harness, tmp_path: Path)
     )
     await harness.output()
     (tmp_path / "go").write_text("")
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await harness.reported.wait()
     assert harness.reports == [
         "the worker printed a line that belongs to no document; it is started again when it is needed"
@@ -216,7 +216,7 @@ async def test_unexpected_output_ends_a_worker(harness: Harness, tmp_path: Path)
 async def test_a_worker_that_dies_between_documents_is_started_again(harness: Harness) -> None:
     harness.write(ECHO)
     os.kill((await harness.output())["pid"], signal.SIGKILL)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await harness.reported.wait()
     assert "was ended by signal 9" in harness.reports[0]
     assert (await harness.output())["got"] == {"n": 1}
@@ -285,7 +285,7 @@ async def test_a_command_that_is_not_there_is_a_failure(harness: Harness) -> Non
 async def test_the_end_leaves_nothing_behind(harness: Harness, code: str) -> None:
     harness.write(code)
     await harness.output()
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await harness.runner.aclose()
     assert children() == {}
 

@@ -76,7 +76,7 @@ async def call_and_response(proxied: Rig, answer: bytes = ANSWER, call: bytes = 
 
 
 async def idle(proxied: Rig) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await proxied.proxy.changes.until(lambda: not proxied.proxy.has_open_calls)
 
 
@@ -315,7 +315,7 @@ async def test_content_of_any_depth_gets_a_response_without_a_defect(depth: int)
         await proxied.agent.send(CALL)
         await proxied.server.line()
         await proxied.server.send(answer)
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             got = await proxied.agent.line()
     assert b"defect" not in got
     assert not any("Traceback" in text for text in proxied.reports)
@@ -644,7 +644,7 @@ async def test_the_audit_that_nobody_asked_for_is_written_while_nothing_waits_fo
         proxied.proxy.policy.audit.note(SESSION, "a later line")
         assert ["note" in line for line in lines_of(audit)] == [False, True]
         await call_and_response(proxied)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while len(lines_of(audit)) < 3:
                 await anyio.lowlevel.checkpoint()
         await call_and_response(proxied)

@@ -18,7 +18,7 @@ def call(number: int) -> Call:
 
 async def test_a_condition_that_holds_already_is_not_waited_for() -> None:
     looks: list[bool] = []
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await ChangeEvent().until(lambda: looks.append(True) is None)  # type: ignore[func-returns-value]
     assert looks == [True]
 
@@ -51,7 +51,7 @@ async def test_a_condition_is_checked_again_after_each_notify() -> None:
         values.append(2)
         changes.notify()
         changes.notify()
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             while over != ["one", "two"]:
                 await anyio.lowlevel.checkpoint()
 
@@ -65,7 +65,7 @@ async def test_a_change_between_the_check_and_the_wait_of_another_is_not_lost() 
         done.append("first")
         changes.notify()
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(first)
             tasks.start_soon(changes.until, lambda: "first" in done)

@@ -29,7 +29,7 @@ async def test_a_coroutine_handles_one_call_after_another() -> None:
     async def carry_out(call: Call) -> None:
         seen.append((int(call.key), anyio.get_current_task()))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             pool = CoroutinePool(tasks, carry_out, running)
             for number in (1, 2, 3):
@@ -50,7 +50,7 @@ async def test_calls_at_the_same_time_have_coroutines_of_their_own_and_few_of_th
         begun += 1
         await go.wait()
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             pool = CoroutinePool(tasks, carry_out, running)
             for number in range(100):
@@ -76,7 +76,7 @@ async def test_a_call_that_is_cancelled_ends_its_coroutine_and_no_other_call() -
             ended.append(f"{call.id.decode()} was cancelled")
             raise
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             pool = CoroutinePool(tasks, carry_out, running)
             first, second, third = call(1), call(2), call(3)
@@ -102,7 +102,7 @@ async def test_a_coroutine_that_is_cancelled_when_its_call_has_ended_gets_no_oth
         if one is first:
             running[one].cancel()  # too late for the call, which does not wait any more
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             pool = CoroutinePool(tasks, carry_out, running)
             pool.start(first)
@@ -132,7 +132,7 @@ async def test_an_idle_coroutine_that_gets_a_call_where_bytes_arrive_reaches_its
         pool.start(call(2))
         seen.append("the callback goes on")
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             pool = CoroutinePool(tasks, carry_out, running)
             pool.start(call(1))
@@ -157,7 +157,7 @@ async def test_resuming_twice_or_without_a_waiter_is_not_an_error() -> None:
     async def wait() -> None:
         waiting.append(await coroutine.wait())
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()

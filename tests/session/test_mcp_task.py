@@ -146,7 +146,7 @@ async def poll(one: Rig, number: int, method: str, answer: bytes, task_id: str =
 
 
 async def idle(one: Rig) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
 
 

@@ -65,7 +65,7 @@ class Gate:
         return f"echo here > {here}; read word < {go}; {then}"
 
     async def arrived(self) -> None:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await anyio.wait_readable(self.arrivals)
             os.read(self.arrivals, 5)
 
@@ -83,7 +83,7 @@ async def gate(tmp_path: Path) -> Gate:
 
 
 async def idle(proxied: Rig) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await proxied.proxy.changes.until(lambda: not proxied.proxy.has_open_calls)
 
 
@@ -279,7 +279,7 @@ async def test_reading_pauses_while_too_many_bytes_wait_and_then_resumes(gate: G
         assert waited.cancelled_caught, "the ping waits behind 120 KB that hooks hold"
         for _ in range(2):
             gate.release()
-        with anyio.fail_after(20):  # the server sends no response: forwarded calls no longer wait for hooks
+        with anyio.fail_after(30):  # the server sends no response: forwarded calls no longer wait for hooks
             lines = [await proxied.server.line() for _ in range(3)]
         assert sorted(map(len, lines)) == sorted([len(PING), len(big), len(big)])
     gate.close()
@@ -436,7 +436,7 @@ async def test_an_agent_that_does_not_read_pauses_the_server_and_the_other_direc
             assert proxied.proxy.relay.agent.queued < 1_000_000
             for _ in range(100):
                 assert await proxied.agent.line() == flood
-            with anyio.fail_after(10):
+            with anyio.fail_after(30):
                 await sent.wait()
 
 

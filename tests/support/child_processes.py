@@ -12,7 +12,7 @@ from typing import Final
 from tests.support import preloaded_servers
 
 _STAY: Final = ("hookproxy-guardian", preloaded_servers.FORKS)
-_PATIENCE: Final = 5.0  # seconds in which a child that is being ended may go
+_PATIENCE: Final = 30.0  # seconds in which a child that is being ended may go
 _PAUSE: Final = 0.01
 
 

@@ -15,7 +15,7 @@ from hookproxy.model.principal import Principal
 from hookproxy.transports import accounts
 from hookproxy.transports.accounts import Accounts, read_account
 
-TIMEOUT = 10.0
+TIMEOUT = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
 
 
 class Directory:

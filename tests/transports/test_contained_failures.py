@@ -36,7 +36,7 @@ async def test_a_session_whose_reader_fails_ends_and_the_others_go_on() -> None:
     going_on.start(lambda _piece: came.set(), lambda: None, lambda _full: None, lambda: None)
     theirs.send(b"one")
     their_other.send(b"two")
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await ended.wait()
         await came.wait()
     assert failing.gone
@@ -62,7 +62,7 @@ async def test_a_failure_while_the_end_is_told_is_reported_too() -> None:
     channel = open_channel(os.dup(ours.fileno()), ours.detach())
     channel.start(fail, fail, lambda _full: None, lambda: None)
     theirs.send(b"x")
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await failed.wait()
         await anyio.lowlevel.checkpoint()
     assert len(reports) == 2

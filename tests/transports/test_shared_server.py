@@ -280,7 +280,7 @@ async def test_a_session_without_open_requests_ends_at_once(shared: Shared) -> N
     one.channel.end_output()
     await turn()
     assert one.ends == 1
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await one.channel.flushed()
 
 
