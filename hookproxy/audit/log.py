@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import replace
 
 from ..model.counts import counted
+from ..model.errors import resource_shortage
 from ..model.hooks import Session
 from ..model.principal import Principal
 from ..model.settings import Results, Settings
@@ -90,6 +91,7 @@ class Audit:
         """Calls `flush` soon. If it is set, records of the default file are not written at once."""
         self._may_defer = settings.audit_default and not settings.audit_required
         self._deferred: list[Record] = []
+        self._is_scheduled = False
         self._lines = Lines(settings, principal, policy)
         self.hidden: Removes | None = None
         """As `Lines.hidden`."""
@@ -129,13 +131,18 @@ class Audit:
                 self._waiting.write_to(file, self._note_written)
             else:
                 file.ready()
-        except OSError as error:
+        except (OSError, ImportError) as error:
             return self._failed(error)
         return ""
 
-    def _failed(self, error: OSError) -> str:
-        """Count a failure. Returns why it is one."""
-        problem = f"{error.filename or self.path}: {error.strerror}"
+    def _failed(self, error: OSError | ImportError) -> str:
+        """Count a failure. Returns why it is one. Raises an ImportError again that is not for want of resources."""
+        if isinstance(error, OSError):
+            problem = f"{error.filename or self.path}: {error.strerror}"
+        elif shortage := resource_shortage(error):
+            problem = f"{self.path}: {shortage}"
+        else:
+            raise error
         self._counter.failed(self.path, problem)
         return problem
 
@@ -194,7 +201,7 @@ class Audit:
             self._waiting.write_to(file, self._note_written)
             line = self._lines.of_call(replace(record, result="begun"))
             file.append(line, leave_space=self.required)
-        except OSError as error:
+        except (OSError, ImportError) as error:
             problem = self._failed(error)
             return problem if self.required else ""
         self._note_written(1, len(line))
@@ -234,7 +241,8 @@ class Audit:
     def _keep(self, record: Record) -> str:
         self._deferred.append(record)
         if self.schedule is not None and self._may_defer and len(record.arguments) <= TEXT_LIMIT:
-            if len(self._deferred) == 1:
+            if not self._is_scheduled:
+                self._is_scheduled = True
                 self.schedule()
             if len(self._deferred) < _MOST_DEFERRED:
                 return ""
@@ -242,13 +250,25 @@ class Audit:
 
     def flush(self) -> str:
         """Append the lines of the records that wait for an idle moment. Otherwise as `write`."""
-        self._keep_deferred()
+        self._is_scheduled = False
+        return self._append(self._keep_deferred)
+
+    def _append(self, keep: Callable[[], None]) -> str:
+        """Append the lines that `keep` makes, and those that wait. Otherwise as `write`."""
+        try:
+            keep()
+        except (OSError, ImportError) as error:
+            lost = max(0, len(self._deferred) - _MOST_DEFERRED)
+            del self._deferred[:lost]
+            self._waiting.lose(lost)
+            return self._failed(error)
         return self.failure()
 
     def _keep_deferred(self) -> None:
-        records, self._deferred = self._deferred, []
-        for record in records:
-            self._waiting.keep(self._lines.of_call(record))
+        """Make the lines of records that wait. Raises OSError, ImportError if that cannot be done now: they wait on."""
+        while self._deferred:
+            self._waiting.keep(self._lines.of_call(self._deferred[0]))
+            del self._deferred[0]
 
     def note(self, session: Session | None, text: str, by: str = "") -> str:
         """Append a line about something that belongs to no call; `by` is the id of who has done it.
@@ -262,11 +282,11 @@ class Audit:
         return self._append_now(lambda: self._lines.of_refusal(session, refusal))
 
     def _append_now(self, line: Callable[[], bytes]) -> str:
-        if not self.path:
-            return ""
-        self._keep_deferred()
-        self._waiting.keep(line())
-        return self.failure()
+        def keep() -> None:
+            self._keep_deferred()
+            self._waiting.keep(line())
+
+        return self._append(keep) if self.path else ""
 
     def close(self) -> str:
         """Write the waiting lines, and close the file. A line that cannot be written now is lost: returns why."""
@@ -275,7 +295,7 @@ class Audit:
         self._awaiting.clear()
         if self._deferred or self._waiting:
             problem = self.flush()
-            self._counter.lost(self._waiting.count)
+            self._counter.lost(self._waiting.count + len(self._deferred))
         if self._file is not None:
             self._file.close()
         if self._sealer is not None:
@@ -317,11 +337,15 @@ class WaitingLines:
     def keep(self, line: bytes) -> None:
         """Keep the line until it is written."""
         if self._size + len(line) > _MOST_WAITING and self._lines:
-            self._lost += 1
-            self._counter.lost(1)
+            self.lose(1)
         else:
             self._lines.append(line)
             self._size += len(line)
+
+    def lose(self, count: int) -> None:
+        """So many lines will never be written."""
+        self._lost += count
+        self._counter.lost(count)
 
     def write_to(self, file: AppendFile, note_written: Callable[[int, int], None]) -> None:
         """Write all lines, none in two writes, so that lines of several writers do not mix. Raises OSError.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -17,6 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.audit.call_record import Record
+from hookproxy.audit.lines import Lines
 from hookproxy.audit.log import Audit
 from hookproxy.audit.view.verify import verify
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
@@ -229,6 +231,39 @@ def test_a_line_that_cannot_be_written_is_written_with_the_next_one(tmp_path: Pa
     os.close(reader)
 
 
+def test_records_whose_lines_cannot_be_made_now_wait(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes a line is imported with the first one, which fails while descriptors are short."""
+    scheduled: list[None] = []
+    audit = Audit(Settings(audit_file=str(file), audit_default=True, audit_arguments=Arguments.FULL))
+    audit.schedule = lambda: scheduled.append(None)
+    make = Lines.of_call
+
+    def cannot_be_made(*_: object) -> bytes:
+        raise ImportError(f"mask.so: cannot open shared object file: {os.strerror(errno.EMFILE)}")
+
+    monkeypatch.setattr(Lines, "of_call", cannot_be_made)
+    assert audit.write(record(b"1")) == ""
+    assert audit.flush() == f"{file}: {os.strerror(errno.EMFILE)}"
+    assert audit.note(SESSION, "while it cannot be written") == f"{file}: {os.strerror(errno.EMFILE)}"
+    audit.write(record(b"2"))
+    assert len(scheduled) == 2, "a flush that has failed is tried again with the next record"
+    for number in range(3, 67):
+        audit.write(record(b"%d" % number))
+    monkeypatch.setattr(Lines, "of_call", make)
+    assert audit.flush() == ""
+    assert [line["arguments"] for line in written(file)[:-1]] == list(range(3, 67))
+    assert written(file)[-1]["note"] == "2 lines lost"
+
+
+def test_a_module_that_is_missing_is_not_a_shortage(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot_be_made(*_: object) -> bytes:
+        raise ImportError("No module named 'mask'")
+
+    monkeypatch.setattr(Lines, "of_call", cannot_be_made)
+    with pytest.raises(ImportError, match="mask"):
+        Audit(Settings(audit_file=str(file))).write(record())
+
+
 def test_a_torn_line_is_followed_by_the_whole_line(tmp_path: Path) -> None:
     fifo = tmp_path / "audit"
     os.mkfifo(fifo)
@@ -410,6 +445,7 @@ AS_OTHER: str = """
 import os, sys
 from hookproxy.audit import append_file, hash_chain
 from hookproxy.audit.call_record import Record
+from hookproxy.audit.lines import Lines
 from hookproxy.audit.log import Audit
 from hookproxy.model.settings import Settings
 from hookproxy.secrets.mask import Masking

@@ -275,4 +275,5 @@ def test_without_its_store_limits_and_approvals_fail_closed_and_the_rest_goes_on
         store_is(gateway, 1)
         assert cluster.call("metered_away", user="bob", port=gateway.port).ran
     again = cluster.call("write", **more)
-    assert again.asked if state == "killed" else again.ran, "one that has lost its memory: it may have been used before"
+    # one that has lost its memory: it may have been used before
+    assert again.asked if state == "killed" else again.ran, again.text
