@@ -159,8 +159,8 @@ def _tokens(word: str) -> Iterator[str]:
 
 
 def _parts_of_keys(text: str) -> Iterator[str]:
-    """All parts of what may have a part of a key in it, as long as the beginnings and ends that are known of keys."""
-    for run in filter(_is_mixed, _RUN.findall(text)):
+    """All parts of words, as long as the beginnings and ends that are known of keys: these may be letters only."""
+    for run in set(_RUN.findall(text)):
         for start in range(len(run) - _KEY_END + 1):
             yield run[start : start + _KEY_END]
 

@@ -104,9 +104,9 @@ def _collect_member(name: str, member: object, read: ReadTexts, depth: int) -> N
 
 
 def _json_in(text: str) -> object | None:
-    """The value, if a text is a JSON object or array; else None."""
+    """The value, if a text is a JSON object, array or string; else None."""
     stripped = text.strip()
-    if stripped[:1] not in ("{", "[") or stripped[-1:] not in ("}", "]"):
+    if stripped[:1] + stripped[-1:] not in ("{}", "[]", '""'):
         return None
     try:
         value: object = _DECODER.decode(stripped)

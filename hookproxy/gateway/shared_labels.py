@@ -37,7 +37,8 @@ return redis.call('GET', KEYS[1])
 """
 
 _KNOWN: Final = """
--- KEYS: the readings, the prints, what is cleared, and the last number. ARGV: for how many milliseconds they are kept,
+-- KEYS: the readings, the prints, what is cleared, the last number, and the key of prints: without that, no print would
+-- be found again, so none of them is forgotten before the others. ARGV: for how many milliseconds they are kept,
 -- and the prints of a text. Returns the time in milliseconds, the readings with their fields, what is cleared, and the
 -- fields of the readings of which the text has something.
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end
@@ -114,13 +115,13 @@ class StoreLabels:
     def __init__(self, store: Store, server: str, user: str, seconds: float) -> None:
         """They are forgotten so long after they were last looked at, as the session itself."""
         self._store = store
-        self._keys = [store.key(f"labels-{part}", server, user) for part in ("read", "prints", "cleared", "last")]
-        self._print_key = store.key("labels-key", server, user)
+        parts = ("read", "prints", "cleared", "last", "key")
+        self._keys = [store.key(f"labels-{part}", server, user) for part in parts]
         self._milliseconds = round(seconds * _MILLISECONDS)
 
     async def key(self) -> bytes:
         new = os.urandom(16).hex()  # text: a client may decode what it gets
-        return await self._store.run_script(bytes, _KEY, [self._print_key], new, self._milliseconds)
+        return await self._store.run_script(bytes, _KEY, self._keys[4:], new, self._milliseconds)
 
     async def known(self, prints: Collection[int] | None) -> KnownLabels:
         texts = [] if prints is None else sorted(map(str, prints))

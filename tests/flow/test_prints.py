@@ -56,6 +56,20 @@ def test_what_was_read_is_found_in_other_spellings(spelled: str) -> None:
     assert carries(output(f"STRIPE_KEY={SECRET}"), {"nested": [{"body": spelled}]})
 
 
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_value_of_short_words_is_found_as_a_string_of_json(times: int) -> None:
+    spelled = "buy low, sell hi"
+    for _ in range(times):
+        spelled = json.dumps(spelled)
+    assert carries(output("buy low, sell hi"), {"body": spelled})
+    assert carries(output(spelled), {"body": "buy low, sell hi"})
+
+
+@pytest.mark.parametrize("spelled", ["xABCDEFGH", "ABCDEFGHx rest", "x_12345678", "912345678", "pre12345678ABC"])
+def test_the_end_of_a_key_is_found_within_letters_and_within_digits(spelled: str) -> None:
+    assert carries(output("key: 12345678qwertyABCDEFGH"), {"body": spelled})
+
+
 def test_a_line_that_was_read_is_found() -> None:
     assert carries(output("one\n  to be   or not\nthree"), {"body": "to be or not"})
 

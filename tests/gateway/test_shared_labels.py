@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from hookproxy.gateway import shared_labels
@@ -90,6 +91,17 @@ async def test_what_a_person_clears_after_the_store_has_forgotten_all_is_not_wha
         await labels_of(store).add(READ, {1}, False)
         (later,) = (await labels_of(store).known(())).readings
         assert later.number != known.number
+
+
+async def test_what_was_read_is_found_as_long_as_it_is_known_that_it_was_read(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        labels = StoreLabels(store, "files", "uid:1", 0.6)
+        key = await labels.key()
+        await labels.add(READ, {1}, False)
+        for _ in range(4):  # calls to a sink that does not look at what they carry
+            await anyio.sleep(0.3)
+            assert (await labels.known(())).readings
+        assert await labels.key() == key
 
 
 async def test_a_label_ends_with_its_time(server: StoreProcess) -> None:
