@@ -111,6 +111,8 @@ class PolicyInterceptors:
             replace(loaded.settings, audit_begun=True)
         )  # the record is there before the message goes on
         self._audit.report_to(report)
+        for spec in (spec for group in loaded.groups for spec in group.hooks if spec.event is Event.PRE_MCP_TOOL_CALL):
+            report(f"{spec.source} never runs here: the draft has no message about the `_meta` that is sent")
         self._sessions: dict[str, _HostSession] = {}
         self._judges_responses = any(spec.event in _POST_EVENTS for group in loaded.groups for spec in group.hooks)
 

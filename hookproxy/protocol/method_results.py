@@ -20,7 +20,7 @@ from .method_forms import BY_NAME
 from .response_edits import INTERNAL_ERROR, MAX_LINE_BYTES, DeliveredResponse, DeliveryNote, error_response, json_string
 from .responses import Members
 
-_OF_PROTOCOL: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
+OF_PROTOCOL: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
 """Members of a result that hold no output."""
 
 _OF_TEXT: Final = frozenset({"uri", "mimeType", "text", "_meta"})
@@ -40,7 +40,7 @@ def outcome(method: str, members: Members, other: bytes) -> Outcome:
 def _texts(method: str, members: Members) -> list[str] | None:
     """The texts of a result if it holds nothing else; None: it does."""
     content = BY_NAME[method].content
-    if not content or not members.keys() <= _OF_PROTOCOL | {content}:
+    if not content or not members.keys() <= OF_PROTOCOL | {content}:
         return None
     try:
         texts = [*_parts(method, bytes(members.get(content, b"[]")))]
@@ -112,7 +112,7 @@ def _replacement(call: Call, replacement: bytes, old: dict[str, bytes]) -> dict[
         return _of_text(call, replacement.decode(errors="replace"))
     given = {name: bytes(value) for name, value in raw_json.fields(raw).items()} if raw[:1] == b"{" else {}
     if given.get(content, b"")[:1] in (b"[", b"{"):
-        return {name: value for name, value in given.items() if name == content or name in old.keys() - _OF_PROTOCOL}
+        return {name: value for name, value in given.items() if name == content or name in old.keys() - OF_PROTOCOL}
     if raw[:1] == b"[" and content in ("contents", "messages", "resources") and _fits(raw, content):
         return {content: raw}
     blocks = given.get("content", raw)  # as a tool's result

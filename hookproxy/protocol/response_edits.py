@@ -47,7 +47,7 @@ _RESTRICTING_KEYWORDS: Final = frozenset(
 _CODE: Final = late_pattern(rb"-?[0-9]{1,10}")
 """An error code of 32 bits: more digits could contain output."""
 
-_RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError"})
+RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError", "_meta"})
 """The members of a result that a hook may give."""
 
 _EMPTY: Final = late_pattern(rb"\[[ \t\r\n]*\]")
@@ -186,7 +186,7 @@ def _replacement_members(replacement: bytes, old: dict[str, bytes]) -> dict[str,
     given = _members(raw) if raw.startswith(b"{") else {}
     whole = _is_content(given["content"]) if "content" in given else "content" not in old and given.keys() <= old.keys()
     if given and whole:
-        members = {name: value for name, value in given.items() if name in old or name in _RESULT_MEMBERS}
+        members = {name: value for name, value in given.items() if name in old or name in RESULT_MEMBERS}
         if "structuredContent" in members:
             members.setdefault("content", b"[%b]" % _block(members["structuredContent"].decode()))
         return members

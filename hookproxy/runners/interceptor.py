@@ -24,6 +24,8 @@ from ..model.hooks import Document, Ended, Event, HookResult, HookSpec
 from ..policy import methods
 from ..protocol import interceptors as wire
 from ..protocol.interceptors import Descriptor, Phase
+from ..protocol.method_results import OF_PROTOCOL
+from ..protocol.response_edits import RESULT_MEMBERS
 from .event_watch import TimeLimit, get_watch
 from .interceptor_chain import ChainResult, run_chain
 from .interceptor_http import HttpConnection
@@ -144,6 +146,8 @@ class _Servers:
                 output["hookSpecificOutput"] = _changed(spec, message, result.payload)
             except ValueError as problem:
                 return msgspec.structs.replace(done, ended=Ended.FAILED, detail=f"changed it so that {problem}")
+            if message.phase == "response" and (told := _not_delivered(message, result.payload)):
+                output["systemMessage"] = "\n".join((*notes, told))
         return msgspec.structs.replace(done, stdout=_printed(output))
 
     async def _run_chain(self, message: _Message, document: Document, env: Mapping[str, str]) -> _Judged:
@@ -255,4 +259,17 @@ def _changed(spec: HookSpec, message: _Message, payload: bytes) -> dict[str, obj
     old = raw_json.fields(message.payload)
     if bytes(new.get("name", b"")) != bytes(old["name"]):
         raise ValueError("another tool would be called")
+    if others := new.keys() - {"name", "arguments"}:
+        raise ValueError(f"{min(others)!r} would be sent: of a call, only arguments can be changed")
     return _specific(spec, updatedInput=new.get("arguments", msgspec.Raw(b"{}")))
+
+
+def _not_delivered(message: _Message, payload: bytes) -> str:
+    """What the mutations have changed of a response that its agent does not get, for people; empty: nothing."""
+    if methods.JUDGED.get(message.event) is methods.Direction.FROM_SERVER:
+        return ""  # the agent's answer, of which the server gets all
+    new, old = (msgspec.json.decode(raw) if raw[:1] == b"{" else {} for raw in (payload, bytes(message.payload)))
+    is_call = message.event == methods.TOOLS_CALL
+    known = old.keys() | RESULT_MEMBERS if is_call else old.keys() - OF_PROTOCOL
+    names = ", ".join(sorted(repr(name) for name in new.keys() - known if new[name] != old.get(name)))
+    return f"{names} of the result is not delivered as it was changed" if names else ""

@@ -193,3 +193,14 @@ async def test_what_is_judged_is_recorded(ask: Ask, tmp_path: Path) -> None:
     await invoke(ask, VALIDATES, {"name": "delete_x", "arguments": {}})
     records = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     assert [(each["tool"], each["decision"]) for each in records if "tool" in each] == [("delete_x", "deny")]
+
+
+async def test_hooks_that_only_choose_what_is_sent_beside_a_call_are_told(tmp_path: Path) -> None:
+    hooks = {"version": 1, "hooks": {"preMcpToolCall": [{"type": "command", "bash": "true"}]}}
+    (tmp_path / "hooks.json").write_text(json.dumps(hooks))
+    (tmp_path / "hookproxy.toml").write_text('[[use]]\nfile = "hooks.json"\ndialect = "copilot"\n')
+    loaded, told = load_isolated(str(tmp_path / "hookproxy.toml"), [], {}, str(tmp_path)), list[str]()
+    async with anyio.create_task_group() as tasks:
+        session = Session("s", "files", str(tmp_path), str(tmp_path))
+        await PolicyInterceptors(loaded, session, {}, tasks, told.append).aclose()
+    assert [text for text in told if "never runs here" in text and "preMcpToolCall" in text]

@@ -41,6 +41,7 @@ for line in sys.stdin:
         if params["name"].startswith("mutates"):
             for text in payload.get("content", [payload.get("arguments", {})]):
                 text["text"] = text.get("text", "") + params["name"][-1]
+            payload.update(json.loads(behaviour or "{}"))
             result = {"modified": True, "payload": payload}
         elif "bad" in json.dumps(payload):
             result = {"valid": False, "severity": "error", "messages": [{"message": "is bad", "severity": "error"}]}
@@ -109,6 +110,22 @@ async def test_priorities_hold_among_all_servers(tmp_path: Path) -> None:
     results = await run(specs(tmp_path, (first, ""), (second, "")), Event.PRE_TOOL_USE, call("a"))
     assert printed(results[0])["updatedInput"] == {"text": "a123"}
     assert not results[1].stdout
+
+
+@pytest.mark.parametrize("member", ["_meta", "task", "method", "progressToken"])
+async def test_a_mutation_of_more_than_the_arguments_refuses_the_call(tmp_path: Path, member: str) -> None:
+    hooks = specs(tmp_path, ([entry("mutates", "mutation")], json.dumps({member: {"of": "the interceptor"}})))
+    [result] = await run(hooks, Event.PRE_TOOL_USE, call("a"))
+    assert (result.ended, result.stdout) == (Ended.FAILED, b"")
+    assert result.detail == f"changed it so that {member!r} would be sent: of a call, only arguments can be changed"
+
+
+async def test_a_member_that_no_result_has_is_told(tmp_path: Path) -> None:
+    hooks = specs(tmp_path, ([entry("mutates", "mutation")], '{"extra": 1, "isError": true}'))
+    payload = {"content": [{"type": "text", "text": "a"}], "own": 1}
+    [result] = await run(hooks, Event.POST_TOOL_USE, payload)
+    assert printed(result)["updatedToolOutput"]["isError"] is True
+    assert json.loads(result.stdout)["systemMessage"] == "'extra' of the result is not delivered as it was changed"
 
 
 async def test_another_file_has_a_chain_of_its_own_which_judges_what_is_there_when_its_turn_comes(
