@@ -80,8 +80,7 @@ class Program(msgspec.Struct, frozen=True):
 class Detectors(msgspec.Struct, frozen=True):
     """All rules."""
 
-    tokens: re.Pattern[bytes]
-    """Each group has the id of a rule, with `_` for `-`."""
+    tokens: Tokens
     rules: tuple[Rule, ...]
     programs: Mapping[bytes, Program]
     program_names: re.Pattern[bytes]
@@ -103,6 +102,25 @@ class Detectors(msgspec.Struct, frozen=True):
             if needs in raw and (there := [keyword for keyword in keywords_of_rule if keyword in low]):
                 found[number] = there
         return [(self.rules[number], tuple(found[number])) for number in sorted(found)] if found else ()
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """The rules of `[[tokens]]`."""
+
+    ids: tuple[str, ...]
+    named: re.Pattern[bytes]
+    """The group of this number has matched for each of them."""
+    plain: re.Pattern[bytes]
+    """Most of them. It has no group, so that places where none of them begins are passed over at once."""
+    anchored: tuple[re.Pattern[bytes], ...]
+    """Those that are all of a piece."""
+
+    def first(self, raw: bytes, begin: int, end: int) -> tuple[str, int, int]:
+        """The id of the rule of the first one in a piece of the text, and where that is; an empty id: there is none."""
+        matches = [self.plain.search(raw, begin, end), *[pattern.match(raw, begin, end) for pattern in self.anchored]]
+        starts = [match.start() for match in matches if match]
+        match = self.named.match(raw, min(starts), end) if starts else None
+        return (self.ids[(match.lastindex or 1) - 1], *match.span()) if match else ("", end, end)
 
 
 class _Word(msgspec.Struct, frozen=True):
@@ -170,7 +188,6 @@ def compiled(tables: Mapping[str, object]) -> Detectors:
         tuple(raw.names.about.split()),
         frozenset(raw.names.public.split()),
     )
-    tokens = b"|".join(b"(?P<%s>%s)" % (rule.id.replace("-", "_").encode(), rule.regex.encode()) for rule in raw.tokens)
     public = b"(?!\\\\{0,3}[\"']?(?:%s))" % raw.values.public.encode()
     public += b"(?!(?<=[=:] )(?:%s))" % raw.values.code.encode()
     rules = tuple(_rule(rule, raw.names.texts.encode(), public) for rule in raw.rules)
@@ -184,7 +201,7 @@ def compiled(tables: Mapping[str, object]) -> Detectors:
     options = [re.escape(option.removeprefix("-")) for option in sorted(words)]
     options += sorted({(_BUNDLED % row.bundled).removeprefix("-") for row in raw.programs if row.bundled})
     return Detectors(
-        re.compile(tokens),
+        _tokens(raw.tokens),
         rules,
         programs,
         re.compile(rb"(?<![\w-])(%s)(?:\.exe)?(?=\s)" % longest_first),
@@ -192,6 +209,17 @@ def compiled(tables: Mapping[str, object]) -> Detectors:
         names,
         _words_of(rules),
         tuple((number, rule.needs, rule.keywords) for number, rule in enumerate(rules) if rule.needs),
+    )
+
+
+def _tokens(tables: Sequence[_RuleTable]) -> Tokens:
+    regexes = [table.regex.encode() for table in tables]
+    plain = [table.regex.encode() for table in tables if not table.anchored]
+    return Tokens(
+        tuple(table.id for table in tables),
+        re.compile(b"|".join(b"(%s)" % regex for regex in regexes)),
+        re.compile(b"|".join(plain)),
+        tuple(re.compile(table.regex.encode()) for table in tables if table.anchored),
     )
 
 

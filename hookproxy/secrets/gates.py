@@ -44,9 +44,12 @@ _GENERIC_SECRET: Final = b"|".join(
 
 _GATES: Final = {
     "authress-service-client-access-key": rb"\.acc[_-]",
+    "alibaba-access-key-id": rb"LTAI[A-Za-z0-9]{20}",
     "aws-access-token": rb"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}",
+    "clickhouse-cloud-api-secret-key": rb"4b1d[A-Za-z0-9]{38}",
     "facebook-page-access-token": rb"EAA[MC][A-Za-z0-9]{100}",
-    "jwt": rb"ey[a-zA-Z0-9]{17}",
+    "jwt": rb"ey[a-zA-Z0-9]{17,}\.ey",
+    "jwt-base64": rb"ZXlK",
     "kubernetes-secret-yaml": rb"""(?i)kind:[\s"'\\t]*secret""",
     "lob-api-key": rb"(?i)(?:live|test)_[a-f0-9]{35}",
     "lob-pub-api-key": rb"(?i)(?:live|test)_pub_[a-f0-9]{31}",
@@ -57,7 +60,7 @@ _GATES: Final = {
     GENERIC: rb"(?i)(?:access|auth|api|credential|creds|key|passw(?:or)?d|secret|token)%s(?:%s|[a-z_.-]{%d,}[0-9=+/\\])"
     % (_ASSIGNED_ESCAPED, _GENERIC_SECRET, _LEAST),
 }
-"""Gates of rules whose keywords are in ordinary texts: `key`, `s.`, `lob` (in `glob`)."""
+"""Gates of rules whose keywords are in ordinary texts: `key`, `s.`, `lob` (in `glob`), or in base64 (`ey`, `ltai`)."""
 
 _LETTERS: Final = rb"\\u00[2-7]"
 """A letter or a sign as an escape."""

@@ -359,14 +359,14 @@ class Masking:
 
     def _without_tokens(self, raw: bytes, pieces: bytes) -> bytes:
         parts, done, begin = [], 0, pieces.find(_LONG_PIECE)
+        tokens = self._detectors.tokens
         while begin >= 0:
             end = pieces.find(b" ", begin)
-            end = len(raw) if end < 0 else end
-            if (match := self._detectors.tokens.search(raw, begin, end)) is not None:
-                rule = (match.lastgroup or "token").replace("_", "-")
-                self._note(rule, match[0].decode(), guessable=False)
-                parts += [raw[done : match.start()], mark(rule).encode()]
-                done = end = match.end()
+            rule, start, end = tokens.first(raw, begin, len(raw) if end < 0 else end)
+            if rule:
+                self._note(rule, raw[start:end].decode(), guessable=False)
+                parts += [raw[done:start], mark(rule).encode()]
+                done = end
             begin = pieces.find(_LONG_PIECE, end)
         if not parts:
             return raw
