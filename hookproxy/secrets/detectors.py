@@ -23,6 +23,7 @@ SHORTEST_TOKEN: Final = 20
 
 _LONGEST_NAME: Final = 200  # characters of a member's name that are looked at: longer ones name nothing
 _MOST_PIECES: Final = 16  # places of a word at which longer ones are looked for; of more, all of the text is searched
+_BEFORE_DOT: Final = 14  # characters of a token of Terraform before what tells it
 _NAMES_KEPT: Final = 1024  # decided names that are remembered: all tools of a few servers have fewer
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 
@@ -120,7 +121,12 @@ class Tokens(msgspec.Struct, frozen=True):
         matches = [self.plain.search(raw, begin, end), *[pattern.match(raw, begin, end) for pattern in self.anchored]]
         starts = [match.start() for match in matches if match]
         match = self.named.match(raw, min(starts), end) if starts else None
-        return (self.ids[(match.lastindex or 1) - 1], *match.span()) if match else ("", end, end)
+        if match is None:
+            return "", end, end
+        start = match.start()
+        if raw[start : start + 1] == b".":
+            start = max(start - _BEFORE_DOT, begin)
+        return self.ids[(match.lastindex or 1) - 1], start, match.end()
 
 
 class _Word(msgspec.Struct, frozen=True):

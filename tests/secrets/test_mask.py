@@ -310,6 +310,11 @@ def test_two_kilobytes_cost_as_much_as_a_few_searches(end: str, most: int) -> No
     assert cost(lambda: Masking().json(raw)) < most * cost(lambda: b"pass" in raw)
 
 
+def test_a_token_of_terraform_is_masked_from_its_beginning_and_another_one_in_it_with_it() -> None:
+    token = "aB3dE6gH9jK2mN.atlasv1." + "q" * 30 + "sk-" + "r" * 30
+    assert Masking().text(f"see {token} and {token}") == "see [masked: service-token] and [masked: service-token]"
+
+
 @pytest.mark.parametrize("form", ["x {} y", "token = {}", "{}", "--password {}", "{}{}"])
 def test_placeholders_stay_because_they_hide_what_they_stand_for(form: str) -> None:
     text = form.replace("{}", "{{secret:github-pat:fc06c8c0}}")
