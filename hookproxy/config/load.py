@@ -699,7 +699,9 @@ def _lock(file: ConfigFile, path: str, within: tuple[str, ...], file_context: Fi
         return None
     from .lock_table import lock_settings
 
-    return lock_settings(file.lock, f"{path}: {''.join(f'{name}.' for name in within)}lock", folder, file_context)
+    where = f"{path}: {''.join(f'{name}.' for name in within)}lock"
+    settings = lock_settings(file.lock, where, folder, file_context)
+    return None if settings is None else replace(settings, config=path)
 
 
 def _plain_values(file: ConfigFile) -> Iterator[tuple[str, object]]:

@@ -20,3 +20,5 @@ class LockSettings(Struct, frozen=True):
     create: bool = False
     """A server that is not in the file is pinned as it is at its first use."""
     hidden_text: Literal["warn", "withhold"] = "warn"
+    config: str = ""
+    """The configuration that says so: its absolute path."""

@@ -195,14 +195,14 @@ def _list_edited(line: bytes, edit: list_edits.EditItem) -> bytes:
         return line
 
 
-def changed(why: str, accept: str) -> str:
+def changed(why: str, diff: str) -> str:
     """Say why something that a server has is withheld. Neither text has words that the server chose after the record.
 
-    `why` has no full stop; `accept` is the command of the user.
+    `why` has no full stop; `diff` is the command by which the user sees it.
     """
     return (
         f"Blocked: {why}, so it is withheld until the user has looked at it. Do not try it again. Tell the user: "
-        f"`{accept} --diff` shows what has changed, and `{accept} --accept NAME` accepts it."
+        f"`{diff}` shows what has changed, and how to accept it."
     )
 
 

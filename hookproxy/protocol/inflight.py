@@ -42,6 +42,9 @@ REQUEST_KINDS: Final = {
 }
 
 
+OPENING: Final = (INITIALIZE, b'"server/discover"')
+"""The methods by which an agent opens a session in either era."""
+
 GUARDED_KINDS: Final = {
     **REQUEST_KINDS,
     b'"server/discover"': RequestKind.DISCOVER,
@@ -77,6 +80,7 @@ class InFlight(dict[bytes, RequestKind]):
         """How many calls that no hook judges have gone to the server since the session began."""
         self.hook_tool_calls: set[bytes] = set()
         """Tool calls of hooks that are not answered yet."""
+        self._opening: bytes | None = None  # the key of the first of OPENING in this session
 
     @property
     def is_simple(self) -> bool:
@@ -97,6 +101,16 @@ class InFlight(dict[bytes, RequestKind]):
     def awaits_response(self) -> bool:
         """True if the agent still awaits a response."""
         return any(kind is not RequestKind.SUBSCRIPTION for kind in self.values())
+
+    def note_opening(self, key: bytes) -> None:
+        """A request by which the agent opens the session goes to the server."""
+        if self._opening is None:
+            self._opening = key
+
+    @property
+    def awaits_opening(self) -> bool:
+        """True if the server has not even answered the request by which the agent opens the session."""
+        return self._opening in self
 
     def settle_hook_tool_call(self, key: bytes) -> bool:
         """Note that a hook's tool call is answered, or given up: late responses are dropped. False: there is none."""

@@ -28,6 +28,7 @@ from .handshake import Handshake
 from .held_notifications import HeldNotifications
 from .inflight import (
     ANNOUNCED,
+    OPENING,
     TOOLS_LIST,
     InFlight,
     JudgedCalls,
@@ -453,6 +454,8 @@ class Router:
         raw_id = bytes(members["id"])
         key = id_key(raw_id)
         self.requests.note(key, kind, raw_id)
+        if method in OPENING:
+            self.requests.note_opening(key)
         self.session_data.note(key, kind, members)
         if not self.handshake.opened:
             self.handshake.note_request(members, method, kind is RequestKind.INITIALIZE)

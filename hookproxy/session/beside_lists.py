@@ -32,19 +32,20 @@ _NOTHING: Final = (b"null", b'""', b"{}")
 _ERRORS: Final = {-32600: "Invalid Request", -32601: "Method not found", -32602: "Invalid params"}
 """JSON-RPC's own words for its codes, by which agents know what a server does not have."""
 _OTHER_ERROR: Final = "The server did not say what it has. Its words are withheld, because no lock can have them."
-_OWN_ERROR: Final = "The server did not say what it has. hookproxy's standard error says why."
+_OWN_ERROR: Final = "The server did not say what it has."
 """In place of our own error, which may quote the server."""
+OF_OWN_ERROR: Final = "hookproxy's standard error says why."
 
 
-def without_other_texts(kind: Kind | None, line: bytes, *, is_ours: bool) -> tuple[bytes, str]:
+def without_other_texts(kind: Kind | None, line: bytes, ours: str = "") -> tuple[bytes, str]:
     """Return a response without what no lock has, and what that is, for people; empty: nothing.
 
-    It is that for a list of this kind, or (None) for what the server is, or our own error (`is_ours`). Raises
-    Unreadable, DuplicateKeys.
+    It is that for a list of this kind, or (None) for what the server is. With `ours` it is our own error, and this is a
+    sentence that says more, with no word of the server's. Raises Unreadable, DuplicateKeys.
     """
     spans = raw_json.members(line)
     if "error" in spans:
-        return _own_error(line, spans, _OWN_ERROR if is_ours else _OTHER_ERROR)
+        return _own_error(line, spans, f"{_OWN_ERROR} {ours}" if ours else _OTHER_ERROR)
     if "result" not in spans:
         return line, ""
     new = result = line[slice(*spans["result"])]

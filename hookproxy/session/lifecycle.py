@@ -165,6 +165,8 @@ class Lifecycle:
             await self._end_server()
             proxy.relay.server.drain()
             proxy.handle_server_exit(self._why_server_lost())
+            if why := self.server_end:
+                proxy.handle_failed_start(why)
             await self._within(self._or_less(HOOKS_AT_END_SECONDS), lambda: not proxy.has_open_calls)
             proxy.calls.end_all(self._why_ended())
             await self._within(process.REAP_LIMIT, lambda: not proxy.has_open_calls)

@@ -18,13 +18,15 @@ _MAY_BE_SECRET: Final = re.compile(
 """In a word of a command line: messages end in logs, which people show to others."""
 
 
-def lock_command(session: Session, file: str = "", *options: str) -> str:
+def lock_command(session: Session, *options: str, file: str = "", config: str = "") -> str:
     """Return the command line as it works when it is pasted into a shell; `file` is the lock, empty: the default.
 
-    What is long or may be secret is a word in capitals. At a gateway it names no file and no server: the gateway's own
-    command line has them.
+    What is long or may be secret is a word in capitals. At a gateway it names the server in the gateway's own file,
+    `config`, if that is known, and not how the server is started.
     """
     words = ["hookproxy", "lock", *options]
+    if session.principal is not None and config:
+        return shlex.join([*words, "--config", config, "--server", session.server])
     if session.principal is not None or not (session.command or session.url):
         return " ".join(words)
     words += [*(["--file", file] if file else []), "--name", session.server]

@@ -9,6 +9,7 @@ What must hold, unless `on_change` is "warn":
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..authorization import addresses
 from ..hooks import bounded_cache
 from ..jsonrpc import raw_json
 from ..lock import hidden_text
@@ -37,7 +39,8 @@ from .shared_lock import shared_lock
 KINDS: Final = {b'"%b"' % kind.list_method.encode(): kind for kind in Kind}
 """The kinds of entries, by the method that lists them, as compact JSON."""
 
-ACCEPT: Final = "hookproxy lock"
+_LOGIN: Final = b"`hookproxy login "
+"""In an error of ours: a login at the server helps."""
 """The command by which people see and accept what differs."""
 
 _LONGEST_CHECKED: Final = 16 * 1024  # bytes of an entry that is remembered: ten times what most have
@@ -153,7 +156,7 @@ class LockComparison:
 
     def _without_other_texts(self, kind: Kind | None, line: bytes, *, is_ours: bool) -> bytes:
         """The response without what is around what is pinned."""
-        plain, what = beside_lists.without_other_texts(kind, line, is_ours=is_ours)
+        plain, what = beside_lists.without_other_texts(kind, line, self._why_ours(line) if is_ours else "")
         if what and is_ours:
             error = response_edits.member_or_empty(line, "error")
             why = raw_json.text(response_edits.member_or_empty(error, "message")) or ""
@@ -165,6 +168,13 @@ class LockComparison:
             expected = (kind is None or not self._has_any(kind)) and "error" in raw_json.members(line)
             self.reports.note(f"{where}: {what} cannot be pinned{withheld}", only_audit=expected)
         return line if self.warns_only else plain
+
+    def _why_ours(self, line: bytes) -> str:
+        """What the agent reads of an error of our own: with no word of the server's, which the error may quote."""
+        url = addresses.shown(self._session.url) if self._session.url else ""
+        if not url or _LOGIN not in line:
+            return beside_lists.OF_OWN_ERROR
+        return feedback.login_needed(url, shlex.join(("hookproxy", "login", url)))
 
     def edited_identity(self, line: bytes) -> bytes:
         """The response to `initialize` or `server/discover` as the agent gets it. Raises Unreadable, DuplicateKeys."""
@@ -351,7 +361,7 @@ class LockComparison:
         """An error in place of the response, because the whole server is refused."""
         self._refuse_server()
         raw_id = line[slice(*raw_json.members(line)["id"])]
-        return error_response(raw_id, feedback.REFUSED, feedback.changed(self.denied, ACCEPT))
+        return error_response(raw_id, feedback.REFUSED, feedback.changed(self.denied, self.remedy))
 
     def _refuse_server(self) -> None:
         """Refuse every further request."""
@@ -365,11 +375,16 @@ class LockComparison:
         for change in changes:
             self.reports.note(f"{change.line()}{'' if _is_notice(change) or self.warns_only else _WITHHELD}")
         if any(not _is_notice(change) for change in changes):
-            diff, accept = self._command("--diff"), self._command("--accept", "NAME")
-            self.reports.report(f"{diff} shows what {self.server} has changed, and {accept} accepts it")
+            accept = self._command("--accept", "NAME")
+            self.reports.report(f"{self.remedy} shows what {self.server} has changed, and {accept} accepts it")
+
+    @property
+    def remedy(self) -> str:
+        """The command that shows a person what has changed, and how to accept it."""
+        return self._command("--diff")
 
     def _command(self, *options: str) -> str:
-        return lock_command(self._session, self.settings.file, *options)
+        return lock_command(self._session, *options, file=self.settings.file, config=self.settings.config)
 
     def _refuse_as_too_much(self) -> None:
         """Refuse the server if something of it is withheld, because what is remembered of that has no room."""

@@ -14,7 +14,7 @@ from ..lock.description import Kind
 from ..model.decision import RefusalCause, Refuse
 from ..protocol import feedback, list_edits
 from ..protocol.method_forms import LISTEN
-from .lock_comparison import ACCEPT, LockComparison
+from .lock_comparison import LockComparison
 from .uri_templates import may_expand_to, stands_for
 
 if TYPE_CHECKING:
@@ -38,18 +38,19 @@ class LockGuard:
         why = self._comparison.denied or self._comparison.why_withheld(Kind.TOOL, tool)
         if not why:
             return None
-        return Refuse("hookproxy.lock", why, cause=RefusalCause.CHANGED, remedy=ACCEPT)
+        return Refuse("hookproxy.lock", why, cause=RefusalCause.CHANGED, remedy=self._comparison.remedy)
 
     def why_withheld(self, method: bytes, params: bytes) -> str:
         """Why a request other than a tool call is refused, in sentences for the model; empty: it is not."""
         if self._comparison.denied:
-            return "" if method in (b'"ping"', b'"initialize"') else feedback.changed(self._comparison.denied, ACCEPT)
+            why, passes = self._comparison.denied, method in (b'"ping"', b'"initialize"')
+            return "" if passes else feedback.changed(why, self._comparison.remedy)
         if method == LISTEN or method in _READS or method in (b'"prompts/get"', b'"completion/complete"'):
             try:
                 why = self._why_request(method, params)
             except raw_json.AMBIGUOUS as problem:
                 return f"It cannot be compared with hookproxy.lock: {problem}."
-            return feedback.changed(why, ACCEPT) if why else ""
+            return feedback.changed(why, self._comparison.remedy) if why else ""
         return ""
 
     def _why_request(self, method: bytes, params: bytes) -> str:

@@ -422,10 +422,21 @@ class Proxy:
         self.hook_tool_calls.handle_server_exit()
         self.calls.handle_server_exit(why)
         if self.answers_lost_requests:
-            for raw_id in self.router.requests.unanswered():
-                self.relay.to_agent(feedback.remote_failure(raw_id, why, Progress.NO_RESPONSE, is_call=False))
+            self._answer_lost_requests(why)
         if self.watch is not None:
             self.watch.handle_server_exit(why)
+
+    def handle_failed_start(self, why: str) -> None:
+        """Answer what the agent waits for, if the server has ended before it was open: most agents show this error.
+
+        `why` is as in `handle_server_exit`. Later the agent sees the end of the output, as without us.
+        """
+        if self.relay.agent.reads_lines and not self.answers_lost_requests and self.router.requests.awaits_opening:
+            self._answer_lost_requests(why)
+
+    def _answer_lost_requests(self, why: str) -> None:
+        for raw_id in self.router.requests.unanswered():
+            self.relay.to_agent(feedback.remote_failure(raw_id, why, Progress.NO_RESPONSE, is_call=False))
 
     async def aclose(self) -> str:
         """Close what the policies use. Returns why a record could not be written."""

@@ -28,19 +28,23 @@ def settings_of(folder: Path, text: str) -> LockSettings | None:
 def test_a_file_beside_the_configuration_is_found_once_it_exists(tmp_path: Path) -> None:
     assert settings_of(tmp_path, "") is None
     (tmp_path / "hookproxy.lock").write_text(LOCK)
-    assert settings_of(tmp_path, "") == LockSettings(str(tmp_path / "hookproxy.lock"), LOCK.encode())
+    assert settings_of(tmp_path, "") == LockSettings(
+        str(tmp_path / "hookproxy.lock"), LOCK.encode(), config=str(tmp_path / "hookproxy.toml")
+    )
 
 
 def test_a_table_names_another_file_and_says_what_follows(tmp_path: Path) -> None:
     (tmp_path / "x.lock").write_text(LOCK)
     text = '[lock]\nfile = "x.lock"\non_change = "deny"\nhidden_text = "withhold"'
     assert settings_of(tmp_path, text) == LockSettings(
-        str(tmp_path / "x.lock"), LOCK.encode(), "deny", hidden_text="withhold"
+        str(tmp_path / "x.lock"), LOCK.encode(), "deny", hidden_text="withhold", config=str(tmp_path / "hookproxy.toml")
     )
 
 
 def test_a_file_that_is_to_be_created_may_be_missing(tmp_path: Path) -> None:
-    assert settings_of(tmp_path, "[lock]\ncreate = true") == LockSettings(str(tmp_path / "hookproxy.lock"), create=True)
+    assert settings_of(tmp_path, "[lock]\ncreate = true") == LockSettings(
+        str(tmp_path / "hookproxy.lock"), create=True, config=str(tmp_path / "hookproxy.toml")
+    )
 
 
 @pytest.mark.parametrize(

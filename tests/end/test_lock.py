@@ -190,6 +190,22 @@ async def test_people_learn_why_there_is_no_response_and_the_agent_gets_no_word_
     assert (scene.folder / "stderr0").read_text().count("HTTP status 500") == 1
 
 
+async def test_an_agent_learns_which_login_a_server_with_a_lock_needs(scene: Scene) -> None:
+    config = Path(scene.file("hookproxy.toml", "[audit]\nenabled = false\n"))
+    config.with_name("hookproxy.lock").write_text(lock_file.text_of({"mail": described(RECORDED)}))
+
+    async def respond(request: Request) -> None:
+        await request.json(EVIL.encode(), status="401 Unauthorized")
+
+    async with serving(respond) as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        agent = scene.start([HOOKPROXY, "run", "--name=mail", "--config", str(config), "--url", url])
+        for number, method in enumerate(("initialize", "tools/list")):
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": {}}
+            error = (await agent.ask(message))["error"]
+            assert f"{url} needs a login. Tell the user to run `hookproxy login {url}`." in error["message"]
+
+
 async def test_a_lock_that_was_edited_stops_the_start_with_its_line(scene: Scene) -> None:
     config = Path(scene.file("hookproxy.toml", ""))
     lock = lock_file.text_of({"mail": described(RECORDED)}).replace("Sends a mail.", "Sends it.")

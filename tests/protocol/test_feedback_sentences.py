@@ -168,9 +168,9 @@ def test_a_refusal_is_of_a_session_and_no_task_unless_it_is_said() -> None:
             "Send the arguments as the tool's inputSchema says.",
         ),
         (
-            Refuse("hookproxy.lock", "the tool is new", cause=RefusalCause.CHANGED, remedy="hookproxy lock"),
+            Refuse("hookproxy.lock", "the tool is new", cause=RefusalCause.CHANGED, remedy="hookproxy lock --diff"),
             "Blocked: the tool is new, so it is withheld until the user has looked at it. Do not try it again. Tell "
-            "the user: `hookproxy lock --diff` shows what has changed, and `hookproxy lock --accept NAME` accepts it. "
+            "the user: `hookproxy lock --diff` shows what has changed, and how to accept it. "
             "The tool was not run.",
         ),
         (

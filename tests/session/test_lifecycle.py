@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -118,6 +119,41 @@ async def test_the_servers_last_output_still_reaches_the_agent() -> None:
         one.agent.stop_writing()
         assert await one.agent.rest() == b'{"last":1}\n'
         assert await one.ended() == 3
+
+
+INITIALIZE = b'{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}\n'
+DISCOVER = INITIALIZE.replace(b"initialize", b"server/discover")
+
+
+@pytest.mark.parametrize("opening", [INITIALIZE, DISCOVER])
+@pytest.mark.parametrize("hooks", [(), (group(hook("exit 0")),)])
+@pytest.mark.parametrize("first", ["", "echo 'no key is set';"])
+async def test_an_agent_learns_how_a_server_ended_that_never_answered(
+    opening: bytes, hooks: tuple[Group, ...], first: str
+) -> None:
+    async with run(f"read line; {first} exit 3", *hooks) as one:
+        await one.agent.send(opening)
+        error = json.loads(await one.agent.rest())
+        assert error["id"] == 7
+        assert error["error"]["message"].startswith("The MCP server has ended (exited with status 3).")
+        assert await one.ended() == 3
+
+
+@pytest.mark.parametrize("opening", [INITIALIZE, DISCOVER])
+async def test_once_it_has_answered_the_agent_sees_the_end_of_its_output_alone(opening: bytes) -> None:
+    answer = '{"jsonrpc":"2.0","id":7,"result":{}}'
+    async with run(f"read line; echo '{answer}'; read line; exit 3") as one:
+        await one.agent.send(opening)
+        assert await one.agent.line() == f"{answer}\n".encode()
+        await one.agent.send(PING)
+        assert await one.agent.rest() == b""
+
+
+async def test_an_agent_that_ends_first_gets_what_the_server_alone_would_say() -> None:
+    async with run("while read line; do :; done") as one:
+        await one.agent.send(INITIALIZE)
+        one.agent.stop_writing()
+        assert await one.agent.rest() == b""
 
 
 async def test_a_forwarded_call_gets_an_error_that_says_how_the_server_ended() -> None:
