@@ -273,7 +273,10 @@ def _stats(arguments: Sequence[str]) -> int:
     if options.json:
         show(_json_document(sums))
     else:
-        show("".join(f"{line}\n" for line in statistics.charts(sums, table.screen())))
+        from .layout import shortened
+
+        with shortened(verbose=options.verbose, end=0):
+            show("".join(f"{line}\n" for line in statistics.charts(sums, table.screen())))
     return reader.status
 
 
@@ -492,6 +495,7 @@ def subverb_parsers() -> dict[str, Parser]:
     one_call.add_argument("--verbose", action="store_true", help="on a terminal, show all lines")
     stats = _new_parser("audit stats", "Sum up the calls, refusals, rewrites and the running time of hooks.")
     _add_filter_options(stats)
+    stats.add_common("--verbose")
     verify = _new_parser(
         "audit verify",
         "Check that the lines of a chained audit file have not been changed. Lines removed from its end are noticed "

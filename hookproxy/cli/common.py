@@ -45,16 +45,14 @@ def working_directory() -> str:
 
 
 def show_line(text: str) -> None:
-    """Write one line as a terminal can show it, however long it is."""
-    encoding = "ascii" if sys.stdout is None else sys.stdout.encoding
-    show(f"{visible(text, encoding)}\n")
+    """Write one line as a terminal can show it. On a terminal, what does not fit follows on further lines."""
+    width, encoding, _ = terminal()
+    text = visible(text, encoding)
+    if width:
+        from .words import error_text
 
-
-def show_table(rows: "Sequence[Sequence[str]]") -> None:
-    """Print rows with their cells below each other; the first row is the header."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        show_line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        text = error_text(text, width)
+    show(f"{text}\n")
 
 
 def tell(*texts: str, prefix: str = "hookproxy: ") -> None:

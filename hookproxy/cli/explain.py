@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.json:
         show(document({"v": VERSION, "explanations": [members(subject, rows) for subject, rows in explained]}))
     else:
-        page = new_page()
+        page = new_page(short=not options.verbose)
         for subject, rows in explained:
             print_subject(page, subject, rows, options.tool, cwd)
         show(page.text)
@@ -81,7 +81,7 @@ def build_parser() -> Parser:
     )
     parser.add_common(*HOOK_OPTIONS)
     parser.add_common("--name")
-    parser.add_common(*GATEWAY_OPTIONS, "--json")
+    parser.add_common(*GATEWAY_OPTIONS, "--verbose", "--json")
     return parser
 
 

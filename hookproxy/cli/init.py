@@ -172,6 +172,7 @@ def build_parser() -> Parser:
         action="store_true",
         help="refuse calls when a hook fails, including hooks of other systems' files that are added later",
     )
+    parser.add_common("--verbose")
     parser.add_argument("--list", action="store_true", help="show what can be written, and write nothing")
     return parser
 

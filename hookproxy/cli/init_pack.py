@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import shlex
 from argparse import Namespace
+from typing import Final
 
 from ..model.errors import UserError
 from .common import show, working_directory
-from .layout import new_page
+from .layout import new_page, shortened
 from .merged_config import config_option, planned, shown, write_change
 from .own_file import CONFIG, schema_directive
 from .pack_install import candidate, check_new, describe, install, machine
+
+_LINES_OF_NEXT: Final = 5  # what was installed, and what to do next
 
 
 def main(folder: str, options: Namespace) -> int:
     """Show a pack, and install it if that is asked for. Returns the exit status. Raises UserError."""
     if options.starter is not None or options.fail_closed:
         raise UserError("--from is for a pack alone", "leave out NAME and --fail-closed")
+    with shortened(verbose=options.verbose, end=_LINES_OF_NEXT if options.install else 1):
+        return _take(folder, options)
+
+
+def _take(folder: str, options: Namespace) -> int:
     here = machine(working_directory())
     new = candidate(here, options.source)
     page = new_page()

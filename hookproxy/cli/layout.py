@@ -9,6 +9,7 @@ rich would take a third of the time of `check` and `try`: what they print needs 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -100,6 +101,8 @@ class Page:
             numbers = [number for number, line in enumerate(lines) if line.group == group]
             if len(kept) + len(numbers) < self.most:
                 kept.update(numbers)
+        if kept == {*ends}:  # no group fits: a part of the first one says more than none
+            kept.update(number for number in range(len(lines)) if number < self.most - 1 - len(ends))
         shown = [lines[number].text for number in sorted(kept - {*ends})]
         left_out = len(lines) - len(kept)
         shown = _without_double_blanks(shown)
@@ -162,6 +165,46 @@ def new_page(*, short: bool = False) -> Page:
     """A page for standard output. One that is `short` has at most MOST_LINES on a terminal."""
     width, encoding, coloured = common.terminal()
     return Page(width, encoding, coloured, MOST_LINES if width and short else 0)
+
+
+@contextlib.contextmanager
+def shortened(*, verbose: bool, most: int = MOST_LINES, end: int = 1) -> Iterator[None]:
+    """What the block writes to a terminal has at most so many lines, and one says how many more there are.
+
+    The last lines, as many as `end`, say what it all means, and are left out last. The block must not ask anything.
+    """
+    width, encoding, _ = common.terminal()
+    if verbose or not width:
+        yield
+        return
+    written = io.BytesIO()
+    held = _Held(written, encoding, "backslashreplace", newline="\n", write_through=True)
+    try:
+        with contextlib.redirect_stdout(held):
+            yield
+    finally:
+        lines = written.getvalue().decode(encoding).splitlines(keepends=True)
+        if len(lines) > most:
+            end = min(end, most - 2)
+            page = new_page()
+            page.line((f"{len(lines) - most + 1} more lines: --verbose shows them", "dim"))
+            lines[most - 1 - end : len(lines) - end] = [page.text]
+        common.show("".join(lines))
+
+
+def show_table(rows: Sequence[Sequence[str]], *, verbose: bool) -> None:
+    """Print rows with their cells below each other; the first row is the header. On a terminal, `verbose`: all rows."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    with shortened(verbose=verbose, end=0):
+        for row in rows:
+            common.show_line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+class _Held(io.TextIOWrapper):
+    """What would be on the terminal that standard output is."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def fitted(text: str) -> str:

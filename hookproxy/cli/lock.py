@@ -144,7 +144,7 @@ class _Outcome:
         self._targets = targets
         self._answers = answers
         self._by_line = all(target.place == lock_targets.LINE for target in targets)
-        self._page = new_page(short=not (options.verbose or options.diff))
+        self._page = new_page(short=not options.verbose)
 
     def carry_out(self) -> int:
         """Show what has changed, and write it unless it is only to be shown. Returns the exit status."""
@@ -224,7 +224,7 @@ class _Outcome:
 
     def _summary(self, changed: Sequence[str], withheld: Sequence[str]) -> str:
         if changed:
-            how = f"{_verb(self._options, '--accept', 'TOOL')} accepts what is in order"
+            how = f"to accept what is in order: {_verb(self._options, '--accept', 'TOOL')}"
             return f"{self._path}: {', '.join(changed)} changed; {how}"
         if withheld:
             return f"{self._path}: what cannot be pinned is withheld from the agents: of {', '.join(withheld)}"

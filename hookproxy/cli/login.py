@@ -21,6 +21,7 @@ from ..authorization.stored_login import StoredLogin
 from ..model.errors import EXIT_FINDINGS, ConfigError, UserError
 from ..trust.sources import FileContext, logins_folder
 from .common import has_input, show_line, working_directory
+from .layout import shortened
 from .options import Parser
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.list:
         if options.url:
             raise UserError("--list does not take an address", "hookproxy login --list")
-        return _list(store)
+        return _list(store, verbose=options.verbose)
     if not options.url:
         raise build_parser().wrong("no address is named")
     before = _options_before(options, store)
@@ -76,6 +77,7 @@ def build_parser() -> Parser:
         "url", metavar="URL", nargs="?", help="the address of the server, as hookproxy run --url has it"
     )
     parser.add_argument("--list", action="store_true", help="show all logins, without their tokens")
+    parser.add_common("--verbose")
     parser.add_argument(
         "--no-browser",
         action="store_true",
@@ -247,13 +249,14 @@ async def _input_lines() -> AsyncIterator[str]:
 # --- the list ---
 
 
-def _list(store: LoginStore) -> int:
+def _list(store: LoginStore, *, verbose: bool) -> int:
     found, unusable = store.all()
     if not found and not unusable:
         show_line("there are no logins")
-    for path, login in found:
-        show_line(addresses.shown(login.server))
-        _show(path, login, in_keyring=login.secrets is None)
+    with shortened(verbose=verbose, end=0):
+        for path, login in found:
+            show_line(addresses.shown(login.server))
+            _show(path, login, in_keyring=login.secrets is None)
     for _, error in unusable:
         show_line(f"{error.message}; {error.hint}")
     return EXIT_FINDINGS if unusable else 0

@@ -192,6 +192,9 @@ _COMMON: Final[Mapping[str, Callable[[Parser], object]]] = {
         action="store_true",
         help="a warning of hookproxy check stops the start, as with strict = true in hookproxy.toml",
     ),
+    "--verbose": lambda parser: parser.add_argument(
+        "--verbose", action="store_true", help="on a terminal, show all lines"
+    ),
     "--json": lambda parser: parser.add_argument(
         "--json", action="store_true", help="print one JSON document, for programs"
     ),

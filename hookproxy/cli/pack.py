@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, not_installed, not_written
-from .common import show_line, show_table, working_directory
+from .common import show_line, working_directory
 from .key_files import private_key, public_keys
+from .layout import show_table
 from .options import Parser
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def subverb_parsers() -> dict[str, Parser]:
         help="also forget its highest version and its key, so that an older one may be installed",
     )
     listing = Parser("pack list", "Show which packs are installed.")
+    listing.add_common("--verbose")
     return {"new": new, "sign": sign, "verify": verify, "list": listing, "update": update, "remove": remove}
 
 
@@ -242,7 +244,7 @@ def _machine() -> Machine:
     return machine(working_directory())
 
 
-def _list(_options: Namespace) -> int:
+def _list(options: Namespace) -> int:
     here = _machine()
     rows = [("NAME", "VERSION", "SIGNED BY", "FROM")]
     for name in here.store.names():
@@ -252,7 +254,7 @@ def _list(_options: Namespace) -> int:
     if len(rows) == 1:
         show_line("no pack is installed; hookproxy init --from PACK --install installs one")
     else:
-        show_table(rows)
+        show_table(rows, verbose=options.verbose)
     return 0
 
 

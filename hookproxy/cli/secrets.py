@@ -17,7 +17,8 @@ from ..audit import records
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.secret_settings import SecretSettings
-from .common import load_named, show_line, tell, working_directory
+from .common import load_named, show, show_line, tell, working_directory
+from .layout import shortened
 from .options import Parser
 
 if TYPE_CHECKING:
@@ -42,14 +43,21 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _scan(options: Namespace) -> int:
-    finder = _finder(options)
+    with shortened(verbose=options.verbose or options.json, end=0):
+        return _scan_all(options, _finder(options))
+
+
+def _scan_all(options: Namespace, finder: Finder) -> int:
     by_rule: dict[str, int] = {}
     failed = False
     for name in options.files:
         try:
             for place in _places(name, finder):
                 by_rule[place.rule] = by_rule.get(place.rule, 0) + 1
-                show_line(_json(name, place) if options.json else _line(name, place))
+                if options.json:
+                    show(f"{_json(name, place)}\n")
+                else:
+                    show_line(_line(name, place))
         except UserError as error:  # the other files are searched
             failed = True
             tell(error.message)
@@ -148,6 +156,6 @@ def subverb_parsers() -> dict[str, Parser]:
         "something.",
     )
     scan.add_argument("files", metavar="FILE", nargs="+", help="a text, an audit file, or - for standard input")
-    scan.add_common("--config")
+    scan.add_common("--config", "--verbose")
     scan.add_argument("--json", action="store_true", help="print a JSON object for each, one a line")
     return {"scan": scan}

@@ -14,7 +14,8 @@ from typing import Final
 from ..gateway.admin_messages import SHOWN_OF_ID, VERSION, OpenSession, Request
 from ..model.errors import printable
 from .administration import add_socket, ask
-from .common import show, show_line, show_table, tell
+from .common import show, show_line, tell
+from .layout import show_table
 from .options import Parser
 
 _HEADER: Final = ("id", "user", "server", "over", "since", "calls", "last")
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     now = time.time()
     names = {session.gateway for session in sessions}
     header = (*_HEADER, "gateway") if len(names) > 1 else _HEADER
-    show_table([header, *(_row(session, now)[: len(header)] for session in sessions)])
+    show_table([header, *(_row(session, now)[: len(header)] for session in sessions)], verbose=options.verbose)
     return 0
 
 
@@ -89,6 +90,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--user", metavar="USER", help="only sessions of this user")
     parser.add_argument("--server", metavar="NAME", help="only sessions at this server")
+    parser.add_common("--verbose")
     parser.add_argument("--json", action="store_true", help="print them as JSON")
     add_socket(parser)
     return parser

@@ -13,6 +13,7 @@ import os
 import shlex
 from argparse import Namespace
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from ..wrapping.wrap_entry import FAIL_CLOSED
 from . import guard_install, setup_own_tools, wrap
 from .common import ask, has_terminal, load_named, show, show_line, working_directory
 from .guard import folder as guard_folder
-from .layout import Rows, alias_text, new_page
+from .layout import Rows, alias_text, new_page, shortened
 from .options import HOOK_OPTIONS, Parser
 from .own_file import CONFIG, user_config_folder
 from .setup_guards import (
@@ -47,6 +48,9 @@ from .setup_guards import (
 )
 from .setup_own_tools import OwnTools
 from .signals import uninterrupted
+
+_MOST_OF_SECTION: Final = 6
+"""Lines on a terminal of what there is, and of what changes: there are four sections, and a question below them."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -82,6 +86,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--yes", action="store_true", help="ask nothing; hook files of the project are left out")
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+    parser.add_common("--verbose")
     closed = parser.add_mutually_exclusive_group()
     closed.add_argument(
         FAIL_CLOSED,
@@ -124,7 +129,8 @@ def _propose(options: Namespace, asks: bool) -> Agreed | int:
     program = wrap.own_program()
     found = [file for target in options.targets or [None] for file in wrap.find_files(target)]
     _heading("agents and their servers")
-    broken = wrap.list_files(found)
+    with shortened(verbose=options.verbose, most=_MOST_OF_SECTION, end=0):
+        broken = wrap.list_files(found)
     if broken and not any(file.has_servers for file in found):
         raise UserError("no configuration can be used; nothing was changed", "each file's error is above")
     is_done = not any(map(open_entries, found))
@@ -151,9 +157,10 @@ def _propose(options: Namespace, asks: bool) -> Agreed | int:
                 "name hook files with --hooks, or write a first guard with hookproxy init guard --user",
             )
         )
-    if config is not None:
-        wrap.show_lines(diff(config))
-    _section("agents' own tools", setup_own_tools.rows(own_tools))
+    with shortened(verbose=options.verbose, most=_MOST_OF_SECTION, end=0):
+        if config is not None:
+            wrap.show_lines(diff(config))
+        _section("agents' own tools", setup_own_tools.rows(own_tools))
     if options.dry_run or (asks and not ask(_question(planned, guards, config, own_tools))):
         return _unchanged()
     incomplete = bool(errors or broken or guards.broken or fails)
@@ -201,7 +208,8 @@ def _guards(options: Namespace, asks: bool, found: Sequence[AgentFile]) -> Guard
     for file in hook_files:
         rows += _hook_file_rows(file, home)
     none = ("none", "no hook file of a known system was found, and there is no hookproxy.toml")
-    _section("hooks", iter(rows or [none]))
+    with shortened(verbose=options.verbose, most=_MOST_OF_SECTION, end=0):
+        _section("hooks", iter(rows or [none]))
     own = [file for file in hook_files if file.hooks and not file.in_project]
     broken = [file.path for file in hook_files if file.error and not file.in_project]
     for path in broken:
@@ -290,39 +298,40 @@ def _plan(
     errors: list[UserError] = []
     explain = wrap.said_once(lambda planned_file: wrap.explain_wrap(planned_file, program, shared))
     _heading("changes")
-    for file in found:
-        path = file.config_file.path
-        if file.snapshot is None or file.configuration is None or not (entries := open_entries(file)):
-            continue
-        found_hooks, notes, guarded = hooks_for(file.config_file, guards, path in shared)
-        for note in notes:
-            wrap.report(f"{path}: {note}")
-        if not (guarded or options.hooks):
-            wrap.report(f"{path}: nothing would guard its servers: it is not changed")
-            continue
-        hooks = [*options.hooks, *found_hooks]
-        if not guards.starter_folder:
-            # raises if wrapped servers would not start
-            load_named(options, cwd, [*hooks, *(hook_file.option for hook_file in guards.added)])
-        run_options = wrap.wrap_options(options, guards.loaded, cwd, guards.needs_option(hooks))
-        run_options = replace(
-            run_options, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None
-        )
-        try:
-            plan = wrap.plan_wrap(
-                file.configuration,
-                [entry.name for entry in entries],
-                program,
-                run_options,
-                path in shared,
-                options.replace_mcp_remote,
+    with shortened(verbose=options.verbose, most=_MOST_OF_SECTION, end=0):
+        for file in found:
+            path = file.config_file.path
+            if file.snapshot is None or file.configuration is None or not (entries := open_entries(file)):
+                continue
+            found_hooks, notes, guarded = hooks_for(file.config_file, guards, path in shared)
+            for note in notes:
+                wrap.report(f"{path}: {note}")
+            if not (guarded or options.hooks):
+                wrap.report(f"{path}: nothing would guard its servers: it is not changed")
+                continue
+            hooks = [*options.hooks, *found_hooks]
+            if not guards.starter_folder:
+                # raises if wrapped servers would not start
+                load_named(options, cwd, [*hooks, *(hook_file.option for hook_file in guards.added)])
+            run_options = wrap.wrap_options(options, guards.loaded, cwd, guards.needs_option(hooks))
+            run_options = replace(
+                run_options, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None
             )
-        except UserError as error:
-            errors.append(error)
-            wrap.report_error(error)
-            continue
-        planned.append(PlannedFile(file.config_file, file.snapshot, plan))
-        wrap.show_change(planned[-1], explain)
+            try:
+                plan = wrap.plan_wrap(
+                    file.configuration,
+                    [entry.name for entry in entries],
+                    program,
+                    run_options,
+                    path in shared,
+                    options.replace_mcp_remote,
+                )
+            except UserError as error:
+                errors.append(error)
+                wrap.report_error(error)
+                continue
+            planned.append(PlannedFile(file.config_file, file.snapshot, plan))
+            wrap.show_change(planned[-1], explain, verbose=options.verbose)
     return planned, errors
 
 

@@ -39,7 +39,7 @@ from ..policy_tests.run import CaseResult, PolicyResult, Progress, Unnoticed, ru
 from .agent_entry import use_entry
 from .common import show, tell, working_directory
 from .hook_runtime import redirected_output, run_until_done
-from .layout import Page, document, label, new_page, short_path
+from .layout import Page, document, label, new_page, short_path, shortened
 from .offline import is_gateway_file, require_policy
 from .options import ENTRY_OPTIONS, HOOK_OPTIONS, Parser
 
@@ -101,7 +101,9 @@ def _test(options: Namespace) -> int:
     if options.json:
         show(document(report.json_members(results, status)))
     else:
-        show(_Text(cwd, bool(options.verbose), bool(options.mutate)).of(results, [file.skipped for file in files]))
+        text = _Text(cwd, bool(options.verbose), bool(options.mutate)).of(results, [file.skipped for file in files])
+        with shortened(verbose=options.verbose, end=len(results)):
+            show(text)
     return status
 
 

@@ -14,7 +14,8 @@ from typing import Final
 
 from ..authorization.token_file import REVOKED, TokenRecord, create_token, read_tokens, revoke_tokens, shown_time
 from ..model.errors import printable
-from .common import show, show_line, show_table, tell
+from .common import show, show_line, tell
+from .layout import show_table
 from .options import Parser
 
 _HEADER: Final = ("id", "user", "groups", "created", "expires", "note")
@@ -51,6 +52,7 @@ def subverb_parsers() -> dict[str, Parser]:
     listing = Parser("token list", "Show whose tokens a file has, and until when. It has no token itself.")
     revoke = Parser("token revoke", "Revoke a token: the gateway refuses it from then on. Its line stays.")
     revoke.add_argument("name", metavar="USER|ID", help="all tokens of this user, or the one with this id")
+    listing.add_common("--verbose")
     parsers = {"new": new, "list": listing, "revoke": revoke}
     for parser in parsers.values():
         parser.add_argument("--file", metavar="FILE", required=True, help="the file that gateway.tokens names")
@@ -75,7 +77,7 @@ def _list(options: Namespace) -> None:
     if not rows:
         tell(f"{options.file} has no tokens")
         return
-    show_table((_HEADER, *rows))
+    show_table((_HEADER, *rows), verbose=options.verbose)
 
 
 def _row(record: TokenRecord, now: float) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ The store is a file of the user: an agent that may write to it can trust whateve
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -22,7 +23,8 @@ from ..trust import check_unchanged
 from ..trust.check_unchanged import Dependencies
 from ..trust.sources import FileContext, FileSnapshot, store_path
 from ..trust.trust_store import MAX_TEXT_LENGTH, TrustEntry, locked_entries, read_store
-from .common import show, tell, working_directory
+from .common import show, show_line, tell, working_directory
+from .layout import shortened
 from .options import Parser
 
 _NOT_COVERED: Final = "what these files themselves load and run, even from their own folders"
@@ -37,6 +39,11 @@ def main(arguments: Sequence[str]) -> int:
     store = store_path(file_context.environ, file_context.home)
     if options.list and options.files:
         raise UserError("--list does not take a file", f"hookproxy trust --dry-run {' '.join(options.files)}")
+    with shortened(verbose=options.verbose, end=0 if options.list else 1):
+        return _carry_out(options, store, file_context)
+
+
+def _carry_out(options: Namespace, store: str, file_context: FileContext) -> int:
     if options.list:
         return _list(store)
     if not options.files:
@@ -62,7 +69,7 @@ def _record(
         if path not in seen and removable and not names.isdisjoint(entry.of):
             others = tuple(name for name in entry.of if name not in names)
             del entries[path]
-            show(f"forgotten  {visible(path)}\n")
+            show_line(f"forgotten  {path}")
             if others and path not in found.files:
                 entries[path] = replace(entry, of=others)
     for path, name in found.files.items():
@@ -87,6 +94,7 @@ def build_parser() -> Parser:
     action.add_argument("--dry-run", action="store_true", help="show what would be trusted, and record nothing")
     action.add_argument("--list", action="store_true", help="show all trusted files, and which of them have changed")
     action.add_argument("--forget", action="store_true", help="no longer trust FILE and what only it starts")
+    parser.add_common("--verbose")
     return parser
 
 
@@ -119,20 +127,20 @@ def _show(
     for path in found.files:
         seen = file_context.files_read.get(path) or check_unchanged.read_for_hashing(path)
         if seen is None:
-            show(f"missing    {visible(path)}\n")
+            show_line(f"missing    {path}")
             continue
         read[path] = seen
         entry = entries.get(path)
         if entry is not None and entry.sha256 == check_unchanged.digest(seen):
-            show(f"unchanged  {visible(path)}\n")
+            show_line(f"unchanged  {path}")
             continue
         untrusted += 1
-        show(f"{'changed' if entry else 'new':9}  {visible(path)}\n")
+        show_line(f"{'changed' if entry else 'new':9}  {path}")
         show("".join(f"{_INDENT}{visible(line)}\n" for line in _difference(entry, seen)))
     for text in (*found.not_covered, _NOT_COVERED):
-        show(f"not covered: {visible(text)}\n")
+        show_line(f"not covered: {text}")
     files, are = counted(len(read), "file"), "is" if untrusted == 1 else "are"
-    show(f"{files} trusted\n" if recorded else f"{untrusted} of {files} {are} new or changed, and would be trusted\n")
+    show_line(f"{files} trusted" if recorded else f"{untrusted} of {files} {are} new or changed, and would be trusted")
     return read, untrusted
 
 
@@ -141,10 +149,12 @@ def _difference(entry: TrustEntry | None, seen: FileSnapshot) -> Iterator[str]:
 
     text = _text(seen)
     if entry is None:
-        yield f"{len(seen.data)} bytes, sha256 {check_unchanged.digest(seen)}"
+        yield f"{len(seen.data)} bytes, sha256"
+        yield check_unchanged.digest(seen)
     elif text is None or entry.text is None:
-        digests = f"sha256 {check_unchanged.digest(seen)}, before {entry.sha256}"
-        yield f"cannot be compared as text: {len(seen.data)} bytes, {digests}"
+        yield f"cannot be compared as text: {len(seen.data)} bytes, sha256 now and before"
+        yield check_unchanged.digest(seen)
+        yield entry.sha256
     else:
         lines = unified_diff(entry.text.splitlines(), text.splitlines(), "as trusted", "as it is", lineterm="")
         yield from [*lines] or ["only its line breaks differ"]
@@ -172,7 +182,7 @@ def _list(store: str) -> int:
         except UserError:
             state = "unusable"
         findings += state != "trusted"
-        show(f"{state:9}  {visible(path)}\n")
+        show_line(f"{state:9}  {path}")
     return EXIT_FINDINGS if findings else 0
 
 
@@ -188,7 +198,7 @@ def _forget(store: str, files: Sequence[str], file_context: FileContext) -> int:
                 raise UserError(f"{item}: is not trusted", "hookproxy trust --list shows the trusted files")
             for known in removed:
                 del entries[known]
-                show(f"forgotten  {visible(known)}\n")
+                show_line(f"forgotten  {known}")
             for known, entry in entries.items():
                 entries[known] = replace(entry, of=tuple(name for name in entry.of if name not in names))
     return 0

@@ -28,6 +28,7 @@ from ..wrapping.undo import Plan
 from ..wrapping.written import Written
 from . import wrap
 from .common import ask, has_terminal, show, show_line, working_directory
+from .layout import shortened
 from .options import Parser
 from .own_file import CONFIG, user_config_folder
 from .signals import uninterrupted
@@ -50,7 +51,8 @@ def main(arguments: Sequence[str]) -> int:
             "there is no terminal to ask on; nothing was changed",
             "hookproxy uninstall --yes asks nothing; --dry-run only shows what would change",
         )
-    _show_plan(plan)
+    with shortened(verbose=options.verbose, end=0):
+        _show_plan(plan)
     if not has_work and plan.errors:
         raise UserError("nothing was changed", "each file's error is above")
     if options.dry_run or (has_work and not _agrees(options, plan)):
@@ -95,6 +97,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--yes", action="store_true", help="ask nothing")
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    parser.add_common("--verbose")
     return parser
 
 
@@ -192,11 +195,12 @@ def _forget(state: str, undone: Sequence[str]) -> None:
 
 def _show_rest(state: str) -> None:
     """Print the commands that remove the rest: no verb of a program can remove that program."""
-    lines = [f"hookproxy pack remove {name}  # an installed pack" for name in _packs()]
-    lines += [f"rm -r {shlex.quote(path)}  # {what}" for path, what in _folders(state)]
-    lines += [f"rm {shlex.quote(path)}  # the audit log" for path in _audit_files(state)]
-    for line in [*lines, uninstall_command()]:
-        show_line(f"  {line}")
+    lines = [(f"hookproxy pack remove {name}", "an installed pack") for name in _packs()]
+    lines += [(f"rm -r {shlex.quote(path)}", what) for path, what in _folders(state)]
+    lines += [(f"rm {shlex.quote(path)}", "the audit log") for path in _audit_files(state)]
+    for command, what in lines:
+        show(f"  # {what}\n  {command}\n")  # no command is broken, so that it can be copied
+    show(f"  {uninstall_command()}\n")
 
 
 def _packs() -> list[str]:

@@ -11,11 +11,11 @@ import os
 import shlex
 from collections.abc import Sequence
 
+from ..model.errors import printable
 from ..trust.sources import state_folder
 from ..wrapping import edit_plan, written
 from ..wrapping.agent_files import AgentFile, PlannedFile
 from ..wrapping.http_entry import reaches_gateway
-from .common import show, show_line
 from .options import Parser
 from .wrap import add_target_options, change_all, list_all, named_files
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.target is None and not options.all:
         if options.server or options.dry_run:
             raise build_parser().wrong("no agent and no file is named")
-        return list_all(_show_commands)
+        return list_all(options, _commands)
     record = written.read(state_folder(os.environ, os.path.expanduser("~")))
     return change_all(
         options,
@@ -39,16 +39,13 @@ def main(arguments: Sequence[str]) -> int:
     )
 
 
-def _show_commands(found: Sequence[AgentFile]) -> None:
-    """Show the command that unwraps each file with wrapped servers."""
+def _commands(found: Sequence[AgentFile]) -> list[str]:
+    """The command that unwraps each file with wrapped servers; never broken into lines, so that it can be copied."""
     entries = [(file, entry) for file in found if file.configuration for entry in file.configuration.entries]
     paths = dict.fromkeys(
         file.config_file.path for file, entry in entries if edit_plan.wrapping(entry) or reaches_gateway(entry)
     )
-    if not paths:
-        show("nothing is wrapped\n")
-    for path in paths:  # never broken into lines, so that it can be copied
-        show_line(f"hookproxy unwrap {shlex.quote(path)}")
+    return [f"hookproxy unwrap {shlex.quote(printable(path))}" for path in paths] or ["nothing is wrapped"]
 
 
 def _explain(planned: PlannedFile) -> list[str]:

@@ -14,6 +14,7 @@ from ..gateway.admin_messages import VERSION, Act, Request
 from ..model.errors import printable
 from .administration import add_socket, ask
 from .common import show_line, tell
+from .layout import shortened
 from .options import Parser
 
 _ACTS: Final[dict[str, Act]] = {"block": "block", "allow": "allow"}
@@ -27,8 +28,9 @@ def main(arguments: Sequence[str]) -> int:
     users = ask(Request(VERSION, "users"), options.socket).users
     if not users:
         tell("nobody is blocked")
-    for one in users:
-        show_line(f"{printable(one.user)}  blocked {shown_time(one.since)} by {printable(one.by)}")
+    with shortened(verbose=options.verbose, end=0):
+        for one in users:
+            show_line(f"{printable(one.user)}  blocked {shown_time(one.since)} by {printable(one.by)}")
     return 0
 
 
@@ -47,6 +49,7 @@ def build_parser() -> Parser:
         rest="[block|allow USER]",
         subverbs=subverb_parsers,
     )
+    parser.add_common("--verbose")
     add_socket(parser)
     return parser
 

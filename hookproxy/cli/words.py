@@ -8,7 +8,11 @@ from typing import Final
 
 WORD: Final = re.compile(r"\s*\S+\s*")
 _LONG_WORD: Final = re.compile(r".*?[,;](?=[\"\[{])|.+", re.DOTALL)  # JSON without blanks is broken between its members
-_CLAUSE: Final = re.compile(r".+?;\s+|.+", re.DOTALL)
+_CLAUSE: Final = re.compile(
+    r"(?:hint: )?hookproxy [-a-z].*?(?:;\s+|$)|.+?(?:;\s+|(?<=\s)(?=hookproxy [-a-z])|$)", re.DOTALL
+)
+"""What ends with a semicolon, or before a command of ours; a command takes a hint's first word with it."""
+_COMMAND: Final = re.compile(r"(?:^hint: |(?<=\s)|^)hookproxy [-a-z]")
 CONTINUED: Final = "  "  # before what does not fit a line that has no label
 
 
@@ -39,7 +43,7 @@ def _words(text: str, width: int) -> Iterator[str]:
 
 
 def error_text(text: str, width: int) -> str:
-    """An error with its hint, broken between words; a clause with a command stays whole, since it is copied."""
+    """Sentences, each line of them broken between words; a command of ours stays whole, since it is copied."""
     lines = []
     for line in text.split("\n"):
         pieces = _filled(line, width - len(CONTINUED))
@@ -48,13 +52,18 @@ def error_text(text: str, width: int) -> str:
 
 
 def _filled(line: str, width: int) -> list[str]:
-    """The line in pieces, as `wrap`; clauses with a command of ours are not broken."""
-    is_usage = line.startswith("hint: usage: ")
-    if is_usage or "hookproxy " not in line.removeprefix("hookproxy: "):
+    """The line in pieces, as `wrap`; clauses that begin with a command of ours are not broken."""
+    if columns(line) <= width:
+        return [line]
+    if line.startswith("hint: usage: ") or not _COMMAND.search(line):
         return wrap(line, width)
     pieces = [""]
     for clause in _CLAUSE.findall(line):
-        if pieces[-1] and columns((pieces[-1] + clause).rstrip()) > width:
-            pieces.append("")
-        pieces[-1] += clause
-    return pieces
+        if columns((pieces[-1] + clause).rstrip()) <= width:
+            pieces[-1] += clause
+        elif _COMMAND.match(clause):
+            pieces.append(clause)
+        else:
+            *done, last = wrap(pieces[-1] + clause, width)
+            pieces[-1:] = [*done, last]
+    return [piece for piece in pieces if piece]

@@ -24,6 +24,7 @@ from ..config.load import Loaded
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.hook_file import suggestion
 from ..hooks import failures
+from ..model.counts import some_of
 from ..model.env_references import TOKEN_VARIABLE
 from ..model.errors import EXIT_FINDINGS, UserError
 from ..trust.sources import state_folder
@@ -40,11 +41,12 @@ from ..wrapping.wrap_entry import FAIL_CLOSED, PROGRAM, RunOptions
 from ..wrapping.written import Written
 from . import findings
 from .common import load_named, show, tell, working_directory
-from .layout import new_page
+from .layout import new_page, shortened
 from .options import HOOK_OPTIONS, Parser, add_sandbox_options, sandbox_words
 
 _GATEWAY_FORM: Final = "write https://HOST[:PORT]"
 _MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
+_MAX_NOTES: Final = 4  # remarks about one file beside its diff: there may be one about each server
 _DEFAULT_GATEWAY: Final = "unix:"  # as in gateway.toml, without a path: where `connect` finds it
 _MODULE: Final = ("-P", "-m", PROGRAM)  # -P: never import a folder of that name in the agent's working directory
 _WITH_PATH: Final = "written with its path"
@@ -58,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         given = (options.server, options.config, options.hooks, options.dry_run, options.fail_closed)
         if any(given) or options.gateway is not None:
             raise build_parser().wrong("no agent and no file is named")
-        return list_all()
+        return list_all(options)
     if options.from_caller and options.gateway is None:
         raise build_parser().wrong("--from-caller is for --gateway")
     if options.stdio and "://" not in (options.gateway or ""):
@@ -214,6 +216,7 @@ def add_target_options(parser: Parser) -> None:
         "--server", metavar="NAME", action="append", default=[], help="only this server; may be given several times"
     )
     parser.add_argument("--dry-run", action="store_true", help="show the diff, and write nothing")
+    parser.add_common("--verbose")
 
 
 def named_files(options: Namespace) -> list[AgentFile]:
@@ -455,36 +458,41 @@ def change_all(
     for error in errors:
         report_error(error)
     changed = 0
-    for file in planned:
-        try:
-            carry_out(file, options.dry_run, done, explain)
-            changed += 1
-        except UserError as error:
-            if len(found) == 1:
-                raise
-            errors.append(error)
-            report_error(error)
+    with shortened(verbose=options.verbose, end=0):
+        for file in planned:
+            try:
+                carry_out(file, options, done, explain)
+                changed += 1
+            except UserError as error:
+                if len(found) == 1:
+                    raise
+                errors.append(error)
+                report_error(error)
     if errors and not changed:
         raise UserError("nothing was changed", "each file's error is above")
     return EXIT_FINDINGS if errors else 0
 
 
-def carry_out(file: PlannedFile, dry_run: bool, done: str, explain: Callable[[PlannedFile], list[str]]) -> None:
+def carry_out(file: PlannedFile, options: Namespace, done: str, explain: Callable[[PlannedFile], list[str]]) -> None:
     """Show the change of a file, and write it, unless this is a dry run or there is nothing to do."""
-    show_change(file, explain)
+    show_change(file, explain, verbose=options.verbose)
     if not file.plan.edits:
         report(f"{file.snapshot.path}: nothing to do")
-    elif dry_run:
-        names = ", ".join(entry.key_path for entry in file.plan.changed)
+    elif options.dry_run:
+        names = some_of([entry.key_path for entry in file.plan.changed])
         report(f"{file.snapshot.path}: nothing was written; would be {done}: {names}")
     else:
         write_change(file, done, is_wrapped=done == "wrapped")
 
 
-def show_change(file: PlannedFile, explain: Callable[[PlannedFile], list[str]]) -> None:
+def show_change(file: PlannedFile, explain: Callable[[PlannedFile], list[str]], *, verbose: bool = True) -> None:
     """Show the diff of a file, and what there is to know about it."""
-    for note in explain(file):
+    notes = explain(file)
+    shown = notes if verbose or not sys.stderr.isatty() or len(notes) <= _MAX_NOTES else notes[: _MAX_NOTES - 1]
+    for note in shown:
         report(f"{file.snapshot.path}: {note}")
+    if len(shown) < len(notes):
+        report(f"{file.snapshot.path}: {len(notes) - len(shown)} more remarks: --verbose shows them")
     if file.plan.edits:
         if os.path.islink(file.snapshot.path):
             report(f"{file.snapshot.path} is a link to {file.snapshot.real}")
@@ -502,7 +510,7 @@ def write_change(file: PlannedFile, done: str, is_wrapped: bool = True) -> None:
         remember(lambda record: record.with_wrapped(path), PROGRAM, "unwrap", path)
     elif restored := [entry.key_path for entry in file.plan.changed if not edit_plan.wrapping(entry)]:
         remember(lambda record: record.without_replaced(path, restored))
-    names = ", ".join(entry.key_path for entry in file.plan.changed)
+    names = some_of([entry.key_path for entry in file.plan.changed])
     report(f"{file.snapshot.path}: {done}: {names}; backup: {backup}")
 
 
@@ -551,13 +559,15 @@ def _wrapping_words(entry: Entry) -> str:
     return " ".join((*configuration.launcher, configuration.verb, *configuration.options.words))
 
 
-def list_all(after: Callable[[Sequence[AgentFile]], None] = lambda _found: None) -> int:
-    """List every configuration that exists, and then what `after` says about them. Returns the exit status."""
+def list_all(options: Namespace, after: Callable[[Sequence[AgentFile]], Sequence[str]] = lambda _found: ()) -> int:
+    """List every configuration that exists, and then the lines that `after` makes of them. Returns the exit status."""
     found = agent_files.read(known_agents.config_files(os.environ, os.path.expanduser("~"), working_directory()))
-    broken = list_files(found)
+    more = after(found)
+    with shortened(verbose=options.verbose, end=len(more)):
+        broken = list_files(found)
+        show("".join(f"{line}\n" for line in more))
     if not any(file.has_servers for file in found):
         report("no agent configuration with servers was found")
-    after(found)
     return EXIT_FINDINGS if broken else 0
 
 

@@ -6,19 +6,17 @@ looks like a secret in one is masked.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ..model.counts import counted
-from ..model.errors import printable, toml_string
+from ..model.errors import toml_comment, toml_string
 from ..policy import methods
 from ..policy.rules import parsed
 from .masked import cleaned, example
 from .observations import Observations, Outcome, Seen
 from .proposal import Learned, Lost, PermissionName, Proposal
 
-_WIDTH: Final = 110  # characters of a line of comment: the text is for an editor
 _MOST_NAMES: Final = 3  # agents and users of a rule
 _MOST_LOST: Final = 12  # tools with lost calls: the most calls first
 _HEADINGS: Final[Mapping[PermissionName, str]] = {
@@ -43,10 +41,10 @@ def _lines(proposal: Proposal, observations: Observations, sources: Sequence[str
         rules = proposal.of(permission)
         if rules:
             yield ""
-            yield from _comment(_HEADINGS[permission])
+            yield from toml_comment(_HEADINGS[permission])
             yield f"{permission} = ["
             for learned in rules:
-                yield from _comment(_evidence(learned, several_users=len(observations.users) > 1), "    ")
+                yield from toml_comment(_evidence(learned, several_users=len(observations.users) > 1), "    ")
                 yield f"    {toml_string(learned.rule)},"
             yield "]"
     if proposal.lost:
@@ -55,32 +53,32 @@ def _lines(proposal: Proposal, observations: Observations, sources: Sequence[str
     yield ""
     yield "# Not learned, or not certain:"
     for remark in (*proposal.remarks, *_not_counted(observations)):
-        yield from _comment(remark, bullet="- ")
+        yield from toml_comment(remark, bullet="- ")
     if unnamed := _unnamed_methods(proposal):
-        yield from _comment(f"These requests pass, because no rule names their methods: {unnamed}.", bullet="- ")
+        yield from toml_comment(f"These requests pass, because no rule names their methods: {unnamed}.", bullet="- ")
 
 
 def _head(proposal: Proposal, observations: Observations, sources: Sequence[str]) -> Iterator[str]:
     calls, servers = counted(observations.records, "call"), counted(len(observations.servers), "server")
     by = f", by {_names(observations.agents)}" if observations.agents else ""
     users = f", of {_names(observations.users)}" if len(observations.users) > 1 else ""
-    yield from _comment(f"Learned by `hookproxy learn` from {calls} of {servers}{by}{users}: {', '.join(sources)}.")
-    yield from _comment(
+    yield from toml_comment(f"Learned by `hookproxy learn` from {calls} of {servers}{by}{users}: {', '.join(sources)}.")
+    yield from toml_comment(
         "Read it before you use it: it allows what was done, and nobody has said that all of it was right. Nothing is "
         "changed until you make it a hookproxy.toml of yours. `hookproxy replay` shows what it would decide otherwise."
     )
     passing = f"{proposal.passing} of {proposal.passed}" if proposal.passed else "none, because none was seen"
-    yield from _comment(
+    yield from toml_comment(
         f"Of the calls that had passed, it lets pass {passing}. Of the calls that had been denied, "
         f"{counted(proposal.denied, 'call')}, it lets pass none."
     )
     if len(observations.users) > 1:
-        yield from _comment(
+        yield from toml_comment(
             "The rules are for all users together: what passed for one and was denied for another is asked about. "
             "`--user NAME` learns for one of them."
         )
     if len(observations.servers) > 1 and any("/" in rule.rule.partition("(")[0] for rule in proposal.rules):
-        yield from _comment(
+        yield from toml_comment(
             "Rules about methods, such as resources/read, hold for all servers: they have no server's name."
         )
 
@@ -109,7 +107,7 @@ def _counts(seen: Seen) -> str:
 
 def _lost(lost: Sequence[Lost]) -> Iterator[str]:
     calls = counted(sum(tool.calls for tool in lost), "call")
-    yield from _comment(f"What would be refused or asked about, of that which had passed: {calls}.")
+    yield from toml_comment(f"What would be refused or asked about, of that which had passed: {calls}.")
     for tool in sorted(lost, key=lambda tool: -tool.calls)[:_MOST_LOST]:
         server = f" ({tool.server})" if tool.server else ""
         text = f"{tool.calls} of {tool.tool}{server}, {'asked about' if tool.asks else 'refused'}"
@@ -117,9 +115,9 @@ def _lost(lost: Sequence[Lost]) -> Iterator[str]:
             text += f": {tool.why}"
         for arguments in tool.examples:
             text += f"; {example(arguments)}"
-        yield from _comment(text, bullet="- ")
+        yield from toml_comment(text, bullet="- ")
     if len(lost) > _MOST_LOST:
-        yield from _comment(f"and {counted(len(lost) - _MOST_LOST, 'other tool')}", bullet="- ")
+        yield from toml_comment(f"and {counted(len(lost) - _MOST_LOST, 'other tool')}", bullet="- ")
 
 
 def _unnamed_methods(proposal: Proposal) -> str:
@@ -141,12 +139,3 @@ def _names(table: Mapping[str, int]) -> str:
     names = sorted(table, key=lambda name: (-table[name], name))
     shown = [cleaned(name) for name in names[:_MOST_NAMES]]
     return " and ".join((*shown, *([f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else [])))
-
-
-def _comment(text: str, indent: str = "", bullet: str = "") -> Iterator[str]:
-    """The text as comment lines. Every character that ends a line, or that nobody sees, is escaped first."""
-    wrapped = textwrap.wrap(
-        printable(text), _WIDTH - len(indent), break_on_hyphens=False, subsequent_indent="  " if bullet else "",
-        initial_indent=bullet,
-    )  # fmt: skip
-    yield from (f"{indent}# {line}" for line in wrapped)

@@ -188,3 +188,20 @@ def toml_string(text: str) -> str:
         character if character.isprintable() and character not in '"\\' else f"\\U{ord(character):08x}"
         for character in text
     ).join('""')
+
+
+COMMENT_WIDTH = 78
+"""Columns of a comment in TOML that we write: people also read it on a terminal, which has 80, and need a margin."""
+
+
+def toml_comment(text: str, indent: str = "", bullet: str = "") -> list[str]:
+    """A text as lines of comment in TOML. What ends a line, or what nobody sees, is escaped first."""
+    from textwrap import wrap
+
+    blanks = " " * len(bullet)
+    width = COMMENT_WIDTH - len(indent) - len("# ")
+    lines = wrap(
+        printable(text), width, break_long_words=False, break_on_hyphens=False, initial_indent=bullet,
+        subsequent_indent=blanks,
+    )  # fmt: skip
+    return [f"{indent}# {line}" for line in lines]

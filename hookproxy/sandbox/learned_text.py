@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ..model.errors import printable, toml_string
+from ..model.errors import printable, toml_comment, toml_string
 from .learned import Proposal
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -38,16 +38,21 @@ def options_of(proposal: Proposal) -> str:
 
 
 def _lines(proposal: Proposal, name: str, head: str) -> Iterator[str]:
-    yield f"# {printable(head)}"
-    yield "# Read it before you copy it: what the server was not asked to do is missing, and a hostile server gets"
-    yield "# proposed whatever it reached for. Nothing has been changed."
+    yield from toml_comment(head)
+    yield from toml_comment(
+        "Read it before you copy it: what the server was not asked to do is missing, and a hostile server gets "
+        "proposed whatever it reached for. Nothing has been changed."
+    )
     yield f"[servers.{name if _BARE_KEY.fullmatch(name) else toml_string(name)}.sandbox]"
     yield from _list("read", proposal.read)
     yield from _list("write", proposal.write)
-    yield f'network = "{"all" if proposal.network else "none"}"  # {printable(proposal.network_why)}'
+    yield from toml_comment(proposal.network_why)
+    yield f'network = "{"all" if proposal.network else "none"}"'
     yield from _list("env", {variable: _why_variable(variable, path) for variable, path in proposal.env.items()})
-    yield f'memory = "{proposal.memory // _MEBIBYTE}MiB"  # {printable(proposal.memory_why)}'
-    yield f"processes = {proposal.processes}  # {printable(proposal.processes_why)}"
+    yield from toml_comment(proposal.memory_why)
+    yield f'memory = "{proposal.memory // _MEBIBYTE}MiB"'
+    yield from toml_comment(proposal.processes_why)
+    yield f"processes = {proposal.processes}"
     if proposal.left_out:
         yield ""
         yield "# Left out:"

@@ -58,7 +58,7 @@ def test_several_audits_are_one_policy(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["a", "b"]) == 0
     read = capsys.readouterr().out
     assert "read_file(/srv/app/*)" in read
-    assert ": a, b.\n" in read
+    assert ": a, b." in read.replace("\n#", "")
 
 
 def test_it_writes_a_new_file_and_never_an_existing_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -496,7 +496,7 @@ def test_packs_are_listed_and_removed(home: Path, capsys: pytest.CaptureFixture[
     assert pack.main(["list"]) == 0
     assert f"quiet  1.0.0    {KEY.public.fingerprint}" in capsys.readouterr().out
     assert uninstall.main([]) == 0
-    assert "  hookproxy pack remove quiet  # an installed pack\n" in capsys.readouterr().out
+    assert "  # an installed pack\n  hookproxy pack remove quiet\n" in capsys.readouterr().out
     assert pack.main(["remove", "quiet"]) == 0
     assert installed(home) == ["removed.json"]
     with pytest.raises(UserError, match="there is no pack quiet"):

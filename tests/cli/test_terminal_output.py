@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
+import hashlib
 import json
 import os
 import pty
@@ -11,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -152,6 +155,155 @@ def test_who_waits_for_a_hook_reads_what_for_and_a_pipe_does_not(folder: Path) -
     assert "waiting" not in piped.stderr
 
 
+# --- much of everything ---
+
+SERVER: Final = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    if message.get("method") == "initialize":
+        info = {"name": "s", "version": "1"}
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    elif message.get("method") == "tools/list":
+        text = f"Does what its name says, at some length, and with many words {sys.argv[1]}"
+        schema = {"type": "object", "properties": {"path": {"type": "string", "description": text}}}
+        tools = [{"name": f"tool_{n}", "description": text, "inputSchema": schema} for n in range(60)]
+        result = {"tools": tools}
+    else:
+        result = {}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+START: Final = ("--", sys.executable, "server.py")
+
+
+def key_id(number: int) -> str:
+    """Letters as random as those of a key's id."""
+    return base64.b32encode(hashlib.sha256(bytes([number])).digest()).decode()[:16]
+
+
+@pytest.fixture(scope="module")
+def much(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder that is also a project, with fifty rules, sixty hooks, a hundred servers and many calls."""
+    folder = tmp_path_factory.mktemp("much")
+    rules = ", ".join(f'"tool_{number}"' for number in range(50))
+    hooks = "".join(
+        f'[[hooks.PreToolUse]]\nmatcher = "tool_{number}"\ncommand = "./check.sh --number {number} --level strict"\n'
+        for number in range(60)
+    )
+    cases = "".join(
+        f'[[case]]\nname = "case {number} about what is refused, and why that is so"\n'
+        f'call = {{ tool = "tool_{number}", arguments = {{}} }}\nexpect = {{ decision = "allow" }}\n'
+        for number in range(30)
+    )
+    servers = {f"server-{number}": {"command": "npx", "args": ["-y", f"server-{number}"]} for number in range(100)}
+    record = {"v": 1, "time": "2026-11-21T08:00:00.000+00:00", "session": "s", "server": "files", "result": "ok"}
+    calls = (
+        record
+        | {"call": f"3f2a91-{number}", "tool": f"tool_{number % 40}", "id": number, "decision": "allow"}
+        | {"arguments": {"path": f"/home/someone/projects/number-{number}/notes.txt"}}
+        for number in range(300)
+    )
+    files = {
+        "server.py": SERVER,
+        "check.sh": "#!/bin/sh\n",
+        "hookproxy.toml": f"[permissions]\ndeny = [{rules}]\n{hooks}",
+        "tests.toml": cases,
+        "settings.json": json.dumps({"hooks": {"PreToolUse": [
+            {"matcher": f"mcp__s{number}__.*", "hooks": [{"type": "command", "command": f"./hook-{number}.sh"}]}
+            for number in range(60)
+        ]}}),
+        ".mcp.json": json.dumps({"mcpServers": servers}, indent=2),
+        "audit.jsonl": "".join(json.dumps(call) + "\n" for call in calls),
+        "secrets.txt": "".join(f"aws = AKIA{key_id(number)}\n" for number in range(60)),
+        "pack/hookproxy.toml": f"[permissions]\ndeny = [{rules}]\n{hooks}",
+        "pack/check.sh": "#!/bin/sh\n",
+    }  # fmt: skip
+    for number in range(60):
+        files[f"hook-{number}.sh"] = "#!/bin/sh\n"
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755 if name.endswith(".sh") else 0o644)
+    assert on_terminal(folder, "lock", "--file", "old.lock", *START, "before")[2] == 0
+    assert on_terminal(folder, "pack", "new", "pack")[2] == 0
+    return folder
+
+
+MUCH: Final = {
+    "check": ("check", "hookproxy.toml"),
+    "check a hook file": ("check", "claude=settings.json"),
+    "check a server": ("check", "hookproxy.toml", *START, "now"),
+    "try": ("try", "tool_1", "{}", "--config", "hookproxy.toml"),
+    "test": ("test", "--config", "hookproxy.toml"),
+    "explain": ("explain", "--config", "hookproxy.toml"),
+    "explain a server": ("explain", "--config", "hookproxy.toml", *START, "now"),
+    "explain a tool": ("explain", "tool_1", "--config", "hookproxy.toml"),
+    "wrap": ("wrap",),
+    "wrap --all": ("wrap", "--all", "--dry-run"),
+    "unwrap": ("unwrap",),
+    "setup": ("setup", "--dry-run"),
+    "uninstall": ("uninstall", "--dry-run"),
+    "audit": ("audit", "audit.jsonl"),
+    "audit stats": ("audit", "stats", "audit.jsonl"),
+    "replay": ("replay", "audit.jsonl", "--config", "hookproxy.toml"),
+    "trust": ("trust", "--dry-run", "claude=settings.json"),
+    "lock": ("lock", "--file", "old.lock", "--diff", *START, "now"),
+    "secrets": ("secrets", "scan", "secrets.txt"),
+    "init": ("init", "--from", "pack", "--folder", "new"),
+    "flow": ("init", "flow", "--folder", "flow", *START, "now"),
+    "pack list": ("pack", "list"),
+    "login": ("login", "--list"),
+}
+LEARNED: Final = ("learn", "audit.jsonl")
+
+
+def too_wide(text: str) -> list[str]:
+    """The lines that are wider than the terminal, and could be broken: a long word and a command of ours are whole."""
+    wide = [line for line in text.rpartition("\x1b[K")[2].splitlines() if len(line) > COLUMNS]
+    return [line for line in wide if not line.strip().startswith("hookproxy ") and max(map(len, line.split())) < 70]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUCH)
+def test_much_of_everything_is_cut_to_twenty_lines_that_fit(much: Path, name: str) -> None:
+    shown, errors, status = on_terminal(much, *MUCH[name])
+    assert status in (0, 1, 2)
+    assert shown, errors
+    assert len(lines(shown)) <= MOST_LINES
+    assert not too_wide(ESCAPES.sub("", shown))
+    assert not too_wide(ESCAPES.sub("", errors.replace("\x1b[K", "\n")))
+    assert len(errors.rpartition("\x1b[K")[2].splitlines()) <= MOST_LINES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["explain a server", "wrap", "wrap --all", "trust", "lock", "secrets", "audit stats", "init"]
+)
+def test_what_is_cut_says_so_and_verbose_and_a_pipe_have_it(much: Path, name: str) -> None:
+    verb, *rest = MUCH[name]
+    words = (
+        (verb, rest[0], "--verbose", *rest[1:]) if name in ("secrets", "audit stats") else (verb, "--verbose", *rest)
+    )
+    shown = lines(on_terminal(much, *MUCH[name])[0])
+    whole = lines(on_terminal(much, *words)[0])
+    piped = all_output(much, *MUCH[name]).splitlines()
+    cut = [line for line in shown if re.fullmatch(r"\d+ more lines: --verbose shows them", line)]
+    assert len(cut) == (len(whole) > MOST_LINES)
+    assert len(whole) >= len(piped) >= len(shown) - 1
+    if cut:
+        assert int(cut[0].split()[0]) == len(whole) - MOST_LINES + 1
+
+
+@pytest.mark.slow
+def test_what_is_written_as_toml_stays_toml_and_fits(much: Path) -> None:
+    shown, _, _ = on_terminal(much, *LEARNED)
+    assert tomllib.loads(ESCAPES.sub("", shown))["permissions"]["default"] == "deny"
+    assert all(len(line) <= COLUMNS for line in lines(shown) if line.startswith("#"))
+
+
 # --- the layout ---
 
 
@@ -209,6 +361,28 @@ def test_an_error_is_broken_between_words_and_a_command_in_its_hint_is_not() -> 
     first, *rest, hint = error_text(text, 40).split("\n")
     assert all(len(line) <= 40 for line in (first, *rest))
     assert hint == text.split("\n")[1]
+
+
+def test_sentences_are_broken_around_a_command() -> None:
+    text = "no hook is configured yet, so wrapped servers run as before: hookproxy init guard --user writes one"
+    assert error_text(text, COLUMNS).split("\n") == [
+        "no hook is configured yet, so wrapped servers run as before:",
+        "  hookproxy init guard --user writes one",
+    ]
+    text = "a sentence that is much longer than the terminal is wide, and goes on and on; hookproxy check shows why"
+    assert all(len(line) <= COLUMNS for line in error_text(text, COLUMNS).split("\n"))
+
+
+def test_a_part_of_the_details_is_shown_where_there_is_nothing_else() -> None:
+    shown = page()
+    with shown.details():
+        for number in range(20):
+            shown.line(f"detail {number}")
+    shown.begin_end()
+    shown.line("end")
+    found = shown.text.splitlines()
+    assert found[0] == "detail 0"
+    assert found[-2:] == ["16 more lines: --verbose shows them", "end"]
 
 
 def test_a_hint_is_broken_between_clauses_and_a_command_is_not() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import tomllib
 from collections.abc import Mapping
@@ -207,9 +208,14 @@ def test_a_name_that_is_not_utf_8_cannot_be_an_entry() -> None:
 
 def test_each_entry_has_its_reason() -> None:
     text = toml_of(proposed(("make", "/srv/a/x"), ("read", "/srv/b/y")), "x", "seen")
-    entries = [line for line in text.splitlines() if not line.startswith(("#", "[", "]", "read", "write"))]
+    lines = text.splitlines()
+    entries = [
+        (line, before)
+        for before, line in itertools.pairwise(lines)
+        if not line.startswith(("#", "[", "]", "read", "write"))
+    ]
     assert len(entries) == 5
-    assert all("  # " in line for line in entries)
+    assert all("  # " in line or before.startswith("# ") for line, before in entries)
 
 
 def test_the_same_as_options_of_one_agent_is_what_a_shell_and_the_parser_read() -> None:
