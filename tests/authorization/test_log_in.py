@@ -25,6 +25,7 @@ from hookproxy.authorization.credentials import StoredCredentials
 from hookproxy.authorization.stored_login import StoredLogin
 from hookproxy.cli.login import open_store
 from hookproxy.cli.main import main
+from tests.support.free_ports import free_port
 from tests.support.http_post import post
 from tests.support.oauth_server import OAuthServer, Tenant, open_page, self_signed, serving
 
@@ -200,11 +201,6 @@ def test_a_client_metadata_document_is_the_client_where_that_is_supported(
     assert query(browser.addresses[0])["client_id"] == document
     assert not any("register" in request for request in tenant.requests)
     assert tenant.accepts(value(tenant.url))
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def known_client(tenant: Tenant, port: int, secret: str | None) -> str:

@@ -103,7 +103,7 @@ def test_nothing_is_written_through_a_link(project: Path, tmp_path: Path) -> Non
         (["allow-list"], "there is no server"),
         (["allow-list", "--url", "http://127.0.0.1:1/mcp", "--", "cat"], "two servers"),
         (["alow-list", "--", "cat"], "there is no 'alow-list'"),
-        (["allow-list", "cat"], "unrecognized arguments: cat"),
+        (["allow-list", "cat"], "there is no `hookproxy init allow-list cat`"),
     ],
 )
 def test_a_command_line_without_one_server_is_explained(words: list[str], message: str, project: Path) -> None:

@@ -24,6 +24,7 @@ from tests.end.agent import SERVER
 from tests.end.test_gateway_bounds import until
 from tests.end.test_gateway_faults import resident_mb
 from tests.end.test_gateway_http import ACCEPT, HttpGateway, call, text_of
+from tests.support.free_ports import free_port
 from tests.support.program import HOOKPROXY
 
 pytestmark = pytest.mark.slow
@@ -213,9 +214,7 @@ class OwnGateway(HttpGateway):
     """A gateway with probes at an address of their own, and whatever is in `table`."""
 
     def __init__(self, folder: Path, table: str = "") -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.probes: int = free.getsockname()[1]
+        self.probes = free_port()
         self.table = table
         super().__init__(folder, CONFIG)
 
@@ -266,9 +265,7 @@ def test_half_handshakes_keep_nobody_out(tmp_path: Path) -> None:
     names = ["-addext", "subjectAltName=IP:127.0.0.1"]
     files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
     subprocess.run([openssl, "req", "-x509", *curve, *names, *files], check=True, capture_output=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
+    port = free_port()
     (tmp_path / "gateway").mkdir()
     table = f'[gateway.tls]\ncertificate = "{tmp_path}/cert.pem"\nkey = "{tmp_path}/key.pem"\n'
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import free_port, wait_until
+from tests.support.cluster import wait_until
+from tests.support.free_ports import free_port
 from tests.support.gateway_process import GatewayProcess
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.free_ports import free_port
 from tests.support.gateway_process import HOOKPROXY, GatewayProcess
 
 pytestmark = pytest.mark.slow
@@ -33,9 +33,7 @@ class HttpGateway(GatewayProcess):
     """A gateway that also listens at a free port of loopback, and its users' tokens."""
 
     def __init__(self, folder: Path, config: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.tokens = {user: self._token(folder, user) for user in ("alice", "bob", "carol")}
         super().__init__(folder, config)
 

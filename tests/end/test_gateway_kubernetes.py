@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.cluster import HAPROXY, PODS, Cluster, free_port, restarted_under_load, wait_until
+from tests.support.cluster import HAPROXY, PODS, Cluster, restarted_under_load, wait_until
 from tests.support.dns_server import DnsServer, answering
+from tests.support.free_ports import free_port
 from tests.support.store_process import PROGRAM
 
 pytestmark = [

@@ -27,7 +27,7 @@ from hookproxy.console.follow import Follower
 from hookproxy.console.state import ShownApproval
 from hookproxy.live import messages, registry
 from tests.end.agent import HOOKPROXY, PATIENCE, SERVER
-from tests.session.test_webhook import free_port
+from tests.support.free_ports import free_port
 from tests.support.gateway_process import GatewayProcess
 from tests.support.webhook_receiver import SECRET, receiver, send
 

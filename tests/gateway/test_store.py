@@ -27,7 +27,7 @@ from hookproxy.model.principal import Principal
 from hookproxy.policy.rate_limits import LimitReached, refusing
 from hookproxy.policy.shared_state import Approved, StoreUnavailable
 from hookproxy.policy.similar_calls import similar_calls
-from tests.support.cluster import free_port
+from tests.support.free_ports import free_port
 from tests.support.oauth_server import self_signed
 from tests.support.store_process import PROGRAM, StoreProcess
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import monotonic
+from time import process_time
 
 import pytest
 
@@ -52,6 +52,6 @@ def test_another_template_stands_for_the_uri_as_it_is_spelled_only() -> None:
 
 @pytest.mark.parametrize("uri", ["/" * 8000, "a:/" + "@" * 8000, "a:///" + "a/" * 1500 + "../" * 1600, "%25" * 2700])
 def test_no_uri_takes_long(uri: str) -> None:
-    started = monotonic()
+    started = process_time()
     may_expand_to("http://q/{x}", uri)
-    assert monotonic() - started < 0.5
+    assert process_time() - started < 0.5

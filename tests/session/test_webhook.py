@@ -26,6 +26,7 @@ from hookproxy.model.secret_settings import Source
 from hookproxy.model.settings import Arguments, ConsoleUse, OnAsk, Settings
 from hookproxy.session.live_feed import LiveFeed
 from tests.session.test_live_feed import ASKS, Watched, call, handshake, watched
+from tests.support.free_ports import free_port
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub_group
 from tests.support.webhook_receiver import SECRET, Receiver, receiver, send
 
@@ -332,13 +333,6 @@ async def test_an_approver_does_not_change_what_another_person_asked_for(tmp_pat
         assert not approval.may_edit
         given = messages.Answer(approval.id, "allow", arguments='{"to": "bob"}')
         assert not (await one.feed.approvals.answer(given, "lena", os.geteuid())).accepted
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 @asynccontextmanager

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from tests.support.free_ports import free_port
 from tests.support.gateway_process import HOOKPROXY
 from tests.support.store_process import StoreProcess
 
@@ -359,12 +359,6 @@ def replaced(text: str, pattern: str, by: str) -> str:
     changed, count = re.subn(pattern, by, text)
     assert count == 1, pattern
     return changed
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _body(text: str) -> dict[str, Any]:
