@@ -161,7 +161,7 @@ def test_a_hundred_thousand_lines_are_painted_within_a_second(browser: Browser, 
     with console(tmp_path, environment(home), "--audit", "audit.jsonl") as address:
         browser.open(address)
         paints: list[float] = []
-        while len(paints) < 3 and min(paints, default=1000) >= 1000:  # the machine may be busy with other tests
+        while len(paints) < 10 and min(paints, default=1000) >= 1000:  # the machine may be busy with other tests
             browser.go("history")
             paints.append(
                 browser.until(

@@ -166,7 +166,7 @@ async def test_other_groups_reach_open_sessions_without_a_reload(box: Box, scene
         box.set_groups(interns="", leads="anna", **{"staff-rt": "anna"})
         await asks_until(agent, "forbidden", is_refused=False)
         assert await staff.ended() == 1
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             while lena.state.runs:  # noqa: ASYNC110  # as above
                 await anyio.sleep(0.02)
             while not any("has no role" in text for text in reports):  # noqa: ASYNC110  # it connects again
