@@ -53,7 +53,8 @@ def test_only_what_is_configured_is_imported(types: list[object], there: set[str
 async def test_a_command_needs_no_stateful_runner() -> None:
     spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "x", shell="true")
     async with Runners([spec], lambda _spec, _text: None) as runners:
-        assert runners.by_type == RUNNERS == {"command": command.run_command}
+        assert runners.by_type == RUNNERS
+        assert (set(RUNNERS), RUNNERS["command"]) == ({"command", "absent"}, command.run_command)
 
 
 @pytest.mark.usefixtures("forgets_hooks")
