@@ -67,8 +67,15 @@ def agent(desk: JoinedDesk) -> Iterator[GuardedAgent]:
     with guarded_agent(desk) as agent:
         agent.event("SessionStart", "", {})
         agent.start("files")
-        agent.send("files", "tools/list")
+        list_tools(desk, agent, "files")
         yield agent
+
+
+def list_tools(desk: JoinedDesk, agent: GuardedAgent, server: str) -> None:
+    """List a server's tools, and wait until the guard knows them: a call waits for the guard, which has them before."""
+    agent.send(server, "tools/list")
+    agent.call(server, "typed", {"path": "x"})
+    desk.seen()
 
 
 def test_hooks_run_once_and_there_is_one_record(desk: JoinedDesk, agent: GuardedAgent) -> None:
@@ -127,7 +134,7 @@ def test_what_a_person_has_allowed_in_the_agent_is_not_asked_again(desk: JoinedD
     assert agent.call("later", "echo", {"n": 1}, "toolu_1") == '{"n": 1}'
     assert "no answer" in agent.call("later", "echo", {"n": 1}, "toolu_2")
     agent.order(end="later")
-    decisions = {(record["decision"], record["result"]) for record in desk.records()}
+    decisions = {(record["decision"], record["result"]) for record in desk.records() if record["tool"] == "echo"}
     assert decisions == {("asked", "begun"), ("asked-allow", "sent"), ("asked-deny", "refused")}
 
 
@@ -156,7 +163,7 @@ def test_a_run_with_another_configuration_judges_in_addition_and_knows_the_subag
 def test_a_joined_call_counts_once(desk: JoinedDesk, agent: GuardedAgent) -> None:
     desk.configure('[[limits]]\ntool = "echo"\ncalls = 2\nper = "hour"\n')
     agent.start("later")
-    agent.send("later", "tools/list")
+    list_tools(desk, agent, "later")
     for n in range(2):
         assert agent.event("PreToolUse", "mcp__later__echo", {"n": n}, f"toolu_{n}")[0] == ""
         assert "limit" not in agent.call("later", "echo", {"n": n}, f"toolu_{n}")
