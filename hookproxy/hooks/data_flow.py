@@ -264,12 +264,13 @@ def _reading(act: Act, added: Sequence[str], sources: Sequence[Source], call: st
 def _decided(proceed: Proceed, violations: Sequence[Violation], layer: _Layer) -> Decision:
     """What follows from what the sinks of one layer do not take; the strictest is the first."""
     first = violations[0]
+    if first.action == "ask" and (comments := [one for one in violations if one.action == "comment"]):
+        proceed = _with_comment(proceed, comments)
     alike = [violation for violation in violations if violation.action == first.action]
     chains = tuple(violation.chain for violation in alike)
     why, request = reasons(chains), proceed.approval_request
     if first.action == "comment":
-        comment = _COMMENT.format(why)
-        return replace(proceed, feedback=(*proceed.feedback, comment), chains=(*proceed.chains, *chains))
+        return _with_comment(proceed, alike)
     if first.action == "deny":
         return Refuse(
             first.sink.key,
@@ -289,6 +290,13 @@ def _decided(proceed: Proceed, violations: Sequence[Violation], layer: _Layer) -
         chains, managed = (*request.chains, *chains), managed or request.managed
     asked = ApprovalRequest(by, why, rule, limits=limits, managed=managed, chains=chains)
     return replace(proceed, approval_request=asked)
+
+
+def _with_comment(proceed: Proceed, violations: Sequence[Violation]) -> Proceed:
+    """The decision with what the model reads where sinks only comment."""
+    chains = tuple(violation.chain for violation in violations)
+    comment = _COMMENT.format(reasons(chains))
+    return replace(proceed, feedback=(*proceed.feedback, comment), chains=(*proceed.chains, *chains))
 
 
 def _refuse_without_store(problem: StoreUnavailable, feedback: tuple[str, ...], *, asked: bool) -> Refuse:

@@ -182,6 +182,25 @@ async def test_the_administrators_sinks_judge_by_labels_of_the_user_and_only_the
     assert await web.call("post") == Proceed()
 
 
+async def test_a_comment_of_one_sink_comes_with_the_question_of_another_one() -> None:
+    settings = replace(
+        SECRETS,
+        flow_sinks=(
+            replace(SECRETS.flow_sinks[0], action="ask"),
+            replace(SECRETS.flow_sinks[0], action="comment", place="flow.sinks[1]"),
+        ),
+    )
+    files, database = servers(settings, "filesystem", "sqlite")
+    await files.read("KEY=AKIA5MZXN8QRF3WBY6OE")
+    asking = await database.call("write_query", query="AKIA5MZXN8QRF3WBY6OE")
+    assert isinstance(asking, Proceed)
+    assert asking.approval_request is not None
+    assert len(asking.approval_request.chains) == 1
+    assert [chain.sink for chain in asking.chains] == [settings.flow_sinks[1].key]
+    (comment,) = asking.feedback
+    assert "what `read_file` read" in comment
+
+
 async def ask_to_send(server: Server, secret: str) -> ApprovalRequest:
     asking = await server.call("write_query", query=secret)
     assert isinstance(asking, Proceed)
