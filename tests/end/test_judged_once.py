@@ -67,15 +67,9 @@ def agent(desk: JoinedDesk) -> Iterator[GuardedAgent]:
     with guarded_agent(desk) as agent:
         agent.event("SessionStart", "", {})
         agent.start("files")
-        list_tools(desk, agent, "files")
+        agent.list_tools("files")
+        desk.seen()
         yield agent
-
-
-def list_tools(desk: JoinedDesk, agent: GuardedAgent, server: str) -> None:
-    """List a server's tools, and wait until the guard knows them: a call waits for the guard, which has them before."""
-    agent.send(server, "tools/list")
-    agent.call(server, "typed", {"path": "x"})
-    desk.seen()
 
 
 def test_hooks_run_once_and_there_is_one_record(desk: JoinedDesk, agent: GuardedAgent) -> None:
@@ -161,9 +155,10 @@ def test_a_run_with_another_configuration_judges_in_addition_and_knows_the_subag
 
 
 def test_a_joined_call_counts_once(desk: JoinedDesk, agent: GuardedAgent) -> None:
-    desk.configure('[[limits]]\ntool = "echo"\ncalls = 2\nper = "hour"\n')
+    limits = [f'[[limits]]\ntool = "{tool}"\ncalls = 2\nper = "hour"\n' for tool in ("echo", "typed")]
+    desk.configure("".join(limits))
     agent.start("later")
-    list_tools(desk, agent, "later")
+    agent.list_tools("later")
     for n in range(2):
         assert agent.event("PreToolUse", "mcp__later__echo", {"n": n}, f"toolu_{n}")[0] == ""
         assert "limit" not in agent.call("later", "echo", {"n": n}, f"toolu_{n}")

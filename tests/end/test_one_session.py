@@ -221,7 +221,7 @@ def test_python_hooks_know_what_was_done_before_in_the_session(desk: Desk) -> No
     with guarded_agent(desk) as agent:
         agent.event("SessionStart", "", {})
         agent.start("one")
-        agent.send("one", "tools/list")
+        agent.list_tools("one")
         agent.event("PreToolUse", "Bash", {"command": "ls"}, "t1")
         agent.event("PostToolUse", "Bash", {"command": "ls"}, "t1", tool_response={"stdout": ""})
         agent.event("PreToolUse", "mcp__one__echo", {"n": 1}, "t2")

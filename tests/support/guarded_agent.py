@@ -65,6 +65,14 @@ class GuardedAgent:
             return f"error: {answer['error']['message']}"
         return "".join(block.get("text", "") for block in answer["result"]["content"])
 
+    def list_tools(self, server: str) -> None:
+        """List a server's tools, and wait until the guard knows them: before, it judges otherwise than the run.
+
+        Something must judge `typed`: such a call waits for the guard, which has got the tools by then.
+        """
+        self.send(server, "tools/list")
+        self.call(server, "typed", {"path": "x"})
+
     def event(self, event: str, tool: str, arguments: Json, use: str = "", **members: object) -> tuple[str, str]:
         """Run the guard's hook for an event: the permission and the reason that Claude Code reads."""
         call = {"tool_name": tool, "tool_input": arguments, "tool_use_id": use}
