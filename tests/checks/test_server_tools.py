@@ -220,7 +220,7 @@ async def test_nothing_of_the_server_is_left_whatever_happens(tmp_path: Path, ho
     elif how == "lists":
         assert names(await listed(stubborn, *rest)) == ["look"]
     else:
-        await failure(stubborn, *rest, seconds=0.3 if how == "hangs" else LIMIT)
+        await failure(stubborn, *rest, seconds=2.0 if how == "hangs" else LIMIT)
     pids = [int(pid) for pid in pid_file.read_text().split()]
     with anyio.fail_after(LIMIT):
         while any(map(alive, pids)):

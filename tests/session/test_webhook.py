@@ -167,8 +167,9 @@ async def test_a_console_and_the_webhook_are_asked_at_once_and_the_second_is_tol
         await one.refusal()
 
 
+@pytest.mark.slow  # it waits for a deadline
 async def test_after_its_time_nothing_is_taken(tmp_path: Path) -> None:
-    async with asked(tmp_path, partial(hooked, ask_seconds=0.3)) as (one, _, posted):
+    async with asked(tmp_path, partial(hooked, ask_seconds=1.0)) as (one, _, posted):
         assert "no answer came" in await one.refusal()
         assert (await give(posted["answer_url"], {"decision": "allow"}))[0] == 409
         assert await one.finish() == (b"", b"")

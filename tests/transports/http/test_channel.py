@@ -650,11 +650,12 @@ async def test_the_code_and_the_data_of_an_error_for_nobody_reach_the_agent() ->
         assert error["message"] == "The server has refused the request with HTTP status 400: Unsupported."
 
 
+@pytest.mark.slow  # it waits for a deadline
 async def test_a_silent_server_is_given_up_after_the_deadline() -> None:
     async def respond(request: Request) -> None:
         await request.closed.wait()
 
-    async with running(once(respond), silence_seconds=0.1) as agent:
+    async with running(once(respond), silence_seconds=1.0) as agent:
         agent.send(call(7))
         assert "silence_seconds" in await agent.error(7)
         await works_again(agent)
@@ -1184,7 +1185,7 @@ async def test_a_resumption_that_is_silent_is_given_up_after_the_deadline() -> N
         else:
             await handshake(answer)(request)
 
-    async with running(respond, silence_seconds=0.3) as agent:
+    async with running(respond, silence_seconds=1.0) as agent:
         await agent.opened()
         agent.send(call(7))
         text = await agent.error(7)
@@ -1232,7 +1233,7 @@ async def test_a_request_that_the_stream_of_the_older_transport_leaves_open_is_g
         if request.id == 8:
             await streams[-1].events(b'data: {"jsonrpc":"2.0","id":8,"result":{}}\n\n')
 
-    async with running(older(streams, respond), silence_seconds=0.2) as agent:
+    async with running(older(streams, respond), silence_seconds=1.0) as agent:
         await agent.opened()
         agent.send(call(7))
         text = await agent.error(7)
@@ -1289,7 +1290,7 @@ async def test_a_stream_that_never_names_an_address_holds_up_the_handshake_only_
         else:
             await request.status("405 Method Not Allowed")
 
-    async with running(respond, silence_seconds=0.4) as agent:
+    async with running(respond, silence_seconds=1.0) as agent:
         agent.send(INITIALIZE)
         assert "HTTP status 405" in await agent.error(0)
         with anyio.fail_after(TIMEOUT):
@@ -1311,7 +1312,7 @@ async def test_a_notification_whose_acknowledgement_trickles_does_not_hold_up_th
         else:
             await handshake(answer)(request)
 
-    async with running(respond, silence_seconds=0.4) as agent:
+    async with running(respond, silence_seconds=1.0) as agent:
         await agent.opened()
         agent.send(call(7))
         assert (await agent.response(7))["result"] == {}
