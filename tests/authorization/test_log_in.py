@@ -430,8 +430,8 @@ def test_a_redirect_with_another_state_is_ignored_and_the_right_one_counts(oauth
 
 def test_a_login_that_nobody_completes_ends(oauth: OAuthServer, capsys: Capture) -> None:
     tenant = oauth.tenant(edit_redirect=lambda found: [found | {"state": "other"}])
-    assert main(["login", "--timeout", "0.5", tenant.url]) == 2
-    assert "nobody has logged in within 0.5 s (1 redirects were of another login)" in capsys.readouterr().err
+    assert main(["login", "--timeout", "2", tenant.url]) == 2
+    assert "nobody has logged in within 2 s (1 redirects were of another login)" in capsys.readouterr().err
 
 
 def test_a_right_issuer_in_the_redirect_is_accepted(oauth: OAuthServer, capsys: Capture) -> None:

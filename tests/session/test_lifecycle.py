@@ -191,10 +191,11 @@ async def test_a_server_that_does_not_exit_gets_sigterm_and_then_sigkill(monkeyp
         assert await one.ended() == 128 + signal.SIGKILL
 
 
+@pytest.mark.slow  # it waits for a deadline
 async def test_session_end_hooks_run_once_and_share_a_time_limit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(lifecycle, "SESSION_END_HOOKS_SECONDS", 0.3)
+    monkeypatch.setattr(lifecycle, "SESSION_END_HOOKS_SECONDS", 1.0)
     recorded = tmp_path / "recorded"
     groups = group(hook(f"echo end >> {recorded}; sleep 60", Event.SESSION_END), hook("exit 0"))
     async with run("while read line; do :; done", groups) as one:
