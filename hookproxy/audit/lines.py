@@ -108,6 +108,9 @@ _LEFT_OUT_IF_EMPTY: Final = (
 _CHOSEN_NAMES: Final = frozenset({"tool", "alias", "tool_name"})
 """Names among them that the agent chooses: only values that are known to be secret are removed."""
 
+_UNCHANGED: Final = _NOT_REDACTED - _CHOSEN_NAMES
+_NUMBERS: Final = frozenset({bool, int, float, type(None)})
+
 
 class Lines:
     """Makes the lines of one audit. What redacts them is imported with the first line."""
@@ -389,10 +392,18 @@ def _redacted(
         if isinstance(value, list):
             return [of(name, item) for item in value]
         if isinstance(value, dict):
-            return {key: of(key, item) for key, item in value.items()}
+            return of_members(value)
         return _redacted_json(name, value, secrets) if isinstance(value, msgspec.Raw) else value
 
-    line = {name: value if name in without else of(name, value) for name, value in members.items()}
+    def of_members(members: dict[str, object]) -> dict[str, object]:
+        return {
+            name: value
+            if (kind := type(value)) in _NUMBERS or (name in _UNCHANGED and kind is str)
+            else of(name, value)
+            for name, value in members.items()
+        }
+
+    line = {**members, **of_members({name: value for name, value in members.items() if name not in without})}
     if with_digest and line.get("tool") != (tool := members.get("tool")) and isinstance(tool, str):
         line["tool_sha256"] = _sha256(tool.encode(errors="replace"))
     return line

@@ -58,6 +58,8 @@ def rival_arguments(aliases: Sequence[Alias], arguments: Iterable[str], listed: 
     """
     by_name = spellings(arguments)
     for names in (COMMAND, PATH, CONTENT, NEW, URL):
+        if by_name.keys().isdisjoint(names):
+            continue
         rivals = [own for name in names for own in by_name.get(name, ())]
         concerned = any(not alias.needed.isdisjoint(rivals) for alias in aliases)
         if concerned and len(rivals) > 1 and not all(own in listed for own in rivals):
