@@ -126,10 +126,10 @@ class Judge:
         session = self.sessions.of_event(
             side.name, reported.id, environ, request.process, request.run, project=reported.project_dir
         )
-        contexts = [self._prepared(session, context) for context in (event.context, *event.others)]
+        contexts = [self._prepared(side, session, context) for context in (event.context, *event.others)]
         if self._feed is not None and self._feed.shows_calls:
             for context in contexts:
-                session.hooks_for(context.session.server).keep_inputs()
+                session.hooks_for(context.session.server, side.name).keep_inputs()
         runs: list[HookRun] = []
         if event.context.event is Event.PRE_TOOL_USE:
             decision, problems = await self.calls.before(side, session, event, contexts, request, runs)
@@ -138,15 +138,19 @@ class Judge:
             decision, problems = expressible(hook_decision.combined(decisions), side, event.context)
         return with_lines(side.write_output(event, decision), [*problems, *failures(runs)])
 
-    def _prepared(self, session: NativeSession, context: EventContext) -> EventContext:
+    def _prepared(self, side: AgentSide, session: NativeSession, context: EventContext) -> EventContext:
         """The context as hooks and rules may read it. Raises ValueError."""
         context = normalised(context, self._settings.max_depth)
-        if not context.tool or (context.alias is None and not context.session.server):
-            return replace(context, managed_alias=context.alias) if context.tool else context
+        if not context.tool:
+            return context
         own = context.alias
         if own is not None and (own.name != context.tool or own.name in FAMILIAR_NAMES):
-            return replace(context, managed_alias=own)  # no server's list can change what the agent's own tools are
-        known = session.hooks_for(context.session.server).groups.alias(context.tool, context.arguments)
+            if own.name == "MultiEdit":  # as of a server's tool, a list of edits is both
+                own = replace(own, alternatives=(replace(own, name="Edit", alternatives=()), *own.alternatives))
+            session.hooks_for("", side.name).note_own_tool(own)
+            return replace(context, alias=own, managed_alias=own)  # no server's list can change what it is
+        hooks = session.hooks_for(context.session.server, side.name)
+        known = hooks.groups.alias(context.tool, context.arguments)
         if own is None:
             return replace(context, alias=known)
         if known is not None:  # a new tool of the agent's own may do what a familiar one does, as a server's may

@@ -14,6 +14,7 @@ from ..audit.call_record import Record, WatchedCall
 from ..audit.would_be import NOBODY_ASKED
 from ..config.load import Loaded
 from ..hooks.evaluate import Hooks
+from ..model.aliases import Alias
 from ..model.call_end import Refused
 from ..model.decision import Refuse
 from ..model.hooks import EventContext
@@ -47,6 +48,8 @@ class WatchedOwnTools:
                 self._tasks.start_soon(oldest.aclose)
         self._sessions.move_to_end(key)
         hooks = self._sessions[key].hooks_for("", agent)
+        if isinstance(context.managed_alias, Alias):
+            hooks.note_own_tool(context.managed_alias)
         return hooks if hooks.concerns(context.tool) else None
 
     def begin(self, hooks: Hooks, context: EventContext, record: Record) -> None:

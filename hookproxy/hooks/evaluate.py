@@ -146,6 +146,12 @@ class Hooks:
             self.flow.forget_tools()
         return renamed
 
+    def note_own_tool(self, alias: Alias) -> None:
+        """The agent itself has this tool: what is about one of the alias's names is about the tool."""
+        all_groups = (self.groups, *(layer.groups for layer in self._layers))
+        if any([groups.note_own_tool(alias) for groups in all_groups]) and self.flow is not None:
+            self.flow.forget_tools()
+
     def prepare_names(self) -> None:
         """Import what recognises tools by their names, if it will be needed."""
         if (self.groups or self.has_rules or self.flow is not None) and any(
@@ -443,7 +449,7 @@ class _LayerEvaluator(Struct):
         """As `evaluate`, on the final arguments, under the names of managed aliases instead of the user's."""
         earlier_request, proceed = proceed.approval_request, replace(proceed, approval_request=None)
         try:
-            alias = self.layer.groups.alias(context.tool, context.arguments)
+            alias = _of_agent_too(self.layer.groups.alias(context.tool, context.arguments), context)
             context = replace(context, alias=alias)
             if wrong := self.layer.wrong_arguments(context, self.listed):
                 return Evaluation(replace(wrong, feedback=proceed.feedback), context.arguments, alias)
@@ -588,6 +594,16 @@ def _context_for_layer(layer: Permissions, context: EventContext) -> EventContex
         with suppress(ValueError):  # arguments that its names make ambiguous keep the server's names
             alias = layer.groups.alias(context.tool, context.arguments)
     return context if alias is context.alias else replace(context, alias=alias)
+
+
+def _of_agent_too(alias: Alias | None, context: EventContext) -> Alias | None:
+    """A managed alias, behind the one that the agent's own tool has: nobody's configuration takes that away."""
+    own = context.managed_alias
+    if context.session.server or own is UNSET or own is None:
+        return alias
+    more = () if alias is None else (alias, *alias.alternatives)
+    known = (*own.alternatives, *(other for other in more if other.name not in own.names))
+    return replace(own, alternatives=known)
 
 
 def _merge_requests(earlier_request: ApprovalRequest | None, request: ApprovalRequest | None) -> ApprovalRequest | None:

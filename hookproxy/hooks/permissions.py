@@ -121,11 +121,10 @@ class Permissions:
         of_tool = self._rules_for(self.groups.own_names(context.tool))
         if of_tool.allowed(context.arguments, own_tool=own_tool) is not None:
             return True
-        if context.alias is None or context.alias.automatic or context.alias.guessed:
-            return False
         return any(
             all(self._rules_for((name,)).allowed(arguments, own_tool=own_tool) is not None for arguments in readings)
             for name, readings in under_aliases(context)
+            if not _is_recognised(context, name)
         )
 
     def _ruling(self, context: EventContext) -> RuleDecision | None:
@@ -142,16 +141,13 @@ class Permissions:
             return own
         # a rule must know of a familiar name whether it stands for a method
         of_method = (context.tool,) if methods.is_method(context.tool) else ()
-        by_alias = [
-            self._judge_readings((*of_method, name), readings, budget, own_tool=own_tool)
-            for name, readings in under_aliases(context)
-        ]
-        if context.alias.automatic or context.alias.guessed:
-            by_alias = [
-                ruling for ruling in by_alias if ruling is not None and ruling.permission is not Permission.ALLOW
-            ]
+        by_alias = [own]
+        for name, readings in under_aliases(context):
+            ruling = self._judge_readings((*of_method, name), readings, budget, own_tool=own_tool)
+            if ruling is not None and not (ruling.permission is Permission.ALLOW and _is_recognised(context, name)):
+                by_alias.append(ruling)
         return max(
-            (ruling for ruling in (own, *by_alias) if ruling is not None),
+            (ruling for ruling in by_alias if ruling is not None),
             key=lambda ruling: ruling.permission,
             default=None,
         )
@@ -244,8 +240,20 @@ class Permissions:
 
 
 def _is_agents_own(context: EventContext) -> bool:
-    """True if the call is of a tool that the agent has itself, as its native event says: it has no server."""
-    return not context.session.server and not methods.is_method(context.tool)
+    """True if the call is of a tool that the agent has itself, as its native event says: it has no server.
+
+    Where an agent does not name the server of a tool, that has no server either; but then it has no own alias.
+    """
+    if context.session.server or methods.is_method(context.tool):
+        return False
+    return context.alias is not None and not context.alias.automatic
+
+
+def _is_recognised(context: EventContext, name: str) -> bool:
+    """True if a tool has this familiar name only because it was recognised: then it allows nothing."""
+    assert context.alias, "only called for a tool with an alias"
+    aliases = (context.alias, context.alias.named(name))
+    return any(alias.automatic or alias.guessed for alias in aliases)
 
 
 def _limits(settings: Settings, groups: HookGroups, where: str, shared: Shared) -> CallLimits | None:

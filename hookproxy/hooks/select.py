@@ -180,6 +180,8 @@ class HookGroups:
         self._by_loose_name = {_loose(alias.tool): alias for alias in self._aliases.values() if alias.name}
         self._familiar = familiar
         self._server = server
+        self._of_agent: dict[str, dict[str, Alias]] = {}
+        """The aliases of the agent's own tools whose calls were reported, by tool and by name."""
         spellings = {group.dialect.name: group.dialect.tool_spellings for group in groups}
         self._spellings = [spelling for spelling in spellings.values() if spelling]
         self._events = frozenset(spec.event for group in groups for spec in group.hooks)
@@ -293,6 +295,19 @@ class HookGroups:
         """Tools get familiar names by themselves."""
         return self._familiar is not None
 
+    def note_own_tool(self, alias: Alias) -> bool:
+        """The agent itself has this tool, and a call of it may have this alias, whatever its name says.
+
+        Returns whether that was not known. What is only recognised follows from the tool's name, and is not kept.
+        """
+        known = self._of_agent.get(alias.tool, {})
+        given = (one for one in (alias, *alias.alternatives) if not one.automatic and one.name != alias.tool)
+        new = {one.name: one for one in given if one.name not in known}
+        if new:
+            self._of_agent[alias.tool] = {**known, **new}
+            self.forget_tools()
+        return bool(new)
+
     def forget_tools(self) -> None:
         """Decide anew which hooks match which tool: more is known of the server's tools."""
         for table in (self._selected, self._outcome_observed, self._concerned):
@@ -344,9 +359,11 @@ class HookGroups:
 
     def possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:
         """The aliases that a call of this tool may have; None stands for no alias."""
+        of_agent = self._of_agent.get(tool, {}).values()
         if (configured := self._configured(tool)) is not None:
-            return (configured,)
-        return (None, *self._familiar.possible_aliases(tool)) if self._familiar is not None else (None,)
+            return (configured, *of_agent)
+        familiar = self._familiar.possible_aliases(tool) if self._familiar is not None else ()
+        return (None, *of_agent, *familiar)
 
     # --- selecting hooks ---
 
