@@ -148,8 +148,8 @@ class Hooks:
 
     def note_own_tool(self, alias: Alias) -> None:
         """The agent itself has this tool: what is about one of the alias's names is about the tool."""
-        all_groups = (self.groups, *(layer.groups for layer in self._layers))
-        if any([groups.note_own_tool(alias) for groups in all_groups]) and self.flow is not None:
+        new = [groups.note_own_tool(alias) for groups in (self.groups, *(layer.groups for layer in self._layers))]
+        if any(new) and self.flow is not None:
             self.flow.forget_tools()
 
     def prepare_names(self) -> None:

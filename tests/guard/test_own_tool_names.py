@@ -1,4 +1,4 @@
-"""A rule about a familiar name is about each tool that has it: of an agent's own tables, of whatever name, in any layer.
+"""A rule about a familiar name is about each tool that has it: of an agent's own tables and of others, in any layer.
 
 So it is where it is the only rule, and where the agent does not say which server a tool belongs to.
 """
@@ -26,10 +26,8 @@ def own_shell(agent: str) -> str:
     """The name that the agent's document has for its shell; empty: it has none."""
     side, request = agent_side(agent), before(agent)
     assert side is not None
-    tool = side.read_document(request.document, {**request.environ, "PWD": "/"}).context.tool
-    return next(
-        (name for name in (tool, tool.removeprefix("Cursor: ")) if f'"{name}"'.encode() in request.document), ""
-    )
+    tool = side.read_document(request.document, {**request.environ, "PWD": "/"}).context.tool.removeprefix("Cursor: ")
+    return tool if f'"{tool}"'.encode() in request.document else ""
 
 
 def calling(agent: str, tool: str, arguments: dict[str, object]) -> Request:
