@@ -33,9 +33,12 @@ _SHELLS: Final = _set(
 )
 """Words of tools whose text arguments are commands, whatever these are called."""
 _TYPED: Final = _set(
-    "script code input line text exec execute run statement content keys data instruction body stdin payload"
+    "script code input line text exec execute run statement content keys data instruction body stdin payload chars "
+    "inputtext"
 )
 """What such tools call their commands."""
+_TYPES: Final = _set("write send type input feed interact")
+"""Words of tools that type into a program that runs already, with one for that: it may be a shell."""
 _STARTS: Final = _SHELLS | _set("system cli console")
 """Words of tools that have one text argument, which is a command then, whatever it is called."""
 _STARTS_ALONE: Final = _set("run execute invoke spawn raw sys os system local remote host safe it sudo root script")
@@ -163,7 +166,7 @@ def _unusual_commands(
     """The argument that is a command because the tool is a shell, or runs it. Empty: a list of words; None: none is."""
     texts = [own for own, kind in types.items() if kind in TEXTS and own not in choices]
     plain = {own: _plain(own) for own in texts}
-    if not _SHELLS.isdisjoint(words) and (typed := [own for own in texts if plain[own] in _TYPED]):
+    if _is_typed_into(words) and (typed := [own for own in texts if plain[own] in _TYPED]):
         return typed
     runs = not _RUNS.isdisjoint(words) and _OTHER_LANGUAGES.isdisjoint(words)
     if runs and (started := [own for own in texts if plain[own] in _RUN or _is_script(plain[own])]):
@@ -178,6 +181,13 @@ def _unusual_commands(
         return only
     runs = runs or not _SHELLS.isdisjoint(words) or bool(_program_of(tool)) or "argv" in plain.values()
     return () if runs and has_words_alone(types, TEXTS if _program_of(tool) else _LIST) else None
+
+
+def _is_typed_into(words: Collection[str]) -> bool:
+    """True if the texts that a tool gets may be typed into a shell."""
+    if "stdin" in words or not _SHELLS.isdisjoint(words):
+        return True
+    return "process" in words and not _TYPES.isdisjoint(words)
 
 
 def _only_text(words: Collection[str], plain: Mapping[str, str]) -> Sequence[str]:
