@@ -6,7 +6,8 @@ own: its head and parts are read and judged, and it gets its response; or it is 
 long as it lives. A client that has gone, because its agent has ended it, ends the judging with all hooks. After
 `idle_seconds` without a connection the guard ends, and as soon as it is asked to or another version of hookproxy is
 installed: it stops listening first, so that the next client starts another one, and responds to those who have asked
-already. Whoever has connected meanwhile gets no response, and asks that other one.
+already. Whoever has connected meanwhile gets no response, and asks that other one. If its socket was removed it ends in
+the same way, because nobody could reach it while its lock keeps others from listening.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ _PIECE: Final = 262_144  # bytes of one read, as the client writes
 _MOST_HELD: Final = 128 * 1024 * 1024  # bytes of the documents that are judged at the same time: more of them wait
 _MOST_DROPPED: Final = 1024 * 1024 * 1024  # bytes that are read of a request that is refused for its length
 _FAILING_SECONDS: Final = 0.5  # for those who have started this guard: the next ones start another
+_LOOK_SECONDS: Final = 1.0  # between looks at its socket's name: a client waits ten times as long for a new guard
 _RETRY_SECONDS: Final = 1.0  # until somebody may connect again, if there are too few descriptors
 
 
@@ -102,6 +104,7 @@ class Guard:
         except BaseException:
             os.close(self._lock)
             raise
+        self._socket = None if inherited else _file_at(registry.socket_path(folder, NAME))
         self._connections = 0
         self._idle_seconds = math.inf
         self._used_at = monotonic()
@@ -114,7 +117,7 @@ class Guard:
     def close(self) -> None:
         """Stop listening, if it has not yet. Whoever connects now starts another guard."""
         if self._listener.fileno() >= 0:
-            if not self._is_inherited:
+            if not self._is_inherited and self._is_reachable():
                 registry.remove(self.folder, NAME)
             self._listener.close()
             os.close(self._lock)
@@ -142,6 +145,7 @@ class Guard:
             async with anyio.create_task_group() as listening:
                 listening.start_soon(self._accept, connections, answers)
                 listening.start_soon(self._end_when_idle)
+                listening.start_soon(self._end_when_unreachable)
                 await self._ends.wait()
                 listening.cancel_scope.cancel()
             self.close()
@@ -156,6 +160,16 @@ class Guard:
             seconds = self._idle_seconds if self._connections else rest
             await anyio.sleep(seconds)  # an event would wake this task with each connection
         self.end(at_once=False)
+
+    async def _end_when_unreachable(self) -> None:
+        while self._is_reachable():
+            await anyio.sleep(_LOOK_SECONDS)
+        self._report("its socket was removed: this guard ends")
+        self.end(at_once=False)
+
+    def _is_reachable(self) -> bool:
+        """Whether its socket is still where clients look for it: somebody may have removed it, or its folder."""
+        return self._is_inherited or _file_at(registry.socket_path(self.folder, NAME)) == self._socket
 
     async def _accept(self, tasks: anyio.abc.TaskGroup, answers: Answers) -> None:
         def report(why: str) -> None:
@@ -252,6 +266,15 @@ class Guard:
             finally:
                 peer.close()
                 self._runs.remove(serving)
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    """What the system knows a file by, its device and number; None: there is none, or nobody can say."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _refusal(agent: str, why: str) -> HookOutput:

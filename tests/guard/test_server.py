@@ -55,6 +55,36 @@ async def test_it_ends_when_nobody_has_asked_for_a_while(tmp_path: Path) -> None
     Guard(str(folder), print).close()
 
 
+async def test_it_ends_when_its_socket_was_removed_and_leaves_that_of_another_guard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_LOOK_SECONDS", 0.01)
+    folder = tmp_path / "guard"
+    guard = Guard(str(folder), print)
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(guard.serve, Answering(), 60)
+            await anyio.sleep(0.05)
+            with pytest.raises(AnotherRuns):
+                Guard(str(folder), print)  # it has not ended for nothing
+            folder.rename(tmp_path / "removed")
+            other = Guard(str(folder), print)
+    assert (folder / "guard.sock").exists()
+    other.close()
+    assert not (folder / "guard.sock").exists()
+
+
+async def test_a_guard_whose_socket_alone_was_removed_makes_room_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_LOOK_SECONDS", 0.01)
+    guard = Guard(str(tmp_path / "guard"), print)
+    (tmp_path / "guard" / "guard.sock").unlink()
+    with anyio.fail_after(30):
+        await guard.serve(Answering(), 60)
+    Guard(str(tmp_path / "guard"), print).close()
+
+
 async def test_a_line_of_a_run_may_come_in_any_pieces(tmp_path: Path) -> None:
     (tmp_path / "hookproxy.toml").write_text("")
     loaded = load(str(tmp_path / "hookproxy.toml"), [], None, {"HOME": str(tmp_path)}, str(tmp_path))
