@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         anyio.run(_run, options, backend_options={"loop_factory": new_loop})
     except AnotherRuns:
-        tell("a guard of this account runs already")
+        tell("a guard of this account runs already: hookproxy guard status shows it, and what is wrong with it")
     return 0
 
 

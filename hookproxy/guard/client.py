@@ -152,7 +152,7 @@ def connect(path: str, program: str, places: list[str], until: float) -> _socket
     listens = min(time.monotonic() + START_SECONDS, until)
     while not (guard := connected(path, until)):
         if time.monotonic() > listens:
-            raise TimeoutError("it does not listen in time")
+            raise TimeoutError("it does not listen in time: hookproxy guard --foreground says why")
         ended = posix.waitpid(started, posix.WNOHANG)
         if ended[1]:
             raise OSError("it cannot be started: hookproxy guard --foreground says why")
@@ -181,7 +181,10 @@ def connected(path: str, until: float) -> _socket.socket | None:
 
 
 def start(path: str, program: str, places: list[str]) -> int:
-    """Start the guard in the background; return its process id. It ends at once if another one is faster."""
+    """Start the guard in the background; return its process id. It ends at once if another one is faster.
+
+    Raises OSError.
+    """
     keep_descriptors()
     null = posix.open("/dev/null", posix.O_RDWR)
     words = [program, "guard", "--socket", path]
@@ -190,8 +193,13 @@ def start(path: str, program: str, places: list[str]) -> int:
     environ = [name + b"=" + value for name, value in posix.environ.items()]
     given = dict(entry.split(b"=", 1) for entry in environ if not entry.startswith(left_out))
     given |= dict(place.encode("utf-8", "surrogateescape").split(b"=", 1) for place in places)
-    pid = posix.posix_spawn(program, words, given, file_actions=actions, setsid=True)
-    posix.close(null)
+    try:
+        pid = posix.posix_spawn(program, words, given, file_actions=actions, setsid=True)
+    except OSError as error:
+        hint = "install hookproxy again, or delete its entries from the hook file of this agent"
+        raise OSError(f"{program} cannot be started: {error.strerror}; {hint}") from None
+    finally:
+        posix.close(null)
     return pid
 
 

@@ -64,6 +64,17 @@ def test_under_an_administrators_policy_every_failure_refuses_the_call(
     assert b"the guard did not judge this: " in text
 
 
+def test_an_entry_whose_hookproxy_is_gone_says_what_to_do(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "read_all", lambda _descriptor: b"{}")
+    assert client.main(["client.py", "claude", str(tmp_path / "guard.sock"), "/no/program", "2", ""]) == 2
+    assert capfdbinary.readouterr().err == (
+        b"hookproxy: the guard did not judge this: /no/program cannot be started: No such file or directory; "
+        b"install hookproxy again, or delete its entries from the hook file of this agent\n"
+    )
+
+
 def test_a_guard_that_does_not_answer_is_not_waited_for_longer_than_the_entry_says(tmp_path: Path) -> None:
     path = str(tmp_path / "guard.sock")
     with socket.socket(socket.AF_UNIX) as listener:
