@@ -235,6 +235,9 @@ def limits(side: AgentSide) -> Iterator[str]:
     if Can.ASK not in side.can:
         waits = "a call that a rule asks about waits on a console that is open, or is refused"
         yield f"{side.name}: its hooks cannot ask the person: {waits}"
+    if not side.form.names_servers:
+        covers = "a rule for mcp__SERVER__TOOL holds where the server is wrapped"
+        yield f"{side.name}: its hooks do not know which server a tool is of: {covers}"
     if Can.REWRITE not in side.can:
         yield f"{side.name}: its hooks cannot change arguments: a call that a hook rewrites is refused"
     if not {Can.TELL_AFTER, Can.BLOCK_AFTER} & set(side.can):

@@ -128,6 +128,8 @@ class DocumentForm(Struct, frozen=True):
     arguments: Callable[[Members], bytes] = lambda members: members.raw("tool_input")
     server_tool: Callable[[Members, str], tuple[str, str] | None] = _server_tool
     """Server and tool of the tool that the agent calls by this name; None: it is one of its own."""
+    names_servers: bool = True
+    """Its documents say for certain which server a tool is of."""
     tool_use_id: str = "tool_use_id"
     failed: Callable[[Members], bool] = lambda _members: False
     """Whether a call failed whose event may also be about a successful one."""

@@ -200,6 +200,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         event=("event",),
         session=partial(session_of, project_variable="CRUSH_PROJECT_DIR"),
         server_tool=_server_tool,
+        names_servers=False,
     ),
     file="crush.json",
     can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE,

@@ -311,3 +311,11 @@ def test_what_becomes_of_calls_that_no_guard_can_judge_is_reported(
 def test_what_an_agent_cannot_express_is_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     guard.main(["install", "cline", "--dry-run"])
     assert "its hooks cannot ask the person" in capsys.readouterr().err
+
+
+def test_an_agent_whose_documents_do_not_name_servers_is_reported(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guard.main(["install", "cursor", "crush", "claude", "--dry-run"])
+    reported = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines() if "which server" in line]
+    assert reported == ["cursor", "crush"]

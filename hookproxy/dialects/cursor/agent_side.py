@@ -110,6 +110,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         triggers={Event.SESSION_START: "startup", Event.SESSION_END: "other"},
         tool_name=_tool_name,
         server_tool=_server_tool,
+        names_servers=False,
         outcome=_outcome,
     ),
     also_reads=("claude",),
