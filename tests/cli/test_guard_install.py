@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -319,3 +320,15 @@ def test_an_agent_whose_documents_do_not_name_servers_is_reported(
     guard.main(["install", "cursor", "crush", "claude", "--dry-run"])
     reported = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines() if "which server" in line]
     assert reported == ["cursor", "crush"]
+
+
+def test_entries_without_a_record_are_not_called_absent(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guard.main(["install", "codex"]) == 0
+    shutil.rmtree(home / ".local" / "state" / "hookproxy")
+    capsys.readouterr()
+    for words in (["codex"], ["--all"]):
+        assert guard.main(["uninstall", *words]) == 1
+        reported = capsys.readouterr().err
+        assert f"{home}/.codex/hooks.json has entries of the guard, and no record says who wrote them" in reported
+        assert "no hook file" not in reported
+    assert (home / ".codex" / "hooks.json").exists()
