@@ -89,6 +89,17 @@ def recorded() -> list[Entry]:
     return found_in(dict.fromkeys((*record.created, *record.inserted)))
 
 
+def unrecorded(record: written.Written, sides: Sequence[AgentSide]) -> Iterator[UserError]:
+    """The person's hook files with entries of these agents that cannot be taken out: the record does not know them."""
+    agents = {side.name for side in sides}
+    for path in dict.fromkeys(path for side in sides for path in paths(side)):
+        known = path in record.inserted or path in record.created
+        if not known and any(entry.agent in agents for entry in found_in([path])):
+            why = "it has entries of the guard, and hookproxy has no record of them"
+            hint = "delete the entries that name guard/client.py by hand, or put back the backup beside it"
+            yield UserError(f"{path} stays: {why}", hint)
+
+
 def found_in(files: Iterable[str]) -> list[Entry]:
     """The entries in these files, as far as they exist and can be read."""
     found: list[Entry] = []

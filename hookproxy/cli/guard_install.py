@@ -121,19 +121,12 @@ def uninstall(arguments: Sequence[str]) -> int:
     if bool(options.agents) == options.all:
         raise UserError("name agents, or all of them", "hookproxy guard uninstall AGENT… or --all")
     sides = [_side(name) for name in (names() if options.all else options.agents)]
-    named = {side.name for side in sides}
     state, record = _record()
-    failed, done = False, list[str]()
+    failed, done = _report_unrecorded(record, sides), list[str]()
     if options.all and not options.dry_run:
         done += guard_service.uninstall(record)
     for path in dict.fromkeys(path for side in sides for path in guard_entries.paths(side)):
         if path not in record.inserted and path not in record.created:
-            if any(entry.agent in named for entry in guard_entries.found_in([path])):
-                failed = True
-                hint = "delete those that name guard/client.py by hand, or put back a backup beside the file"
-                wrap.report_error(
-                    UserError(f"{path} has entries of the guard, and no record says who wrote them", hint)
-                )
             continue
         try:
             _take_out(path, record, options)
@@ -148,6 +141,14 @@ def uninstall(arguments: Sequence[str]) -> int:
     if not (done or failed):
         tell("no hook file of these agents has entries of the guard")
     return EXIT_FINDINGS if failed else 0
+
+
+def _report_unrecorded(record: written.Written, sides: Sequence[AgentSide]) -> bool:
+    """Report the files that must stay as they are. Returns whether there are any."""
+    errors = [*guard_entries.unrecorded(record, sides)]
+    for error in errors:
+        wrap.report_error(error)
+    return bool(errors)
 
 
 def command_line(side: AgentSide, socket: str, unjudged: Unjudged) -> str:

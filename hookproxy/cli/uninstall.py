@@ -17,6 +17,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..config.load import load
+from ..dialects.agent_side import agent_side, names
 from ..files.create import remove_empty
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError, uninstall_command
@@ -26,7 +27,7 @@ from ..wrapping.diff import unified
 from ..wrapping.syntax_tree import Edit
 from ..wrapping.undo import Plan
 from ..wrapping.written import Written
-from . import wrap
+from . import guard_entries, wrap
 from .common import ask, has_terminal, show, show_line, working_directory
 from .layout import shortened
 from .options import Parser
@@ -72,11 +73,16 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _by_hand(record: Written, home: str, cwd: str) -> Iterator[UserError]:
-    """The hook files that start hookproxy and are not wholly ours: converted hooks that were merged by hand."""
+    """The hook files that start hookproxy and that it cannot restore.
+
+    They are not wholly ours, because converted hooks were merged by hand, or the record does not know the guard's
+    entries in them.
+    """
     for path in known_hook_files.starting_hookproxy(os.environ, home, cwd):
         if path not in record.created:
             why = "it has hooks that start hookproxy hook, and hookproxy did not write it as a whole"
             yield UserError(f"{path} stays: {why}", "remove these hooks from it by hand")
+    yield from guard_entries.unrecorded(record, [side for name in names() if (side := agent_side(name)) is not None])
 
 
 def _agrees(options: Namespace, plan: Plan) -> bool:

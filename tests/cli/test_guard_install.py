@@ -326,9 +326,12 @@ def test_entries_without_a_record_are_not_called_absent(home: Path, capsys: pyte
     assert guard.main(["install", "codex"]) == 0
     shutil.rmtree(home / ".local" / "state" / "hookproxy")
     capsys.readouterr()
-    for words in (["codex"], ["--all"]):
-        assert guard.main(["uninstall", *words]) == 1
-        reported = capsys.readouterr().err
-        assert f"{home}/.codex/hooks.json has entries of the guard, and no record says who wrote them" in reported
-        assert "no hook file" not in reported
+    verbs = {("guard", "uninstall", "codex"): 1, ("guard", "uninstall", "--all"): 1, ("uninstall", "--yes"): 2}
+    for words, status in verbs.items():
+        assert main.main(words) == status
+        reported = capsys.readouterr()
+        why = "it has entries of the guard, and hookproxy has no record of them"
+        assert f"{home}/.codex/hooks.json stays: {why}" in reported.err
+        assert "no hook file" not in reported.err
+        assert "pip uninstall" not in reported.out  # each call would be refused from then on
     assert (home / ".codex" / "hooks.json").exists()

@@ -188,10 +188,9 @@ def test_with_nothing_to_undo_it_still_says_what_to_remove(project: Path, home: 
     state.mkdir(parents=True)
     (state / "audit.jsonl").write_text("")
     done = run(project, "uninstall")
-    done = run(project, "uninstall")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("nothing is wrapped, set up or converted\n")
-    assert f"  rm -r {state}  # what it remembers: the audit log, trusted files, logins\n" in done.stdout
+    assert f"  # what it remembers: the audit log, trusted files, logins\n  rm -r {state}\n" in done.stdout
     assert done.stdout.endswith(f"  {uninstall_command()}\n")
 
 
