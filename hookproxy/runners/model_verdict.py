@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -73,13 +74,18 @@ def verdict_in(reply: Reply, *, takes_context: bool) -> Verdict | None:
     """
     verdicts = [_read(call.arguments, takes_context=takes_context) for call in reply.calls if call.name == VERDICT]
     if verdicts:
+        with suppress(HookFailed):  # beside calls, a text may be about anything
+            verdicts.append(_read(_text_of(reply), takes_context=takes_context))
         return next((verdict for verdict in verdicts if not verdict.ok), verdicts[0])
     if reply.calls:
         return None
+    return _read(_text_of(reply), takes_context=takes_context)
+
+
+def _text_of(reply: Reply) -> bytes:
     text = reply.text.strip()
-    if fenced := _FENCED.fullmatch(text):
-        text = fenced[1]
-    return _read(text.encode(), takes_context=takes_context)
+    fenced = _FENCED.fullmatch(text)
+    return (fenced[1] if fenced else text).encode(errors="replace")
 
 
 async def result_for(spec: HookSpec, verdict: Coroutine[None, None, Verdict]) -> HookResult:

@@ -128,6 +128,14 @@ async def test_of_several_verdicts_a_denial_counts(model: ModelServer, api: str)
     assert (result.code, result.stderr) == (2, b"no")
 
 
+@pytest.mark.parametrize("api", APIS)
+async def test_a_denial_that_is_the_text_beside_a_verdict_counts(model: ModelServer, api: str) -> None:
+    said: list[tuple[str, object]] = [("verdict", {"ok": True, "reason": ""})]
+    for text, code in {'{"ok": false, "reason": "no"}': 2, '{"ok": true}': 0, "I think that it is safe.": 0}.items():
+        model.answers = [Says(text, calls=said)]
+        assert (await run(hook(model, api))).code == code
+
+
 async def test_a_denial_without_a_reason_is_a_denial(model: ModelServer) -> None:
     model.answers = [Says('{"ok": false}')]
     result = await run(hook(model))
