@@ -20,7 +20,6 @@ from ..policy.rule_repairs import glob_meant
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
-    from ..config.load import Loaded
     from .report import CheckedServer, ConfiguredHook
 
 _OF_SERVER: Final = re.compile(r"mcp__([^*?\[\]]+?)__")
@@ -53,19 +52,6 @@ def shadowed_rules(settings: Settings) -> Iterator[str]:
                     repair = "remove one of both" + ', or write default = "deny" in the place of "*"' * allows
                     yield f"{place}: {text!r} has no effect: {effect} ({repair})"
                     break
-
-
-def allow_rules_alone(loaded: Loaded) -> Iterator[str]:
-    """A sentence about allow rules where nothing else asks or refuses: somebody may believe that it refuses the others.
-
-    It begins with the place of the first one.
-    """
-    settings = loaded.settings
-    others = settings.deny or settings.ask or settings.has_flow or loaded.all_groups
-    if settings.allow and settings.default_permission == "allow" and not others:
-        place = settings.rule_places.get(f"allow {settings.allow[0]}", "permissions.allow[0]")
-        repair = 'write default = "deny" below [permissions] if only these are meant'
-        yield f"{place}: allow refuses nothing: other tools are allowed, too ({repair})"
 
 
 def _covers(rule: str, other: str) -> bool:

@@ -29,7 +29,6 @@ from ..model.hooks import HookSpec
 from . import commands, effective_settings
 from .flow_entries import labels_of_nobody, labels_without_sink, misspelled_annotations
 from .idle_rules import (
-    allow_rules_alone,
     matcher_of_no_method,
     misspelt_aliases,
     misspelt_matcher,
@@ -125,7 +124,6 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
                 *_file_findings(loaded, _remarks, environ),
                 *effective_settings.alias_remarks(settings),
                 *(finding(text, key_lines) for text in (*shadowed_rules(settings), *misspelt_rules(settings, server))),
-                *(finding(text, key_lines) for text in allow_rules_alone(loaded)),
                 *(finding(text, key_lines) for text in labels_without_sink(settings)),
                 *(finding(text, key_lines) for text in misspelled_annotations(settings)),
                 *missing,

@@ -204,3 +204,13 @@ def _is_same_file(path: str, other: str) -> bool:
         return os.path.samefile(path, other)
     except OSError:  # it was a pipe, or is gone by now
         return False
+
+
+def check_archive_name(path: "str | None") -> None:
+    """Raise UserError for the name of an archive of another form than ours, which is gzip around tar. None: no name."""
+    from ..model.errors import UserError
+
+    stem, dot, form = (path or "").rpartition(".")
+    if dot and form.lower() in ("zip", "7z", "rar", "tar", "bz2", "xz", "zst", "tbz2", "txz"):
+        name = f"{stem.removesuffix('.tar')}.tar.gz"
+        raise UserError(f"--output {path}: what is written is a .tar.gz, and not a .{form}", f"--output {name}")

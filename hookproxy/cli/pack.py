@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, not_installed, not_written
-from .common import show_line, working_directory
+from .common import check_archive_name, show_line, working_directory
 from .key_files import private_key, public_keys
 from .layout import show_table
 from .options import Parser
@@ -96,6 +96,7 @@ def subverb_parsers() -> dict[str, Parser]:
 def _new(options: Namespace) -> int:
     from ..packs.manifest import MANIFEST, SIGNATURE
 
+    check_archive_name(options.output)
     folder = os.path.join(working_directory(), options.folder)
     path, text, files, executable = _manifest(folder)
     _write(path, text)
@@ -115,6 +116,7 @@ def _sign(options: Namespace) -> int:
     from ..packs.manifest import MANIFEST, SIGNATURE, verify
 
     folder = os.path.join(working_directory(), options.folder)
+    check_archive_name(options.output)
     key = private_key(options.key)
     path, text, files, executable = _manifest(folder, must_be_there=True)
     signed = {**files, MANIFEST: text.encode(), SIGNATURE: make.signature(text, key)}

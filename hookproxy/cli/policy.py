@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..model.errors import ConfigError, UserError, not_written
-from .common import show, show_line, working_directory
+from .common import check_archive_name, show, show_line, working_directory
 from .key_files import private_key, public_keys, read
 from .options import Parser
 
@@ -348,6 +348,7 @@ def _pack(options: Namespace) -> int:
     from ..archives.folder import files_of
     from ..files.replace import replace_file
 
+    check_archive_name(options.output)
     files, executable = files_of(options.folder)
     if options.key is not None:
         signed = _signed(options, files, executable)

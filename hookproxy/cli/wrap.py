@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from ..config.hook_files import NONE_CAN_RUN
 from ..config.load import Loaded
 from ..dialects.registry import DIALECTS
-from ..dialects.shared.hook_file import suggestion
+from ..dialects.shared.hook_file import NO_HOOKS, suggestion
 from ..hooks import failures
 from ..model.counts import some_of
 from ..model.env_references import TOKEN_VARIABLE
@@ -141,7 +141,7 @@ def _gateway(where: str, from_caller: bool) -> Gateway:
 def _notes(loaded: Loaded) -> list[str]:
     """What a person should know, whatever files are wrapped."""
     found = findings.lines(loaded, os.environ) if has_hooks(loaded) else []
-    found += [remark for remark in loaded.remarks if remark.endswith(NONE_CAN_RUN)]
+    found += [remark for remark in loaded.remarks if remark.endswith((NONE_CAN_RUN, NO_HOOKS))]
     notes = found[:_MAX_FINDINGS]
     if len(found) > _MAX_FINDINGS:
         notes.append(f"and {len(found) - _MAX_FINDINGS} more: hookproxy check shows all")

@@ -6,7 +6,7 @@ Nothing is loaded only because it is in the working directory: a hook file is co
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ..dialects.dialect import Dialect, FolderContent, FoundFile, Group, HookFile, HookList
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.handler_types import make_warm
-from ..dialects.shared.hook_file import read_document, suggestion
+from ..dialects.shared.hook_file import NO_HOOKS, read_document, suggestion
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import HookSpec
 from ..model.late_pattern import late_pattern
@@ -161,7 +161,8 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
     if unread := unread_hooks(dialect, hook_file, hook_list):
         raise unread
     hook_list, of_guard = _without_guard(hook_list, path)
-    no_hooks = () if hook_list.hooks or hook_list.rules else (f"{path}: {NONE_CAN_RUN}",)
+    says_none = any(remark.endswith(NO_HOOKS) for remark in hook_list.remarks)
+    no_hooks = () if hook_list.hooks or hook_list.rules or says_none else (f"{path}: {NONE_CAN_RUN}",)
     same_shape = () if use.dialect else _same_shape(path, dialect)
     tool_names = use.tool_names or dialect.tool_names
     hooks = make_warm(dialect, hook_list.hooks, use.place, use.warm_options)
@@ -264,15 +265,25 @@ def _recognise(path: str, text: str, naming: str) -> Dialect:
     if "{path}" in naming:  # the file is named by an option, or by a table
         hint += f', or dialect = "{likely}" in [[use]]'
     if not fitting:
-        unread = unrecognised(file, members)
-        if unread and at_home and (problem := problem_as(at_home[0], file)):
-            raise problem
-        if unread:
-            raise unread
+        if (owner := _owner_without_hooks(file, members, at_home)) is not None:
+            return owner
         hint += f"; the dialects are: {', '.join(DIALECTS)}"
         raise ConfigError(path, "cannot tell which system this hook file is for", hint)
     names = " or ".join(dialect.name for dialect in fitting)
     raise ConfigError(path, f"could be a hook file of {names}: it fits each of these formats", hint)
+
+
+def _owner_without_hooks(file: HookFile, members: Mapping[str, object], at_home: Sequence[Dialect]) -> Dialect | None:
+    """The system in whose folder a file is that has nothing which looks like a hook: it says what is wrong with it.
+
+    None: it is in nobody's folder. Raises ConfigError for a file that has hooks, and which no dialect recognises.
+    """
+    unread = unrecognised(file, members)
+    if unread and at_home and (problem := problem_as(at_home[0], file)):
+        raise problem
+    if unread:
+        raise unread
+    return next((dialect for dialect in at_home if "@" not in dialect.name), None)
 
 
 def is_own_configuration(path: str) -> bool:
@@ -297,8 +308,9 @@ def _is_own_format(path: str, members: Mapping[str, object]) -> bool:
     from .models import ConfigFile
 
     readers = [reader for reader in DIALECTS.values() if ".toml" in reader.suffixes]
-    fits_another = any(_fits(reader, members, _in_own_folder(_place_of(path), reader)) for reader in readers)
-    if fits_another or not isinstance(members.get("hooks", {}), dict):
+    at_home = [_in_own_folder(_place_of(path), reader) for reader in readers]
+    fits_another = any(_fits(reader, members, is_home) for reader, is_home in zip(readers, at_home, strict=True))
+    if fits_another or (any(at_home) and not members) or not isinstance(members.get("hooks", {}), dict):
         return False
     return members.keys() <= set(ConfigFile.__struct_encode_fields__)
 

@@ -263,6 +263,7 @@ def complete(
     required = not file_context.isolated and (user.require_trust or any(layer.require_trust for layer in managed))
     if required or user.pinned:
         loaded = replace(loaded, trust=_trust(loaded, user, file_context, required=required))
+    loaded = replace(loaded, remarks=(*loaded.remarks, *_allow_rules_alone(loaded)))
     if loaded.watched is not None:  # its hooks get what the audit may need
         settings = audited_like(loaded.watched.settings, loaded.settings)
         loaded = replace(loaded, watched=replace(loaded.watched, settings=settings))
@@ -349,6 +350,20 @@ def _kept_by_user(settings: Settings, user: Layer, managed: Collection[str]) -> 
         for name, place in user.set_by.items()
         if name in managed and getattr(settings, name) == getattr(user.settings, name)
     }
+
+
+def _allow_rules_alone(loaded: Loaded) -> Iterator[str]:
+    """A sentence about allow rules where nothing else asks or refuses: somebody may believe that it refuses the others.
+
+    It begins with the place of the first one.
+    """
+    settings = loaded.settings
+    managed = settings.managed is not None and settings.managed.has_rules
+    others = settings.deny or settings.ask or settings.has_flow or loaded.all_groups or loaded.watched or managed
+    if settings.allow and settings.default_permission == "allow" and not others:
+        place = settings.rule_places.get(f"allow {settings.allow[0]}", "permissions.allow[0]")
+        repair = 'write default = "deny" below [permissions] if only these are meant'
+        yield f"{place}: allow refuses nothing: other tools are allowed, too ({repair})"
 
 
 def _with_default_audit(loaded: Loaded, set_by: Collection[str], folder: str) -> Loaded:

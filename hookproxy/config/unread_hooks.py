@@ -73,7 +73,8 @@ def unread_hooks(dialect: Dialect, file: HookFile, found: HookList) -> ConfigErr
     lost = [note for note in (*left_out, *unknown) if _BEFORE_CALL.search(_folded(_place(note, file.path)))]
     if rests and not (lost and guards):
         return None
-    if not left_out and not looks_like:
+    wrong = _misspelt_hooks(dialect, members)
+    if not left_out and not looks_like and not wrong:
         return None
     owner = _owner(file, members)
     if dropped := (*left_out, *lost, *unknown):
@@ -83,7 +84,7 @@ def unread_hooks(dialect: Dialect, file: HookFile, found: HookList) -> ConfigErr
         return ConfigError(
             where, f"{dialect.name} can read none of its hooks: {what}{also}", _hint(dialect, file, members)
         )
-    if wrong := _misspelt_hooks(dialect, members):
+    if wrong:
         what = f"{dialect.name} reads no hooks from this file: {wrong!r} is not read"
         return ConfigError(_with_line(file, wrong), what, f'write "hooks" for {wrong!r}')
     where = looks_like[0] if len(looks_like) == 1 else f"{looks_like[0]} and {len(looks_like) - 1} more"
@@ -132,10 +133,11 @@ def with_owner(error: ConfigError, dialect: Dialect, file: HookFile) -> ConfigEr
 
 
 def _misspelt_hooks(dialect: Dialect, members: Mapping[str, object]) -> str:
-    """The member that is meant to be `hooks`, because it has events of this system; empty: there is none."""
+    """The member that is meant to be `hooks`: it has events of this system, or nothing yet; empty: there is none."""
     events = dialect.events.keys() | dialect.unavailable.keys()
     similar = (name for name in members if suggestion(name, ("hooks",), _SIMILAR) and "hooks" not in members)
-    return next((name for name in similar if isinstance(table := members[name], dict) and events & table.keys()), "")
+    tables = ((name, table) for name in similar if isinstance(table := members[name], dict))
+    return next((name for name, table in tables if not table or events & table.keys()), "")
 
 
 def _with_line(file: HookFile, key: str) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.checks.idle_rules import allow_rules_alone, rules_of_no_method, shadowed_rules
+from hookproxy.checks.idle_rules import rules_of_no_method, shadowed_rules
 from hookproxy.config.load import load
 from hookproxy.model.limits import Limit, Per
 from hookproxy.model.settings import Settings
@@ -93,5 +93,6 @@ HOOK: Final = '[[hooks.PreToolUse]]\ncommand = "true"'
 def test_an_allow_list_beside_which_everything_is_allowed_is_named(text: str, is_named: bool, tmp_path: Path) -> None:
     file = tmp_path / "hookproxy.toml"
     file.write_text(f"[permissions]\n{text}\n")
-    found = list(allow_rules_alone(load(str(file), [], None, os.environ, str(tmp_path))))
+    remarks = load(str(file), [], None, os.environ, str(tmp_path)).remarks
+    found = [text for text in remarks if "allow refuses nothing" in text]
     assert [text.startswith(f"{file}:2: ") and 'write default = "deny"' in text for text in found] == [True] * is_named

@@ -286,6 +286,15 @@ def test_a_signature_of_ssh_keygen_counts(tmp_path: Path, home: Path) -> None:
     assert init.main(["--from", str(folder), "--install"]) == 0
 
 
+@pytest.mark.parametrize("name", ["quiet.zip", "quiet.tar", "quiet.tar.bz2", "quiet.tar.XZ"])
+def test_an_archive_of_another_form_is_not_written(tmp_path: Path, home: Path, name: str) -> None:
+    folder = in_folder(tmp_path / "quiet", packs.pack())
+    with pytest.raises(UserError, match=r"is a \.tar\.gz, and not") as raised:
+        pack.main(["sign", str(folder), "--key", str(key_file(tmp_path)), "--output", str(tmp_path / name)])
+    assert raised.value.hint == f"--output {tmp_path / 'quiet.tar.gz'}"
+    assert not (tmp_path / name).exists()
+
+
 def test_new_asks_for_a_description_where_the_configuration_begins_without_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -234,7 +234,41 @@ def test_a_file_without_hooks_gets_a_remark_and_makes_no_group(cwd: Path) -> Non
     found = loaded(cwd, hooks=["claude=a.json"])
     assert found.groups == ()
     assert found.notes == ()
-    assert found.remarks == (f"{path}: contains no hooks", f"{path}: none of its hooks can run here")
+    assert found.remarks == (f"{path}: contains no hooks",)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (".codex/config.toml", "# nothing yet\n"),
+        (".vibe/hooks.toml", ""),
+        (".claude/settings.json", "{}"),
+        (".claude/settings.json", '{"model": "opus"}'),
+        (".cursor/hooks.json", "{}"),
+        (".gemini/settings.json", '{"theme": "dark"}'),
+    ],
+)
+def test_a_file_without_hooks_in_an_agents_folder_is_that_agents(cwd: Path, place: str, text: str) -> None:
+    """It is not taken for hookproxy's own configuration, or for nobody's."""
+    path = write(cwd / place, text)
+    found = loaded(cwd, hooks=[place])
+    assert found.groups == ()
+    assert [remark for remark in found.remarks if remark.startswith(f"{path}: ")] != []
+
+
+@pytest.mark.parametrize("text", ['{"hook": {}}', '{"Hooks": {}}', '{"hoooks": {}}'])
+def test_a_misspelt_table_of_hooks_is_named_also_if_it_is_empty(cwd: Path, text: str) -> None:
+    write(cwd / ".claude/settings.json", text)
+    with pytest.raises(ConfigError) as raised:
+        loaded(cwd, hooks=[".claude/settings.json"])
+    assert 'write "hooks" for' in raised.value.hint
+
+
+def test_an_allow_list_that_refuses_nothing_is_a_remark_of_the_configuration(cwd: Path) -> None:
+    """So check, try and the start say it."""
+    write(cwd / "hookproxy.toml", '[permissions]\nallow = ["read_*"]\n')
+    (remark,) = loaded(cwd, config="hookproxy.toml").remarks
+    assert "allow refuses nothing: other tools are allowed, too" in remark
 
 
 def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:

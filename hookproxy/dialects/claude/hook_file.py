@@ -74,7 +74,7 @@ def read_hook_file(file: HookFile) -> HookList:
     if "hooks" not in settings.members:
         misplaced = next((name for name in settings.members if name in EVENTS or name in _UNAVAILABLE), "")
         notes = (f'{file.path}: {misplaced} is not read: Claude Code reads events inside of "hooks" only',)
-        without_hooks = HookList((), notes if misplaced else (), (f"{file.path}: contains no hooks",))
+        without_hooks = HookList((), notes if misplaced else (), (f"{file.path}: {shared_hook_file.NO_HOOKS}",))
         return shared_hook_file.merge([_notes_on_file(settings), without_hooks])
     return shared_hook_file.merge([_notes_on_file(settings), *(_groups(file, table) for table in _tables(settings))])
 

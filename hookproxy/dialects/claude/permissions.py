@@ -19,7 +19,7 @@ from ...model.late_pattern import late_pattern
 from ...model.settings import AgentRule
 from ...policy import matchers
 from ..dialect import HookFile, HookList
-from ..shared.hook_file import Table
+from ..shared.hook_file import NO_HOOKS, Table
 
 _READING: Final = ("Read", "Grep", "Glob", "LS")
 _EDITING: Final = ("Edit", "Write", "MultiEdit", "NotebookEdit")
@@ -41,7 +41,7 @@ def add_rules(found: HookList, file: HookFile, settings: Table) -> HookList:
         remark = f"{file.path}: its permissions are not applied: set permissions = true in [[use]]"
         return replace(found, remarks=(*found.remarks, remark))
     rules, notes, remarks = _read(file, settings.table("permissions"))
-    no_hooks = f"{file.path}: contains no hooks"  # no remark on a file that somebody names because of its rules
+    no_hooks = f"{file.path}: {NO_HOOKS}"  # no remark on a file that somebody names because of its rules
     remarks = [remark for remark in found.remarks if not rules or remark != no_hooks] + remarks
     return replace(found, rules=rules, notes=(*found.notes, *notes), remarks=tuple(remarks))
 

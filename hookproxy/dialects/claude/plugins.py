@@ -96,7 +96,7 @@ def _plugin_content(root: str, plugin: Plugin, files: Files) -> FolderContent:
                 found.append(path)
         elif item is not None and manifest not in found:
             found.append(manifest)
-    remarks = () if found or notes else (f"{root}: contains no hooks",)
+    remarks = () if found or notes else (f"{root}: {shared_hook_file.NO_HOOKS}",)
     return FolderContent(tuple(FoundFile(path, plugin) for path in found), tuple(notes), remarks)
 
 

@@ -130,7 +130,7 @@ def _hooks_table(form: CommandFile, file: HookFile) -> tuple[Table | None, HookL
             return settings.table("hooks"), HookList(())
         if not whole.members.keys().isdisjoint(form.events.keys() | form.unavailable.keys()):  # a file of hooks.d
             return whole, HookList(())
-    return None, HookList((), remarks=(f"{file.path}: contains no hooks",))
+    return None, HookList((), remarks=(f"{file.path}: {shared_hook_file.NO_HOOKS}",))
 
 
 def _hooks_of_agent(file: HookFile, whole: Table) -> tuple[Table | None, HookList]:
@@ -150,7 +150,7 @@ def _hooks_of_agent(file: HookFile, whole: Table) -> tuple[Table | None, HookLis
     )
     agent = agents.table(name)
     if "hooks" not in agent.members:
-        return None, HookList((), notes, (f"{file.path}: {agent.path} contains no hooks",))
+        return None, HookList((), notes, (f"{file.path}: {agent.path} {shared_hook_file.NO_HOOKS}",))
     return agent.table("hooks"), HookList((), notes)
 
 

@@ -243,7 +243,7 @@ class CommandFile(Struct, frozen=True):
     def read_hooks(self, file: HookFile, document: Table) -> HookList:
         """The hooks in the member `hooks` of a document. Raises ConfigError if it is not an object."""
         if "hooks" not in document.members:
-            return HookList((), remarks=(f"{file.path}: contains no hooks",))
+            return HookList((), remarks=(f"{file.path}: {shared_hook_file.NO_HOOKS}",))
         return self.read_events(file, document.table("hooks"))
 
     def read_hooks_or_events(self, file: HookFile) -> HookList:

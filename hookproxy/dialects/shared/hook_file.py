@@ -72,6 +72,8 @@ def meant(key: str, known: Iterable[str], present: Iterable[str] = ()) -> str:
 
 CANNOT_FIRE: Final = "cannot fire behind MCP"
 """In remarks about events that only an agent has."""
+NO_HOOKS: Final = "contains no hooks"
+"""What sentences say about a file that has none at all."""
 SWITCHED_OFF: Final = "so none of its hooks run"
 """In remarks about a file that switches its hooks off."""
 LEFT_OUT: Final = "is left out"
