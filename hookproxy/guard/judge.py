@@ -20,6 +20,8 @@ from ..convert import hook_decision
 from ..convert.run_hook import expressible, failures, normalised, recognise_agent, with_lines
 from ..dialects.agent_documents import Members, agents_of, is_of
 from ..dialects.agent_side import AgentEvent, AgentSide, HookDecision, HookOutput, agent_side, refuse_by_status
+from ..jsonrpc import nesting
+from ..jsonrpc.survey import MAX_MEMBERS, MAX_VALUES
 from ..live.messages import RunSession
 from ..model.aliases import FAMILIAR_NAMES
 from ..model.errors import UserError
@@ -77,6 +79,7 @@ class Judge:
         side = agent_side(request.agent)
         refuse = side.refuse if side else refuse_by_status  # in its own form, whatever the document is
         try:
+            _check_values(request.document)
             side = _agent_of(side, request.document)
             refuse = side.refuse
             return await self._output(side, request)
@@ -170,6 +173,12 @@ class Judge:
         return hook_decision.other_event(own)
 
 
+def _check_values(document: bytes) -> None:
+    """Raise ValueError for a document that would take the guard seconds: it judges one event after another."""
+    if nesting.has_more_values(document, MAX_VALUES):
+        raise ValueError(f"it has more than {MAX_VALUES:,} JSON values")
+
+
 def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
     """Whose document it is: agents also start the entries of others' hook files that they read.
 
@@ -178,6 +187,8 @@ def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
     if side is None:
         return recognise_agent(document)
     members = Members(document)
+    if members.count > MAX_MEMBERS:
+        raise ValueError(f"it has more than {MAX_MEMBERS:,} members")
     if is_of(side.name, members):
         return side
     readers = [other for name in agents_of(members) if (other := agent_side(name)) and side.name in other.also_reads]

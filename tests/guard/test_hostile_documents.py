@@ -73,6 +73,8 @@ async def test_a_hostile_document_is_refused_and_the_next_event_is_judged(agent:
         "twin keys": document.replace(b'"rm x"', b'"ls", "command": "rm x", "command": "ls"'),
         "half a character": document.replace(b"rm x", b"\\ud800"),
         "nothing but NULs": b"\0" * 1000,
+        "too many values": document[:-1] + b',"more":[' + b"1," * 300_000 + b"1]}",
+        "too many members": document[:-1] + b"".join(b',"m%d":1' % number for number in range(2000)) + b"}",
     }
     if hostile["twin keys"].count(b'"command"') < 3:  # it calls the argument otherwise
         del hostile["twin keys"]
