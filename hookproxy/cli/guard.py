@@ -109,7 +109,7 @@ def _read(options: Namespace) -> Read:
     from ..config.digest import digest_of
     from ..config.hook_files import absolute_option
     from ..config.load import MANAGED_FOLDER, failing_closed, find_project, load_by, make_data_folders
-    from ..guard.current_policy import Read
+    from ..guard.current_policy import Read, seen
     from ..guard.projects import without_project
 
     started = working_directory()
@@ -124,13 +124,17 @@ def _read(options: Namespace) -> Read:
     def read_project(folder: str, variables: Mapping[str, str]) -> Loaded:
         return read(FileContext({**environ, **variables}, folder, project=project))
 
+    own = os.path.join(user_config_folder(), CONFIG)
+    before = seen((own, MANAGED_FOLDER, os.path.join(MANAGED_FOLDER, "managed.toml")))
     context = FileContext(environ, started, project=project)
     loaded = read(context)
     tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
-    own = os.path.join(user_config_folder(), CONFIG)
-    managed = (MANAGED_FOLDER, os.path.join(MANAGED_FOLDER, "managed.toml"))
-    paths = tuple(dict.fromkeys((own, *managed, *context.files_read)))
-    return Read(loaded, paths, digest_of(loaded), read_project)
+    files = {
+        path: snapshot.signature
+        for path, snapshot in context.files_read.items()
+        if os.path.isfile(path) or not os.path.exists(path)  # a pipe can be read only once
+    }
+    return Read(loaded, {**before, **files}, digest_of(loaded), read_project)
 
 
 def folder(path: str | None = None) -> str:

@@ -61,7 +61,6 @@ class PolicyUpdates:
 
     async def keep_current(self) -> None:
         """Ask the source again and again, at once if nothing is in force. Returns when there is none any more."""
-        self._seen = self._signature()
         self._note("policy in force at the start")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_asking)

@@ -10,7 +10,7 @@ taken its place, this one judges nothing any more.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from time import time
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ from ..config.load import Loaded
 from ..dialects.agent_side import HookOutput
 from ..model.errors import UserError
 from ..session.live_feed import LiveSession
+from ..trust.sources import StatSignature, stat_signature
 from . import client
 from .exchange import Request
 from .judge import Judge
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 _SHOWN: Final = "guard"
 """The name in the feed of all sessions together."""
 
-Seen = tuple[tuple[str, tuple[int, int, int] | None], ...]
-"""Paths, each with inode, size and time of its file as they were; None: there was none."""
+Seen = Mapping[str, StatSignature | None]
+"""Paths, each with the signature of its file; None: there was none."""
 
 
 class CannotJudge(Exception):
@@ -51,7 +52,8 @@ class Read(Struct, frozen=True):
     """A configuration, and the files whose change changes it."""
 
     loaded: Loaded
-    paths: tuple[str, ...]
+    seen: Seen
+    """As they were before they were read: what changes while they are read is seen as a change."""
     digest: str = ""
     """As `config.digest` says."""
     read_project: ReadProject | None = None
@@ -73,10 +75,10 @@ class CurrentPolicy:
         self._read, self._tasks, self._report, self._feed, self._folder = read, tasks, report, feed, folder
         found = read()
         self.loaded = found.loaded
-        self._seen = _seen(found.paths)
+        self._seen = found.seen
         self._digest = found.digest
         self._problem = ""
-        self._program = _state(client.__file__)
+        self._program = signature_of(client.__file__)
         self._since = time()
         self._judge = self._judge_by(found)
         self._running: dict[Judge, int] = {self._judge: 0}
@@ -85,9 +87,9 @@ class CurrentPolicy:
 
     async def judge(self, request: Request) -> HookOutput:
         """As `Judge.judge`. Raises CannotJudge and Superseded."""
-        if _state(client.__file__) != self._program:
+        if signature_of(client.__file__) != self._program:
             raise Superseded
-        if _seen(path for path, _ in self._seen) != self._seen:
+        if seen(self._seen) != self._seen:
             self._reread()
         if self._problem:
             raise CannotJudge(self._problem)
@@ -124,18 +126,18 @@ class CurrentPolicy:
             await judge.aclose()
 
     def _reread(self) -> None:
-        self._seen = _seen(path for path, _ in self._seen)  # as it is before it is read: a later change is seen again
+        self._seen = seen(self._seen)  # where it cannot be read, the next change is seen
         try:
             found = self._read()
             if found.digest and found.digest == self._digest:  # a file was touched, or is as it was before
-                self._problem, self._seen = "", _seen(found.paths)
+                self._problem, self._seen = "", found.seen
                 return
             judge = self._judge_by(found)
         except UserError as error:
             self._problem = str(error)
             self._report(self._problem)
             return
-        self._problem, self.loaded, self._seen, self._digest = "", found.loaded, _seen(found.paths), found.digest
+        self._problem, self.loaded, self._seen, self._digest = "", found.loaded, found.seen, found.digest
         former, self._judge = self._judge, judge
         self._judge.take_over(former)
         if self._feed is not None:
@@ -156,13 +158,14 @@ class CurrentPolicy:
             self._tasks.start_soon(judge.aclose)
 
 
-def _seen(paths: Iterable[str]) -> Seen:
-    return tuple((path, _state(path)) for path in paths)
+def seen(paths: Iterable[str]) -> Seen:
+    """The files at these paths as they are now."""
+    return {path: signature_of(path) for path in paths}
 
 
-def _state(path: str) -> tuple[int, int, int] | None:
+def signature_of(path: str) -> StatSignature | None:
+    """The signature of a file; None: there is none."""
     try:
-        state = os.stat(path)
+        return stat_signature(os.stat(path))
     except OSError:
         return None
-    return state.st_ino, state.st_size, state.st_mtime_ns

@@ -233,4 +233,4 @@ async def test_a_secret_that_cannot_be_read_is_an_error_of_the_configuration(tmp
     loaded = configured(tmp_path, text)
     async with anyio.create_task_group() as tasks:
         with pytest.raises(UserError, match=r"approvals\.webhook\.secret: the environment variable NO_SUCH_SECRET"):
-            CurrentPolicy(lambda: Read(loaded, ()), tasks, print, LiveFeed(RUN, print))
+            CurrentPolicy(lambda: Read(loaded, {}), tasks, print, LiveFeed(RUN, print))

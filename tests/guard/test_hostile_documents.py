@@ -31,7 +31,7 @@ async def guarding(folder: Path) -> AsyncIterator[Path]:
     guard = Guard(str(folder / "guard"), print)
     loaded = configured(folder, '[permissions]\ndeny = ["Bash(rm *)"]')
     async with anyio.create_task_group() as tasks:
-        policy = CurrentPolicy(lambda: Read(loaded, ()), tasks, print)
+        policy = CurrentPolicy(lambda: Read(loaded, {}), tasks, print)
         tasks.start_soon(guard.serve, policy, 1000)
         yield folder / "guard" / "guard.sock"
         guard.end(at_once=True)
