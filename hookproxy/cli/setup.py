@@ -142,7 +142,8 @@ def _propose(options: Namespace, asks: bool) -> Agreed | int:
     if guards is None:
         return _unchanged()
     _show_familiar_names(found, guards.loaded)
-    planned, errors = _plan(options, found, guards, program)
+    asks = asks and not options.dry_run
+    planned, errors = _plan(options, found, guards, program, whole=options.verbose or asks)
     config = plan_config(guards) if planned or is_done else None
     own_tools, fails = _own_tools(options, found, guards) if planned or config or is_done else ((), False)
     if not (planned or config or errors or own_tools) and any(map(wrapped_entries, found)):
@@ -157,7 +158,7 @@ def _propose(options: Namespace, asks: bool) -> Agreed | int:
                 "name hook files with --hooks, or write a first guard with hookproxy init guard --user",
             )
         )
-    with shortened(verbose=options.verbose, most=_MOST_OF_SECTION, end=0):
+    with shortened(verbose=options.verbose or asks, most=_MOST_OF_SECTION, end=0):
         if config is not None:
             wrap.show_lines(diff(config))
         _section("agents' own tools", setup_own_tools.rows(own_tools))
@@ -289,16 +290,19 @@ def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
 
 
 def _plan(
-    options: Namespace, found: Sequence[AgentFile], guards: Guards, program: wrap.Program
+    options: Namespace, found: Sequence[AgentFile], guards: Guards, program: wrap.Program, *, whole: bool
 ) -> tuple[list[PlannedFile], list[UserError]]:
-    """Plan and show the change of each file. Returns the plans, and the errors of files that cannot be changed."""
+    """Plan and show the change of each file. Returns the plans, and the errors of files that cannot be changed.
+
+    `whole`: all of it is shown, because a person is asked about it, or wants it.
+    """
     cwd = working_directory()
     shared = wrap.shared_files(found)
     planned: list[PlannedFile] = []
     errors: list[UserError] = []
     explain = wrap.said_once(lambda planned_file: wrap.explain_wrap(planned_file, program, shared))
     _heading("changes")
-    with shortened(verbose=options.verbose, most=_MOST_OF_SECTION, end=0):
+    with shortened(verbose=whole, most=_MOST_OF_SECTION, end=0):
         for file in found:
             path = file.config_file.path
             if file.snapshot is None or file.configuration is None or not (entries := open_entries(file)):

@@ -81,6 +81,7 @@ class InFlight(dict[bytes, RequestKind]):
         self.hook_tool_calls: set[bytes] = set()
         """Tool calls of hooks that are not answered yet."""
         self._opening: bytes | None = None  # the key of the first of OPENING in this session
+        self._awaits_opening = False
 
     @property
     def is_simple(self) -> bool:
@@ -106,11 +107,12 @@ class InFlight(dict[bytes, RequestKind]):
         """A request by which the agent opens the session goes to the server."""
         if self._opening is None:
             self._opening = key
+            self._awaits_opening = True
 
     @property
     def awaits_opening(self) -> bool:
         """True if the server has not even answered the request by which the agent opens the session."""
-        return self._opening in self
+        return self._awaits_opening and self._opening in self
 
     def settle_hook_tool_call(self, key: bytes) -> bool:
         """Note that a hook's tool call is answered, or given up: late responses are dropped. False: there is none."""
@@ -140,6 +142,8 @@ class InFlight(dict[bytes, RequestKind]):
         if self.spelled:
             self.spelled.pop(key, None)
             self.released.pop(key, None)
+        if key == self._opening:  # a later request may have its id
+            self._awaits_opening = False
         kind = self.get(key)
         more = self._duplicates.pop(key, 0)
         if more > 1:

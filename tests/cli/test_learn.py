@@ -128,7 +128,7 @@ def test_calls_can_be_chosen(
         (["a", "--tool", "zzz"], "no call in it is one of those that were asked for", "leave out --since, --tool"),
         (["a", "--since", "x"], "--since 'x': is not a time", "a date"),
         (["."], "is a folder, not a file", "name an audit file in it"),
-        (["a", "--output", "a/x"], "already exists", "name another file"),
+        (["a", "--output", "a/x"], "a: cannot be written: Not a directory", "ls -ld"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_a_hint(tmp_path: Path, arguments: list[str], message: str, hint: str) -> None:

@@ -524,7 +524,8 @@ def test_the_hint_names_the_file_and_whose_it_is(say: Say, run: Run) -> None:
     run(*named)
     agent_file(s=say(instructions=EVIL))
     _, _, err = run("--check", *named)
-    assert "s changed; hookproxy lock --accept TOOL --agent claude-code --file 'a lock' accepts" in err
+    accept = "hookproxy lock --accept TOOL --agent claude-code --file 'a lock'"
+    assert f"s changed; to accept what is in order: {accept}" in err
 
 
 def test_each_run_of_one_server_that_does_not_read_the_file_is_told(say: Say, run: Run, project: Path) -> None:

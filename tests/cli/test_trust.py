@@ -32,8 +32,8 @@ def trust(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) 
 
 def test_a_new_file_is_shown_with_its_scripts_and_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = trust(capsys, "own.toml")
-    assert f"new        {folder}/own.toml\n    44 bytes, sha256 " in output
-    assert f"new        {folder}/guard.sh\n    17 bytes, sha256 " in output
+    assert f"new        {folder}/own.toml\n    44 bytes, sha256\n    " in output
+    assert f"new        {folder}/guard.sh\n    17 bytes, sha256\n    " in output
     assert output.endswith("2 files trusted\n")
     again = trust(capsys, "own.toml")
     system = "not covered: /bin/sh, which belongs to the system\n"
