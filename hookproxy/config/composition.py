@@ -33,7 +33,7 @@ def composed(table: Mapping[str, object], where: str, folder: str = "/") -> Dial
     redact = tuple(map(str, cast("list[object]", table.get("redact", ()))))
     for number, path in enumerate(redact):
         if not is_path(path):
-            raise ConfigError(f"{where}.redact[{number}]", f"{path!r} is no path", 'write it as "$target.a.b[0]"')
+            raise ConfigError(f"{where}.redact[{number}]", f"{path!r} is not a path", 'write it as "$target.a.b[0]"')
     if redact and "resolver" not in table:
         raise ConfigError(f"{where}.redact", "is about what the resolver gets, and there is none", "remove it")
     provider = str(table["identity_provider"]) if "identity_provider" in table else None

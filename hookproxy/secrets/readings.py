@@ -21,7 +21,7 @@ _BLOCK: Final = 8 * 1024
 
 
 class _Bytes(dict[bytes, bytes]):
-    """What an escape is read as, by what stands behind its backslash. What is no escape stays."""
+    """What an escape is read as, by what stands behind its backslash. Everything else stays."""
 
     def __missing__(self, behind: bytes) -> bytes:
         if len(behind) == 1:

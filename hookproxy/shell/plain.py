@@ -280,15 +280,8 @@ class _PlainReader:
             raise _NotPlain
         self._at = head.end()
         words: list[Word] = []
-        while True:
-            if (braced := _BRACED.match(line, self._at)) is not None:
-                self._spend(10 + len(braced[1]))
-                words.extend(expand_braces(braced[1]))
-                self._at = braced.end()
-            elif (word := self._next_word()) is not None:
-                words.append(word)
-            else:
-                break
+        while self._add_next(words):
+            pass
         separator = _SEPARATOR.match(line, self._at)
         if separator is None or separator[1] not in (";", "\n") or not words:
             raise _NotPlain
@@ -329,14 +322,20 @@ class _PlainReader:
                 return None
             elif (redirection := _REDIRECTION.match(line, self._at)) is not None:
                 return redirection
-            elif (braced := _BRACED.match(line, self._at)) is not None:
-                self._spend(10 + len(braced[1]))
-                words.extend(expand_braces(braced[1]))
-                self._at = braced.end()
-            elif (word := self._next_word()) is not None:
-                words.append(word)
-            else:
+            elif not self._add_next(words):
                 return None
+
+    def _add_next(self, words: list[Word]) -> bool:
+        """Add the next word, or the words for which one with braces stands. False: there is none."""
+        if (braced := _BRACED.match(self._line, self._at)) is not None:
+            self._spend(10 + len(braced[1]))
+            words.extend(expand_braces(braced[1]))
+            self._at = braced.end()
+        elif (word := self._next_word()) is not None:
+            words.append(word)
+        else:
+            return False
+        return True
 
     def _first_word(self, assignments: list[tuple[str, Word]]) -> Word | None:
         """Read the assignments that stand here, and the first word."""
