@@ -62,7 +62,10 @@ def _filled(line: str, width: int) -> list[str]:
         if columns((pieces[-1] + clause).rstrip()) <= width:
             pieces[-1] += clause
         elif _COMMAND.match(clause):
-            pieces.append(clause)
+            if pieces[-1].strip():
+                pieces.append(clause)
+            else:  # it is indented
+                pieces[-1] += clause
         else:
             *done, last = wrap(pieces[-1] + clause, width)
             pieces[-1:] = [*done, last]

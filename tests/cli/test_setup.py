@@ -64,7 +64,7 @@ def everything_below(*folders: Path) -> dict[str, bytes]:
 
 def test_it_shows_what_it_found_asks_wraps_and_says_how_to_undo_it(project: Path, cursor: Path, hooks: Path) -> None:
     before = cursor.read_text()
-    done = at_terminal(project, FAIL_CLOSED, (WRAP_ONE, b"y\n"), columns=200)
+    done = at_terminal(project, FAIL_CLOSED, (WRAP_ONE, b"y\n"))
     assert done.returncode == 0
     shown = terminal.plain(done.stdout)
     assert f"{cursor}  Cursor\n  mcpServers.git  not wrapped\n" in shown

@@ -393,3 +393,9 @@ def test_a_hint_is_broken_between_clauses_and_a_command_is_not() -> None:
     ]
     usage = error_text("hint: usage: hookproxy hook --as DIALECT " + "[--option VALUE] " * 9, COLUMNS)
     assert all(len(line) <= COLUMNS for line in usage.split("\n"))
+
+
+@pytest.mark.parametrize("indent", ["", "  "])
+def test_a_long_command_stays_on_its_line(indent: str) -> None:
+    line = f"{indent}hookproxy unwrap /{'x' * 90}"
+    assert error_text(f"to undo this:\n{line}", 80) == f"to undo this:\n{line}"
