@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ..jsonrpc import normalize, raw_json
-from .detectors import SHORTEST_TOKEN, Rule, detectors, is_secret_name
+from .detectors import PROGRAM, Rule, detectors, is_secret_name
 
 NAME_RULE: Final = "name"
 """The id of what is masked because of the name of its member."""
@@ -27,6 +27,7 @@ _GUESSABLE: Final = 16  # characters: a password of fewer can be found if its di
 _SHORTEST: Final = 6  # characters of a secret that is removed wherever it occurs: shorter ones are parts of words
 _MOST_VALUES: Final = 100  # secrets that are looked for in other texts: each costs a search
 _DEEPEST: Final = 4  # JSON in a text of JSON in a text …
+_LONG: Final = 20  # characters: shorter names of members are searched for no token, and shorter words are no Base64
 _SHORTEST_SEARCHED: Final = 4  # characters: nothing shorter has a name and a value
 _NAME_MEMBERS: Final = frozenset(
     {"name", "key", "header", "field", "variable", "param", "k", "env"}
@@ -47,8 +48,6 @@ _ACTIVE: Final = re.compile(r"[\s;|&<>`$(){}\"'\\]")
 
 _REFERENCE: Final = re.compile(r"\$\{\w+\}")
 
-_PIECES: Final = bytes(97 if chr(byte) in "_-." or (chr(byte).isalnum() and byte < 128) else 32 for byte in range(256))
-_LONG_PIECE: Final = b"a" * SHORTEST_TOKEN
 _WORD: Final = re.compile(r"[\w+=!@#%^*~-]+")
 _BASE64: Final = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9])[A-Za-z0-9+/]+={0,2}")
 _PLACEHOLDERS: Final = "{{secret:"  # what those of `[secrets]` begin with: they hide already what they stand for
@@ -62,31 +61,21 @@ def mark(rule: str) -> str:
 
 
 class _Search(NamedTuple):
-    """What is looked for in the texts of a JSON value: the whole of it was searched for keywords already."""
+    """What is looked for in a JSON value: the whole of it was searched already."""
 
-    rules: Sequence[tuple[Rule, tuple[bytes, ...]]]
-    words: Collection[str]
-    """The keywords of all these rules."""
-    tokens: bool
+    keywords: bool
+    """One of the texts may have one."""
     programs: bool
-    elsewhere: bool
-    """A rule needs no keyword in the text itself."""
+    elsewhere: Sequence[int] = ()
+    """The numbers of the rules that need no keyword in the text itself."""
+    names: Collection[str] = ()
+    """The names of members that say that the value is a secret."""
+    names_of_several: Collection[str] = ()
+    """Those that say it of all values in a list or an object."""
 
-    def may_find(self, text: str) -> bool:
-        """False if nothing is found in one of the texts: most texts of a value have no keyword."""
-        if (self.tokens and len(text) >= SHORTEST_TOKEN) or (self.programs and "-" in text) or self.elsewhere:
-            return True
-        low = text.lower()
-        return any([word in low for word in self.words])  # noqa: C419 - a generator takes longer than all the searches
 
-    def rules_in(self, low: bytes) -> Sequence[tuple[Rule, tuple[bytes, ...]]]:
-        """The rules that may find something in one of the texts, in small letters, with their words in it.
-
-        Several rules share a word: so the text is searched for each word once.
-        """
-        there = {word for keyword in self.words if (word := keyword.encode()) in low}
-        rules = [(rule, tuple([word for word in words if word in there])) for rule, words in self.rules]
-        return [(rule, words) for rule, words in rules if words or rule.elsewhere]
+_ALL: Final = _Search(keywords=True, programs=True)
+"""For a text that was not searched."""
 
 
 class Masking:
@@ -104,7 +93,7 @@ class Masking:
         """Something was masked that whoever knows a digest of the text could find by trying."""
         self._values: set[str] = set()
         self._careful = careful
-        self._search: _Search | None = None
+        self._search = _ALL
         self._has_number = False
         self._detectors = detectors()
 
@@ -120,8 +109,8 @@ class Masking:
     def _document(self, raw: bytes, depth: int) -> bytes:
         try:
             value = _decoded(raw)
-            search = self._search_of(raw)
-            if not (search or _names_secret(value)):
+            search = self._search_of(raw, value)
+            if search is None:
                 return raw
             outer, self._search = self._search, search
             try:
@@ -145,17 +134,17 @@ class Masking:
             return raw
         return raw_json.encode(self._without_values(normalize.decode(raw)))
 
-    def _search_of(self, raw: bytes) -> _Search | None:
-        """What may be found in the texts of a JSON value; None: nothing."""
-        found, low = self._detectors, raw.lower()
-        rules = found.active(raw, low)
-        tokens = _LONG_PIECE in raw.translate(_PIECES)
-        programs = b"-" in raw and found.program_options.search(raw) is not None
+    def _search_of(self, raw: bytes, value: object) -> _Search | None:
+        """What may be found in a JSON value; None: nothing."""
+        found = self._detectors
+        places = found.places(raw.lower())
+        programs = bool(places.pop(PROGRAM, ())) and found.program_options.search(raw) is not None
         nested = b"\\" in raw and b"\\\\u" in raw  # one character is found at once, three take a microsecond
-        if not (rules or tokens or programs or nested):
+        names, of_several = _secret_names(value)
+        if not (places or programs or nested or names or of_several):
             return None
-        words = {word.decode() for _, words in rules for word in words}
-        return _Search(rules, words, tokens, programs, any(rule.elsewhere for rule, _ in rules))
+        elsewhere = [number for number in places if found.rules[number].elsewhere]
+        return _Search(bool(places), programs, elsewhere, names, of_several)
 
     def _value(self, value: object, depth: int, program: str = "") -> object:
         """The value without secrets; the same object if it has none."""
@@ -170,25 +159,22 @@ class Masking:
 
     def _object(self, value: dict[str, object], depth: int) -> object:
         result: dict[str, object] = {}
-        changed = False
-        secret_value = any(
-            isinstance(name, str)
-            and key.lower() in _NAME_MEMBERS
-            and is_secret_name(_FIELD.sub("", name.strip(" :=-")))
-            for key, name in value.items()
-        )
+        changed, search = False, self._search
+        named = [item for key, item in value.items() if key.lower() in _NAME_MEMBERS and isinstance(item, str)]
+        secret_value = any(is_secret_name(_FIELD.sub("", name.strip(" :=-"))) for name in named)
         kubernetes = value.get("kind") == "Secret"
-        program = self._program_in(value.values())
+        program = self._program_in(value.values()) if search.programs else ""
         for key, item in value.items():
             if kubernetes and key in _OF_SECRETS and isinstance(item, dict):
                 masked: object = {name: self._secret(secret) for name, secret in item.items()}
             elif (secret_value and key.casefold() in _VALUE_MEMBERS) or (
-                is_secret_name(key, several=isinstance(item, list | dict)) and not _is_schema(item)
+                key in (search.names_of_several if isinstance(item, _HOLDERS) else search.names)
+                and not _is_schema(item)
             ):
                 masked = self._secret(item)
             else:
                 masked = self._value(item, depth, program)
-            name = _unused(self._plain(key) if len(key) >= SHORTEST_TOKEN else key, result)
+            name = _unused(self._plain(key), result) if len(key) >= _LONG else key
             changed = changed or masked is not item or name is not key
             result[name] = masked
         return result if changed else value
@@ -197,7 +183,7 @@ class Masking:
         """Also options and their values that are items of their own, and pairs of a name and a value."""
         result: list[object] = []
         changed, before = False, ""
-        program = self._program_in(value) or program
+        program = (self._program_in(value) if self._search.programs else "") or program
         for item in value:
             if isinstance(item, str):
                 masked: object = self._item(item, before, depth, program, pair=len(value) == 2 and bool(result))
@@ -287,13 +273,15 @@ class Masking:
         if isinstance(value, dict):
             result: dict[str, object] = {}
             for key, item in value.items():
-                name = self.known_values(key) if len(key) >= SHORTEST_TOKEN else key
+                name = self.known_values(key) if len(key) >= _LONG else key
                 result[_unused(name, result)] = self._without_values(item)
             return result
         return value
 
     def _string(self, text: str, depth: int) -> str:
-        if depth < _DEEPEST and text[:1] in ("{", "[", " ", "\n", "\t", '"') and text.lstrip()[:1] in ("{", "[", '"'):
+        if len(text) < _SHORTEST_SEARCHED:
+            return text
+        if depth < _DEEPEST and text[0] in '{[" \n\t' and text.lstrip()[:1] in ("{", "[", '"'):
             stripped = text.strip()
             if stripped[-1] in ("}", "]", '"'):
                 try:
@@ -318,68 +306,43 @@ class Masking:
         return self._string(text, 0)
 
     def _plain(self, text: str) -> str:
-        search = self._search
-        if len(text) < _SHORTEST_SEARCHED:
-            return text
-        if search is not None and not search.may_find(text):
+        search, raw = self._search, text.encode(errors="surrogatepass")
+        low = raw.lower()
+        places = self._detectors.places(low) if search.keywords or search.programs else {}
+        if not (places or search.elsewhere):
             return self.known_values(text) if self._values else text
         if parts := _around_placeholders(text):
             return "".join(piece if is_one else self._plain(piece) for piece, is_one in parts)
-        raw = text.encode(errors="surrogatepass")
-        masked = self._searched(raw)
+        masked = self._by_rules(raw, low, places)
         if masked is not raw:
             text = masked.decode(errors="surrogatepass")
         return self.known_values(text) if self._values else text
 
-    def _searched(self, raw: bytes) -> bytes:
-        search, low = self._search, raw.lower()
-        if search is None:
-            rules, tokens, programs = self._detectors.active(raw, low), True, True
-        else:
-            rules, tokens, programs = search.rules_in(low), search.tokens, search.programs
-        whole = raw
-        if tokens and _LONG_PIECE in (pieces := raw.translate(_PIECES)):
-            raw = self._without_tokens(raw, pieces)
-            low = low if raw is whole else raw.lower()
-        for rule, keywords in rules:
-            if raw is not whole and not rule.elsewhere and not any(word in low for word in keywords):
-                continue  # they were in what is masked
-            if (changed := self._by_rule(rule, keywords, raw, low)) is not raw:
+    def _by_rules(self, raw: bytes, low: bytes, places: dict[int, list[int]]) -> bytes:
+        found, programs = self._detectors, places.pop(PROGRAM, ())
+        for number in sorted({*places, *self._search.elsewhere}):
+            rule = found.rules[number]
+            if number not in places and not rule.elsewhere:
+                continue  # its keywords were in what is masked
+            if (changed := self._by_rule(rule, places.get(number, ()), raw, low)) is not raw:
                 raw, low = changed, changed.lower()
-        if programs and b"-" in raw and self._detectors.program_options.search(raw):
-            raw = self._without_program_passwords(raw)
+                places = found.places(low)
+                programs = places.pop(PROGRAM, ())
+        if programs and self._search.programs and found.program_options.search(raw):
+            raw = self._without_program_passwords(raw, programs)
         return raw
 
-    def _by_rule(self, rule: Rule, keywords: Sequence[bytes], raw: bytes, low: bytes) -> bytes:
+    def _by_rule(self, rule: Rule, places: Sequence[int], raw: bytes, low: bytes) -> bytes:
         if rule.needs and rule.needs not in raw:
             return raw
+        if rule.anchored:
+            return self._anchored(rule, places, raw)
         if rule.begins:
-            return self._anchored(rule, keywords if rule.begins is rule.keywords else rule.begins, raw, low)
+            return self._anchored(rule, _places(rule.begins, low), raw)
         return rule.regex.sub(self._replacing(rule.id, guessable=rule.guessable), raw)
 
-    def _without_tokens(self, raw: bytes, pieces: bytes) -> bytes:
-        parts, done, begin = [], 0, pieces.find(_LONG_PIECE)
-        tokens = self._detectors.tokens
-        while begin >= 0:
-            end = pieces.find(b" ", begin)
-            rule, start, end = tokens.first(raw, begin, len(raw) if end < 0 else end)
-            if rule:
-                self._note(rule, raw[start:end].decode(), guessable=False)
-                parts += [raw[done:start], mark(rule).encode()]
-                done = end
-            begin = pieces.find(_LONG_PIECE, end)
-        if not parts:
-            return raw
-        return b"".join([*parts, raw[done:]])
-
-    def _anchored(self, rule: Rule, keywords: Sequence[bytes], raw: bytes, low: bytes) -> bytes:
-        """Try the pattern wherever a keyword stands, from the front; what was masked is not looked at again."""
-        places: set[int] = set()
-        for word in keywords:
-            at = low.find(word)
-            while at >= 0:
-                places.add(at)
-                at = low.find(word, at + len(word))
+    def _anchored(self, rule: Rule, places: Sequence[int], raw: bytes) -> bytes:
+        """Try the pattern at these places, from the front; what was masked is not looked at again."""
         parts: list[bytes] = []
         done = 0
         for at in sorted(places):
@@ -395,12 +358,13 @@ class Masking:
                 done = end
         return b"".join([*parts, raw[done:]]) if parts else raw
 
-    def _without_program_passwords(self, raw: bytes) -> bytes:
+    def _without_program_passwords(self, raw: bytes, places: Sequence[int]) -> bytes:
         found = self._detectors
         parts: list[bytes] = []
         done = searched = 0
-        for match in found.program_names.finditer(raw):
-            if match.start() < searched:
+        for at in sorted(places):
+            match = found.program_names.match(raw, at) if at >= searched else None
+            if match is None:
                 continue
             program = found.programs[match[1]]
             end_match = _PROGRAM_END.search(raw, match.end())
@@ -428,6 +392,17 @@ class Masking:
             return secret
         self._note(rule, text, guessable=guessable)
         return mark(rule).encode()
+
+
+def _places(words: Sequence[bytes], low: bytes) -> list[int]:
+    """Where the words stand in a text in small letters."""
+    places = []
+    for word in words:
+        at = low.find(word)
+        while at >= 0:
+            places.append(at)
+            at = low.find(word, at + len(word))
+    return places
 
 
 def _span(match: re.Match[bytes]) -> tuple[int, int]:
@@ -461,23 +436,26 @@ def _is_as_spelled(value: object, raw: bytes) -> bool:
 
 def _is_plain(secret: str) -> bool:
     """True for one word that names no file, host or command: whoever calls could hide these by calling them secret."""
-    return bool(_WORD.fullmatch(secret) or (len(secret) >= SHORTEST_TOKEN and _BASE64.fullmatch(secret)))
+    return bool(_WORD.fullmatch(secret) or (len(secret) >= _LONG and _BASE64.fullmatch(secret)))
 
 
-def _names_secret(value: object) -> bool:
-    """True if a member somewhere in the value has the name of a secret."""
+def _secret_names(value: object) -> tuple[Collection[str], Collection[str]]:
+    """The names of members anywhere in the value that say that it is a secret: of one, and of several."""
+    names: set[str] = set()
+    of_several: set[str] = set()
     todo = [value]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):
-            for key, item in value.items():
-                if is_secret_name(key, several=type(item) in _HOLDERS):
-                    return True
+            names.update(value)
+            for name, item in value.items():
                 if type(item) in _HOLDERS:
+                    of_several.add(name)
                     todo.append(item)
         elif isinstance(value, list):
             todo += [item for item in value if type(item) in _HOLDERS]
-    return False
+    several = {name for name in of_several if is_secret_name(name, several=True)} if of_several else of_several
+    return {name for name in names if is_secret_name(name)}, several
 
 
 def _is_schema(value: object) -> bool:

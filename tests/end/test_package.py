@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 ROOT: Final = Path(__file__).parents[2]
 BASE: Final = {
+    "ahocorasick-rs",
     "anyio",
     "httptools",
     "httpx2",

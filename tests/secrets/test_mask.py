@@ -293,7 +293,7 @@ def test_no_text_takes_more_than_linear_time(shape: str) -> None:
 
 def test_a_token_of_terraform_is_masked_from_its_beginning_and_another_one_in_it_with_it() -> None:
     token = "aB3dE6gH9jK2mN.atlasv1." + "q" * 30 + "sk-" + "r" * 30
-    assert Masking().text(f"see {token} and {token}") == "see [masked: service-token] and [masked: service-token]"
+    assert Masking().text(f"see {token} and {token}") == "see [masked: terraform-token] and [masked: terraform-token]"
 
 
 @pytest.mark.parametrize("form", ["x {} y", "token = {}", "{}", "--password {}", "{}{}"])
