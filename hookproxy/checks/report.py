@@ -275,6 +275,7 @@ def _settings(settings: Settings) -> dict[str, object]:
     members["secrets"] = to_builtins(settings.secrets)
     members["approvals"] = to_builtins(settings.approvals)
     members["roots"] = {"give": settings.roots.given, "allow": settings.roots.allowed}
+    members["pack_rules"] = [_settings(of_pack) for of_pack in settings.pack_rules]
     members["managed"] = settings.managed and _settings(settings.managed)
     return _with_former_keys(members)
 

@@ -225,6 +225,8 @@ def _print_rest(page: Page, report: Report, cwd: str, verbose: bool) -> None:
     """What is configured beside the hooks, and the server."""
     settings, managed = report.settings, report.settings.managed
     page.section("permission rules", _rules(settings))
+    for of_pack in settings.pack_rules:
+        page.section(f"permission rules of {of_pack.called}: they only narrow", _rules(of_pack))
     if managed:
         page.section("managed permission rules", _rules(managed))
     page.section("managed: cannot be switched off or weakened", _managed_settings(report))
@@ -335,7 +337,7 @@ def _of_servers(pattern: str) -> str:
 def _summary(report: Report) -> str:
     active = sum(entry.fires for entry in report.entries)
     inactive = len(report.entries) - active
-    rules = sum(layer.rule_count for layer in (report.settings, report.settings.managed) if layer)
+    rules = sum(layer.rule_count for layer in report.settings.with_rules)
     parts = [
         counted(active, "hook"),
         f"{inactive} that cannot run" if inactive else "",

@@ -115,9 +115,12 @@ def describe(page: Page, here: Machine, new: Candidate) -> None:
     specs = [spec for group in layer.groups for spec in group.hooks]
     for text in _first([_hook(spec) for spec in specs], "hooks"):
         page.row(label("hook"), text)
-    for decision, rules in (("deny", layer.settings.deny), ("ask", layer.settings.ask)):
-        if rules:
-            page.row(label(decision), ", ".join(_first(rules, "rules")))
+    rules = layer.settings
+    for decision, texts in (("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)):
+        if texts:
+            page.row(label(decision), ", ".join(_first(texts, "rules")))
+    if rules.default_permission != "allow":
+        page.row(label("default"), f"{rules.default_permission}, whatever else allows the rest")
     for limit in layer.settings.limits:
         page.row(label("limit"), limit.summary)
     _describe_needs(page, new)

@@ -57,7 +57,7 @@ def _of_configuration(policy: OfflinePolicy) -> Iterator[str]:
     from ..model.aliases import FAMILIAR_NAMES
     from ..policy import matchers
 
-    for settings in filter(None, (policy.loaded.settings, policy.loaded.settings.managed)):
+    for settings in policy.loaded.settings.with_rules:
         yield from (alias.tool for alias in settings.aliases)
         texts = (*settings.deny, *settings.ask, *settings.allow, *(limit.tool for limit in settings.limits))
         for text in texts:

@@ -358,8 +358,8 @@ def _allow_rules_alone(loaded: Loaded) -> Iterator[str]:
     It begins with the place of the first one.
     """
     settings = loaded.settings
-    managed = settings.managed is not None and settings.managed.has_rules
-    others = settings.deny or settings.ask or settings.has_flow or loaded.all_groups or loaded.watched or managed
+    layered = settings.pack_rules or (settings.managed is not None and settings.managed.has_rules)
+    others = settings.deny or settings.ask or settings.has_flow or loaded.all_groups or loaded.watched or layered
     if settings.allow and settings.default_permission == "allow" and not others:
         place = settings.rule_places.get(f"allow {settings.allow[0]}", "permissions.allow[0]")
         repair = 'write default = "deny" below [permissions] if only these are meant'

@@ -116,6 +116,7 @@ def _watched(settings: Settings, names: Collection[str]) -> Settings:
         agent_rules=tuple(rule for rule in settings.agent_rules if rule.watched),
         flow_sinks=tuple(sink for sink in settings.flow_sinks if sink.watched),
         watched_rules=None,
+        pack_rules=(),  # what is only watched has no packs
         managed=None,
     )
 

@@ -1,9 +1,10 @@
 """Adds what packs say to a user's layer. Imported only where one is used.
 
-A pack only narrows: it has hooks, deny and ask rules and limits, and nothing else. Its hooks run before the user's own
-ones, which judge what it has rewritten; and the administrator's come last, as always. Its files are verified at each
-start, and where keys are configured, its signature as well; while it runs, they are held by the same hashes
-(`Layer.pinned`), so that what runs is what was verified.
+A pack only narrows: it has hooks, permission rules and limits, and nothing else. Its hooks run before the user's own
+ones, which judge what it has rewritten; and the administrator's come last, as always. Its deny and ask rules join the
+user's; where it has a default, all its rules are a layer of their own that a call must pass as well. Its files are
+verified at each start, and where keys are configured, its signature as well; while it runs, they are held by the same
+hashes (`Layer.pinned`), so that what runs is what was verified.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 from ..dialects.dialect import Group
 from ..model.errors import ConfigError
 from ..model.pack_settings import NamedPacks
+from ..model.settings import Settings
 from ..packs import environment, manifest
 from ..packs.store import ENVIRONMENTS, Store
 from ..signing.keys import PublicKey, parse_public
@@ -35,11 +37,11 @@ _ALLOWED: Final[Mapping[str, frozenset[str] | None]] = {
     "hooks": None,
     "use": None,
     "limits": None,
-    "permissions": frozenset({"deny", "ask"}),
+    "permissions": frozenset({"deny", "ask", "allow", "default"}),
 }
 """What a pack may say: the tables, and the keys in them; None: all, but for `_check_hooks` and `_check_use`."""
 
-_ONLY: Final = "a pack has hooks, deny and ask rules and limits, and only narrows what is allowed"
+_ONLY: Final = "a pack has hooks, permission rules and limits, and only narrows what is allowed"
 _LEAVE_OUT: Final = "leave it out of the pack: whoever uses it writes it into hookproxy.toml"
 
 
@@ -74,7 +76,7 @@ def with_packs(user: Layer, managed: Sequence[NamedPacks], file_context: FileCon
             folder = packs.files(name, state.version, state.digest)
             pinned = {os.path.join(folder, path): sha256(text).hexdigest() for path, text in verified.files.items()}
             needed = packs.place(name, ENVIRONMENTS, state.environment) if state.environment else ""
-        user = _added(user, read_pack(folder, needed, of_pack, read_layer))
+        user = _added(user, name, read_pack(folder, needed, of_pack, read_layer))
         _check_read(of_pack, pinned)
         user = replace(user, pinned={**user.pinned, **({folder: pinned} if pinned else {})})
     return user
@@ -118,6 +120,10 @@ def _check_tables(path: str, tables: Mapping[str, object]) -> None:
             and (others := [name for name in value if name not in allowed])
         ):
             raise ConfigError(f"{path}: {key}.{others[0]}", f"is not for a pack: {_ONLY}", _LEAVE_OUT)
+    permissions = tables.get("permissions")
+    if isinstance(permissions, dict) and permissions.get("default", "allow") == "allow" and permissions.get("allow"):
+        why = 'allows nothing by itself, as a pack only narrows: beside default = "deny" or "ask", it says what is left'
+        raise ConfigError(f"{path}: permissions.allow", why, 'add default = "deny" to [permissions], or remove allow')
     hooks = tables.get("hooks")
     if isinstance(hooks, dict):
         _check_hooks(path, hooks)
@@ -184,16 +190,21 @@ def _within(group: Group, folder: str, file_context: FileContext) -> Group:
     return replace(group, hooks=tuple(hooks))
 
 
-def _added(user: Layer, pack: Layer) -> Layer:
-    """The user's layer with a pack in front of it."""
+def _added(user: Layer, name: str, pack: Layer) -> Layer:
+    """The user's layer with the pack of this name in front of it."""
     own, other = user.settings, pack.settings
-    settings = replace(
-        own,
-        deny=other.deny + own.deny,
-        ask=other.ask + own.ask,
-        limits=other.limits + own.limits,
-        rule_places={**other.rule_places, **own.rule_places},
-    )
+    settings = replace(own, limits=other.limits + own.limits)
+    if other.default_permission == "allow":
+        settings = replace(
+            settings,
+            deny=other.deny + own.deny,
+            ask=other.ask + own.ask,
+            rule_places={**other.rule_places, **own.rule_places},
+        )
+    else:
+        names = ("deny", "ask", "allow", "default_permission", "rule_places")
+        rules = replace(Settings(called=f"the pack {name}"), **{key: getattr(other, key) for key in names})
+        settings = replace(settings, pack_rules=(rules, *own.pack_rules))
     narrowed = {name: place for name, place in pack.set_by.items() if name in ("deny", "ask", "limits")}
     return replace(
         user,

@@ -122,7 +122,8 @@ class Hooks:
             return None
         from .data_flow import DataFlow  # only for such configurations
 
-        of_layers = (settings,) if len(self._layers) == 1 else (settings, settings.managed or Settings())
+        of_managed = (settings.managed or Settings(),) if self._layers[-1].managed else ()
+        of_layers = (settings, *settings.pack_rules, *of_managed)
         labels = shared.new_labels() if shared.labels is None and shared.new_labels is not None else shared.labels
         return DataFlow(list(zip(self._layers, of_layers, strict=True)), server, labels)
 
@@ -339,13 +340,7 @@ class Hooks:
             if isinstance(decision, Refuse):
                 break
             evaluator = _LayerEvaluator(self._executor, layer, listed, hook_runs)
-            if layer.managed:
-                context = replace(context, arguments=evaluation.arguments)
-                evaluation = await evaluator.evaluate_managed(decision, context)
-            elif (wrong := layer.wrong_arguments(context, listed)) is not None:
-                evaluation = Evaluation(wrong, context.arguments)
-            else:
-                evaluation = await evaluator.evaluate(decision, context)
+            evaluation = await evaluator.evaluate_after(decision, evaluation.arguments, context)
         if self.flow is not None:
             contexts = self._contexts(evaluation.context_after(first))
             decision = await self.flow.decide(evaluation.decision, contexts, listed, hook_runs[before:])
@@ -359,10 +354,10 @@ class Hooks:
         and what its agent has read meanwhile counts. There is no managed layer: what that requires is never judged
         elsewhere alone.
         """
-        (layer,) = self._layers
-        decision = layer.apply_rules(Proceed(), context, allowed=True)
-        if isinstance(decision, Refuse):
-            return decision
+        for layer in self._layers:
+            decision = layer.apply_rules(Proceed(), context, allowed=True)
+            if isinstance(decision, Refuse):
+                return decision
         proceed = Proceed(asked=reported.asked, exceeds=reported.exceeds, chains=reported.chains)
         return proceed if self.flow is None else await self.flow.judge(proceed, self._contexts(context), listed)
 
@@ -445,6 +440,16 @@ class _LayerEvaluator(Struct):
     listed: Tool | None
     hook_runs: list[HookRun]
 
+    async def evaluate_after(self, proceed: Proceed, arguments: bytes, context: EventContext) -> Evaluation:
+        """Go on from what earlier layers decided about a call, with the arguments that they left."""
+        if self.layer.managed:
+            return await self.evaluate_managed(proceed, replace(context, arguments=arguments))
+        if arguments is not context.arguments:
+            context = _with_arguments(self.layer, context, arguments)
+        if wrong := self.layer.wrong_arguments(context, self.listed):
+            return Evaluation(replace(wrong, feedback=proceed.feedback), context.arguments)
+        return await (self.evaluate_pack if self.layer.of_pack else self.evaluate)(proceed, context)
+
     async def evaluate_managed(self, proceed: Proceed, context: EventContext) -> Evaluation:
         """As `evaluate`, on the final arguments, under the names of managed aliases instead of the user's."""
         earlier_request, proceed = proceed.approval_request, replace(proceed, approval_request=None)
@@ -458,6 +463,15 @@ class _LayerEvaluator(Struct):
         except ValueError as unreadable:  # names that the two sides would read differently
             refuse = Refuse("the managed hooks", str(unreadable), cause=RefusalCause.FAILURE)
             return Evaluation(refuse, context.arguments)
+
+    async def evaluate_pack(self, proceed: Proceed, context: EventContext) -> Evaluation:
+        """As `evaluate` for the rules of a pack: what was asked before stays asked."""
+        evaluation = await self.evaluate(replace(proceed, approval_request=None), context)
+        decision = evaluation.decision
+        if isinstance(decision, Refuse):
+            return evaluation
+        request = _merge_requests(proceed.approval_request, decision.approval_request, managed=False)
+        return replace(evaluation, decision=replace(decision, approval_request=request))
 
     async def evaluate(
         self, proceed: Proceed, context: EventContext, earlier_request: ApprovalRequest | None = None
@@ -490,7 +504,7 @@ class _LayerEvaluator(Struct):
         if isinstance(after_rules, Refuse):
             return Evaluation(after_rules, context.arguments)
         if layer.managed:
-            request = _merge_requests(earlier_request, after_rules.approval_request)
+            request = _merge_requests(earlier_request, after_rules.approval_request, managed=True)
             after_rules = replace(after_rules, approval_request=request)
         requests = layer.groups.select(Event.PERMISSION_REQUEST, context.tool, context.alias)
         if requests or after_rules.approval_request:
@@ -606,10 +620,12 @@ def _of_agent_too(alias: Alias | None, context: EventContext) -> Alias | None:
     return replace(own, alternatives=known)
 
 
-def _merge_requests(earlier_request: ApprovalRequest | None, request: ApprovalRequest | None) -> ApprovalRequest | None:
-    """One approval request from those of the user's layer and the managed one: the managed one replaces both."""
+def _merge_requests(
+    earlier_request: ApprovalRequest | None, request: ApprovalRequest | None, *, managed: bool
+) -> ApprovalRequest | None:
+    """One approval request from those of earlier layers and a later one, which may be managed: it replaces both."""
     if request is None:
         return earlier_request
     reasons = [asked.reason for asked in (request, earlier_request) if asked is not None and asked.reason]
     limits = (*request.limits, *(earlier_request.limits if earlier_request is not None else ()))
-    return replace(request, reason="\n".join(reasons), limits=limits, managed=True)
+    return replace(request, reason="\n".join(reasons), limits=limits, managed=managed)

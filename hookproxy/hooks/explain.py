@@ -52,6 +52,8 @@ class RuleAbout(Struct, frozen=True):
     always: bool
     """It is about every call of the tool; otherwise about some arguments, or about calls that get a familiar name."""
     managed: bool
+    layer: int
+    """The number of its layer, in the order in which these judge."""
     is_default: bool = False
     """It is the default for what no rule is about; `text` has it as written."""
 
@@ -105,7 +107,7 @@ class Explanation(Struct, frozen=True):
             rule
             for rule in self.rules
             if not rule.always
-            and (order.index(rule.decision) > least or (before and by is not None and rule.managed is by.managed))
+            and (order.index(rule.decision) > least or (before and by is not None and rule.layer == by.layer))
         )
 
     @property
@@ -134,8 +136,9 @@ def explain(
 def _explanation(
     tool: str, of_layers: Sequence[Permissions], settings: Settings, seen: Sequence[HookCoverage]
 ) -> Explanation:
-    defaults = [default for layer in of_layers if (default := _default_for(tool, layer)) is not None]
-    rules = _with_defaults([rule for layer in of_layers for rule in _rules_about(tool, layer)], defaults)
+    numbered = tuple(enumerate(of_layers))
+    defaults = [default for number, layer in numbered if (default := _default_for(tool, layer, number)) is not None]
+    rules = _with_defaults([rule for number, layer in numbered for rule in _rules_about(tool, layer, number)], defaults)
     known_as = {name: None for layer in of_layers for name in layer.groups.possible_names(tool)}
     own = of_layers[0].groups.own_names(tool)
     hooks = [
@@ -158,8 +161,8 @@ def _explanation(
 
 def _with_defaults(rules: Sequence[RuleAbout], defaults: Sequence[RuleAbout]) -> list[RuleAbout]:
     """The rules in the order in which they count, with the default of each layer that has none about every call."""
-    decided = {rule.managed for rule in rules if rule.always}
-    reached = [default for default in defaults if default.managed not in decided]
+    decided = {rule.layer for rule in rules if rule.always}
+    reached = [default for default in defaults if default.layer not in decided]
     return sorted([*rules, *reached], key=_strictest_first)  # it is stable: as in their files
 
 
@@ -178,7 +181,7 @@ def _answer(by: RuleAbout | None, settings: Settings) -> Answer:
     return _AFTER_ASKING.get(of_layer.on_ask, Answer.ASK)
 
 
-def _rules_about(tool: str, layer: Permissions) -> Iterator[RuleAbout]:
+def _rules_about(tool: str, layer: Permissions, number: int) -> Iterator[RuleAbout]:
     """The rules of a layer that name a tool, in their order."""
     if layer.rules is None:
         return
@@ -188,20 +191,20 @@ def _rules_about(tool: str, layer: Permissions) -> Iterator[RuleAbout]:
     for permission, rule, _ in about.deny_or_ask:
         always = not rule.parts.specifier and any(map(rule.parts.may_name_tool, certain))
         decision = Answer.DENY if permission is Permission.DENY else Answer.ASK
-        yield RuleAbout(decision, rule.parts.text, rule.at or rule.place, always, layer.managed)
+        yield RuleAbout(decision, rule.parts.text, rule.at or rule.place, always, layer.managed, number)
     given = {name for alias in layer.groups.aliases(tool) if not alias.automatic for name in alias.names}
     for allow, _ in layer.rules.about((*layer.groups.own_names(tool), *given)).allow:
         always = not matchers.rule(allow.text).specifier
-        yield RuleAbout(Answer.ALLOW, allow.text, allow.at or allow.place, always, layer.managed)
+        yield RuleAbout(Answer.ALLOW, allow.text, allow.at or allow.place, always, layer.managed, number)
 
 
-def _default_for(tool: str, layer: Permissions) -> RuleAbout | None:
+def _default_for(tool: str, layer: Permissions, number: int) -> RuleAbout | None:
     """What a layer says of calls that none of its rules is about; None: they are allowed."""
     if layer.rules is None or layer.rules.default_for((tool,)) is Permission.ALLOW:
         return None
     default = layer.rules.by_default()
     decision = Answer[default.permission.name]
-    return RuleAbout(decision, default.rule, default.at, always=True, managed=layer.managed, is_default=True)
+    return RuleAbout(decision, default.rule, default.at, True, layer.managed, number, is_default=True)
 
 
 def _limits_about(tool: str, layer: Permissions) -> Sequence[Limit]:

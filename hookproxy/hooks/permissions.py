@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ..dialects.dialect import Effect
+from ..dialects.dialect import Effect, Group
 from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
 from ..model.hooks import Event, EventContext, Permission, Tool
 from ..model.settings import Settings
@@ -31,33 +31,52 @@ _MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: th
 def layers(
     whole: HookGroups, settings: Settings, server: str, familiar: FamiliarTools, shared: Shared = NOTHING_SHARED
 ) -> tuple[Permissions, ...]:
-    """The layers that evaluate a call one after another; the managed one comes last, on the final arguments.
+    """The layers that evaluate a call one after another: the user's, those of packs, and the managed one, on the final
+    arguments.
 
     `whole` has all groups of the run, for the server of this name.
     """
-    if settings.managed is None and not any(group.managed for group in whole.groups):
-        return (Permissions(whole, settings, shared=shared),)
-    managed_settings = settings.managed or Settings()
 
-    def groups_of(layer: Settings, managed: bool) -> HookGroups:
-        own = [group for group in whole.groups if group.managed is managed]
+    def groups_of(layer: Settings, own: Sequence[Group]) -> HookGroups:
         return HookGroups(own, server, layer.aliases, familiar if layer.auto_aliases else None)
 
+    def of_pack(rules: Settings) -> Permissions:
+        rules = replace(rules, hide_denied=settings.hide_denied)
+        return Permissions(groups_of(settings, ()), rules, of_pack=True, shared=shared)
+
+    packs = tuple(map(of_pack, settings.pack_rules))
+    managed_groups = [group for group in whole.groups if group.managed]
+    if settings.managed is None and not managed_groups:
+        return (Permissions(whole, settings, shared=shared), *packs)
+    managed_settings = settings.managed or Settings()
+    own_groups = [group for group in whole.groups if not group.managed]
     return (
-        Permissions(groups_of(settings, managed=False), settings, shared=shared),
-        Permissions(groups_of(managed_settings, managed=True), managed_settings, managed=True, shared=shared),
+        Permissions(groups_of(settings, own_groups), settings, shared=shared),
+        *packs,
+        Permissions(groups_of(managed_settings, managed_groups), managed_settings, managed=True, shared=shared),
     )
 
 
 class Permissions:
-    """The permission rules and limits of one layer, the user's or the managed one, with its hooks, for one server."""
+    """The permission rules and limits of one layer, with its hooks, for one server: the user's, the managed one, or the
+    rules of one pack.
+
+    Law: a layer of a pack only narrows. What earlier layers ask about stays asked, whatever its rules allow; and only
+    its own rules open its default.
+    """
 
     def __init__(
-        self, groups: HookGroups, settings: Settings, managed: bool = False, shared: Shared = NOTHING_SHARED
+        self,
+        groups: HookGroups,
+        settings: Settings,
+        managed: bool = False,
+        of_pack: bool = False,
+        shared: Shared = NOTHING_SHARED,
     ) -> None:
         self.rules = _rules(settings)
         self.groups = groups
         self.managed = managed
+        self.of_pack = of_pack
         self._checks_types = settings.check_types
         self.where = "the managed configuration" if managed else settings.called
         self.limits = _limits(settings, groups, self.where, shared)
@@ -108,7 +127,8 @@ class Permissions:
             return ruling
         if self.rules.default_for((context.tool,)) is Permission.ALLOW:
             return ruling
-        if allowed or proceed.approval_request is not None or self.approvals.allow(context):
+        opened = allowed or proceed.approval_request is not None or self.approvals.allow(context)
+        if opened and not self.of_pack:
             return ruling
         # a rule that only may apply is no better than one that does not: such a call is not covered by an allow rule
         if ruling is not None and self._is_covered(context):
@@ -267,7 +287,7 @@ def _limits(settings: Settings, groups: HookGroups, where: str, shared: Shared) 
 
 def _rules(settings: Settings) -> Rules | None:
     """The configuration's rules; None if it has none, and then the module for them is not imported."""
-    if not settings.has_rules:
+    if not settings.has_own_rules:
         return None
     from ..policy.rules import Rules  # costs 5 ms
 

@@ -263,6 +263,8 @@ class Settings(Struct, frozen=True):
     """The signed policy that is a part of the managed settings; None: there is none."""
     watched_rules: Settings | None = None
     """The permission rules that are only watched, in the place of the ones above; None: there are none."""
+    pack_rules: tuple[Settings, ...] = ()
+    """The permission rules of each pack that has a default of its own: a call must pass each of them as well."""
     managed: Settings | None = None
     """The settings for managed hooks and rules, and for the approvals that they require; None: nothing is managed.
 
@@ -289,5 +291,15 @@ class Settings(Struct, frozen=True):
 
     @property
     def has_rules(self) -> bool:
-        """Some permission rule, or another default than to allow, is configured."""
+        """Some permission rule, or another default than to allow, is configured, or a pack has some."""
+        return self.has_own_rules or bool(self.pack_rules)
+
+    @property
+    def has_own_rules(self) -> bool:
+        """As `has_rules`, without those of packs that are layers of their own."""
         return bool(self.rule_count) or self.default_permission != "allow"
+
+    @property
+    def with_rules(self) -> tuple[Settings, ...]:
+        """All that have permission rules of their own, the user's first and the administrator's last."""
+        return (self, *self.pack_rules, *(() if self.managed is None else (self.managed,)))

@@ -74,7 +74,8 @@ def mutants_of(part: Part) -> Iterator[Mutant]:
 
 def _in_each_layer(loaded: Loaded, change: Callable[[Settings], Settings]) -> Loaded:
     settings = change(loaded.settings)
-    return replace(loaded, settings=replace(settings, managed=settings.managed and change(settings.managed)))
+    packs, managed = tuple(map(change, settings.pack_rules)), settings.managed and change(settings.managed)
+    return replace(loaded, settings=replace(settings, pack_rules=packs, managed=managed))
 
 
 def _with_rule(loaded: Loaded, part: Part, to: str) -> Loaded:

@@ -48,11 +48,10 @@ def parts_of(all_loaded: Iterable[Loaded]) -> list[Part]:
 
 
 def _parts_of(loaded: Loaded) -> Iterator[Part]:
-    for settings in (loaded.settings, loaded.settings.managed):
-        if settings is not None:
-            yield from _rules(settings)
-            yield from map(limit_part, settings.limits)
-            yield from map(sink_part, settings.flow_sinks)
+    for settings in loaded.settings.with_rules:
+        yield from _rules(settings)
+        yield from map(limit_part, settings.limits)
+        yield from map(sink_part, settings.flow_sinks)
     for group in loaded.groups:
         yield from map(hook_part, group.hooks)
 

@@ -324,7 +324,7 @@ def test_new_renews_the_hashes_and_keeps_what_was_written(tmp_path: Path) -> Non
     [
         ("quiet", {}, "has no hookproxy.toml"),
         ("Quiet Hooks", {"hookproxy.toml": b""}, "is not a name for a pack"),
-        ("quiet", {"hookproxy.toml": b"[permissions]\nallow = ['*']\n"}, "is not for a pack"),
+        ("quiet", {"hookproxy.toml": b"[permissions]\nallow = ['*']\n"}, "allows nothing by itself"),
         ("quiet", {"hookproxy.toml": b"x = 1\n"}, "is not for a pack"),
         ("quiet", {"hookproxy.toml": b"", MANIFEST: b"x = ["}, "not TOML"),
         ("quiet", {"hookproxy.toml": b"", MANIFEST: b"x = 1\n"}, "cannot be read"),

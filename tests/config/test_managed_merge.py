@@ -39,6 +39,7 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
         "fail_closed",
         "approvers",
         "bundle",
+        "pack_rules",
         "watched_rules",  # permissions.mode: no setting of its own
     }
 

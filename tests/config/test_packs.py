@@ -56,6 +56,48 @@ def test_packs_count_in_their_order(tmp_path: Path) -> None:
     assert result.settings.ask == ("x",)
 
 
+def test_the_rules_of_a_pack_with_a_default_are_a_layer_of_their_own(tmp_path: Path) -> None:
+    installed(tmp_path)
+    only = '[permissions]\ndefault = "deny"\nallow = ["read_*"]\ndeny = ["read_key"]\nask = ["read_mail"]\n'
+    installed(tmp_path, name="only", files={"hookproxy.toml": only})
+    installed(tmp_path, name="asking", files={"hookproxy.toml": '[permissions]\ndefault = "ask"\n'})
+    own = '[permissions]\nallow = ["*"]\ndeny = ["mine"]\n'
+    settings = loaded(tmp_path, f'{own}\n[packs]\nuse = ["only", "quiet", "asking"]\n').settings
+    assert (settings.deny, settings.ask, settings.allow) == (("send_*", "mine"), (), ("*",))
+    assert settings.default_permission == "allow"
+    of_only, of_asking = settings.pack_rules
+    assert (of_only.deny, of_only.ask, of_only.allow) == (("read_key",), ("read_mail",), ("read_*",))
+    assert (of_only.default_permission, of_only.called) == ("deny", "the pack only")
+    assert (of_asking.default_permission, of_asking.called) == ("ask", "the pack asking")
+    assert of_only.rule_places["default"].endswith("hookproxy.toml:2: permissions.default")
+
+
+ONLY_READS = '[permissions]\ndefault = "deny"\nallow = ["read_*", "mcp__s__list"]\n'
+
+
+def test_an_allow_list_of_a_pack_leaves_what_the_rest_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    installed(tmp_path, files={"hookproxy.toml": ONLY_READS})
+    (tmp_path / "hookproxy.toml").write_text(
+        '[permissions]\ndefault = "deny"\nallow = ["read_a", "write"]\n[packs]\nuse = ["quiet"]\n'
+    )
+    answers = {}
+    for tool in ("read_a", "read_b", "write"):
+        main(["try", tool, "{}", "--config", "hookproxy.toml"])
+        answers[tool] = capsys.readouterr().out
+    assert "read_a of server: allowed" in answers["read_a"]
+    assert "refused" in answers["read_b"], "only the pack's list has it"
+    assert "refused" in answers["write"], "only the user's list has it"
+    assert "the pack quiet" in answers["write"]
+    assert main(["check", "--config", "hookproxy.toml"]) == 0
+    output = capsys.readouterr().out
+    assert "permission rules of the pack quiet" in output
+    assert "4 permission rules" in output
+
+
 def test_a_pack_that_is_not_installed_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no pack quiet") as raised:
         loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
@@ -68,7 +110,9 @@ _CEDAR = '[[hooks.PreToolUse]]\ntype = "cedar"\n'
 @pytest.mark.parametrize(
     ("config", "says"),
     [
-        ('[permissions]\nallow = ["*"]\n', r"permissions\.allow: is not for a pack"),
+        ('[permissions]\nallow = ["*"]\n', r"permissions\.allow: allows nothing by itself"),
+        ('[permissions]\ndefault = "allow"\nallow = ["*"]\n', r"permissions\.allow: allows nothing by itself"),
+        ('[permissions]\nmode = "monitor"\n', r"permissions\.mode: is not for a pack"),
         ("[permissions]\nhide_denied = false\n", r"permissions\.hide_denied: is not for a pack"),
         ("[audit]\nenabled = false\n", "audit: is not for a pack"),
         ('on_failure = "allow"\n', "on_failure: is not for a pack"),
