@@ -185,7 +185,7 @@ class AnswerServer:
             self._report(f"an answer of the webhook could not be taken: {defect!r}")
             _respond(responder, HTTPStatus.INTERNAL_SERVER_ERROR, "hookproxy could not take it")
             return
-        if confirmation is None:
+        if confirmation is None or not confirmation.found:
             _respond(responder, HTTPStatus.NOT_FOUND, "there is no such approval")
         elif confirmation.accepted:
             responder.respond(HTTPStatus.OK, _HEADERS, b'{"taken":true}\n')

@@ -203,6 +203,8 @@ class AnswerTaken(Struct, frozen=True, tag="answer_taken"):
     accepted: bool
     why: str = ""
     """A sentence for the person, if it was not accepted."""
+    found: bool = True
+    """There was such an approval, and the answer's token was its own."""
 
 
 class GivenAnswer(Struct, frozen=True):

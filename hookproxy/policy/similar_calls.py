@@ -14,6 +14,7 @@ from msgspec import Struct
 from ..jsonrpc import raw_json
 from ..shell.commands import commands_of
 from ..shell.programs import operand_places, runs_operands
+from ..shell.statements import LONGEST
 from ..shell.words import literal
 
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
@@ -77,7 +78,7 @@ def _split(arguments: bytes, argument: str) -> tuple[str | None, dict[str, bytes
 
 def _is_one_command(command: str) -> bool:
     """True if this is a plain command that starts no other one, whatever its options mean."""
-    if _PLAIN_LINE.fullmatch(command) is None or _LEAVES_FOLDER in command:
+    if len(command) > LONGEST or _PLAIN_LINE.fullmatch(command) is None or _LEAVES_FOLDER in command:
         return False
     line = commands_of(command)
     return len(line.commands) == 1 and not line.unreadable
@@ -94,8 +95,10 @@ def _first_operand(words: list[str]) -> int:
 
 def _first_words(command: str) -> list[str]:
     """The program with its first options and the first word after these; none if they could start another program."""
+    if not _is_one_command(command):
+        return []
     words = command.split(" ")
-    if not _is_one_command(command) or runs_operands(tuple(words)) or "=" in words[0]:
+    if runs_operands(tuple(words)) or "=" in words[0]:
         return []
     first = words[: _first_operand(words) + 1]
     return first if len(first) <= _MAX_WORDS and all(map(_PLAIN_WORD.fullmatch, first)) else []

@@ -217,7 +217,7 @@ class WaitingApprovals:
         """
         if answer.token:
             confirmation = None if self.take_with_token is None else await self.take_with_token(answer)
-            return confirmation or _not_taken(answer, _TOO_LATE)
+            return confirmation or replace(_not_taken(answer, _TOO_LATE), found=False)
         person = None
         if self.approvers is not None:
             try:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import pytest
 
 from hookproxy.approvals.answers import AnswerServer, PortTaken
 from hookproxy.live.messages import Answer, AnswerTaken
+from hookproxy.session.waiting_approvals import WaitingApprovals
+from tests.support.webhook_receiver import send
 
 pytestmark = pytest.mark.anyio
 
@@ -62,3 +67,22 @@ async def test_a_program_that_asks_a_run_at_another_port_for_the_proof_is_not_ta
                 async with opened(f"127.0.0.1:{taken}"):
                     pass
             tasks.cancel_scope.cancel()
+
+
+async def test_an_answer_that_another_run_knows_nothing_of_is_not_found() -> None:
+    async def not_found(answer: Answer) -> AnswerTaken:
+        waiting = WaitingApprovals("run")
+        waiting.take_with_token = nothing
+        return await waiting.answer(answer, "somebody", 0)
+
+    async with anyio.create_task_group() as tasks:
+
+        def spawn(*task: Any) -> None:  # noqa: ANN401  # a function and its arguments
+            tasks.start_soon(*task)
+
+        server = AnswerServer(b"secret", not_found, spawn, print)
+        await server.open("127.0.0.1:0")
+        place = f"http://127.0.0.1:{port_of(server)}/approvals/run-1/{'t' * 43}"
+        status, _ = await anyio.to_thread.run_sync(partial(send, place, {"decision": "allow"}, "POST"))
+        await server.aclose()
+    assert status == 404

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.policy.similar_calls import similar_calls
+from hookproxy.policy.similar_calls import SimilarCalls, similar_calls
+from hookproxy.shell.statements import LONGEST
 
 
 def arguments(**members: object) -> bytes:
@@ -118,3 +119,14 @@ def test_no_sign_of_a_shell_makes_another_command_like_the_approved_one(rest: st
 def test_only_spaces_around_a_command_do_not_matter(command: str, words: str | None) -> None:
     similar = similar_calls("shell", arguments(command=command), "command")
     assert (similar.words if similar else None) == words
+
+
+def test_a_line_that_nobody_reads_is_like_none_and_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Searched:
+        def fullmatch(self, text: str) -> None:
+            raise AssertionError(f"{len(text)} characters were searched")
+
+    monkeypatch.setattr("hookproxy.policy.similar_calls._PLAIN_LINE", Searched())
+    long = arguments(command="ls " + "a" * LONGEST)
+    assert similar_calls("Bash", long, "command") is None
+    assert not SimilarCalls("Bash", "ls", "command", {}).include("Bash", long)
