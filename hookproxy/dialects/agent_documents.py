@@ -24,11 +24,6 @@ class Members:
             raise ValueError("it is not UTF-8") from None
         self._raw = {name: bytes(value) for name, value in raw_json.fields(raw).items()}
 
-    @property
-    def count(self) -> int:
-        """How many members there are."""
-        return len(self._raw)
-
     def __contains__(self, name: str) -> bool:
         return name in self._raw
 

@@ -177,6 +177,8 @@ def _check_values(document: bytes) -> None:
     """Raise ValueError for a document that would take the guard seconds: it judges one event after another."""
     if nesting.has_more_values(document, MAX_VALUES):
         raise ValueError(f"it has more than {MAX_VALUES:,} JSON values")
+    if nesting.has_more_members(document, MAX_MEMBERS):  # each of which is looked at
+        raise ValueError(f"it has more than {MAX_MEMBERS:,} members")
 
 
 def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
@@ -187,8 +189,6 @@ def _agent_of(side: AgentSide | None, document: bytes) -> AgentSide:
     if side is None:
         return recognise_agent(document)
     members = Members(document)
-    if members.count > MAX_MEMBERS:
-        raise ValueError(f"it has more than {MAX_MEMBERS:,} members")
     if is_of(side.name, members):
         return side
     readers = [other for name in agents_of(members) if (other := agent_side(name)) and side.name in other.also_reads]

@@ -17,6 +17,9 @@ _OUTSIDE_STRINGS: Final = b'{}[]:,0123456789+-.eEtrufalsn \t\n"'
 _STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
 """As signed numbers, 1 for each bracket that opens and -1 for each that closes."""
 
+_STEPS_AND_COMMAS: Final = bytes.maketrans(b"{[}],", b"\x01\x01\xff\xff\x00")
+"""The same, and 0 for each comma."""
+
 _PAIR: Final = b"\x01\xff"
 _ROUNDS: Final = 3  # in which pairs are removed: records in an array have two or three levels
 
@@ -29,6 +32,7 @@ _FEW_QUOTES: Final = 20_000  # to cut a text at so many takes a millisecond
 _NO_SIGNS: Final = bytes(set(range(256)) - set(b'{}[]"'))
 _NO_BEGINS: Final = bytes(set(range(256)) - set(b",{["))
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"{}[]"))
+_NO_COMMAS_OR_BRACKETS: Final = bytes(set(range(256)) - set(b",{}[]"))
 _SIGN: Final = re.compile(rb'["{}\[\],]')
 _STRING_END: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
@@ -143,6 +147,23 @@ def has_more_values(raw: bytes, limit: int) -> bool:
     for at in range(0, len(raw), PIECE_BYTES):
         values += sum(map(nesting.outside(raw[at : at + PIECE_BYTES]).count, signs))
         if values > limit:
+            return True
+    return False
+
+
+def has_more_members(raw: bytes, limit: int) -> bool:
+    """True if a JSON object has more than `limit` members itself, whatever these have in them."""
+    if raw.count(b",") < limit:
+        return False
+    nesting = Nesting(0)
+    members = 1
+    for at in range(0, len(raw), PIECE_BYTES):
+        outside = nesting.outside(raw[at : at + PIECE_BYTES])
+        steps = outside.translate(_STEPS_AND_COMMAS, _NO_COMMAS_OR_BRACKETS)
+        depths = [*accumulate(memoryview(steps).cast("b"), initial=nesting.depth)]
+        members += sum(not step and depth == 1 for step, depth in zip(steps, depths, strict=False))
+        nesting.depth = depths[-1]
+        if members > limit:
             return True
     return False
 

@@ -27,11 +27,24 @@ def count_of(value: Any) -> int:  # noqa: ANN401  # any JSON
     return 1 + sum(map(count_of, inner))
 
 
+@pytest.mark.parametrize("member", [b'"k%d":1', b' "k%d" : "x"\n', b'"k%d":[{},{"a":[1,2]}]', b'"k%d":"a,b,{\\""'])
+def test_members_are_counted_in_a_long_text(member: bytes) -> None:
+    raw = b"{" + b",".join(member % number for number in range(20_000)) + b"}"
+    assert nesting.has_more_members(raw, 19_999)
+    assert not nesting.has_more_members(raw, 20_000)
+
+
 TREES = st.recursive(
     st.sampled_from((1, "a", '"[{,', "\\", '\\"', None)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("a{[\\"), inner, max_size=3),
     max_leaves=20,
 )
+
+
+@given(st.dictionaries(st.sampled_from(("a", "{", "[", ",", "\\", '"')), TREES, max_size=6), st.booleans())
+def test_the_members_of_an_object_are_counted(tree: dict[str, Any], blanks: bool) -> None:
+    raw = json.dumps(tree, separators=None if blanks else (",", ":")).encode()
+    assert [nesting.has_more_members(raw, limit) for limit in range(1, 8)] == [len(tree) > n for n in range(1, 8)]
 
 
 @given(TREES)
