@@ -121,7 +121,7 @@ def covered(
     familiar = FamiliarTools(command, server=server)
     familiar.note_tools(tools, info)
     whole = HookGroups(groups, server, settings.aliases, familiar if settings.auto_aliases else None)
-    of_layers = [layer.groups for layer in layers(whole, settings, server, familiar)]
+    of_layers = [layer.groups for layer in layers(whole, settings, familiar)]
     names = {
         name: [of_layer.possible_names(name) for of_layer in of_layers]
         for name in (*(tool.name for tool in tools), *methods.JUDGED)

@@ -23,6 +23,7 @@ from ..dialects.agent_side import AgentSide, Can, agent_side, user_path
 from ..guard import entries
 from ..guard.client import OPEN, PLACES, SECONDS
 from ..model.errors import UserError
+from ..model.settings import ServerNamed
 from ..trust.sources import state_folder
 from ..wrapping import written
 from ..wrapping.known_agents import AGENTS_BY_NAME
@@ -246,9 +247,9 @@ def limits(side: AgentSide) -> Iterator[str]:
     if Can.ASK not in side.can:
         waits = "a call that a rule asks about waits on a console that is open, or is refused"
         yield f"{side.name}: its hooks cannot ask the person: {waits}"
-    if not side.form.names_servers:
-        covers = "a rule for mcp__SERVER__TOOL holds where the server is wrapped"
-        yield f"{side.name}: its hooks do not know which server a tool is of: {covers}"
+    if side.form.server_named is not ServerNamed.FOR_CERTAIN:
+        rules = "deny and ask rules for mcp__SERVER__TOOL count wherever it may be that one, allow rules do not"
+        yield f"{side.name}: its hooks do not know for certain which server a tool is of: {rules}"
     if Can.REWRITE not in side.can:
         yield f"{side.name}: its hooks cannot change arguments: a call that a hook rewrites is refused"
     if not {Can.TELL_AFTER, Can.BLOCK_AFTER} & set(side.can):

@@ -100,7 +100,8 @@ async def run_hooks(
     groups, notes = _groups(hooks, contexts[0], side)
     if not groups:
         return with_lines(side.write_output(event, HookDecision()), notes)
-    all_hooks = Hooks(groups, _SETTINGS, contexts[0].session.server, environ)
+    server = contexts[0].session.server if contexts[0].alias is None else None  # it is the agent's own tool
+    all_hooks = Hooks(groups, _SETTINGS, server, environ)
     runs: list[HookRun] = []
     async with all_hooks.runners, anyio.create_task_group() as tasks:
         all_hooks.open(tasks, lambda _run: None, lambda: None)

@@ -19,6 +19,7 @@ from msgspec.structs import force_setattr, replace
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias, ToolSpellings
 from ..model.hooks import AgentState, Event, EventContext, Outcome, Permission, Session
+from ..model.settings import ServerNamed
 from .agent_documents import DocumentSigns, Members
 from .dialect import HookFileForm, HookList, WrittenEntry
 from .index import DOCUMENTS
@@ -128,8 +129,8 @@ class DocumentForm(Struct, frozen=True):
     arguments: Callable[[Members], bytes] = lambda members: members.raw("tool_input")
     server_tool: Callable[[Members, str], tuple[str, str] | None] = _server_tool
     """Server and tool of the tool that the agent calls by this name; None: it is one of its own."""
-    names_servers: bool = True
-    """Its documents say for certain which server a tool is of."""
+    server_named: ServerNamed = ServerNamed.FOR_CERTAIN
+    """Whether its documents say which server a tool is of, unless `server_tool` finds none."""
     tool_use_id: str = "tool_use_id"
     failed: Callable[[Members], bool] = lambda _members: False
     """Whether a call failed whose event may also be about a successful one."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.aliases import ToolSpelling, ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookSpec, Order, Permission
+from ..model.settings import ServerNamed
 from ..processes import environment
 from .agent_documents import DocumentSigns, Members
 from .agent_side import AgentEvent, AgentSide, Can, DocumentForm, HookDecision, HookOutput, json_output, session_of
@@ -200,7 +201,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         event=("event",),
         session=partial(session_of, project_variable="CRUSH_PROJECT_DIR"),
         server_tool=_server_tool,
-        names_servers=False,
+        server_named=ServerNamed.IN_TOOL_NAME,
     ),
     file="crush.json",
     can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.aliases import ToolSpelling, ToolSpellings
 from ..model.hooks import NO_VERDICT, Document, Event, EventContext, HookResult, HookSpec, Order, Permission, Verdict
+from ..model.settings import ServerNamed
 from .agent_documents import DocumentSigns
 from .agent_side import (
     AgentEvent,
@@ -298,6 +299,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     documents=DocumentSigns(has=("hook_event_name", "extra", "profile")),
     form=DocumentForm(
         triggers={Event.SESSION_START: "startup", Event.SESSION_END: "other"},
+        server_named=ServerNamed.IN_TOOL_NAME,
         server_tool=_server_tool,
         failed=lambda members: members.object("extra").text("status") == "error",
         outcome=lambda members, failed: text_outcome(members.object("extra").text("result"), failed=failed),

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.aliases import ToolSpelling, ToolSpellings
 from ..model.hooks import NO_VERDICT, Document, Event, EventContext, HookResult, HookSpec, Order, Permission, Verdict
+from ..model.settings import ServerNamed
 from .agent_documents import DocumentSigns, Members
 from .agent_side import (
     AgentEvent,
@@ -248,6 +249,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         event_name=_event_name,
         session=partial(session_of, cwd="working_dir", project_variable="OPENHANDS_PROJECT_DIR"),
         triggers={Event.SESSION_START: "startup", Event.SESSION_END: "other"},
+        server_named=ServerNamed.NOT,
         server_tool=_server_tool,
         failed=lambda members: members.object("tool_response").raw("is_error") == b"true",
         outcome=lambda members, failed: result_outcome(members.raw("tool_response", b'""'), failed=failed),

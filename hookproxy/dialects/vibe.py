@@ -25,6 +25,7 @@ from ..model.hooks import (
     Permission,
     Verdict,
 )
+from ..model.settings import ServerNamed
 from .agent_documents import DocumentSigns, Members
 from .agent_side import (
     AgentEvent,
@@ -268,6 +269,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     files=FORMAT,
     documents=DocumentSigns(has=("parent_session_id", "hook_event_name")),
     form=DocumentForm(
+        server_named=ServerNamed.IN_TOOL_NAME,
         server_tool=_server_tool,
         tool_use_id="tool_call_id",
         failed=lambda members: members.text("tool_status") not in ("", "success"),

@@ -24,6 +24,7 @@ from ..model.hooks import (
     Permission,
     Verdict,
 )
+from ..model.settings import ServerNamed
 from .agent_documents import DocumentSigns
 from .agent_side import AgentSide, Can, DocumentForm, session_of, split_underscored_name
 from .copilot.hook_file import forgets_version
@@ -350,6 +351,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     form=DocumentForm(
         event=("hook_event_name", "hookEventName"),
         session=partial(session_of, ids=("session_id", "sessionId")),
+        server_named=ServerNamed.IN_TOOL_NAME,
         server_tool=lambda _members, name: split_underscored_name(name),
     ),
     also_reads=("claude", "copilot"),

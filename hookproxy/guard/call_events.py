@@ -120,7 +120,7 @@ class CallEvents:
     ) -> _Part:
         """Decide about a part; `alone`: it is all that the event is about."""
         started, call = perf_counter(), _call(context, request)
-        hooks = session.hooks_for(context.session.server, side.name)
+        hooks = session.hooks_for(context, side.name)
         listed = session.listed(context.session.server, context.tool)
         if listed is not None:
             context = replace(context, annotations=listed.annotations)
@@ -218,7 +218,7 @@ class CallEvents:
         self, side: AgentSide, session: NativeSession, context: EventContext, runs: list[HookRun]
     ) -> HookDecision:
         """What the agent gets for the end of a call; nothing if a run has done everything already."""
-        hooks = session.hooks_for(context.session.server, side.name)
+        hooks = session.hooks_for(context, side.name)
         call = self.open.end_call(_key(side, context), _act(context))
         if call is not None and call.taken_over:
             return HookDecision()

@@ -132,7 +132,7 @@ class Judge:
         contexts = [self._prepared(side, session, context) for context in (event.context, *event.others)]
         if self._feed is not None and self._feed.shows_calls:
             for context in contexts:
-                session.hooks_for(context.session.server, side.name).keep_inputs()
+                session.hooks_for(context, side.name).keep_inputs()
         runs: list[HookRun] = []
         if event.context.event is Event.PRE_TOOL_USE:
             decision, problems = await self.calls.before(side, session, event, contexts, request, runs)
@@ -144,15 +144,16 @@ class Judge:
     def _prepared(self, side: AgentSide, session: NativeSession, context: EventContext) -> EventContext:
         """The context as hooks and rules may read it. Raises ValueError."""
         context = normalised(context, self._settings.max_depth)
+        own = context.alias
+        context = replace(context, own_tool=own is not None)
         if not context.tool:
             return context
-        own = context.alias
         if own is not None and (own.name != context.tool or own.name in FAMILIAR_NAMES):
             if own.name == "MultiEdit":  # as of a server's tool, a list of edits is both
                 own = replace(own, alternatives=(replace(own, name="Edit", alternatives=()), *own.alternatives))
-            session.hooks_for("", side.name).note_own_tool(own)
+            session.hooks_for(context, side.name).note_own_tool(own)
             return replace(context, alias=own, managed_alias=own)  # no server's list can change what it is
-        hooks = session.hooks_for(context.session.server, side.name)
+        hooks = session.hooks_for(context, side.name)
         known = hooks.groups.alias(context.tool, context.arguments)
         if own is None:
             return replace(context, alias=known)
@@ -166,7 +167,7 @@ class Judge:
         """What the agent gets for one context of an event that is not before a call."""
         if context.event in AFTER:
             return await self.calls.after(side, session, context, runs)
-        own = await session.hooks_for(context.session.server, side.name).run_event_hooks(context)
+        own = await session.hooks_for(context, side.name).run_event_hooks(context)
         runs += own
         if context.event is Event.PERMISSION_REQUEST:
             return hook_decision.permission_request(own)

@@ -21,8 +21,8 @@ from ..dialects.agent_side import agent_side
 from ..dialects.dialect import Group
 from ..hooks.evaluate import Hooks
 from ..hooks.session_calls import SessionCalls
-from ..model.hooks import Tool
-from ..model.settings import ToolNames
+from ..model.hooks import EventContext, Tool
+from ..model.settings import ServerNamed, ToolNames
 from ..policy.shared_state import Approved, Shared
 from ..protocol.tool_list import ListedTools
 from .kept_secrets import KeptSecrets
@@ -109,9 +109,9 @@ class NativeSession:
         """The calls that have ended."""
         self._labels = labels
         """What it has read; None: nobody has asked for it."""
-        self._approvals: dict[str, ServerApprovals] = {}
+        self._approvals: dict[str | None, ServerApprovals] = {}
         self._servers: dict[str, _Server] = {}  # those whose runs have said what they are
-        self._hooks: dict[str, Hooks] = {}
+        self._hooks: dict[str | None, Hooks] = {}
 
     def begin_events(self, name: str, environ: Mapping[str, str], loaded: Loaded) -> None:
         """The agent reports it by its own hooks from now on, under this id, in this environment."""
@@ -145,8 +145,8 @@ class NativeSession:
 
             LabelFile(self.label_folder, self.id, labels.kept)
 
-    def approvals(self, server: str) -> ServerApprovals:
-        """What is allowed of the tools of this server."""
+    def approvals(self, server: str | None) -> ServerApprovals:
+        """What is allowed of the tools of this server, as in `hooks_of`."""
         if server not in self._approvals and len(self._approvals) >= _MOST_SERVERS:
             del self._approvals[next(iter(self._approvals))]
         return self._approvals.setdefault(server, ServerApprovals())
@@ -169,8 +169,12 @@ class NativeSession:
         of_server = self._servers.get(server)
         return None if of_server is None else of_server.tools.get(tool)
 
-    def hooks_for(self, server: str, agent: str = "") -> Hooks:
-        """The hooks and rules for the tools of this server; "": the own tools of this agent."""
+    def hooks_for(self, context: EventContext, agent: str = "") -> Hooks:
+        """The hooks and rules for the tool of this event, or for an event of this agent without a tool."""
+        return self.hooks_of(None if context.own_tool or not context.tool else context.session.server, agent)
+
+    def hooks_of(self, server: str | None, agent: str = "") -> Hooks:
+        """Those for the tools of this server; "": of servers that this agent does not name; None: its own."""
         if server not in self._hooks and len(self._hooks) >= _MOST_SERVERS:
             self._tasks.start_soon(self._hooks.pop(next(iter(self._hooks))).runners.aclose)
         if server not in self._hooks:
@@ -184,8 +188,12 @@ class NativeSession:
             groups = loaded.groups
             if not server:
                 groups = tuple(_about_own_tools(group) for group in groups if not self._runs_itself(agent, group))
-            known = self._servers.get(server, _Server())
-            hooks = Hooks(groups, loaded.settings, server, self.environ, loaded.trust, known.command, shared)
+            known = self._servers.get(server or "", _Server())
+            side = agent_side(agent)
+            hooks = Hooks(
+                groups, loaded.settings, server, self.environ, loaded.trust, known.command, shared,
+                ServerNamed.FOR_CERTAIN if side is None or server is None else side.form.server_named,
+            )  # fmt: skip
             hooks.note_tools(known.tools.values(), known.name)
             hooks.open(self._tasks, lambda _run: None, lambda: None)
             self._hooks[server] = hooks

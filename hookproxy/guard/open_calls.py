@@ -119,7 +119,7 @@ class OpenCalls:
         now = self._clock()
         for call in reversed(self._by_act.get(act[1:], ())):
             old = now - call.at > (MAX_ASK_SECONDS if call.asked else _SECONDS)
-            of_server = call.act[0] == act[0] or (not call.act[0] and call.context.alias is None)
+            of_server = call.act[0] == act[0] or (not call.act[0] and not call.context.own_tool)
             same = call.key[2] == call_id and bool(of_server or call.act[0]) if call_id else of_server
             if same and not (call.claimed or old) and call.process == process:
                 call.claimed = True

@@ -47,8 +47,8 @@ class WatchedOwnTools:
                 _, oldest = self._sessions.popitem(last=False)
                 self._tasks.start_soon(oldest.aclose)
         self._sessions.move_to_end(key)
-        hooks = self._sessions[key].hooks_for("", agent)
-        if isinstance(context.managed_alias, Alias):
+        hooks = self._sessions[key].hooks_for(context, agent)
+        if context.own_tool and isinstance(context.managed_alias, Alias):
             hooks.note_own_tool(context.managed_alias)
         return hooks if hooks.concerns(context.tool) else None
 

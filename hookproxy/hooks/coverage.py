@@ -161,9 +161,7 @@ def coverage_in_steps(
         yield
     whole = HookGroups(groups, server, settings.aliases, familiar if settings.auto_aliases else None)
     seen: set[str] = set()
-    layer_coverages = [
-        _LayerCoverage(layer, server, listed, seen) for layer in layers(whole, settings, server, familiar)
-    ]
+    layer_coverages = [_LayerCoverage(layer, server, listed, seen) for layer in layers(whole, settings, familiar)]
     ruled: set[str] = set()
     hooks: list[HookCoverage] = []
     for layer_coverage in layer_coverages:

@@ -17,7 +17,7 @@ from ..model.aliases import Alias
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
-from ..model.settings import Settings
+from ..model.settings import ServerNamed, Settings
 from ..policy import decide, methods
 from ..policy.shared_state import NOTHING_SHARED, SessionCalls, Shared, StoreUnavailable
 from ..protocol import calls, request_edits
@@ -65,24 +65,28 @@ class Hooks:
         self,
         groups: Sequence[Group],
         settings: Settings,
-        server: str,
+        server: str | None,
         environ: Mapping[str, str],
         trust: Trust | None = None,
         command: Sequence[str] = (),
         shared: Shared = NOTHING_SHARED,
+        named: ServerNamed = ServerNamed.FOR_CERTAIN,
     ) -> None:
         """`command` is the server's command line; empty: not known. `shared` is what it has in common with other runs.
 
+        `server` and `named` are as in `HookGroups`.
+
         Raises ConfigError for a hook that would bypass managed hooks or rules.
         """
-        self._familiar = FamiliarTools(command, server=server)
-        self.groups = HookGroups(groups, server, settings.aliases, self._familiar if settings.auto_aliases else None)
-        self._layers = layers(self.groups, settings, server, self._familiar, shared)
+        self._familiar = FamiliarTools(command, server=server or "")
+        known = self._familiar if settings.auto_aliases else None
+        self.groups = HookGroups(groups, server, settings.aliases, known, named)
+        self._layers = layers(self.groups, settings, self._familiar, shared)
         self.has_rules = any(self._layers)
         """Some permission rule or limit is configured."""
         self.has_limits = any(layer.limits is not None for layer in self._layers)
         """Some limit on calls is configured."""
-        self.flow = self._data_flow(settings, server, shared)
+        self.flow = self._data_flow(settings, server or "", shared)
         """Where data may go; None: nothing says so."""
         self._labels: SharedLabels | None = None  # of the session, also while nothing says where data may go
         self._shows_labels = any(group.dialect.has_effect(Effect.SETS_LABELS) for group in groups)
@@ -587,7 +591,7 @@ def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
         whole = HookGroups(groups, spec.server, settings.aliases)
         familiar = FamiliarTools(any_server=True, guesses=has_command(spec.input))
-        last = layers(whole, settings, spec.server, familiar)[-1]
+        last = layers(whole, settings, familiar)[-1]
         if last.managed and last.concerns(spec.tool):
             why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")

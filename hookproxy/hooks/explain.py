@@ -128,7 +128,7 @@ def explain(
     familiar = FamiliarTools(command, server=server)
     familiar.note_tools(tools, server_info)
     whole = HookGroups(groups, server, settings.aliases, familiar if settings.auto_aliases else None)
-    of_layers = layers(whole, settings, server, familiar)
+    of_layers = layers(whole, settings, familiar)
     seen = coverage(groups, settings, server, tools, command, server_info).hooks
     return [_explanation(tool.name, of_layers, settings, seen) for tool in tools]
 
@@ -222,7 +222,7 @@ def hooks_of_call(
     familiar.note_tools([tool], "")
     whole = HookGroups(groups, session.server, settings.aliases, familiar if settings.auto_aliases else None)
     found = set[int]()
-    for layer in layers(whole, settings, session.server, familiar):
+    for layer in layers(whole, settings, familiar):
         alias = layer.groups.alias(tool.name, arguments)
         for event in TOOL_EVENTS:
             context = EventContext(event, session, tool=tool.name, arguments=arguments, alias=alias)

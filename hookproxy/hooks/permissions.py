@@ -29,16 +29,17 @@ _MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: th
 
 
 def layers(
-    whole: HookGroups, settings: Settings, server: str, familiar: FamiliarTools, shared: Shared = NOTHING_SHARED
+    whole: HookGroups, settings: Settings, familiar: FamiliarTools, shared: Shared = NOTHING_SHARED
 ) -> tuple[Permissions, ...]:
     """The layers that evaluate a call one after another: the user's, those of packs, and the managed one, on the final
     arguments.
 
-    `whole` has all groups of the run, for the server of this name.
+    `whole` has all groups of the run.
     """
 
     def groups_of(layer: Settings, own: Sequence[Group]) -> HookGroups:
-        return HookGroups(own, server, layer.aliases, familiar if layer.auto_aliases else None)
+        known = familiar if layer.auto_aliases else None
+        return HookGroups(own, whole.server, layer.aliases, known, whole.named)
 
     def of_pack(rules: Settings) -> Permissions:
         rules = replace(rules, hide_denied=settings.hide_denied)
@@ -137,7 +138,7 @@ class Permissions:
 
     def _is_covered(self, context: EventContext) -> bool:
         """Whether an allow rule covers a call, whatever other rules say of it. Raises as `_ruling`."""
-        own_tool = _is_agents_own(context)
+        own_tool = self._is_agents_own(context)
         of_tool = self._rules_for(self.groups.own_names(context.tool))
         if of_tool.allowed(context.arguments, own_tool=own_tool) is not None:
             return True
@@ -155,7 +156,7 @@ class Permissions:
         """
         # all readings of a URI together have one budget
         budget = WorkBudget(OF_RESOURCE) if methods.has_uri(context.tool) else None
-        own_tool = _is_agents_own(context)
+        own_tool = self._is_agents_own(context)
         own = self._judge(self.groups.own_names(context.tool), context.arguments, budget, own_tool=own_tool)
         if context.alias is None:
             return own
@@ -171,6 +172,10 @@ class Permissions:
             key=lambda ruling: ruling.permission,
             default=None,
         )
+
+    def _is_agents_own(self, context: EventContext) -> bool:
+        """True if the call is of a tool that the agent has itself, as its native event says, and hookproxy knows it."""
+        return self.groups.server is None and context.alias is not None and not context.alias.automatic
 
     def _judge_readings(
         self, names: tuple[str, ...], readings: Sequence[bytes], budget: WorkBudget | None, *, own_tool: bool
@@ -257,16 +262,6 @@ class Permissions:
         """The names that each call of this tool has, whatever its arguments."""
         names = [alias.names for alias in self.groups.aliases(tool)]
         return (*self.groups.own_names(tool), *(names[0] if len(names) == 1 else ()))
-
-
-def _is_agents_own(context: EventContext) -> bool:
-    """True if the call is of a tool that the agent has itself, as its native event says: it has no server.
-
-    Where an agent does not name the server of a tool, that has no server either; but then it has no own alias.
-    """
-    if context.session.server or methods.is_method(context.tool):
-        return False
-    return context.alias is not None and not context.alias.automatic
 
 
 def _is_recognised(context: EventContext, name: str) -> bool:

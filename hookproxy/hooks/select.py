@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from ..dialects.dialect import Group, claude_tool_name
 from ..model.aliases import Alias, ToolSpellings, spelled, with_command_line
 from ..model.hooks import Event, EventContext, HookSpec
-from ..model.settings import SeenNames, ToolNames
+from ..model.settings import SeenNames, ServerNamed, ToolNames
 from ..policy import matchers, methods
 from ..policy.decide import BEFORE_CALL
 from . import bounded_cache
@@ -38,6 +39,10 @@ _ELICITATION_RELATED: Final = frozenset(
     {Event.ELICITATION, Event.ELICITATION_RESULT, Event.NOTIFICATION, Event.USER_INPUT}
 )
 """The events that an elicitation of the server causes."""
+
+
+_SERVER_WORD: Final = re.compile(r"[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*")
+"""What may be a server's name in a matcher: between two underscores or other signs."""
 
 
 class MatchedHook(Struct, frozen=True):
@@ -169,17 +174,29 @@ class SelectedHooks(Struct, frozen=True):
 
 
 class HookGroups:
-    """All hook groups of one run, for the server of this name; its tools may have aliases."""
+    """All hook groups of one run, for the server of this name; its tools may have aliases.
+
+    None: the tools are the agent's own. Empty: they are of servers whose names are not known.
+    """
 
     def __init__(
-        self, groups: Sequence[Group], server: str, aliases: Iterable[Alias] = (), familiar: FamiliarTools | None = None
+        self,
+        groups: Sequence[Group],
+        server: str | None,
+        aliases: Iterable[Alias] = (),
+        familiar: FamiliarTools | None = None,
+        named: ServerNamed = ServerNamed.FOR_CERTAIN,
     ) -> None:
-        """`aliases` are configured. `familiar` has those of all other tools; None: they have none."""
+        """`aliases` are configured. `familiar` has those of all other tools; None: they have none.
+
+        `named` is how certain the server's name is; if that is empty, it is in the names of tools at best.
+        """
         self._groups = groups
         self._aliases = {alias.tool: with_command_line(alias) for alias in aliases}
         self._by_loose_name = {_loose(alias.tool): alias for alias in self._aliases.values() if alias.name}
         self._familiar = familiar
-        self._server = server
+        self.server: Final = server
+        self.named: Final = ServerNamed.IN_TOOL_NAME if server == "" and named is ServerNamed.FOR_CERTAIN else named
         self._of_agent: dict[str, dict[str, Alias]] = {}
         """The aliases of the agent's own tools whose calls were reported, by tool and by name."""
         spellings = {group.dialect.name: group.dialect.tool_spellings for group in groups}
@@ -314,15 +331,22 @@ class HookGroups:
             table.clear()
 
     def own_names(self, tool: str) -> tuple[str, ...]:
-        """The tool's names without any alias; a method has only its own."""
-        return (tool,) if methods.is_method(tool) else (tool, claude_tool_name(self._server, tool))
+        """The tool's names without any alias; a method has only its own, and so has a tool of the agent."""
+        if self.server is None or methods.is_method(tool):
+            return (tool,)
+        of_server = (claude_tool_name(self.server, tool),) if self.server else ()
+        if self.named is ServerNamed.FOR_CERTAIN:
+            return (tool, *of_server)
+        whole = self._whole_name(tool)
+        of_some_server = (matchers.OF_SOME_SERVER + whole,) if self.named is ServerNamed.NOT else ()
+        return (tool, *of_server, matchers.COMPOSED + whole, *of_some_server)
 
     def possible_names(self, tool: str) -> tuple[str, ...]:
         """All names that a call of this tool may have: its own names, and those of its aliases."""
         aliases = [alias for alias in self.possible_aliases(tool) if alias is not None]
         aliases += [spelled(alias, spellings) for alias in aliases for spellings in self._spellings]
         is_method = methods.is_method(tool)
-        own = [group.dialect.mcp_tool_name(self._server, tool) for group in self._groups if not is_method]
+        own = () if is_method else [self._full_name(group, tool) for group in self._groups]
         names = (*self.own_names(tool), *own, *(name for alias in aliases for name in alias.names))
         return tuple(dict.fromkeys(names))
 
@@ -372,7 +396,7 @@ class HookGroups:
         key = (event, tool) if alias is None else (event, tool, alias.automatic, *_views(alias))
         cached = self._selected.get(key)
         if cached is None:
-            cached = tuple(self._matching(event, lambda group: self._tool_names(group, tool), alias))
+            cached = tuple(self._matching(event, lambda group: self._tool_names(group, tool), alias, tool))
             bounded_cache.keep(self._selected, key, cached)
         return cached
 
@@ -407,10 +431,35 @@ class HookGroups:
         """The tool's own names that a group's matchers are tried on; the first is the one that its hooks see."""
         if group.match_all_names or methods.is_method(tool):
             return self.own_names(tool)
-        return (group.dialect.mcp_tool_name(self._server, tool) if group.tool_names is ToolNames.MCP else tool,)
+        name = self._full_name(group, tool) if group.tool_names is ToolNames.MCP else tool
+        if self.named is ServerNamed.FOR_CERTAIN:
+            return (name,)
+        return tuple(dict.fromkeys((name, *self.own_names(tool))))
+
+    def _possible_names(self, spec: HookSpec, tool: str) -> Iterator[str]:
+        """The names that a tool has if its server is one of those that a hook's matcher may name, and nobody knows it.
+
+        A word of the matcher may be that of a server.
+        """
+        if self.named is ServerNamed.FOR_CERTAIN or not tool or methods.is_method(tool):
+            return
+        whole = self._whole_name(tool)
+        for server in {*_SERVER_WORD.findall(spec.matcher)}:
+            if self.named is ServerNamed.NOT:
+                yield claude_tool_name(server, whole)
+            if whole.startswith(server) and (behind := whole.removeprefix(server).lstrip("_-")):
+                yield claude_tool_name(server, behind)
+
+    def _whole_name(self, tool: str) -> str:
+        """The name as an agent has it that does not say for certain where in it the server's ends."""
+        return f"{self.server}_{tool}" if self.server else tool
+
+    def _full_name(self, group: Group, tool: str) -> str:
+        """The tool's name as a group's system composes it with the server's."""
+        return tool if self.server is None else group.dialect.mcp_tool_name(self.server, tool)
 
     def _matching(
-        self, event: Event, match_names: Callable[[Group], tuple[str, ...]], alias: Alias | None
+        self, event: Event, match_names: Callable[[Group], tuple[str, ...]], alias: Alias | None, tool: str = ""
     ) -> Iterator[SelectedHooks]:
         """Each group's matching hooks; a hook that is configured twice in one dialect is yielded once."""
         seen: set[tuple[object, ...]] = set()
@@ -418,7 +467,7 @@ class HookGroups:
             names = match_names(group)
             hooks: list[MatchedHook] = []
             for spec in (spec for spec in group.hooks if spec.event is event):
-                for matched in _match(spec, names, alias, group):
+                for matched in _match(spec, (*names, *self._possible_names(spec, tool)), alias, group):
                     # a hook that sees another name of the tool may decide otherwise
                     identity = (
                         group.managed,

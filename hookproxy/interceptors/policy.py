@@ -118,7 +118,7 @@ class PolicyInterceptors:
 
     def offered(self) -> list[Offered]:
         """The interceptors for this configuration: one, or two if some hook could rewrite something."""
-        hooks = self._of_session("").native.hooks_for(self._session.server)
+        hooks = self._of_session("").native.hooks_of(self._session.server)
         named = [TOOLS_CALL, *(method for method in methods.JUDGED if hooks.concerns_method(method))]
         answered = [name for name in named if name == TOOLS_CALL or hooks.has_post_hooks_for(name)]
         own = [Hook(tuple(named), "request")] + ([Hook(tuple(answered), "response")] if self._judges_responses else [])
@@ -354,7 +354,7 @@ class PolicyInterceptors:
     # --- sessions and records ---
 
     def _hooks(self, session: _HostSession) -> Hooks:
-        return session.native.hooks_for(self._session.server)
+        return session.native.hooks_of(self._session.server)
 
     def _of_session(self, name: str) -> _HostSession:
         session = self._sessions.pop(name, None)

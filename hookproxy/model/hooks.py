@@ -438,6 +438,8 @@ class EventContext(Struct, frozen=True):
     own_tool_name: str = ""
     """In the context of one hook that runs only once and sees a name of the alias: the server's own name for the tool,
     as the hook would see it otherwise; else empty."""
+    own_tool: bool = False
+    """The agent itself has the tool, as its native event says; it is not a server's."""
 
 
 class Document(Struct, frozen=True):

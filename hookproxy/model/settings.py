@@ -65,6 +65,16 @@ class Delivery(StrEnum):
     STRIP_OUTPUT_SCHEMA = "strip-output-schema"
 
 
+class ServerNamed(StrEnum):
+    """Whether an agent's document says of which server a tool is."""
+
+    FOR_CERTAIN = "for certain"
+    IN_TOOL_NAME = "in the tool's name"
+    """It begins with the server's, and nobody knows where that ends."""
+    NOT = "not"
+    """At best in the tool's name."""
+
+
 class ToolNames(StrEnum):
     """Which name of a tool the hooks of a group get."""
 

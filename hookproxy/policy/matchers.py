@@ -6,7 +6,7 @@ import fnmatch
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -117,10 +117,18 @@ def _compile(pattern: str) -> re.Pattern[str]:
 _RULE: Final = late_pattern(r"(?P<name>[^()\s]+)(?:\((?P<specifier>.*)\))?", re.DOTALL)
 
 _SERVER: Final = late_pattern(r"\Amcp__(?:(?!__).)*", re.DOTALL)
+_JOINS: Final = ("_", "-", "__")
+"""What agents put between a server's name and a tool's."""
 _REPLACED: Final = late_pattern(r"[^A-Za-z0-9_*?\[\]!-]|(?<!\[)!")
 """The characters of a server's name that Claude Code replaces in the name of a tool, except those of globs."""
 _SEVERAL_RULES: Final = late_pattern(r"\)\s*(?:&&|\|\||,)\s*[^()\s]+\(")
 """`Tool(a) && Tool(b)`: several rules that would be read as one meaningless rule."""
+
+OF_SOME_SERVER: Final = "mcp____"
+"""What a tool's name begins with if its server is not known: that of a server without a name."""
+_ANY_SERVER: Final = "*"
+COMPOSED: Final = "mcp___"
+"""What a name begins with that the agent has composed of server and tool, so that one cannot tell them apart."""
 
 JUDGED_ARGUMENT: Final = {
     "Bash": "command",
@@ -180,6 +188,8 @@ class Rule(Struct, frozen=True):
     """The same as `name`, for case-folded names."""
     names_methods: bool = False
     """Its glob names methods: the others are about tools only."""
+    of_servers: tuple[tuple[str, str], ...] = ()
+    """The globs of servers and of their tools that the rule may name, case-folded."""
 
     def names_tool(self, tool: str) -> bool:
         """True if the rule names this tool, or this method."""
@@ -190,7 +200,21 @@ class Rule(Struct, frozen=True):
         if methods.is_method(tool) and not self.names_methods:
             return False
         bare = tool.strip()
-        return self.names_tool(tool) or self.names_tool(bare) or self.folded.fullmatch(bare.casefold()) is not None
+        if self.names_tool(tool) or self.names_tool(bare) or self.folded.fullmatch(bare.casefold()) is not None:
+            return True
+        return tool.startswith(COMPOSED) and self._may_name_tool_of_some_server(bare)
+
+    def _may_name_tool_of_some_server(self, tool: str) -> bool:
+        """As `may_name_tool`, for a name without a server, or one in which nobody knows where the server's ends."""
+        if tool.startswith(OF_SOME_SERVER):
+            globs = [of_tool for _, of_tool in self.of_servers]
+            tool = tool.removeprefix(OF_SOME_SERVER)
+        else:
+            globs = [sign.join(names) for names in self.of_servers for sign in _JOINS]
+            # as Augment joins them
+            globs += [f"{of_tool}_{server}" for server, of_tool in self.of_servers if server != _ANY_SERVER]
+            tool = tool.removeprefix(COMPOSED)
+        return any(_name_pattern(glob).fullmatch(tool.casefold()) for glob in globs)
 
     def named(self, names: Sequence[str]) -> list[str]:
         """Those of the names of one tool, or of one method with its familiar names, that the rule may name."""
@@ -210,7 +234,25 @@ def rule(text: str) -> Rule:
     specifier = "" if parts["specifier"] in (None, "*") else parts["specifier"]
     name = _SERVER.sub(lambda server: _REPLACED.sub("_", server[0]), parts["name"], count=1)
     names_methods = methods.glob_names_method(name)
-    return Rule(text.strip(), _name_pattern(name), specifier, _name_pattern(name.casefold()), names_methods)
+    folded_name = name.casefold()
+    of_servers = tuple(_servers_and_tools(folded_name))
+    return Rule(text.strip(), _name_pattern(name), specifier, _name_pattern(folded_name), names_methods, of_servers)
+
+
+def _servers_and_tools(name: str) -> Iterator[tuple[str, str]]:
+    """Each way to divide the glob of a rule's name into those of a server and of its tools.
+
+    A star may stand for the end of the server's name together with the beginning of the tool's.
+    """
+    if not name.startswith("mcp__"):
+        yield _ANY_SERVER, name
+        return
+    rest = name[5:]
+    divided = [(rest[:at], rest[at + 2 :]) for at in range(len(rest)) if rest.startswith("__", at)]
+    before, star, after = rest.partition("*")
+    if star and "__" not in before:
+        divided.append((f"{before}*", f"*{after}"))
+    yield from divided or [(rest, "*")]
 
 
 def permission_rule(text: str, *, fold: bool = _MAC) -> Callable[[str, bytes], bool]:
@@ -221,12 +263,16 @@ def permission_rule(text: str, *, fold: bool = _MAC) -> Callable[[str, bytes], b
     systems that ignore it, so does another spelling of a path. Raises ValueError.
     """
     parts = rule(text)
+
+    def names_tool(tool: str) -> bool:
+        return parts.may_name_tool(tool) if tool.startswith(COMPOSED) else parts.names_tool(tool)
+
     if not parts.specifier:
-        return lambda tool, _arguments: parts.names_tool(tool)
+        return lambda tool, _arguments: names_tool(tool)
     spelled = folded if fold and is_path(parts.specifier) else str
     value = value_pattern(spelled(parts.specifier))
     return lambda tool, arguments: (
-        parts.names_tool(tool)
+        names_tool(tool)
         and (_may_match(parts, value, tool, arguments, spelled) or _may_match_uri(parts.specifier, tool, arguments))
     )
 

@@ -73,7 +73,7 @@ def test_an_id_is_enough_where_the_agent_calls_the_server_otherwise() -> None:
 
 def test_a_tool_of_the_agents_own_is_claimed_by_no_server_that_calls_one_of_its_so() -> None:
     calls, call = OpenCalls(), opened(("", *ACT[1:]), asked=True, use="t1")
-    call.context = replace(CONTEXT, alias=Alias("delete", "Bash"))
+    call.context = replace(CONTEXT, alias=Alias("delete", "Bash"), own_tool=True)
     calls.open_call(call)
     assert calls.claim(AGENT, ACT, "") is None
     assert calls.claim(AGENT, ACT, "t1") is None

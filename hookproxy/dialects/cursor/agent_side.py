@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Event, Outcome, Permission, Session
+from ...model.settings import ServerNamed
 from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
@@ -110,7 +111,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         triggers={Event.SESSION_START: "startup", Event.SESSION_END: "other"},
         tool_name=_tool_name,
         server_tool=_server_tool,
-        names_servers=False,
+        server_named=ServerNamed.NOT,
         outcome=_outcome,
     ),
     also_reads=("claude",),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Event, Permission
+from ...model.settings import ServerNamed
 from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
@@ -111,6 +112,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     file=_FILE,
     can=Can.ALLOW | Can.ASK | Can.REWRITE,
     form=DocumentForm(
+        server_named=ServerNamed.NOT,
         server_tool=_server_tool,
         failed=lambda members: members.raw("tool_error") == b"true",
         outcome=lambda members, failed: text_outcome(members.text("tool_response"), failed=failed),
