@@ -155,6 +155,85 @@ def test_a_hook_of_the_pull_request_reaches_nothing_of_the_runner(repository: Re
     assert not (repository.runner / "GITHUB_ENV").exists()
 
 
+@pytest.mark.slow
+def test_calls_that_a_change_takes_out_of_the_record_are_compared_all_the_same(repository: Repository) -> None:
+    repository.policy('[permissions]\ndeny = ["delete_*", "push"]\n')
+    for record in ("", None):
+        (repository.work / "audit.jsonl").unlink() if record is None else repository.write("audit.jsonl", record)
+        ended = repository.run(INPUT_AUDIT="audit.jsonl", INPUT_ALLOW_WARNINGS="true")
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert "1 call is decided otherwise, of 3" in repository.report
+        assert "The audit file of this change lacks some of them." in repository.report
+
+
+@pytest.mark.slow
+def test_calls_that_a_change_adds_to_the_record_are_compared_too(repository: Repository) -> None:
+    repository.policy('[permissions]\ndeny = ["delete_*", "pull"]\n')
+    line = {"v": 1, "tool": "pull", "server": "git", "arguments": {}, "decision": "allow", "id": 1, "result": "ok"}
+    before = (repository.work / "audit.jsonl").read_text()
+    repository.write("audit.jsonl", f"{before}{json.dumps(line)}\n")
+    repository.run(INPUT_AUDIT="audit.jsonl", INPUT_ALLOW_WARNINGS="true")
+    assert "line 4: pull of git: allow -> deny" in repository.report
+    assert "lacks some" not in repository.report
+
+
+@pytest.mark.slow
+def test_a_record_without_calls_is_no_proof_that_nothing_changes(repository: Repository) -> None:
+    repository.write("audit.jsonl", "")
+    repository.git("commit", "-qam", "empty")
+    repository.base = repository.git("rev-parse", "HEAD").strip()
+    repository.policy('[permissions]\nask = ["delete_*"]\n')
+    repository.run(INPUT_AUDIT="audit.jsonl")
+    assert "**recorded calls**: not compared, the audit file has none" in repository.report
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["rm hookproxy.toml", ": >hookproxy.toml", "echo '[x' >hookproxy.toml"],
+)
+@pytest.mark.slow
+def test_a_report_is_always_that_of_this_run(repository: Repository, change: str) -> None:
+    repository.write("hookproxy-report.md", "<!-- hookproxy: report -->\n## hookproxy\nall is fine\n")
+    repository.git("add", ".")
+    repository.git("commit", "-qm", "a forged report")
+    repository.write("audit.jsonl", "{}\n")
+    subprocess.run(["/bin/sh", "-c", change], cwd=repository.work, check=True)
+    ended = repository.run(INPUT_AUDIT="audit.jsonl")
+    assert ended.returncode != 0
+    assert "all is fine" not in repository.report
+    assert "**check**: " in repository.report
+
+
+def test_a_report_is_never_written_through_a_link(repository: Repository) -> None:
+    for target in ("hookproxy.toml", str(repository.runner / "elsewhere")):
+        link = repository.work / "hookproxy-report.md"
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        repository.run()
+        assert "deny" in (repository.work / "hookproxy.toml").read_text()
+        assert not link.is_symlink()
+        assert repository.report.startswith("<!-- hookproxy: report -->")
+    assert not (repository.runner / "elsewhere").exists()
+
+
+@pytest.mark.slow
+def test_that_there_are_no_cases_stands_in_the_report(repository: Repository) -> None:
+    (repository.work / "tests.toml").unlink()
+    repository.run()
+    assert "**test**: not run, because there are no cases beside the policy" in repository.report
+
+
+@pytest.mark.slow
+def test_a_link_is_no_option(repository: Repository) -> None:
+    (repository.work / "--junit=.").mkdir()
+    repository.write("--junit=./written", CASES)
+    (repository.work / "cases.toml").symlink_to("--junit=./written")
+    ended = repository.run(INPUT_TESTS="cases.toml")
+    assert ended.returncode == 2
+    assert "is not a path in the repository" in ended.stderr
+    assert not (repository.work / "written").exists()
+
+
 @pytest.mark.parametrize(
     "inputs",
     [
@@ -239,6 +318,14 @@ def test_a_comment_takes_the_place_of_its_own_earlier_one(repository: Repository
         assert path.startswith("/repos/o/r/issues/" + ("7/comments" if expected == "POST" else "comments/3"))
         assert body["body"].startswith(f"{mark}\n````text\n")
         assert body["body"].count("````") == 2, "nothing in the report ends the block"
+
+
+def test_comments_without_a_text_or_an_author_are_nobodys(repository: Repository, api: str) -> None:
+    repository.write("hookproxy-report.md", "<!-- hookproxy: report -->\n")
+    _Api.there = [{"id": 1, "body": None, "user": {"type": "Bot"}}, {"id": 2, "body": "x", "user": None}]
+    ended = repository.run("comment", GITHUB_API_URL=api, GITHUB_REPOSITORY="o/r", GITHUB_TOKEN="t")
+    assert ended.returncode == 0, ended.stderr
+    assert _Api.requests[-1][0] == "POST"
 
 
 def test_a_file_that_is_no_report_is_not_commented(repository: Repository, api: str) -> None:
@@ -337,7 +424,7 @@ def test_its_steps_check_test_compare_with_the_lock_and_comment(repository: Repo
     assert (runner.folder / "pip.txt").read_text() == f"-I -m pip install --quiet {ROOT}\n"
     for title in ("check", "test", "lock --check"):
         assert f"**{title}**: passed" in repository.report
-    assert "all are decided as before" in repository.report
+    assert "all 3 are decided as before" in repository.report
 
     repository.write("server.py", SERVER.replace('"x"', '"reads mail first"'))
     assert runner.play(inputs) == 1
