@@ -32,12 +32,12 @@ from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.flow import Source
 from ..model.settings import Settings
 from .agent_entry import use_entry
-from .common import load_named, parse_with_command, show, tell, unread_file, working_directory
+from .common import load_named, show, tell, unread_file, working_directory
 from .hook_list import print_blocks, print_hooks
 from .hook_runtime import redirected_output, run_until_done
 from .layout import Page, Rows, alias_text, new_page, short_path
 from .offline import OfflinePolicy, gateway_named, is_gateway_file
-from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
+from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser, parse_with_command
 from .progress import waiting
 from .run import server_name
 from .server_table import print_server

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..config.load import Loaded
-    from .options import Parser
 
 
 def show(text: str) -> None:
@@ -164,17 +163,6 @@ def split_command(arguments: "Sequence[str]") -> "tuple[list[str], list[str]]":
     arguments = list(arguments)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:end], arguments[end + 1 :]
-
-
-def parse_with_command(parser: "Parser", arguments: "Sequence[str]") -> "tuple[Namespace, list[str]]":
-    """Our options, and the command line of a server, without which it cannot have a name. Raises UserError."""
-    words, command = split_command(arguments)
-    options = parser.parse_args(words)
-    if options.name and not command:
-        from ..model.errors import UserError
-
-        raise UserError("--name has no server to name: there is no COMMAND", "write -- COMMAND [ARG...] after it")
-    return options, command
 
 
 def folder_of_runs() -> str:

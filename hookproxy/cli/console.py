@@ -25,7 +25,7 @@ from ..console.web import Pages, serve
 from ..model.errors import UserError
 from .administration import add_gateway, console_of
 from .agent_entry import use_entry
-from .common import folder_of_runs, load_named, parse_with_command, show, tell, working_directory
+from .common import folder_of_runs, load_named, show, tell, working_directory
 from .hook_runtime import redirected_output, run_until_done
 from .offline import (
     gateway_environment,
@@ -36,7 +36,7 @@ from .offline import (
     server_named,
     user_named,
 )
-from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser
+from .options import ENTRY_OPTIONS, GATEWAY_OPTIONS, HOOK_OPTIONS, Parser, parse_with_command
 from .run import server_name
 
 _HOST: Final = "127.0.0.1"

@@ -1,4 +1,8 @@
-"""How `--help` looks: examples for each verb, the names of dialects, and lines that break between words only."""
+"""How `--help` looks: examples for each verb, the names of dialects, and lines that break between words only.
+
+On a terminal it is short: a page with a line for each option that there is room for, and the names of the others. The
+whole is what `--help --verbose` shows there, and what a pipe and the reference get.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,12 @@ from argparse import SUPPRESS, ArgumentParser, HelpFormatter
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from .layout import Page
+from .words import wrap
+
 if TYPE_CHECKING:
     from argparse import Action, _MutuallyExclusiveGroup
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 EXAMPLES: Final = {
     "run": (
@@ -218,3 +225,87 @@ def more_help(parser: ArgumentParser) -> str:
     if examples := EXAMPLES.get(parser.prog.removeprefix("hookproxy ")):
         parts.append("examples:\n" + "\n".join(f"  {example}" for example in examples))
     return "".join(f"\n{part}\n" for part in parts)
+
+
+# --- on a terminal ---
+
+_FIRST_VERBS: Final = ("run", "setup", "init", "check", "try", "test", "wrap", "audit")
+"""What a new user needs, in the order of the list of verbs."""
+
+_WIDEST_LABEL: Final = 30  # columns of an option beside which its text begins: at 80, the text keeps the larger part
+_LEAST_TEXT: Final = 12  # columns: less is no text, only its first word
+_ENDS: Final = re.compile(r"[;:,.]? (?=\()|[;:,] |\. ")  # where a text for which there is no room may end
+_SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z`])")
+_CUT: Final = " ..."
+
+
+def short_help(parser: ArgumentParser, usage: str, page: Page) -> str:
+    """The help of a verb with this usage, in as many lines as the page may have. All options are named."""
+    head, examples, tail = (Page(page.width, page.encoding) for _ in range(3))
+    head.row(("usage: ", ""), usage)
+    head.line()
+    head.row(("", ""), _SENTENCE.split(" ".join((parser.description or "").split()))[0])
+    head.line()
+    if commands := EXAMPLES.get(parser.prog.removeprefix("hookproxy ")):
+        examples.line()
+        examples.line("examples:")
+        for command in commands:
+            examples.verbatim(f"  {command}")
+    tail.line()
+    tail.line(f"{parser.prog} --help --verbose says more of each")
+    actions = [action for action in parser._actions if action.dest != "help" and action.help != SUPPRESS]
+    room = page.most - head.count - tail.count
+    options = _option_lines(actions, page.width, room - examples.count)
+    if len(options) + examples.count > room:  # a narrow terminal
+        return head.text + "".join(_option_lines(actions, page.width, room)) + tail.text
+    return head.text + "".join(options) + examples.text + tail.text
+
+
+def _option_lines(actions: Sequence[Action], width: int, room: int) -> list[str]:
+    """A line for each option, or for as many as there is room for, and the names of the others."""
+    formatter = WholeWords("")
+    forms = [formatter._format_action_invocation(action).rpartition(", ")[2] for action in actions]
+    beside = min(max(map(len, forms), default=0), _WIDEST_LABEL)
+    lines = [
+        f"  {form.ljust(beside)}  {_cut(formatter._expand_help(action), width - max(len(form), beside) - 4)}".rstrip()
+        for form, action in zip(forms, actions, strict=True)
+    ]
+    for shown in range(len(actions), -1, -1):
+        names = ", ".join(form.partition(" ")[0] for form in forms[shown:])
+        others = [f"  {line}".rstrip() for line in wrap(f"and {names}", width - 2)] if names else []
+        if shown + len(others) <= room or not shown:
+            break
+    return [f"{line}\n" for line in (*lines[:shown], *others)]
+
+
+def _cut(text: str, room: int) -> str:
+    """The text in so many columns: whole, or else up to the last clause or word for which there is room."""
+    text = " ".join(text.split())
+    if len(text) <= room:
+        return text
+    if room < _LEAST_TEXT:
+        return ""
+    ends = [found.start() for found in _ENDS.finditer(text)]
+    for end in reversed(ends):
+        if room // 2 <= end <= room - len(_CUT) and text.count("(", 0, end) == text.count(")", 0, end):
+            return text[:end] + _CUT
+    end = text.rfind(" ", 0, room - len(_CUT) + 1)
+    return text[:end] + _CUT if end > 0 else ""
+
+
+def short_list(usage: str, page: Page) -> str:
+    """The list of verbs for a terminal: a line for those that come first, and the names of the others."""
+    head, verbs, end = usage.split("\n\n", 3)[:2], *usage.split("\n\n", 3)[2:]
+    rows = {line.split()[0]: line for line in verbs.splitlines()}
+    for part in head:
+        page.line(part)
+        page.line()
+    for verb in _FIRST_VERBS:
+        page.row((rows[verb][:14], ""), rows[verb][14:])
+    page.row(("  and         ", ""), ", ".join(verb for verb in rows if verb not in _FIRST_VERBS))
+    page.begin_end()
+    page.line()
+    for line in end.splitlines():
+        page.line(line)
+    page.line("  hookproxy help --verbose   all verbs, each with what it does")
+    return page.text

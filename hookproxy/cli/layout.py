@@ -77,6 +77,11 @@ class Page:
             return "".join(self._shortened(lines))
         return "".join(line.text for line in lines)
 
+    @property
+    def count(self) -> int:
+        """How many lines there are so far."""
+        return len(self._lines)
+
     @contextlib.contextmanager
     def details(self) -> Iterator[None]:
         """What is added in the block is left out first, and whole, where there is no room for all."""
@@ -123,6 +128,10 @@ class Page:
                 self._add(line_parts)
         else:
             self._add(texts)
+
+    def verbatim(self, text: str, style: str = "") -> None:
+        """Add a line that is not broken, however long: one of a diff, or a command, which a person copies whole."""
+        self._add([(text, style)])
 
     def _add(self, texts: Sequence[Part]) -> None:
         end = len(self.visible("".join(text for text, _ in texts)).rstrip())

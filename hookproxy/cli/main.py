@@ -12,7 +12,7 @@ import sys
 
 from ..processes import platforms
 from . import late_tls
-from .common import discard_output, show
+from .common import discard_output, show, terminal
 
 TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of the start; checkers know the name
 if TYPE_CHECKING:
@@ -254,10 +254,14 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _help(words: list[str]) -> str:
-    """The help of a verb, or of the word that follows it as in `audit show`; without a verb, the list of verbs."""
-    names = [word for word in words if word not in ("--help", "-h", "help")]
+    """The help of a verb, or of the word that follows it as in `audit show`; without a verb, the list of verbs.
+
+    On a terminal it is short, unless one of the words is `--verbose`.
+    """
+    whole = "--verbose" in words
+    names = [word for word in words if word not in ("--help", "-h", "help", "--verbose")]
     if not names:
-        return USAGE
+        return USAGE if whole or not terminal()[0] else _short_list()
     if names[0] not in VERBS:
         raise _unknown_verb(names[0])
     from importlib import import_module
@@ -274,7 +278,15 @@ def _help(words: list[str]) -> str:
 
         near = suggestion(names[1], subverbs) or f"hookproxy help {names[0]}"
         raise UserError(f"there is no verb {' '.join(names[:2])!r}", near)
-    return parser.format_help()
+    return parser.help_page(whole=whole)
+
+
+def _short_list() -> str:
+    """The list of verbs for a terminal."""
+    from .help_text import short_list
+    from .layout import new_page
+
+    return short_list(USAGE, new_page(short=True))
 
 
 def _no_windows() -> Exception:

@@ -9,6 +9,7 @@ from math import inf
 from typing import Final, NoReturn
 
 from ..model.errors import UserError
+from .common import show, split_command
 
 
 class Parser(ArgumentParser):
@@ -33,6 +34,7 @@ class Parser(ArgumentParser):
         self.rest: Final = rest
         self.subverbs: Final = subverbs
         self._hint = hint
+        self._whole_help = False
         self.register("type", None, _not_empty)
 
     @property
@@ -48,6 +50,15 @@ class Parser(ArgumentParser):
     @usage.setter
     def usage(self, _usage: str | None) -> None:
         """Do nothing: argparse sets what it is given."""
+
+    @property
+    def short_usage(self) -> str:
+        """The form of the command line, without the options that may be left out."""
+        needed = [action for action in self._actions if action.required or not action.option_strings]
+        optional = (
+            "[OPTION...]" if any(action.option_strings for action in self._actions if action.dest != "help") else ""
+        )
+        return " ".join(filter(None, (self.prog, optional, *(_form([action]) for action in needed), self.rest)))
 
     def add_common(self, *names: str) -> None:
         """Add options that several verbs have."""
@@ -105,6 +116,38 @@ class Parser(ArgumentParser):
 
         self.formatter_class = WholeWords
         return super().format_help() + more_help(self)
+
+    def print_help(self, file: object = None) -> None:
+        """Write the help to standard output: to a terminal in short, unless `--verbose` asks for all of it."""
+        show(self.help_page(whole=self._whole_help))
+
+    def help_page(self, *, whole: bool) -> str:
+        """The help as it is shown: `whole`, or, on a terminal where it has too many lines, in short."""
+        from .help_text import short_help
+        from .layout import new_page
+
+        text, page = self.format_help(), new_page(short=True)
+        return (
+            text
+            if whole or not page.most or text.count("\n") <= page.most
+            else short_help(self, self.short_usage, page)
+        )
+
+    def parse_known_args(  # type: ignore[override]  # argparse has more forms than we use
+        self, args: Sequence[str] | None = None, namespace: Namespace | None = None
+    ) -> tuple[Namespace, list[str]]:
+        """Note whether all of the help is wanted, which may be said behind `--help`, and parse as argparse does."""
+        self._whole_help = "--verbose" in (args or ())
+        return super().parse_known_args(args, namespace)
+
+
+def parse_with_command(parser: Parser, arguments: Sequence[str]) -> tuple[Namespace, list[str]]:
+    """Our options, and the command line of a server, without which it cannot have a name. Raises UserError."""
+    words, command = split_command(arguments)
+    options = parser.parse_args(words)
+    if options.name and not command:
+        raise UserError("--name has no server to name: there is no COMMAND", "write -- COMMAND [ARG...] after it")
+    return options, command
 
 
 def _form(actions: Sequence[Action]) -> str:

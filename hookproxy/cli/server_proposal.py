@@ -20,10 +20,10 @@ from ..lock.description import Kind
 from ..model.counts import counted
 from ..model.errors import UserError, printable
 from ..model.hooks import Tool
-from .common import create, parse_with_command, tell, working_directory
+from .common import create, tell, working_directory
 from .hook_runtime import run_until_done
 from .layout import Page, label
-from .options import Parser, add_remote_options
+from .options import Parser, add_remote_options, parse_with_command
 from .own_file import CONFIG, schema_directive, user_config_folder
 
 if TYPE_CHECKING:

@@ -536,7 +536,7 @@ def show_lines(lines: list[str]) -> None:
         return
     for line in lines:
         style = "bold" if line.startswith(("--- ", "+++ ")) else _STYLES.get(line[:1], "")
-        page.line((line.removesuffix("\r"), style))
+        page.verbatim(line.removesuffix("\r"), style)
     show(page.text)
 
 

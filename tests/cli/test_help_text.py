@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from hookproxy.cli.common import split_command
-from hookproxy.cli.help_text import EXAMPLES
+from hookproxy.cli.help_text import EXAMPLES, short_help, short_list
+from hookproxy.cli.layout import MOST_LINES, Page
 from hookproxy.cli.main import USAGE, VERBS
+from hookproxy.cli.options import Parser
 from hookproxy.dialects.registry import DIALECTS
+from tests.support import terminal
 
 
 def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -75,3 +82,50 @@ def test_each_example_is_a_command_line_that_the_verb_accepts(verb: str, example
 def test_the_dialects_are_listed_where_one_can_be_named(verb: str) -> None:
     listed = ALL[verb].format_help().partition("\ndialects:\n")[2].partition("\n\n")[0]
     assert [name.strip(",") for name in listed.split()] == list(DIALECTS)
+
+
+# --- on a terminal ---
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("verb", ALL)
+def test_in_short_it_has_twenty_lines_names_each_option_and_says_how_to_see_all(verb: str, columns: int) -> None:
+    parser = ALL[verb]
+    assert isinstance(parser, Parser)
+    text = short_help(parser, parser.short_usage, Page(columns, most=MOST_LINES))
+    shown = text.splitlines()
+    assert len(shown) <= MOST_LINES
+    long = [line for line in shown if len(line) > columns and not line.startswith("  hookproxy ")]
+    assert [line for line in long if max(map(len, line.split())) < columns * 2 // 3] == [], "a long word stays whole"
+    named = {word.strip(",") for word in text.split()}
+    options = {action.option_strings[-1] for action in parser._actions if action.option_strings}
+    assert options - named <= {"--help"}
+    assert " ".join(text.split()).endswith(f"{parser.prog} --help --verbose says more of each")
+    known = {word for source in (parser.format_help(), parser.short_usage) for word in source.split()}
+    known |= sources(parser) | {"and", "...", "says", "more", "of", "each", "--verbose"}
+    assert {word for word in text.split() if word.strip(".,;:") not in {one.strip(".,;:") for one in known}} == set()
+
+
+def test_the_short_list_of_verbs_has_twenty_lines_and_names_all() -> None:
+    text = short_list(USAGE, Page(80, most=MOST_LINES))
+    assert len(text.splitlines()) <= MOST_LINES
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    assert VERBS.keys() <= {word.strip(",") for word in text.split()}
+
+
+COMMANDS = [["run", "--help"], ["help", "run"], ["audit", "show", "-h"], ["--help"], []]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_terminal_gets_it_in_short_and_verbose_and_a_pipe_get_all(words: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hookproxy", *words]
+    piped = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60)
+    short = terminal.run(command, tmp_path, dict(os.environ), 80)
+    words = words or ["help"]
+    whole = terminal.run([*command[:3], *words, "--verbose"], tmp_path, dict(os.environ), 80)
+    assert (piped.returncode, short.returncode, whole.returncode) == (0, 0, 0)
+    assert len(short.stdout.splitlines()) <= MOST_LINES
+    assert "help --verbose" in short.stdout or short.stdout == piped.stdout
+    assert whole.stdout.split() == piped.stdout.split()
+    assert not piped.stderr
