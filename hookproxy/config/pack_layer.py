@@ -1,9 +1,9 @@
 """Adds what packs say to a user's layer. Imported only where one is used.
 
 A pack only narrows: it has hooks, permission rules and limits, and nothing else. Its hooks run before the user's own
-ones, which judge what it has rewritten; and the administrator's come last, as always. Its deny and ask rules join the
-user's; where it has a default, all its rules are a layer of their own that a call must pass as well. Its files are
-verified at each start, and where keys are configured, its signature as well; while it runs, they are held by the same
+ones, which judge what it has rewritten; and the administrator's come last, as always. Its rules are a
+layer of their own that a call must pass as well: among the user's they could open a default. Its files are verified
+at each start, and where keys are configured, its signature as well; while it runs, they are held by the same
 hashes (`Layer.pinned`), so that what runs is what was verified.
 """
 
@@ -166,7 +166,14 @@ def _check_files(place: str, table: Mapping[str, object], keys: Sequence[str]) -
 
 def _only_narrowing(group: Group) -> Group:
     """The group, whose hooks neither answer for a person nor open the default, and whose Python runs no compiled
-    modules of the pack's folder, which nobody has verified."""
+    modules of the pack's folder, which nobody has verified. Raises ConfigError for what goes past rules or people.
+    """
+    for resolver in group.dialect.resolvers:
+        why = "answers in the place of a person, which a pack does not do"
+        raise ConfigError(resolver.source, why, _LEAVE_OUT)
+    for spec in (spec for spec in group.hooks if spec.type == "mcp_tool"):
+        why = f"calls the tool {spec.tool}, and no rule, hook or limit of whoever uses the pack would see that call"
+        raise ConfigError(spec.source, why, "use a hook of type command or worker instead")
     hooks = (replace(spec, only_narrows=True) for spec in group.hooks)
     return replace(
         group,
@@ -194,22 +201,14 @@ def _added(user: Layer, name: str, pack: Layer) -> Layer:
     """The user's layer with the pack of this name in front of it."""
     own, other = user.settings, pack.settings
     settings = replace(own, limits=other.limits + own.limits)
-    if other.default_permission == "allow":
-        settings = replace(
-            settings,
-            deny=other.deny + own.deny,
-            ask=other.ask + own.ask,
-            rule_places={**other.rule_places, **own.rule_places},
-        )
-    else:
+    if other.has_rules:
         names = ("deny", "ask", "allow", "default_permission", "rule_places")
         rules = replace(Settings(called=f"the pack {name}"), **{key: getattr(other, key) for key in names})
         settings = replace(settings, pack_rules=(rules, *own.pack_rules))
-    narrowed = {name: place for name, place in pack.set_by.items() if name in ("deny", "ask", "limits")}
     return replace(
         user,
         settings=settings,
-        set_by={**narrowed, **user.set_by},
+        set_by={**({"limits": pack.set_by["limits"]} if "limits" in pack.set_by else {}), **user.set_by},
         groups=pack.groups + user.groups,
         notes=user.notes + pack.notes,
         remarks=user.remarks + pack.remarks,

@@ -128,7 +128,8 @@ def _shown(value: object) -> str:
 
 def rules_in_force(loaded: Loaded) -> Iterator[Rule]:
     """The permission rules and rate limits, the administrator's first."""
-    for settings, layer in ((loaded.settings.managed, "administrator"), (loaded.settings, "")):
+    of_packs = ((rules, rules.called) for rules in loaded.settings.pack_rules)
+    for settings, layer in ((loaded.settings.managed, "administrator"), *of_packs, (loaded.settings, "")):
         if settings is None:
             continue
         for decision in RULES:

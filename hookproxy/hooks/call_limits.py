@@ -88,7 +88,10 @@ class CallLimits:
             why = [f"more than {limit}" for limit in asking]
             why += [] if request is None else [request.reason or request.by]
             request = ApprovalRequest(
-                f"{asking[0].by} of {self._where}", "; ".join(why), limits=tuple(limit.key for limit in asking)
+                f"{asking[0].by} of {self._where}",
+                "; ".join(why),
+                limits=tuple(limit.key for limit in asking),
+                else_asked=request is not None,
             )
         return replace(
             proceed,

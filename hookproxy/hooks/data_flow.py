@@ -284,11 +284,10 @@ def _decided(proceed: Proceed, violations: Sequence[Violation], layer: _Layer) -
         )
     by = f"{first.sink.key} of {layer.where}"
     managed = layer.permissions.managed
-    rule, limits = ("", ()) if request is None else (request.rule, request.limits)
     if request is not None:
         by, why = f"{request.by}, and {by}", "\n".join(filter(None, (why, request.reason)))
         chains, managed = (*request.chains, *chains), managed or request.managed
-    asked = ApprovalRequest(by, why, rule, limits=limits, managed=managed, chains=chains)
+    asked = replace(request or ApprovalRequest("", ""), by=by, reason=why, managed=managed, chains=chains)
     return replace(proceed, approval_request=asked)
 
 

@@ -14,7 +14,7 @@ from ..dialects.dialect import Effect, Group
 from ..dialects.shared.output import truncate
 from ..jsonrpc import normalize
 from ..model.aliases import Alias
-from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
+from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse, first_request
 from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
 from ..model.settings import ServerNamed, Settings
@@ -280,6 +280,8 @@ class Hooks:
         for layer in self._layers:
             if not layer.managed or (request is not None and request.managed):
                 await layer.approvals.allow_tool(tool, () if request is None else request.limits)
+                if request is not None and request.limits and request.else_asked:
+                    await layer.approvals.allow_tool(tool)
         if self.flow is not None and request is not None:
             await self.flow.clear(request.chains)
 
@@ -474,7 +476,8 @@ class _LayerEvaluator(Struct):
         decision = evaluation.decision
         if isinstance(decision, Refuse):
             return evaluation
-        request = _merge_requests(proceed.approval_request, decision.approval_request, managed=False)
+        earlier, own = proceed.approval_request, decision.approval_request
+        request = earlier.joined(own) if earlier is not None and own is not None else earlier or own
         return replace(evaluation, decision=replace(decision, approval_request=request))
 
     async def evaluate(
@@ -501,14 +504,14 @@ class _LayerEvaluator(Struct):
             if decision.arguments is not None:
                 rewritten = decision.arguments
                 context = _with_arguments(layer, context, rewritten)
-            request = proceed.approval_request or decision.approval_request
+            request = first_request(proceed.approval_request, decision.approval_request)
             asked = proceed.asked or decision.asked
             proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=request, asked=asked)
         after_rules = await self._apply_rules(proceed, context, allowed=allowed)
         if isinstance(after_rules, Refuse):
             return Evaluation(after_rules, context.arguments)
         if layer.managed:
-            request = _merge_requests(earlier_request, after_rules.approval_request, managed=True)
+            request = _merge_requests(earlier_request, after_rules.approval_request)
             after_rules = replace(after_rules, approval_request=request)
         requests = layer.groups.select(Event.PERMISSION_REQUEST, context.tool, context.alias)
         if requests or after_rules.approval_request:
@@ -547,14 +550,22 @@ class _LayerEvaluator(Struct):
             if rewritten is not None:
                 proceed, allows_rewritten = replace(proceed, arguments=rewritten), allowing
                 request = _with_arguments(layer, request, rewritten)
-        limits, approvals = wanted.limits if wanted else (), layer.approvals
-        if wanted and (allowed or approvals.allow(request, limits) or await approvals.allow_elsewhere(request, limits)):
+        if wanted and (allowed or await self._is_approved(wanted, request)):
             proceed = replace(proceed, approval_request=None, asked=True)
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)
         # no rule has seen these arguments
         after_rules = await self._apply_rules(proceed, request, allowed=allows_rewritten)
         return Evaluation(after_rules, request.arguments)
+
+    async def _is_approved(self, wanted: ApprovalRequest, context: EventContext) -> bool:
+        """True if what was allowed for the session answers all that requires the approval."""
+        approvals = self.layer.approvals
+        reasons = ((wanted.limits, ()) if wanted.else_asked else (wanted.limits,)) if wanted.limits else ((),)
+        for limits in reasons:
+            if not (approvals.allow(context, limits) or await approvals.allow_elsewhere(context, limits)):
+                return False
+        return True
 
 
 def _calls_for(groups: Sequence[Group], shared: Shared) -> SessionCalls | None:
@@ -624,12 +635,8 @@ def _of_agent_too(alias: Alias | None, context: EventContext) -> Alias | None:
     return replace(own, alternatives=known)
 
 
-def _merge_requests(
-    earlier_request: ApprovalRequest | None, request: ApprovalRequest | None, *, managed: bool
-) -> ApprovalRequest | None:
-    """One approval request from those of earlier layers and a later one, which may be managed: it replaces both."""
-    if request is None:
-        return earlier_request
-    reasons = [asked.reason for asked in (request, earlier_request) if asked is not None and asked.reason]
-    limits = (*request.limits, *(earlier_request.limits if earlier_request is not None else ()))
-    return replace(request, reason="\n".join(reasons), limits=limits, managed=managed)
+def _merge_requests(earlier_request: ApprovalRequest | None, request: ApprovalRequest | None) -> ApprovalRequest | None:
+    """One approval request from those of earlier layers and the managed one: that replaces them."""
+    if request is None or earlier_request is None:
+        return earlier_request if request is None else replace(request, managed=True)
+    return replace(request.joined(earlier_request), managed=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..dialects.dialect import Effect, Group
-from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
+from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse, first_request
 from ..model.hooks import Event, EventContext, Permission, Tool
 from ..model.settings import Settings
 from ..policy import matchers, methods
@@ -112,7 +112,7 @@ class Permissions:
             by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by(self.where)
             reason = ruling.reason if ruling.unreadable or ruling.is_default else ""
             request = ApprovalRequest(by, reason, "" if ruling.is_default else ruling.rule)
-            proceed = replace(proceed, approval_request=proceed.approval_request or request)
+            proceed = replace(proceed, approval_request=first_request(proceed.approval_request, request))
         elif ruling is not None:
             asked = proceed.asked or proceed.approval_request is not None
             proceed = replace(proceed, approval_request=None, asked=asked)
@@ -128,8 +128,7 @@ class Permissions:
             return ruling
         if self.rules.default_for((context.tool,)) is Permission.ALLOW:
             return ruling
-        opened = allowed or proceed.approval_request is not None or self.approvals.allow(context)
-        if opened and not self.of_pack:
+        if not self.of_pack and (allowed or _is_asked(proceed) or self.approvals.allow(context)):
             return ruling
         # a rule that only may apply is no better than one that does not: such a call is not covered by an allow rule
         if ruling is not None and self._is_covered(context):
@@ -262,6 +261,11 @@ class Permissions:
         """The names that each call of this tool has, whatever its arguments."""
         names = [alias.names for alias in self.groups.aliases(tool)]
         return (*self.groups.own_names(tool), *(names[0] if len(names) == 1 else ()))
+
+
+def _is_asked(proceed: Proceed) -> bool:
+    """True if a hook wants a person to be asked that may open the default."""
+    return proceed.approval_request is not None and not proceed.approval_request.only_narrows
 
 
 def _is_recognised(context: EventContext, name: str) -> bool:

@@ -55,13 +55,13 @@ def read_verdict(
 
 
 def _without_allowing(spec: HookSpec, verdict: Verdict) -> Verdict:
-    """The verdict of a hook that only narrows: nothing in it answers for a person, or opens a default.
+    """The verdict of a hook that only narrows: nothing in it answers for a person, opens a default or repeats a call.
 
     The same object if nothing does. After a call there is nothing to allow.
     """
     allows = verdict.permission is Permission.ALLOW and spec.event not in _AFTER_CALL
     accepts = verdict.action == "accept"
-    if not (allows or accepts or verdict.allows):
+    if not (allows or accepts or verdict.allows or verdict.retry):
         return verdict
     return replace(
         verdict,
@@ -69,6 +69,7 @@ def _without_allowing(spec: HookSpec, verdict: Verdict) -> Verdict:
         # what it answers an approval request with is a part of the answer
         arguments=None if allows and spec.event is Event.PERMISSION_REQUEST else verdict.arguments,
         allows=(),
+        retry=False,
         action="" if accepts else verdict.action,
         content=None if accepts else verdict.content,
         messages=(*verdict.messages, _ALLOWS_NOTHING),

@@ -634,7 +634,8 @@ def _slot_count() -> int:
 
 
 def _environment_key(group: Group) -> tuple[str, str]:
-    return group.dialect.name, group.source if group.managed else ""
+    alone = group.managed or any(spec.only_narrows for spec in group.hooks)  # a pack sets none for others
+    return group.dialect.name, group.source if alone else ""
 
 
 def _environment(group: Group, environ: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .flow import Chain
 from .hooks import Event, HookRun
@@ -41,10 +42,40 @@ class ApprovalRequest(Struct, frozen=True):
     limits: tuple[str, ...] = ()
     """The keys of the limits that the call exceeds, so that a person must be asked. What was allowed for the session
     before does not answer for that, unless it was allowed because of these limits."""
+    else_asked: bool = False
+    """With `limits`: something else than these requires it as well."""
+    only_narrows: bool = False
+    """Nothing but a hook of a pack requires it, which opens no default."""
     managed: bool = False
     """A managed hook or rule requires it: no hook, rule or setting of the user may answer for the person."""
     chains: tuple[Chain, ...] = ()
     """What the call would carry to sinks: nothing but a person may allow it. Empty: it is not about that."""
+
+    @property
+    def is_about_limits_alone(self) -> bool:
+        """Nothing else requires it than the limits that the call exceeds."""
+        return bool(self.limits) and not self.else_asked
+
+    def joined(self, later: ApprovalRequest) -> ApprovalRequest:
+        """The request that has both answered: this one, which is about the same call, also for the other's reasons."""
+        limits = (*self.limits, *later.limits)
+        return replace(
+            self,
+            reason="\n".join(filter(None, (self.reason, later.reason))),
+            limits=limits,
+            else_asked=bool(limits) and not (self.is_about_limits_alone and later.is_about_limits_alone),
+            only_narrows=self.only_narrows and later.only_narrows,
+        )
+
+
+def first_request(first: ApprovalRequest | None, later: ApprovalRequest | None) -> ApprovalRequest | None:
+    """The one of two requests that counts: the first one, but one of a pack's hook only adds its reason to the other.
+
+    None: there is none.
+    """
+    if first is None or later is None:
+        return first or later
+    return later.joined(first) if first.only_narrows else first
 
 
 class Proceed(Struct, frozen=True):

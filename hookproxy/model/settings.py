@@ -274,7 +274,7 @@ class Settings(Struct, frozen=True):
     watched_rules: Settings | None = None
     """The permission rules that are only watched, in the place of the ones above; None: there are none."""
     pack_rules: tuple[Settings, ...] = ()
-    """The permission rules of each pack that has a default of its own: a call must pass each of them as well."""
+    """The permission rules of each pack that has some: a call must pass each of them as well."""
     managed: Settings | None = None
     """The settings for managed hooks and rules, and for the approvals that they require; None: nothing is managed.
 

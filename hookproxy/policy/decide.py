@@ -284,7 +284,8 @@ def _approval_request(deciding: Sequence[HookRun]) -> ApprovalRequest | None:
     if not requesting:
         return None
     spec = requesting[0].spec
-    return ApprovalRequest(f"the {spec.event} hook {spec.label}", _reasons(requesting))
+    only_narrows = all(run.spec.only_narrows for run in requesting)
+    return ApprovalRequest(f"the {spec.event} hook {spec.label}", _reasons(requesting), only_narrows=only_narrows)
 
 
 def _fails_closed(run: HookRun) -> bool:

@@ -43,8 +43,8 @@ def test_a_packs_hooks_run_before_those_of_the_file_and_its_rules_add_up(tmp_pat
     own = '[[hooks.PreToolUse]]\ncommand = "true"\n\n[permissions]\ndeny = ["mine"]\nallow = ["send_mail"]\n'
     result = loaded(tmp_path, f'{own}\n[packs]\nuse = ["quiet"]\n')
     assert [group.hooks[0].label for group in result.groups] == ["quiet", "true"]
-    assert result.settings.deny == ("send_*", "mine")
-    assert result.settings.allow == ("send_mail",)
+    assert (result.settings.deny, result.settings.allow) == (("mine",), ("send_mail",))
+    assert [of_pack.deny for of_pack in result.settings.pack_rules] == [("send_*",)]
     assert not result.groups[0].managed
 
 
@@ -52,8 +52,8 @@ def test_packs_count_in_their_order(tmp_path: Path) -> None:
     installed(tmp_path)
     installed(tmp_path, name="other", files={"hookproxy.toml": '[permissions]\nask = ["x"]\ndeny = ["other"]\n'})
     result = loaded(tmp_path, '[packs]\nuse = ["other", "quiet"]\n')
-    assert result.settings.deny == ("other", "send_*")
-    assert result.settings.ask == ("x",)
+    assert [of_pack.deny for of_pack in result.settings.pack_rules] == [("other",), ("send_*",)]
+    assert [of_pack.ask for of_pack in result.settings.pack_rules] == [("x",), ()]
 
 
 def test_the_rules_of_a_pack_with_a_default_are_a_layer_of_their_own(tmp_path: Path) -> None:
@@ -63,9 +63,10 @@ def test_the_rules_of_a_pack_with_a_default_are_a_layer_of_their_own(tmp_path: P
     installed(tmp_path, name="asking", files={"hookproxy.toml": '[permissions]\ndefault = "ask"\n'})
     own = '[permissions]\nallow = ["*"]\ndeny = ["mine"]\n'
     settings = loaded(tmp_path, f'{own}\n[packs]\nuse = ["only", "quiet", "asking"]\n').settings
-    assert (settings.deny, settings.ask, settings.allow) == (("send_*", "mine"), (), ("*",))
+    assert (settings.deny, settings.ask, settings.allow) == (("mine",), (), ("*",))
     assert settings.default_permission == "allow"
-    of_only, of_asking = settings.pack_rules
+    of_only, of_quiet, of_asking = settings.pack_rules
+    assert of_quiet.deny == ("send_*",)
     assert (of_only.deny, of_only.ask, of_only.allow) == (("read_key",), ("read_mail",), ("read_*",))
     assert (of_only.default_permission, of_only.called) == ("deny", "the pack only")
     assert (of_asking.default_permission, of_asking.called) == ("ask", "the pack asking")
@@ -96,6 +97,13 @@ def test_an_allow_list_of_a_pack_leaves_what_the_rest_allows(
     output = capsys.readouterr().out
     assert "permission rules of the pack quiet" in output
     assert "4 permission rules" in output
+
+
+def test_a_hook_of_a_pack_calls_no_tool_past_rules(tmp_path: Path) -> None:
+    file = '{"hooks": {"PreToolUse": [{"hooks": [{"type": "mcp_tool", "server": "s", "tool": "drop"}]}]}}'
+    installed(tmp_path, files={"hookproxy.toml": '[[use]]\nfile = "x.json"\n', "x.json": file})
+    with pytest.raises(ConfigError, match="calls the tool drop, and no rule"):
+        loaded(tmp_path, '[permissions]\ndeny = ["drop"]\n[packs]\nuse = ["quiet"]\n')
 
 
 def test_a_pack_that_is_not_installed_stops_the_start(tmp_path: Path) -> None:
@@ -134,6 +142,11 @@ _CEDAR = '[[hooks.PreToolUse]]\ntype = "cedar"\n'
         ('[[use]]\nfile = "x.json"\nsecrets = "values"\n', r'use\[0\]\.secrets: "values" is not for a pack'),
         (f'{_CEDAR}secrets = "values"\n', r'hooks.PreToolUse\[0\]\.secrets: "values" is not for a pack'),
         ("nonsense = 1\n", "nonsense: is not for a pack"),
+        (
+            '[hooks.composition]\nresolver = {argv = ["true"]}\n'
+            '[[hooks.PreToolUse]]\ntype = "agent-hooks"\nargv = ["true"]\n',
+            "answers in the place of a person",
+        ),
     ],
 )
 def test_a_pack_says_nothing_that_could_allow_anything(tmp_path: Path, config: str, says: str) -> None:
@@ -216,9 +229,9 @@ def test_a_version_is_tried_in_place_of_the_installed_one(tmp_path: Path) -> Non
     folder = in_folder(tmp_path / "new", pack(files={"hookproxy.toml": '[permissions]\ndeny = ["new"]\n'}))
     files = FileContext({"HOME": str(tmp_path)}, str(tmp_path), pack_folders={"quiet": (str(folder), "")})
     (tmp_path / "hookproxy.toml").write_text('[packs]\nuse = ["quiet"]\n')
-    assert load_with(files, "hookproxy.toml").settings.deny == ("new",)
+    assert load_with(files, "hookproxy.toml").settings.pack_rules[0].deny == ("new",)
     (tmp_path / "hookproxy.toml").write_text("")
-    assert load_with(files, "hookproxy.toml").settings.deny == ("new",), "also if the file does not use it"
+    assert load_with(files, "hookproxy.toml").settings.pack_rules[0].deny == ("new",), "also if the file does not use it"
 
 
 def test_where_trust_is_required_the_files_of_a_pack_need_it_too(

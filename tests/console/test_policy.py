@@ -6,12 +6,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.config.load import Loaded, load
 from hookproxy.console import policy
 from hookproxy.hooks.permissions import Permissions
 from hookproxy.hooks.select import HookGroups
 from hookproxy.model.errors import ConfigError
+from hookproxy.model.settings import Settings
 
 TOML = """\
 on_ask = "deny"
@@ -72,6 +74,15 @@ def test_rules_say_where_they_are_written(tmp_path: Path) -> None:
         ("deny", "delete_*", f"{file}:4: permissions.deny[0]"),
         ("ask", "write_*", f"{file}:5: permissions.ask[0]"),
     ]
+
+
+def test_rules_of_packs_are_shown_as_theirs(tmp_path: Path) -> None:
+    with_pack = loaded(tmp_path)
+    of_pack = Settings(allow=("read",), default_permission="deny", called="the pack quiet")
+    with_pack = replace(with_pack, settings=replace(with_pack.settings, pack_rules=(of_pack,)))
+    rules = [(one.decision, one.text, one.layer) for one in policy.rules_in_force(with_pack)]
+    assert rules[:2] == [("allow", "read", "the pack quiet"), ("default", "deny", "the pack quiet")]
+    assert len(rules) == 4
 
 
 def test_lines_to_add_to_a_list_are_the_whole_new_list(tmp_path: Path) -> None:

@@ -13,16 +13,18 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
+from hookproxy.dialects.registry import DIALECTS
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.hooks.explain import Answer, explain
 from hookproxy.model.decision import ApprovalRequest, Decision, Proceed, Refuse
 from hookproxy.model.flow import FlowMatch, Sink
-from hookproxy.model.hooks import AgentState, Event, EventContext, Tool
+from hookproxy.model.hooks import AgentState, Event, EventContext, HookRun, Tool
 from hookproxy.model.limits import Beyond, Limit, Per
 from hookproxy.model.reported_call import ReportedCall
-from hookproxy.model.settings import Settings
+from hookproxy.model.settings import Settings, ToolNames
+from hookproxy.protocol.tool_results import NO_OUTCOME
 from tests.support.examples import examples
-from tests.support.proxy_rig import SESSION, stub, stub_group
+from tests.support.proxy_rig import SESSION, hook, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -119,19 +121,60 @@ async def test_what_a_person_allows_for_the_session_answers_what_a_pack_asks() -
 
 async def test_an_approval_beyond_a_limit_answers_nothing_that_a_pack_asks() -> None:
     limit = Limit("write", 1, Per.SESSION, "limits[0]", "f:1: limits[0]", beyond=Beyond.ASK)
-    judging = hooks(Settings(limits=(limit,), pack_rules=(Settings(default_permission="ask"),)))
+    of_a = Settings(default_permission="ask", allow=("write(a)",))
+    judging = hooks(Settings(limits=(limit,), pack_rules=(of_a,)))
     await judging.apply_limits(Proceed(), EventContext(PRE, SESSION, tool="write", arguments=b"{}"))
     request = _request(await decision(judging))
-    assert request.limits
+    assert request.is_about_limits_alone
     await judging.allow_tool("write", request)
-    again = _request(await decision(judging))
-    assert not again.limits, "this is answered, and what the pack asks is not"
+    assert await decided(judging) == "allow"
+    other = _request(await decision(judging, arguments=b'{"path":"b"}'))
+    assert not other.limits, "that is answered, and what the pack asks is not"
 
 
 def _request(made: Decision) -> ApprovalRequest:
     assert isinstance(made, Proceed)
     assert made.approval_request is not None
     return made.approval_request
+
+
+def of_pack(permission: str) -> Group:
+    return narrowing(stub_group(stub(PRE, permission=permission, reason="the pack says so")))
+
+
+def narrowing(group: Group) -> Group:
+    hooks = tuple(replace(spec, only_narrows=True) for spec in group.hooks)
+    return replace(group, hooks=hooks, source="pack.toml")
+
+
+async def test_a_pack_that_asks_does_not_open_a_default() -> None:
+    settings = Settings(default_permission="deny")
+    assert await decided(hooks(replace(settings, pack_rules=(Settings(ask=("write",)),)))) == "deny"
+    assert await decided(hooks(settings, of_pack("ask"))) == "deny"
+    own = stub_group(stub(PRE, permission="ask", reason="mine"))
+    assert await decided(hooks(settings, own)) == "ask", "a hook of the user's own does"
+    made = await decision(hooks(settings, of_pack("ask"), own))
+    assert (_request(made).reason, _request(made).only_narrows) == ("mine\nthe pack says so", False)
+
+
+async def test_what_the_users_rule_asks_is_what_calls_like_this_one_are() -> None:
+    rules = Settings(ask=("write(a)",), pack_rules=(Settings(ask=("write(*)",)),))
+    judging = hooks(rules, of_pack("ask"))
+    request = _request(await decision(judging))
+    assert request.rule == "write(a)"
+    assert request.reason == "the pack says so"
+
+
+async def test_an_approval_beyond_a_limit_answers_nothing_that_a_rule_asks() -> None:
+    limit = Limit("write", 1, Per.SESSION, "limits[0]", "f:1: limits[0]", beyond=Beyond.ASK)
+    judging = hooks(Settings(limits=(limit,), ask=("write(b)",)))
+    await judging.apply_limits(Proceed(), EventContext(PRE, SESSION, tool="write", arguments=b"{}"))
+    await judging.allow_tool("write", _request(await decision(judging)))
+    assert await decided(judging) == "allow"
+    both = _request(await decision(judging, arguments=b'{"path":"b"}'))
+    assert both.limits
+    await judging.allow_tool("write", both)
+    assert await decided(judging, arguments=b'{"path":"b"}') == "allow", "both were asked"
 
 
 async def test_a_rewrite_is_judged_by_a_pack_as_it_will_be_sent() -> None:
@@ -169,3 +212,33 @@ def test_explain_says_what_packs_decide() -> None:
     write, read = explain((), settings, "files", [Tool("write"), Tool("read_it")])
     assert (write.decision, write.is_hidden) == (Answer.DENY, True)
     assert (read.decision, read.is_hidden) == (Answer.ALLOW, False)
+
+
+async def test_no_call_is_repeated_because_a_hook_of_a_pack_wants_it() -> None:
+    post = Event.POST_TOOL_USE_FAILURE
+    context = EventContext(post, SESSION, tool="write", arguments=b"{}", outcome=NO_OUTCOME)
+    repeating = stub_group(stub(post, retry=True))
+    for group, repeats in ((repeating, True), (narrowing(repeating), False)):
+        runs: list[HookRun] = []
+        await hooks(Settings(), group).run_post_hooks(context, runs)
+        assert [run.verdict.retry for run in runs] == [repeats]
+
+
+async def test_variables_that_a_pack_sets_are_for_its_own_hooks() -> None:
+    sets = replace(
+        hook('echo \'{"env": {"EVIL": "x"}}\'', Event.SESSION_START), dialect="cursor", event_name="sessionStart"
+    )
+    shows = replace(
+        hook('echo "{\\"permission\\": \\"deny\\", \\"agent_message\\": \\"<$EVIL>\\"}"'),
+        dialect="cursor",
+        event_name="beforeMCPExecution",
+    )
+    pack = narrowing(Group(DIALECTS["cursor"], "pack.toml", (sets, shows), ToolNames.BARE))
+    own = Group(DIALECTS["cursor"], "own.toml", (shows,), ToolNames.BARE)
+    start = EventContext(Event.SESSION_START, SESSION)
+    for groups, said in (((pack, own), "<x>"), ((own, pack), "<>"), ((replace(own, hooks=(sets, shows)),), "<x>")):
+        judging = hooks(Settings(), *groups)
+        await judging.run_event_hooks(start)
+        made = await decision(judging)
+        assert isinstance(made, Refuse)
+        assert made.reason == said
