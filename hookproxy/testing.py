@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -23,9 +24,10 @@ from msgspec import Struct, json
 from .config.load import Loaded
 from .dialects.dialect import Group
 from .dialects.own import OWN, own_dialect, own_hook
+from .model.errors import EXIT_NO_POLICY, UserError
 from .model.hooks import Event
 from .model.settings import Settings
-from .policy_tests.cases import Case, Expected, Step, read_cases
+from .policy_tests.cases import Case, Expected, Step, read_cases, require_cases
 from .policy_tests.policies import (
     FilesNamed,
     PolicyUnderTest,
@@ -86,7 +88,7 @@ class Policy:
         """Try a call, or a request of a method such as `resources/read`, whose params are the arguments.
 
         `answer` is a person's, `result` the server's: a text, or a result with its content. Raises UserError for a
-        policy that cannot be used. Not for coroutines: it runs an event loop of its own.
+        policy that cannot be used.
         """
         if isinstance(result, str):
             result = {"content": [{"type": "text", "text": result}]}
@@ -96,6 +98,9 @@ class Policy:
             None if result is None else json.encode(dict(result)),
             answer=None if answer is None else _ANSWERS[answer],
         )
+        if time is not None and time.tzinfo is None:
+            hint = "write datetime(…, tzinfo=UTC), or another time zone"
+            raise UserError(f"{time.isoformat()} has no time zone", hint)
         at = 0.0 if time is None else time.timestamp()
         case = Case(tool, "", 0, (Step(call, Expected(), at),), server, agent, user, tuple(groups))
         [done] = _run(self._tested, [case]).results
@@ -106,11 +111,14 @@ class Policy:
         return Outcome(decided, came.by, came.reason, arguments_run, came.reads, came.failures, came.was_asked)
 
     def run_cases(self, path: str | os.PathLike[str], *, mutate: bool = False) -> None:
-        """Run a file with cases. Raises AssertionError that says what came out otherwise; UserError, ConfigError.
+        """Run a file with cases. Raises AssertionError that says what came out otherwise; UserError, ConfigError, also
+        for a file without any.
 
         `mutate`: also if some change of a rule, limit or hook is noticed by no case.
         """
-        result = _run(self._tested, read_cases(os.path.abspath(path)).cases, mutate=mutate)
+        file = read_cases(os.path.abspath(path))
+        require_cases(file, os.fspath(path))
+        result = _run(self._tested, file.cases, mutate=mutate)
         failed = [f"{one.case.place} {one.case.name}\n{failure_text(one)}" for one in result.results if not one.passed]
         if result.mutation is not None:
             failed += [
@@ -130,13 +138,19 @@ class PolicyTester:
     def policy(self, config: str | os.PathLike[str] | None = None, *, hooks: Sequence[str] = ()) -> Policy:
         """The policy of a hookproxy.toml or gateway.toml, and of hook files as `--hooks` names them.
 
-        Raises ConfigError, UserError.
+        Raises ConfigError, UserError, also if there is no hook and no rule in them, because all would be allowed.
         """
         environ, cwd = isolated_environment(os.environ, self._state), os.getcwd()
         path = None if config is None else os.path.join(cwd, config)
         if path is not None and os.path.basename(path) == "gateway.toml":
-            return Policy(policy_of_gateway(path, environ, cwd))
-        return Policy(policy_of_files(FilesNamed(path, tuple(hooks)), environ, cwd))
+            tested = policy_of_gateway(path, environ, cwd)
+        else:
+            tested = policy_of_files(FilesNamed(path, tuple(hooks)), environ, cwd)
+        if tested.is_empty:
+            where = f" in {path}" if path else ""
+            problem = f"no policy is loaded{where}: no hook and no rule is configured, so there is nothing to test"
+            raise UserError(problem, 'name one: policy("hookproxy.toml"), or policy(hooks=[…])', EXIT_NO_POLICY)
+        return Policy(tested)
 
     def hook(
         self,
@@ -169,8 +183,16 @@ def _handler(hook: str | Sequence[str]) -> dict[str, object]:
 
 
 def _run(tested: PolicyUnderTest, cases: Sequence[Case], *, mutate: bool = False) -> PolicyResult:
-    run = partial(run_policy, tested, cases, mutate=mutate)
-    return anyio.run(run, backend_options={"loop_factory": new_loop})
+    """The result, from a loop of its own: where a coroutine is tested, in another thread, while the coroutine waits."""
+    run = partial(
+        anyio.run, partial(run_policy, tested, cases, mutate=mutate), backend_options={"loop_factory": new_loop}
+    )
+    try:
+        anyio.get_current_task()
+    except RuntimeError:  # no coroutine runs
+        return run()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
 
 
 try:

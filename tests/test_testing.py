@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from hookproxy.hooks.api import HookInput
-from hookproxy.model.errors import ConfigError
+from hookproxy.model.errors import EXIT_NO_POLICY, ConfigError, UserError
 from hookproxy.testing import PolicyTester
 
 GUARD = """
@@ -100,6 +100,29 @@ def test_a_file_with_cases_is_run(tester: PolicyTester, tmp_path: Path) -> None:
     policy.run_cases(tmp_path / "tests.toml")
     with pytest.raises(AssertionError, match=r"deny drop .*taken out: no case notices it"):
         policy.run_cases(tmp_path / "tests.toml", mutate=True)
+
+
+def test_a_policy_or_a_file_without_anything_is_an_error(tester: PolicyTester, tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text("# nothing yet\n")
+    (tmp_path / "gateway.toml").write_text("[gateway]\n[servers.a]\ncommand = ['cat']\n")
+    for name in ("hookproxy.toml", "gateway.toml", None):
+        with pytest.raises(UserError, match="no policy is loaded") as raised:
+            tester.policy(None if name is None else tmp_path / name)
+        assert raised.value.status == EXIT_NO_POLICY
+    (tmp_path / "tests.toml").write_text("# nothing yet\n")
+    with pytest.raises(UserError, match="has no cases"):
+        tester.hook("exit 2").run_cases(tmp_path / "tests.toml")
+
+
+def test_a_time_has_a_time_zone(tester: PolicyTester) -> None:
+    with pytest.raises(UserError, match="has no time zone"):
+        tester.hook("exit 2").call("read", time=datetime(2026, 11, 23))  # that is what is wrong
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+async def test_coroutines_can_use_it_too(tester: PolicyTester) -> None:
+    assert tester.hook("exit 2").call("read").decision == "deny"
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from ..checks.startup_notes import KeyLines
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_NO_POLICY, UserError, not_written
 from ..policy_tests import report
-from ..policy_tests.cases import KINDS, CasesOfFile, Skipped, read_cases
+from ..policy_tests.cases import KINDS, CasesOfFile, Skipped, read_cases, require_cases
 from ..policy_tests.compare import Difference
 from ..policy_tests.parts import Part
 from ..policy_tests.policies import (
@@ -43,9 +43,6 @@ from .layout import Page, document, label, new_page, short_path, shortened
 from .offline import is_gateway_file, require_policy
 from .options import ENTRY_OPTIONS, HOOK_OPTIONS, Parser
 
-_EXAMPLE: Final = (
-    """case = [{ name = "no rm", call = { tool = "rm", arguments = { } }, expect = { decision = "deny" } }]"""
-)
 _MOMENT: Final = 0.2  # seconds: what is done sooner needs no progress
 _MOST_FAILURES: Final = 4  # shown whole, each in about four lines: a person repairs one after another
 _ROW_WIDTH: Final = 74  # characters: what is shorter stands on one line of 80 columns
@@ -76,8 +73,7 @@ def _test(options: Namespace) -> int:
         options.config = own_file(os.environ, policy_cwd) or None
     if options.config is not None:
         options.config = os.path.join(policy_cwd, os.path.expanduser(options.config))
-    files = [read_cases(path) for path in _case_files(options, cwd)]
-    _check_cases(files, cwd)
+    files = [_cases_of(path, cwd) for path in _case_files(options, cwd)]
     with tempfile.TemporaryDirectory(prefix="hookproxy-test-", ignore_cleanup_errors=True) as state:
         environ = isolated_environment(os.environ, state)
         os.environ.clear()
@@ -194,17 +190,10 @@ def _all_in(folder: str) -> list[str]:
     ]
 
 
-def _check_cases(files: Sequence[CasesOfFile], cwd: str) -> None:
-    """Raise UserError for a file without cases: it would pass whatever the policy is."""
-    for file in files:
-        if not file.cases:
-            skipped = file.skipped
-            why = "has no cases"
-            hint = f"write one: {_EXAMPLE}"
-            if skipped.digests:
-                why = "records only digests of the arguments of calls"
-                hint = 'record the arguments: [audit] arguments = "full"'
-            raise UserError(f"{short_path(file.path, cwd)}: {why}", hint)
+def _cases_of(path: str, cwd: str) -> CasesOfFile:
+    file = read_cases(path)
+    require_cases(file, short_path(file.path, cwd))
+    return file
 
 
 def _by_policy(

@@ -9,6 +9,7 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -41,6 +42,12 @@ FOLDER: Final = "${FOLDER}"
 """In texts of a case: the folder in which it runs."""
 
 EMPTY_RESULT: Final = b'{"content":[]}'
+_JSON: Final = ("arguments", "params", "result")
+"""Keys whose values are JSON, in which null is a value like others."""
+
+_EXAMPLE: Final = (
+    """case = [{ name = "no rm", call = { tool = "rm", arguments = { } }, expect = { decision = "deny" } }]"""
+)
 _POLICIES: Final = ("hookproxy.toml", "gateway.toml")
 _ANSWERS: Final = {"allow": Approval.ONCE, "deny": Approval.NO}
 _MOST_BYTES: Final = 16 * 1024 * 1024  # of a file that people write; audit files are read line by line
@@ -143,7 +150,7 @@ def read_cases(path: str) -> CasesOfFile:
     else:
         from ..dialects.shared.yaml_file import load
 
-        members, find_line = load(path, text), _line_of_yaml
+        members, find_line = load(path, text, "write `case:`, and the cases below it, each with a -"), _line_of_yaml
     if "cases" in members and "case" not in members:
         raise ConfigError(_at(path, text, find_line, "cases"), "unknown key cases", "did you mean 'case'?")
     try:
@@ -153,9 +160,20 @@ def read_cases(path: str) -> CasesOfFile:
 
         raise explanation(path, text, members, tables.CaseFile, str(problem), find_line) from None
     reader = _Reader(path, text, find_line)
+    reader.check_values(members)
     cases = tuple(reader.case(number, case) for number, case in enumerate(file.case))
     config = "" if file.config is None else os.path.join(os.path.dirname(path), os.path.expanduser(file.config))
     return CasesOfFile(path, cases, os.path.normpath(config) if config else "")
+
+
+def require_cases(file: CasesOfFile, shown_path: str) -> None:
+    """Raise UserError for a file without cases: it would pass whatever the policy is."""
+    if file.cases:
+        return
+    if file.skipped.digests:
+        problem = "records only digests of the arguments of calls"
+        raise UserError(f"{shown_path}: {problem}", 'record the arguments: [audit] arguments = "full"')
+    raise UserError(f"{shown_path}: has no cases", f"write one: {_EXAMPLE}")
 
 
 def _text(path: str) -> str:
@@ -205,6 +223,19 @@ class _Reader:
         self._path = path
         self._text = text
         self._find_line = find_line
+
+    def check_values(self, members: object, at: tuple[str | int, ...] = (), *, as_json: bool = False) -> None:
+        """Raise ConfigError for a key without a value, whose meaning would be lost, and for what no JSON can say."""
+        if isinstance(members, dict):
+            for key, value in members.items():
+                self.check_values(value, (*at, key), as_json=as_json or key in _JSON)
+                if value is None and not as_json:
+                    raise self._error((*at, key), "has no value", "write one, or remove the key")
+        elif isinstance(members, list):
+            for number, value in enumerate(members):
+                self.check_values(value, (*at, number), as_json=as_json)
+        elif isinstance(members, float) and not isfinite(members):
+            raise self._error(at, f"is {members}, which JSON cannot say", "write a number, or a text")
 
     def case(self, number: int, table: tables.Case) -> Case:
         """Raises ConfigError for a case that does nothing, or expects nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
@@ -81,13 +82,20 @@ def _suites(result: PolicyResult) -> Iterator[str]:
     for case in result.results:
         by_file.setdefault(case.case.file, []).append(case)
     for file, cases in by_file.items():
-        rows = [_row(case.case, file, case.seconds, failure_text(case)) for case in cases]
+        before: Counter[str] = Counter()
+        rows = []
+        for case in cases:
+            name = case.case.name
+            before[name] += 1  # CI systems take two cases of one name for the same
+            unique = name if before[name] == 1 else f"{name} ({before[name]})"
+            rows.append(_row(case.case, unique, case.seconds, failure_text(case)))
         failed = sum(not case.passed for case in cases)
         yield _suite(file, rows, failed, sum(case.seconds for case in cases))
     if result.mutation is not None:
         unnoticed = result.mutation.unnoticed
         rows = [
-            f"  <testcase classname={_attribute(result.policy.path)} name={_attribute(mutant.part.words)}>"
+            f"  <testcase classname={_attribute(result.policy.path)}"
+            f" name={_attribute(f'{mutant.part.words}: {mutant.change}')}>"
             f"<failure message={_attribute(f'{mutant.change}: no case notices it')}/></testcase>\n"
             for mutant in (survivor.mutant for survivor in unnoticed)
         ]
@@ -100,8 +108,8 @@ def _suite(name: str, rows: Sequence[str], failed: int, seconds: float, total: i
     return f"{head}\n{''.join(rows)}</testsuite>\n"
 
 
-def _row(case: Case, file: str, seconds: float, failure: str) -> str:
-    head = f"  <testcase classname={_attribute(file)} name={_attribute(case.name)} file={_attribute(file)}"
+def _row(case: Case, name: str, seconds: float, failure: str) -> str:
+    head = f"  <testcase classname={_attribute(case.file)} name={_attribute(name)} file={_attribute(case.file)}"
     head += f' line="{case.line}" time="{seconds:.3f}"'
     if not failure:
         return f"{head}/>\n"

@@ -123,6 +123,14 @@ def test_junit_is_xml_whatever_a_policy_says(folder: Path) -> None:
     assert len(second) == 0
 
 
+def test_junit_has_each_case_once_if_several_have_one_name(folder: Path) -> None:
+    (folder / "tests.toml").write_text(GOOD + GOOD + GOOD)
+    assert main(["tests.toml", "--junit", "out.xml"]) == 0
+    names = [case.get("name", "") for case in ET.parse(folder / "out.xml").iter("testcase")]
+    assert names[::2] == [names[0], f"{names[0]} (2)", f"{names[0]} (3)"]
+    assert len(set(names)) == 6
+
+
 def test_junit_has_the_mutants_that_nobody_notices(folder: Path) -> None:
     (folder / "tests.toml").write_text(case("drop", "deny"))
     assert main(["tests.toml", "--mutate", "--junit", "out.xml"]) == 1

@@ -177,3 +177,32 @@ def test_a_line_that_is_no_record_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, record() + "oops\n", "audit.jsonl")
     with pytest.raises(UserError, match=r"audit.jsonl:2: not JSON"):
         read_cases(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("expect: {decision: deny, reason: }", "expect.reason"),
+        ("expect: {decision: deny, arguments: ~}", "expect.arguments"),
+        ("expect: {decision: deny}\n    result: null", "result"),
+        ("expect: {decision: deny}\n    user:", "user"),
+    ],
+)
+def test_a_key_without_a_value_is_an_error(tmp_path: Path, line: str, key: str) -> None:
+    text = "case:\n  - call: {tool: push, arguments: {a: null, b: [~]}}\n    "
+    with pytest.raises(UserError, match=rf"case\[0\]\.{key} has no value") as raised:
+        cases_of(tmp_path, text + line, "tests.yaml")
+    assert "remove the key" in str(raised.value.hint)
+    assert len(cases_of(tmp_path, text + "expect: {decision: deny}", "tests.yaml")) == 1
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
+def test_what_no_json_can_say_is_an_error(tmp_path: Path, number: str) -> None:
+    with pytest.raises(UserError, match=r"case\[0\]\.call\.arguments\.a is .*, which JSON cannot say"):
+        cases_of(tmp_path, f'[[case]]\ncall = {{ tool = "push", arguments = {{ a = {number} }} }}\n' + DENY)
+
+
+def test_a_yaml_file_that_is_no_mapping_is_told_how_one_begins(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as raised:
+        cases_of(tmp_path, "- call: {tool: push}", "tests.yaml")
+    assert "`case:`" in str(raised.value.hint)

@@ -14,8 +14,8 @@ MAX_MERGED_MEMBERS: Final = 10_000
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
-def load(path: str, text: str) -> dict[str, object]:
-    """The members of the mapping in the file. Raises ConfigError that names the line."""
+def load(path: str, text: str, begin: str = "write `hooks:`, and the events under it") -> dict[str, object]:
+    """The members of the mapping in the file; `begin` says how one begins. Raises ConfigError that names the line."""
     try:
         value = _Loader(path, text).get_single_data()
     except yaml.MarkedYAMLError as problem:
@@ -26,7 +26,7 @@ def load(path: str, text: str) -> dict[str, object]:
         # LookupError, AttributeError: from PyYAML's constructors, for invalid dates and numbers
         raise ConfigError(path, f"cannot be read as YAML: {problem}", "write plain strings, in quotes") from None
     if not isinstance(value, dict):
-        raise ConfigError(path, "must contain one YAML mapping", "write `hooks:`, and the events under it")
+        raise ConfigError(path, "must contain one YAML mapping", begin)
     return value
 
 
