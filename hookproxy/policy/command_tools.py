@@ -37,12 +37,16 @@ _TYPED: Final = _set(
     "inputtext"
 )
 """What such tools call their commands."""
+_FED: Final = _set("input inputtext stdin chars")
+"""What tools call what a program gets that they have started, which may be a shell."""
 _TYPES: Final = _set("write send type input feed interact")
 """Words of tools that type into a program that runs already, with one for that: it may be a shell."""
 _STARTS: Final = _SHELLS | _set("system cli console")
 """Words of tools that have one text argument, which is a command then, whatever it is called."""
 _STARTS_ALONE: Final = _set("run execute invoke spawn raw sys os system local remote host safe it sudo root script")
 """Names of nothing but these words say the same."""
+_FED_ALONE: Final = _STARTS_ALONE | _set("unified interactive session process program")
+"""Names of nothing but these words, one of them to execute: what such a tool is fed with may be for a shell."""
 _OTHER_ACTS: Final = _set(
     "get list kill stop check search find explain validate describe delete remove update set add move copy rename "
     "watch cancel abort allow block history suggest generate preview parse analyze lint test register define schedule "
@@ -168,6 +172,8 @@ def _unusual_commands(
     plain = {own: _plain(own) for own in texts}
     if _is_typed_into(words) and (typed := [own for own in texts if plain[own] in _TYPED]):
         return typed
+    if "execute" in words and _FED_ALONE.issuperset(words) and (fed := [own for own in texts if plain[own] in _FED]):
+        return fed
     runs = not _RUNS.isdisjoint(words) and _OTHER_LANGUAGES.isdisjoint(words)
     if runs and (started := [own for own in texts if plain[own] in _RUN or _is_script(plain[own])]):
         return started
@@ -185,7 +191,7 @@ def _unusual_commands(
 
 def _is_typed_into(words: Collection[str]) -> bool:
     """True if the texts that a tool gets may be typed into a shell."""
-    if "stdin" in words or not _SHELLS.isdisjoint(words):
+    if "stdin" in words or "repl" in words or not _SHELLS.isdisjoint(words):
         return True
     return "process" in words and not _TYPES.isdisjoint(words)
 
