@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -12,8 +13,9 @@ from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, R
 from ..model.hooks import Event, EventContext, Permission, Tool
 from ..model.settings import Settings
 from ..policy import matchers, methods
+from ..policy.call_texts import CallArguments
 from ..policy.decide import BEFORE_CALL
-from ..policy.globs import OF_RESOURCE, WorkBudget
+from ..policy.globs import OF_RESOURCE, BudgetExceeded, WorkBudget
 from ..policy.shared_state import NOTHING_SHARED, Shared
 from . import argument_types, bounded_cache
 from .familiar_tools import FamiliarTools
@@ -21,9 +23,13 @@ from .select import HookGroups
 from .session_approvals import SessionApprovals, under_aliases
 
 if TYPE_CHECKING:
+    from ..policy.command_files import CommandFiles
     from ..policy.rules import RuleDecision, Rules, ToolRules
     from .call_limits import CallLimits
 
+
+_SHELL: Final = "Bash"
+"""The familiar name of tools that run command lines."""
 
 _MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: the table must stay bounded
 
@@ -166,6 +172,7 @@ class Permissions:
             ruling = self._judge_readings((*of_method, name), readings, budget, own_tool=own_tool)
             if ruling is not None and not (ruling.permission is Permission.ALLOW and _is_recognised(context, name)):
                 by_alias.append(ruling)
+        by_alias.append(self._ruling_on_files(context))
         return max(
             (ruling for ruling in by_alias if ruling is not None),
             key=lambda ruling: ruling.permission,
@@ -175,6 +182,26 @@ class Permissions:
     def _is_agents_own(self, context: EventContext) -> bool:
         """True if the call is of a tool that the agent has itself, as its native event says, and hookproxy knows it."""
         return self.groups.server is None and context.alias is not None and not context.alias.automatic
+
+    @cached_property
+    def _command_files(self) -> CommandFiles | None:
+        """The rules about files that commands read and write; None: there are none."""
+        if self.rules is None:
+            return None
+        from ..policy.command_files import CommandFiles
+
+        return CommandFiles(self.rules) or None
+
+    def _ruling_on_files(self, context: EventContext) -> RuleDecision | None:
+        """What rules about paths for `Read`, `Write` and `Edit` decide about the files that a command names."""
+        if self._command_files is None:
+            return None
+        lines: dict[str, None] = {}
+        for name, readings in under_aliases(context):
+            if name == _SHELL:
+                for arguments in readings:
+                    lines.update((line, None) for line in _lines(arguments))
+        return self._command_files.judge(lines, WorkBudget()) if lines else None
 
     def _judge_readings(
         self, names: tuple[str, ...], readings: Sequence[bytes], budget: WorkBudget | None, *, own_tool: bool
@@ -225,7 +252,9 @@ class Permissions:
 
     def rules_concern(self, names: Sequence[str]) -> bool:
         """True if a rule or a limit is about calls of a tool that may have these names."""
-        return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.table.concerns(names)))
+        if bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.table.concerns(names))):
+            return True
+        return _SHELL in names and self._command_files is not None
 
     def hides(self, tool: str) -> bool:
         """True if the tool must not be listed, because a rule or the default denies each of its calls."""
@@ -266,6 +295,14 @@ class Permissions:
 def _is_asked(proceed: Proceed) -> bool:
     """True if a hook wants a person to be asked that may open the default."""
     return proceed.approval_request is not None and not proceed.approval_request.only_narrows
+
+
+def _lines(arguments: bytes) -> Sequence[str]:
+    """The command lines in the arguments of a call of `Bash`; none in what cannot be read, which other rules judge."""
+    try:
+        return [line for _, line in CallArguments(arguments).texts("command", without_long=True).lines]
+    except (ValueError, RecursionError, BudgetExceeded):
+        return ()
 
 
 def _is_recognised(context: EventContext, name: str) -> bool:

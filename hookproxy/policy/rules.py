@@ -548,6 +548,33 @@ class ToolRules(Struct, frozen=True):
                 return True
         return False
 
+    def about_files(self) -> ToolRules:
+        """Of rules about a tool that gets the path of a file: the deny and ask rules that are about some files."""
+        about = [entry for entry in self.deny_or_ask if isinstance(entry[1], _PathRule) or entry[1].parts.specifier]
+        return ToolRules(tuple(about), (), None, self.unreadable)
+
+    def judge_files(
+        self, paths: Sequence[str], spelled: Sequence[str], patterns: Sequence[str], budget: WorkBudget
+    ) -> RuleDecision | None:
+        """The decision on files that a command names; None: no rule is about them.
+
+        `paths` are as the command has them, and `spelled` as they can be compared with a pattern of paths. `patterns`
+        are those of a shell. Raises BudgetExceeded.
+        """
+        folded = matchers.folded("\n".join(spelled))
+        for permission, rule, _ in self.deny_or_ask:
+            named = _named_file(rule, paths, spelled, patterns, folded, budget)
+            if named:
+                reason = f"the command names {_shown(named)}"
+                return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at)
+        return None
+
+    def judge_unknown_files(self) -> RuleDecision:
+        """The decision on a command that names more files than can be compared. Raises IndexError without rules."""
+        permission, rule, _ = self.deny_or_ask[0]
+        reason = "the command names too many files to be judged, so it applies"
+        return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at)
+
     def judge(
         self, arguments: bytes, budget: WorkBudget | None = None, *, own_tool: bool = False
     ) -> RuleDecision | None:
@@ -593,6 +620,29 @@ class ToolRules(Struct, frozen=True):
         if self.has_uri and isinstance(rule, _DenyOrAskRule) and (reason := rule.reason_for_uri(call)).text:
             return reason
         return rule.reason_for(judged, call)
+
+
+def _named_file(  # what the files are called
+    rule: _DenyOrAskRule | _PathRule,
+    paths: Sequence[str],
+    spelled: Sequence[str],
+    patterns: Sequence[str],
+    folded: str,
+    budget: WorkBudget,
+) -> str:
+    """The first file that a rule is about; empty: none. Raises BudgetExceeded."""
+    if isinstance(rule, _PathRule):
+        return next((path for path in paths if rule.may_match_path(path, budget)), "")
+    if rule.word in folded or "%" in folded:
+        for text in spelled:
+            if rule.may_match_path(text, budget):
+                return text
+    specifier = matchers.folded(rule.parts.specifier)
+    for pattern in patterns:
+        budget.spend(1000 + 100 * len(pattern))
+        if may_both_name(specifier, matchers.folded(pattern)):
+            return pattern
+    return ""
 
 
 def _is_plain_without(arguments: bytes, words: tuple[bytes, ...]) -> bool:

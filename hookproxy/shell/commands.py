@@ -63,6 +63,9 @@ class Line(Struct, frozen=True, dict=True):
     """What it names beside the words of commands: files of redirections, values, and texts on standard input."""
     folders: tuple[str, ...] = ()
     """Those that it may go to, besides the one in which it begins."""
+    read_files: tuple[Word, ...] = ()
+    written_files: tuple[Word, ...] = ()
+    """The files of redirections."""
 
     @cached_property
     def sets(self) -> frozenset[str]:
@@ -88,6 +91,8 @@ def commands_of(line: str) -> Line:
         tuple(collector.suspects),
         tuple(collector.others),
         tuple(collector.folders),
+        tuple(collector.read_files),
+        tuple(collector.written_files),
     )
 
 
@@ -122,6 +127,8 @@ class _Collector:
         self.suspects: Final[dict[Suspect, None]] = {}
         self.others: Final[dict[Word, None]] = {}
         self.folders: Final[dict[str, None]] = {}
+        self.read_files: Final[dict[Word, None]] = {}
+        self.written_files: Final[dict[Word, None]] = {}
         self._aliases: Final[dict[str, str]] = {}
         """Other names of commands, as `alias` and `hash -p` give them."""
         self._files: Final = Files()
@@ -158,6 +165,9 @@ class _Collector:
             self._assign(name, value, depth)
         for text in filter(None, (command.input.text, *command.written)):
             self.others[Word(text, text)] = None
+        if command.input.kind == "file":
+            self.read_files[Word(command.input.text, command.input.text)] = None
+        self.written_files.update((Word(path, path), None) for path in command.written)
         words = command.words
         while words and words[0].text == "!":  # behind `time`, it is a word for the grammar, as what follows it
             words = tuple(dropwhile(lambda word: _ASSIGNED.match(word.text), words[1:]))

@@ -195,7 +195,7 @@ class _Statements:
                 words = words[1:]
         if lexed.behind:
             self._found.commands.append(Command(lexed.behind))
-        if words or lexed.assignments:
+        if words or lexed.assignments or lexed.written or lexed.input is not None:
             self._found.commands.append(Command(words, lexed.assignments, lexed.input or input_, lexed.written))
 
     def _redirected(self, node: Node, input_: Input, depth: int) -> None:

@@ -475,19 +475,24 @@ async def test_an_allow_rule_answers_the_approval_requests_of_hooks_and_nothing_
 
 
 def test_rules_concern_and_hide_tools() -> None:
-    some_hooks = with_rules(deny=("delete_*", "write(/etc/*)"), ask=("mcp__my_files__read",))
-    assert [some_hooks.concerns(tool) for tool in ("delete_x", "write", "read", "list")] == [
+    some_hooks = with_rules(deny=("delete_*", "write_file(/etc/*)"), ask=("mcp__my_files__read",))
+    assert [some_hooks.concerns(tool) for tool in ("delete_x", "write_file", "read", "list")] == [
         True,
         True,
         True,
         False,
     ]
-    assert [some_hooks.hides(tool) for tool in ("delete_x", "write", "read", "list")] == [
+    assert [some_hooks.hides(tool) for tool in ("delete_x", "write_file", "read", "list")] == [
         True,
         False,
         False,
         False,
     ]
+
+
+def test_rules_about_files_concern_tools_that_may_run_commands() -> None:
+    assert with_rules(deny=("Read(**/.env)",)).concerns("run_command")
+    assert not with_rules(deny=("Read",)).concerns("run_command")
 
 
 async def test_a_permission_request_hook_may_allow_other_arguments_which_rules_see_too() -> None:
