@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 import msgspec
@@ -23,6 +23,7 @@ from ..demo.received import FOLDER, Received
 from .common import show
 from .layout import Page, new_page
 from .options import Parser
+from .progress import waiting
 
 if TYPE_CHECKING:
     from mcp import StdioServerParameters, types
@@ -47,6 +48,9 @@ _VERDICTS: Final = {
     "deny": ("blocks", "red"),
     "trouble": ("failed", "red"),
 }
+
+Step: TypeAlias = tuple[str, str, str]
+"""Who did something, what it was, and the style of that."""
 
 _MARGIN: Final = 17  # the width of labels: "server received" and two blanks
 _WIDTH: Final = 80  # columns of a heading, where there is no terminal
@@ -86,24 +90,39 @@ class DemoCall(Struct, frozen=True):
 
 def main(arguments: Sequence[str]) -> int:
     """Make the calls and show what happened. Returns the exit status."""
-    build_parser().parse_args(list(arguments))
-    with TemporaryDirectory(prefix="hookproxy-demo-") as folder:
+    options = build_parser().parse_args(list(arguments))
+    with TemporaryDirectory(prefix="hookproxy-demo-") as folder, waiting("the agent's calls"):
         calls = anyio.run(_make_calls, Path(folder))
-    page = new_page()
+    page = new_page(short=not options.verbose)
+    show_calls(page, calls)
+    show(page.text)
+    return 0
+
+
+def show_calls(page: Page, calls: Sequence[DemoCall]) -> None:
+    """Show what happened: all of it, or where there is room for some lines only, what makes the calls differ."""
+    if page.most:
+        page.line("An agent calls the tools of a server. Three hooks stand between them:")
+        for number, call in enumerate(calls, 1):
+            _show_call(page, number, call, _decisive_steps(call))
+        page.begin_end()
+        page.line(("hookproxy demo --verbose shows every step, and where these hooks are", "dim"))
+        return
     page.line("An agent calls the tools of a server through")
     page.line(("  hookproxy run --hooks claude=settings.json --fail-closed -- SERVER", "bold"))
     page.line("The server, the three hooks and their settings.json are in")
     page.line(f"  {FOLDER}")
     page.line()
     for number, call in enumerate(calls, 1):
-        _print_call(page, number, call)
-    show(page.text)
-    return 0
+        _show_call(page, number, call, _steps(call))
+        page.line()
 
 
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    return Parser("demo", "Show an agent, a server and three hooks at work.")
+    parser = Parser("demo", "Show an agent, a server and three hooks at work.")
+    parser.add_common("--verbose")
+    return parser
 
 
 async def _make_calls(folder: Path) -> list[DemoCall]:
@@ -142,18 +161,31 @@ def _server(folder: Path, audit: Path, record_file: Path) -> StdioServerParamete
     )
 
 
-def _print_call(page: Page, number: int, call: DemoCall) -> None:
-    """Print the steps of a call in their order."""
+def _show_call(page: Page, number: int, call: DemoCall, steps: Iterable[Step]) -> None:
+    """Show these steps of a call below a heading."""
     outcome, colour = call.outcome
     heading = f"{number}  {outcome}"
     page.line((heading, f"bold {colour}"), (f" {'-' * ((page.width or _WIDTH) - len(heading) - 1)}", colour))
-    for label, text, style in _steps(call):
+    for label, text, style in steps:
         page.row((label.ljust(_MARGIN), "dim"), text, style)
-    page.line()
 
 
-def _steps(call: DemoCall) -> Iterator[tuple[str, str, str]]:
-    """Who did what: a label, what was done, and its style."""
+def _decisive_steps(call: DemoCall) -> Iterator[Step]:
+    """What was sent, what hooks said to it, and what came of it: at the server if a hook has changed it on the way."""
+    yield "agent sent", _call_text(call.tool, call.arguments), ""
+    for hook in call.record.hooks:
+        if hook.verdict != "none":
+            yield _hook_step(hook, with_details=False)
+    if call.received is None:
+        yield "server received", "nothing", "red"
+    elif call.received.arguments != call.arguments:
+        yield "server received", _call_text(call.received.tool, call.received.arguments), "yellow"
+    else:
+        yield from _result_steps(call)
+
+
+def _steps(call: DemoCall) -> Iterator[Step]:
+    """All that was done."""
     yield "agent sent", _call_text(call.tool, call.arguments), ""
     yield from map(_hook_step, (hook for hook in call.record.hooks if hook.event == "PreToolUse"))
     if call.received is None:
@@ -162,16 +194,21 @@ def _steps(call: DemoCall) -> Iterator[tuple[str, str, str]]:
         text, same = _call_text(call.received.tool, call.received.arguments), call.received.arguments == call.arguments
         yield "server received", f"{text}  ({'unchanged' if same else 'rewritten'})", "" if same else "yellow"
     yield from map(_hook_step, (hook for hook in call.record.hooks if hook.event != "PreToolUse"))
-    result = "\n".join(call.texts[: -len(call.comments) or None])
-    yield "agent got", f"{result}  (isError)" if call.result.is_error else result, "red" * call.result.is_error
+    yield from _result_steps(call)
     yield from (("  and", comment, "cyan") for comment in call.comments)
 
 
-def _hook_step(hook: HookRun) -> tuple[str, str, str]:
+def _result_steps(call: DemoCall) -> Iterator[Step]:
+    """What the agent got, without what hooks added to it."""
+    result = "\n".join(call.texts[: -len(call.comments) or None])
+    yield "agent got", f"{result}  (isError)" if call.result.is_error else result, "red" * call.result.is_error
+
+
+def _hook_step(hook: HookRun, *, with_details: bool = True) -> Step:
     """The name of a hook's script, and its verdict with its reason or comments."""
     verdict, style = _VERDICTS[hook.verdict]
     comments = "\n".join(filter(None, (hook.reason, *hook.feedback)))
-    details = f"{verdict} ({hook.event}, exit {hook.exit}, {hook.ms:.0f} ms)"
+    details = f"{verdict} ({hook.event}, exit {hook.exit}, {hook.ms:.0f} ms)" if with_details else verdict
     return Path(hook.command.split()[-1]).name, f"{details}: {comments}" if comments else details, style
 
 

@@ -25,7 +25,7 @@ from ..wrapping.diff import unified
 from ..wrapping.files import Snapshot
 from ..wrapping.syntax_tree import Edit, apply_edits
 from . import guard_entries, guard_service, wrap
-from .common import create, show, tell, working_directory
+from .common import create, show_line, tell, working_directory
 from .guard_entries import Unjudged
 from .options import Parser
 
@@ -237,7 +237,7 @@ def write(change: Change) -> None:
     if change.snapshot is None:
         folders = create({change.path: change.text}, "try again")  # it was not there a moment ago
         wrap.remember(lambda record: record.with_created({change.path: change.text}, folders), "rm", change.path)
-        show(f"{change.path}: written\n")
+        show_line(f"{change.path}: written")
         return
     backup = files.replace(change.snapshot, apply_edits(change.snapshot.text, change.edits))
 
@@ -247,7 +247,7 @@ def write(change: Change) -> None:
         return now
 
     wrap.remember(record, "mv", backup, change.path)
-    show(f"{change.path}: entries added; backup: {backup}\n")
+    show_line(f"{change.path}: entries added; backup: {backup}")
 
 
 def _take_out(path: str, record: written.Written, options: Namespace) -> None:
@@ -258,6 +258,6 @@ def _take_out(path: str, record: written.Written, options: Namespace) -> None:
         before = restored.snapshot.text
         wrap.show_lines(unified(path, before, [Edit(0, len(before), restored.text or "")]))
         return
-    show(f"{undo.undo(restored)}\n")
+    show_line(undo.undo(restored))
     if backup := undo.needless_backup(path):
         os.unlink(backup)

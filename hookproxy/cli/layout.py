@@ -35,6 +35,7 @@ MOST_LINES: Final = 20
 MARGIN: Final = 11
 """The columns of a label and the blanks around it."""
 
+_MORE: Final = "{} more lines: --verbose shows them"
 _STYLES: Final = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "magenta": 35, "cyan": 36}
 _MIN_TEXT_WIDTH: Final = 30  # columns for the text beside a label, however narrow the terminal is
 _MAX_COMPARED_BYTES: Final = 1_000_000  # to compare more line by line takes seconds, and nobody reads it
@@ -113,7 +114,7 @@ class Page:
         shown = _without_double_blanks(shown)
         while shown and shown[-1] == "\n":
             del shown[-1]
-        more = self._painted(f"{left_out} more lines: --verbose shows them", "dim")
+        more = self._painted(_MORE.format(left_out), "dim")
         return [*shown, f"{more}\n", *(lines[number].text for number in ends)]
 
     def visible(self, text: str) -> str:
@@ -177,8 +178,8 @@ def new_page(*, short: bool = False) -> Page:
 
 
 @contextlib.contextmanager
-def shortened(*, verbose: bool, most: int = MOST_LINES, end: int = 1) -> Iterator[None]:
-    """What the block writes to a terminal has at most so many lines, and one says how many more there are.
+def shortened(*, verbose: bool, most: int = MOST_LINES, end: int = 1, more: str = _MORE) -> Iterator[None]:
+    """What the block writes to a terminal has at most so many lines, and one says how many more there are: `more`.
 
     The last lines, as many as `end`, say what it all means, and are left out last. The block must not ask anything.
     """
@@ -196,7 +197,7 @@ def shortened(*, verbose: bool, most: int = MOST_LINES, end: int = 1) -> Iterato
         if len(lines) > most:
             end = min(end, most - 2)
             page = new_page()
-            page.line((f"{len(lines) - most + 1} more lines: --verbose shows them", "dim"))
+            page.line((more.format(len(lines) - most + 1), "dim"))
             lines[most - 1 - end : len(lines) - end] = [page.text]
         common.show("".join(lines))
 

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError
 from .common import configured_audit, create, show, tell, working_directory
+from .layout import shortened
 from .options import Parser
 
 if TYPE_CHECKING:
     from ..audit.records import Entry
 
+_MORE = "# {} more lines: --verbose shows them, and --output FILE writes all of it"
 _MOST_NAMED = 8  # servers in a hint: it is one line
 
 
@@ -50,7 +52,8 @@ def main(arguments: Sequence[str]) -> int:
         )
     text = toml_of(propose(observations), observations, [os.path.basename(path) for path in paths])
     if options.output is None:
-        show(text)
+        with shortened(verbose=options.verbose, end=0, more=_MORE):
+            show(text)
     else:
         create({os.path.join(working_directory(), options.output): text}, "name another file")
         replay = shlex.join(["hookproxy", "replay", (options.audit or paths)[0], "--config", options.output])
@@ -120,5 +123,5 @@ def build_parser() -> Parser:
     parser.add_argument("--server", metavar="GLOB", help="only calls of these servers")
     parser.add_argument("--user", metavar="GLOB", help="of a gateway's audit: only calls of these users")
     parser.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
-    parser.add_common("--config")
+    parser.add_common("--config", "--verbose")
     return parser

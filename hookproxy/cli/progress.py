@@ -53,7 +53,7 @@ def _show(terminal: int, what: str, ended: Event) -> None:
         while not ended.wait(_SECONDS if shown else _FIRST_SECONDS):
             seconds = f" {monotonic() - begun:.0f} s"
             text = visible(f"waiting for {what}", "ascii")[: max(columns - len(seconds) - 4, 0)]
-            os.write(terminal, f"{_CLEAR}{text} ...{seconds}".encode())
+            os.write(terminal, f"{_CLEAR}{text} ...{seconds}\r".encode())  # whoever else writes begins a line
             shown = True
         if shown:
             os.write(terminal, _CLEAR.encode())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from .common import show
+from .layout import shortened
 from .options import Parser
 
 SCHEMA: Final = Path(__file__).resolve().parents[1] / "hookproxy.schema.json"
@@ -23,7 +24,8 @@ def main(arguments: Sequence[str]) -> int:
     """Print the schema or its path. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
     schema = GATEWAY_SCHEMA if options.gateway else SCHEMA
-    show(f"{schema}\n" if options.path else schema.read_text("utf-8"))
+    with shortened(verbose=options.verbose, end=0):
+        show(f"{schema}\n" if options.path else schema.read_text("utf-8"))
     return 0
 
 
@@ -34,4 +36,5 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--path", action="store_true", help="print the path of the schema instead, for an editor's settings"
     )
+    parser.add_common("--verbose")
     return parser

@@ -25,6 +25,7 @@ from .hook_runtime import run_until_done
 from .layout import Page, label
 from .options import Parser, add_remote_options, parse_with_command
 from .own_file import CONFIG, schema_directive, user_config_folder
+from .progress import waiting
 
 if TYPE_CHECKING:
     from ..checks.server_description import Described
@@ -125,7 +126,8 @@ def ask_server(request: Request) -> Asked:
     options = Namespace(**vars(request.options))  # it notes the name that follows from an address
     target = lock_targets.of_line(options, request.command, request.cwd).targets[0]
     tell(f"asking {printable(target.what)} for its tools, for at most {DESCRIBE_SECONDS:g} seconds")
-    described: Described = run_until_done(partial(target.ask, DESCRIBE_SECONDS))
+    with waiting(f"the tools of {target.name}"):
+        described: Described = run_until_done(partial(target.ask, DESCRIBE_SECONDS))
     tell(*described.notes, *described.withheld)
     return Asked(*_tools(described), target.name, described.description.identity.name)
 

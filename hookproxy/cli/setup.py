@@ -49,8 +49,14 @@ from .setup_guards import (
 from .setup_own_tools import OwnTools
 from .signals import uninterrupted
 
-_MOST_OF_SECTION: Final = 6
-"""Lines on a terminal of what there is, and of what changes: there are four sections, and a question below them."""
+_MOST_AGENTS: Final = 4
+_MOST_HOOKS: Final = 3
+_MOST_CHANGED: Final = 3
+_MOST_ADDED: Final = 3
+_MOST_WRITTEN: Final = 2
+_MOST_UNDONE: Final = 3
+"""Lines on a terminal of each section, where nothing is asked: with three headings and two last lines, the output has
+twenty. Who is asked sees all that the question is about."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -122,6 +128,7 @@ class Agreed(Struct, frozen=True):
     """The agents whose own tools the guard is to judge."""
     incomplete: bool
     """True if a file cannot be read or changed."""
+    verbose: bool
 
 
 def _propose(options: Namespace, asks: bool) -> Agreed | int:
@@ -129,7 +136,8 @@ def _propose(options: Namespace, asks: bool) -> Agreed | int:
     program = wrap.own_program()
     found = [file for target in options.targets or [None] for file in wrap.find_files(target)]
     _heading("agents and their servers")
-    with shortened(verbose=options.verbose, most=_MOST_OF_SECTION, end=0):
+    whole = options.verbose or (asks and not options.dry_run)
+    with shortened(verbose=options.verbose, most=_MOST_AGENTS, end=0):
         broken = wrap.list_files(found)
     if broken and not any(file.has_servers for file in found):
         raise UserError("no configuration can be used; nothing was changed", "each file's error is above")
@@ -141,9 +149,9 @@ def _propose(options: Namespace, asks: bool) -> Agreed | int:
     guards = _guards(options, asks, found)
     if guards is None:
         return _unchanged()
-    _show_familiar_names(found, guards.loaded)
+    _show_familiar_names(found, guards.loaded, whole=whole)
     asks = asks and not options.dry_run
-    planned, errors = _plan(options, found, guards, program, whole=options.verbose or asks)
+    planned, errors = _plan(options, found, guards, program, whole=whole)
     config = plan_config(guards) if planned or is_done else None
     own_tools, fails = _own_tools(options, found, guards) if planned or config or is_done else ((), False)
     if not (planned or config or errors or own_tools) and any(map(wrapped_entries, found)):
@@ -158,14 +166,12 @@ def _propose(options: Namespace, asks: bool) -> Agreed | int:
                 "name hook files with --hooks, or write a first guard with hookproxy init guard --user",
             )
         )
-    with shortened(verbose=options.verbose or asks, most=_MOST_OF_SECTION, end=0):
-        if config is not None:
-            wrap.show_lines(diff(config))
-        _section("agents' own tools", setup_own_tools.rows(own_tools))
+    if whole or not (options.yes and new_page().width):  # else what is written is shown soon, and by these names
+        _show_additions(config, own_tools, whole=whole)
     if options.dry_run or (asks and not ask(_question(planned, guards, config, own_tools))):
         return _unchanged()
     incomplete = bool(errors or broken or guards.broken or fails)
-    return Agreed(tuple(planned), guards, config, tuple(own_tools), incomplete)
+    return Agreed(tuple(planned), guards, config, tuple(own_tools), incomplete, options.verbose)
 
 
 def _own_tools(
@@ -209,7 +215,7 @@ def _guards(options: Namespace, asks: bool, found: Sequence[AgentFile]) -> Guard
     for file in hook_files:
         rows += _hook_file_rows(file, home)
     none = ("none", "no hook file of a known system was found, and there is no hookproxy.toml")
-    with shortened(verbose=options.verbose, most=_MOST_OF_SECTION, end=0):
+    with shortened(verbose=options.verbose or (asks and not options.dry_run), most=_MOST_HOOKS, end=0):
         _section("hooks", iter(rows or [none]))
     own = [file for file in hook_files if file.hooks and not file.in_project]
     broken = [file.path for file in hook_files if file.error and not file.in_project]
@@ -274,10 +280,14 @@ def _wants(project: Sequence[FoundHookFile], asks: bool) -> bool:
     return asks and ask(question)
 
 
-def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
-    """Show the names by which hooks that were written for Claude Code's tools see those of known servers."""
+def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded, *, whole: bool) -> None:
+    """Show the names by which hooks that were written for Claude Code's tools see those of known servers.
+
+    Unless `whole`, they are left out on a terminal, as what nobody need decide about.
+    """
     rows: dict[str, tuple[str, str]] = {}
-    for entry in (entry for file in found for entry in open_entries(file)) if loaded.settings.auto_aliases else ():
+    is_shown = loaded.settings.auto_aliases and (whole or not new_page().width)
+    for entry in (entry for file in found for entry in open_entries(file)) if is_shown else ():
         preset = PRESETS.get(preset_for(entry.argv, ""))
         aliases = preset.tools if preset is not None else ()
         names = dict.fromkeys(f"{alias.tool} as {alias.name}" for alias in aliases if alias.name)
@@ -301,8 +311,8 @@ def _plan(
     planned: list[PlannedFile] = []
     errors: list[UserError] = []
     explain = wrap.said_once(lambda planned_file: wrap.explain_wrap(planned_file, program, shared))
-    _heading("changes")
-    with shortened(verbose=whole, most=_MOST_OF_SECTION, end=0):
+    _heading("changes" if whole or not new_page().width else "changes, whose diff --verbose shows")
+    with shortened(verbose=whole, most=_MOST_CHANGED, end=0):
         for file in found:
             path = file.config_file.path
             if file.snapshot is None or file.configuration is None or not (entries := open_entries(file)):
@@ -335,8 +345,16 @@ def _plan(
                 wrap.report_error(error)
                 continue
             planned.append(PlannedFile(file.config_file, file.snapshot, plan))
-            wrap.show_change(planned[-1], explain, verbose=options.verbose)
+            wrap.show_change(planned[-1], explain, verbose=options.verbose, with_diff=whole)
     return planned, errors
+
+
+def _show_additions(config: PlannedConfig | None, own_tools: Sequence[OwnTools], *, whole: bool) -> None:
+    if config is not None:
+        with shortened(verbose=whole, most=_MOST_ADDED, end=0):
+            wrap.show_lines(diff(config))
+    with shortened(verbose=whole, most=_MOST_ADDED, end=0):
+        _section("agents' own tools", setup_own_tools.rows(own_tools))
 
 
 def _question(
@@ -377,18 +395,21 @@ def _write(agreed: Agreed) -> int:
             kept = agreed.config is not None or agreed.guards.starter_folder
             more = f"; {agreed.guards.config_path} was written, and hookproxy uninstall removes it" if kept else ""
             raise UserError(f"no agent's configuration was changed{more}", "each file's error is above")
-        failed = not setup_own_tools.write(agreed.own_tools) or failed
-        _what_next(written, [tools.side.name for tools in agreed.own_tools], agreed.guards.config_path)
+        with shortened(verbose=agreed.verbose, most=_MOST_WRITTEN, end=0):
+            failed = not setup_own_tools.write(agreed.own_tools) or failed
+        guarded = [tools.side.name for tools in agreed.own_tools]
+        _what_next(written, guarded, agreed.guards.config_path, verbose=agreed.verbose)
     return EXIT_FINDINGS if failed else 0
 
 
-def _what_next(written: Sequence[str], guarded: Sequence[str], config: str) -> None:
+def _what_next(written: Sequence[str], guarded: Sequence[str], config: str, *, verbose: bool) -> None:
     """Say how to undo it, and how to look at the hooks. No line is broken, so that each command can be copied."""
     _heading("restart the agents; to undo this:" if written or guarded else "restart the agents")
-    for path in written:
-        show_line(f"  hookproxy unwrap {shlex.quote(path)}")
-    if guarded:
-        show_line(f"  hookproxy guard uninstall {' '.join(guarded)}")
+    with shortened(verbose=verbose, most=_MOST_UNDONE):
+        for path in written:
+            show_line(f"  hookproxy unwrap {shlex.quote(path)}")
+        if guarded:
+            show_line(f"  hookproxy guard uninstall {' '.join(guarded)}")
     show_line("everything at once: hookproxy uninstall")
     if config:
         is_default = config == os.path.join(user_config_folder(), CONFIG)

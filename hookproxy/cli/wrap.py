@@ -485,8 +485,17 @@ def carry_out(file: PlannedFile, options: Namespace, done: str, explain: Callabl
         write_change(file, done, is_wrapped=done == "wrapped")
 
 
-def show_change(file: PlannedFile, explain: Callable[[PlannedFile], list[str]], *, verbose: bool = True) -> None:
-    """Show the diff of a file, and what there is to know about it."""
+def show_change(
+    file: PlannedFile,
+    explain: Callable[[PlannedFile], list[str]],
+    *,
+    verbose: bool = True,
+    with_diff: bool = True,
+) -> None:
+    """Show the diff of a file, and what there is to know about it.
+
+    Without `with_diff`, a terminal gets the names of what changes: few lines of a diff would say less.
+    """
     notes = explain(file)
     shown = notes if verbose or not sys.stderr.isatty() or len(notes) <= _MAX_NOTES else notes[: _MAX_NOTES - 1]
     for note in shown:
@@ -496,6 +505,12 @@ def show_change(file: PlannedFile, explain: Callable[[PlannedFile], list[str]], 
     if file.plan.edits:
         if os.path.islink(file.snapshot.path):
             report(f"{file.snapshot.path} is a link to {file.snapshot.real}")
+        page = new_page()
+        if page.width and not with_diff:
+            path = agent_files.short(file.snapshot.path, os.path.expanduser("~"))
+            page.row(("  ", ""), f"{path}: {some_of([entry.key_path for entry in file.plan.changed])}")
+            show(page.text)
+            return
         show_lines(unified(file.snapshot.path, file.snapshot.text, file.plan.edits))
 
 

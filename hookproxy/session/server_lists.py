@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .lock_comparison import LockComparison
 
 _NOT_LOOKED_AT: Final = "what the server says of itself was not searched for hidden text"
-_NO_LOCK: Final = "`{}` records what servers say of themselves, so that they cannot change it unseen"
+_NO_LOCK: Final = "tools not pinned: `{}` pins them"
 _MAY_HIDE: Final = rb"[^\x20-\x7e\n\r\t]|\\[ubf]|<!|(?:[A-Za-z0-9+/_-]|\\/){24,}|(?:\s|\\[nrt]){100,}"
 """In JSON, whatever `lock.hidden_text` looks for has this: what looks closely takes six megabytes. It is compiled when
 the first response has come: that takes a millisecond."""

@@ -21,8 +21,7 @@ pytestmark = pytest.mark.slow
 
 COMMAND = [sys.executable, "-m", "hookproxy", "demo"]
 SEEN = """\
-hookproxy: `hookproxy lock --name files -- COMMAND` records what servers say of themselves, so that they cannot change \
-it unseen
+hookproxy: tools not pinned: `hookproxy lock --name files -- COMMAND` pins them
 hookproxy: files: 4 hooks on 4 of 4 tools
 """  # what `run` says on standard error; the command is left out where the name of the folder looks like a secret
 

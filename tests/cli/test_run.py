@@ -337,10 +337,7 @@ PASSING: Final = (
 )
 """The command that it names works as typed: it has the files of the run."""
 
-NO_LOCK: Final = (
-    "hookproxy: `hookproxy lock --name files -- COMMAND` records what servers say of themselves, so that they cannot "
-    "change it unseen\n"
-)
+NO_LOCK: Final = "hookproxy: tools not pinned: `hookproxy lock --name files -- COMMAND` pins them\n"
 """What comes with the first list of tools."""
 
 

@@ -298,10 +298,82 @@ def test_what_is_cut_says_so_and_verbose_and_a_pipe_have_it(much: Path, name: st
 
 
 @pytest.mark.slow
+def test_what_is_learned_is_cut_on_a_terminal_and_says_how_to_have_it_whole(much: Path) -> None:
+    found = lines(on_terminal(much, *LEARNED)[0])
+    assert len(found) == MOST_LINES
+    assert re.fullmatch(r"# \d+ more lines: --verbose shows them, and --output FILE writes all of it", found[-1])
+    assert all(len(line) <= COLUMNS for line in found)
+    assert tomllib.loads(all_output(much, *LEARNED))["permissions"]["default"] == "deny"
+
+
+@pytest.mark.slow
 def test_what_is_written_as_toml_stays_toml_and_fits(much: Path) -> None:
-    shown, _, _ = on_terminal(much, *LEARNED)
+    shown, _, _ = on_terminal(much, *LEARNED, "--verbose")
     assert tomllib.loads(ESCAPES.sub("", shown))["permissions"]["default"] == "deny"
     assert all(len(line) <= COLUMNS for line in lines(shown) if line.startswith("#"))
+
+
+AGENT: Final = {"mcpServers": {
+    "git": {"command": "uvx", "args": ["mcp-server-git"]},
+    "files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/srv"]},
+}}  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder with two agents' servers, hooks of one of them, and a policy."""
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}]}
+    files = {
+        ".claude.json": json.dumps(AGENT),
+        ".mcp.json": json.dumps(AGENT),
+        ".claude/settings.json": json.dumps({"hooks": hooks}),
+        ".config/hookproxy/hookproxy.toml": '[permissions]\ndeny = ["delete_*"]\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_setup_that_asks_nothing_says_in_twenty_lines_what_it_does_and_how_to_undo_it(home: Path) -> None:
+    planned, _, _ = on_terminal(home, "setup", "--dry-run")
+    assert len(lines(planned)) <= MOST_LINES
+    assert "changes, whose diff --verbose shows" in lines(planned)
+    assert "  ~/.mcp.json: mcpServers.git, mcpServers.files" in lines(planned)
+    diff = lines(on_terminal(home, "setup", "--dry-run", "--verbose")[0])
+    assert len([line for line in diff if line.startswith("+{")]) == 2, "a line of a diff is not broken"
+    done, _, status = on_terminal(home, "setup", "--yes")
+    assert status == 0
+    assert len(lines(done)) <= MOST_LINES
+    assert "restart the agents; to undo this:" in lines(done)
+    assert lines(done)[-2] == "everything at once: hookproxy uninstall"
+
+
+@pytest.mark.slow
+def test_the_demo_has_twenty_lines_unless_more_is_asked_for(tmp_path: Path) -> None:
+    shown, errors, status = on_terminal(tmp_path, "demo")
+    found = lines(shown)
+    assert status == 0
+    assert len(found) <= MOST_LINES
+    assert all(len(line) <= COLUMNS for line in (*found, *lines(errors.rpartition("\x1b[K")[2])))
+    assert [line.split()[1] for line in found if line[:1].isdigit()] == ["allowed", "rewritten", "blocked", "failed"]
+    assert found[-1] == "hookproxy demo --verbose shows every step, and where these hooks are"
+    assert len(lines(on_terminal(tmp_path, "demo", "--verbose")[0])) > MOST_LINES
+
+
+@pytest.mark.slow
+def test_who_waits_for_a_server_reads_what_for(much: Path, tmp_path: Path) -> None:
+    (much / "slow.py").write_text(f"import time\ntime.sleep(1.6)\n{SERVER}")
+    for words in SLOW:
+        _, errors, _ = on_terminal(
+            much, *words, "--folder", str(tmp_path / words[1]), "--", sys.executable, "slow.py", "x"
+        )
+        assert re.search(r"waiting for .* \.\.\. 1 s\r", errors), words
+        assert errors.rpartition("\x1b[K")[2] == ""
+
+
+SLOW: Final = (("init", "allow-list"), ("init", "flow"))
 
 
 # --- the layout ---

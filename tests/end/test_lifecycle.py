@@ -87,8 +87,8 @@ async def test_a_pipeline_through_the_proxy_answers_what_the_server_alone_would_
     behind = scene.complete(["sh", "-c", f"printf '%s\\n' {lines} | {proxy} {server}"])
     assert behind.returncode == alone.returncode == 7
     told = behind.stderr.decode().splitlines()
-    assert sum("records what servers say" in line for line in told) == 1
-    told = [line for line in told if "records what servers say" not in line]
+    assert sum("tools not pinned" in line for line in told) == 1
+    told = [line for line in told if "tools not pinned" not in line]
     assert [line.partition(": ")[2].partition(";")[0] for line in told] == {
         "no hooks": ["tool_server: no hook and no permission rule is configured, so no call is guarded"],
         "no matching hook": ["tool_server: no hooks on 5 tools"],

@@ -721,7 +721,7 @@ async def test_people_are_told_what_texts_hide_with_or_without_a_lock() -> None:
                 "tool hides: description has an HTML comment",
             ):
                 assert lines.count(what) == 1, lines
-            assert lines.count("records what servers say of themselves") == (settings.lock is None)
+            assert lines.count("tools not pinned") == (settings.lock is None)
 
 
 async def test_a_hook_that_is_a_tool_which_is_not_as_recorded_fails() -> None:
