@@ -523,7 +523,9 @@ def _read_layer(path: str, file_context: FileContext, *, is_second: bool = False
     tables = read_tables(path, text)
     file = validated(path, text, tables, ConfigFile)
     if is_second and file.monitor is not None:
-        raise ConfigError(path, "is watched, and watches a policy itself", "remove [monitor] from this file")
+        raise ConfigError(
+            path, "is watched, and watches a policy itself", "name another file, or remove [monitor] from this one"
+        )
     return layer_of(file, tables, path, text, file_context)
 
 

@@ -8,19 +8,24 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from msgspec import NODEFAULT, Meta
 from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from ..model.errors import ConfigError
-from .errors import FindLine, validation_error
+from .errors import FindLine
 from .models import OR_ONE_STRING, SAME_PATTERN, Table
+from .validation_error import validation_error
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 class _Model(BaseModel):
@@ -43,12 +48,30 @@ def explanation(
     try:
         model_of(whole).model_validate(tables)
     except ValidationError as error:
-        first, *others = error.errors(include_url=False)
+        first, *others = (_in_file(one, tables) for one in error.errors(include_url=False))
+        same_value = [one for one in others if one["loc"][: len(first["loc"])] == first["loc"]]
+        first = max((first, *same_value), key=lambda one: len(one["loc"]))  # of several types, the one that is meant
         if first["type"] == "missing":  # a key that nobody knows in the same table may be the misspelt one
             same = (one for one in others if one["type"] == "extra_forbidden" and one["loc"][:-1] == first["loc"][:-1])
             first = next(same, first)
         return validation_error(path, text, first, model_of(whole), find_line)
     return ConfigError(path, problem, "`hookproxy schema` shows what keys may be")
+
+
+def _in_file(error: ErrorDetails, tables: Mapping[str, object]) -> ErrorDetails:
+    """The error with its place in the file: pydantic also has there which of several types a value was tried as."""
+    value: object = tables
+    place: list[str | int] = []
+    for number, part in enumerate(error["loc"], 1):
+        is_last = number == len(error["loc"])
+        if isinstance(value, Mapping) and (part in value or (is_last and error["type"] == "missing")):
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            value = value[part]
+        elif part != "[key]":
+            continue
+        place.append(part)
+    return {**error, "loc": tuple(place)}
 
 
 # --- derivation ---

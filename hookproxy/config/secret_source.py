@@ -24,6 +24,9 @@ _FORMS: Final[Mapping[_Kind, str]] = {
 }
 """How each kind is written."""
 
+_SAME_KINDS: Final = {"cmd": "command", "exec": "command", "environ": "env", "environment": "env", "path": "file"}
+"""Other words for a kind."""
+
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -39,7 +42,7 @@ def source_of(
     word, colon, what = text.partition(":")
     kind, what = next((kind for kind in kinds if kind == word), None), what.strip()
     if not colon or kind is None or not what:
-        raise ConfigError(where, "does not say where the value is", hint)
+        raise ConfigError(where, "does not say where the value is", _meant(text, kinds) or hint)
     if kind == "env" and not _VARIABLE.fullmatch(what):
         raise ConfigError(where, "env: is followed by the name of a variable, not by a value", hint)
     if kind == "file":
@@ -50,6 +53,17 @@ def source_of(
         _check_command(what, where, hint)
         return Source(kind, what, folder)
     return Source(kind, what)
+
+
+def _meant(text: str, kinds: Sequence[_Kind]) -> str:
+    """How to write what is like one of these kinds: `$TOKEN`, `${TOKEN}`, `ENV:TOKEN`, `cmd:…`, `~/token`."""
+    if re.fullmatch(r"\$\{?[A-Z_][A-Z0-9_]*\}?", text) and "env" in kinds:
+        return 'write "env:…", with the name of the variable and without $'
+    word, colon, what = text.partition(":")
+    kind = _SAME_KINDS.get(word.strip().lower(), word.strip().lower())
+    if colon and what.strip() and kind in kinds:
+        return f'write "{kind}:…", with what follows the colon as it is'
+    return 'write "file:…", with the path as it is' if text.startswith(("~/", "./")) and "file" in kinds else ""
 
 
 def _check_command(command: str, where: str, hint: str) -> None:

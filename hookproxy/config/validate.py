@@ -5,6 +5,7 @@ What cannot be used stops start-up: nothing is allowed, or recorded, in its plac
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,9 @@ def _preset_aliases(names: list[str], path: str, within: Sequence[str | int]) ->
 
     for name in names:
         if name not in PRESETS:
+            several = [part.strip() for part in name.split(",")]
             hint = suggestion(name, PRESETS) or "docs/reference.md has the list of presets"
+            hint = f"write preset = {json.dumps(several)}" if len(several) > 1 else hint
             raise ConfigError(f"{path}: {dotted((*within, 'preset'))}", f"there is no preset {name!r}", hint)
         for alias in PRESETS[name].tools:
             other = (replace(alias, name="Edit", preset=name),) if alias.name == "MultiEdit" else ()

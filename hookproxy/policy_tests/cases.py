@@ -136,13 +136,7 @@ def read_cases(path: str) -> CasesOfFile:
     """Read one file. Raises ConfigError, UserError."""
     if path.endswith(RECORDED):
         return _read_recorded(path)
-    if os.path.basename(path) in _POLICIES:
-        raise UserError(f"{path}: is a policy, not a file with cases", f"hookproxy test --config {shlex.quote(path)}")
-    if not os.path.lexists(path):
-        hint = similar_file(path) or "name a file with cases, or a folder with such files"
-        raise UserError(f"{path}: there is no such file", hint)
-    if not path.endswith(KINDS):
-        raise UserError(f"{path}: is not a file with cases", f"its name must end with {', '.join(KINDS)}")
+    _check_name(path)
     text = _text(path)
     find_line: FindLine = line_of
     if path.endswith(TOML):
@@ -162,8 +156,27 @@ def read_cases(path: str) -> CasesOfFile:
     reader = _Reader(path, text, find_line)
     reader.check_values(members)
     cases = tuple(reader.case(number, case) for number, case in enumerate(file.case))
-    config = "" if file.config is None else os.path.join(os.path.dirname(path), os.path.expanduser(file.config))
-    return CasesOfFile(path, cases, os.path.normpath(config) if config else "")
+    return CasesOfFile(path, cases, "" if file.config is None else _policy_named(path, file.config, text, find_line))
+
+
+def _check_name(path: str) -> None:
+    """Raise UserError if there is no file of this name, or its name is not that of a file with cases."""
+    if os.path.basename(path) in _POLICIES:
+        raise UserError(f"{path}: is a policy, not a file with cases", f"hookproxy test --config {shlex.quote(path)}")
+    if not os.path.lexists(path):
+        hint = similar_file(path) or "name a file with cases, or a folder with such files"
+        raise UserError(f"{path}: there is no such file", hint)
+    if not path.endswith(KINDS):
+        raise UserError(f"{path}: is not a file with cases", f"its name must end with {', '.join(KINDS)}")
+
+
+def _policy_named(path: str, named: str, text: str, find_line: FindLine) -> str:
+    """The absolute path of the policy that a file names. Raises ConfigError if there is none."""
+    config = os.path.normpath(os.path.join(os.path.dirname(path), os.path.expanduser(named)))
+    if not os.path.isfile(config):
+        hint = similar_file(config) or "name a hookproxy.toml or a gateway.toml that exists"
+        raise ConfigError(_at(path, text, find_line, "config"), f"config: there is no file {config}", hint)
+    return config
 
 
 def require_cases(file: CasesOfFile, shown_path: str) -> None:

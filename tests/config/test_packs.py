@@ -231,7 +231,9 @@ def test_a_version_is_tried_in_place_of_the_installed_one(tmp_path: Path) -> Non
     (tmp_path / "hookproxy.toml").write_text('[packs]\nuse = ["quiet"]\n')
     assert load_with(files, "hookproxy.toml").settings.pack_rules[0].deny == ("new",)
     (tmp_path / "hookproxy.toml").write_text("")
-    assert load_with(files, "hookproxy.toml").settings.pack_rules[0].deny == ("new",), "also if the file does not use it"
+    assert load_with(files, "hookproxy.toml").settings.pack_rules[0].deny == ("new",), (
+        "also if the file does not use it"
+    )
 
 
 def test_where_trust_is_required_the_files_of_a_pack_need_it_too(

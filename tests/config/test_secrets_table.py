@@ -109,3 +109,23 @@ def test_the_administrators_table_alone_says_what_is_not_masked_and_who_has_valu
     assert merged(user, admin) == SecretSettings({"a": "1", "b": "2"}, restore=(SecretsRestore("deploy"),))
     assert merged(user, None) == user
     assert merged(None, admin) == admin
+
+
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("$TOKEN", 'write "env:…", with the name'),
+        ("${TOKEN}", 'write "env:…", with the name'),
+        ("ENV:TOKEN", 'write "env:…"'),
+        ("cmd:pass show x", 'write "command:…"'),
+        ("~/token", 'write "file:…"'),
+        ("$ecret", 'write "env:VARIABLE", "file:PATH"'),
+    ],
+)
+def test_a_source_in_another_form_is_answered_with_the_one_that_is_meant(
+    tmp_path: Path, source: str, hint: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings(tmp_path, f"[secrets.values]\nx = '{source}'\n")
+    assert hint in caught.value.hint
+    assert source not in f"{caught.value.message}{caught.value.hint}"

@@ -97,6 +97,11 @@ def test_the_folder_of_a_case_stands_in_its_texts(tmp_path: Path) -> None:
         (f'[[case]]\n{FORCE}expect = {{ decision = "denied" }}\n', ":3", "expect.decision", "did you mean 'deny'?"),
         (f"[[cases]]\n{FORCE}{DENY}", ":1", "unknown key cases", "did you mean 'case'?"),
         (f"[[case]]\n{FORCE}", ":1", "expects nothing", "expect = {"),
+        ("[[case]]\ntool = 'x'\n", ":2", "case[0].tool: unknown key", "write call = { tool = … }"),
+        (f"[[case]]\n{FORCE}decision = 'deny'\n", ":3", "case[0].decision", "write expect = { decision = … }"),
+        (f"[[case]]\n[case.steps]\n{FORCE}", ":2", "must be an array of tables", "write [[case.steps]]"),
+        ("[[case]]\nrequest = { method = 'x', arguments = { } }\n", ":2", "unknown key", "did you mean 'params'?"),
+        (f"config = 'gone.toml'\n[[case]]\n{FORCE}{DENY}", ":1", "config: there is no file", "that exists"),
         (f"[[case]]\n{FORCE}expect = {{ }}\n", ":1", "expects nothing", "expect = {"),
         (f"[[case]]\n{DENY}", ":1", "has no call", "call = {"),
         (f"[[case]]\n{FORCE}{DENY}time = 2026-11-23T12:00:00\n", ":4", "has no time zone", "+01:00"),
@@ -139,6 +144,21 @@ def test_what_is_wrong_in_yaml_has_its_line(tmp_path: Path, text: str, place: st
         read_cases(path)
     assert caught.value.message.startswith(f"{path}{place}: ")
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("- name: x\n", "write `case:`, and the cases below it"),
+        ("case:\n\t- name: x\n", "write blanks in the place of the tab"),
+        ("case:\n - name: x\n  call: {tool: x}\n", "begin line 3 in the column of the other lines"),
+        ("case:\n - call: {tool: x\n   name: y\n", "close the bracket or the quote"),
+    ],
+)
+def test_what_is_not_yaml_has_a_repair(tmp_path: Path, text: str, hint: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_cases(write(tmp_path, text, "tests.yaml"))
+    assert hint in caught.value.hint
 
 
 def test_a_policy_is_not_a_file_with_cases(tmp_path: Path) -> None:

@@ -20,14 +20,26 @@ def load(path: str, text: str, begin: str = "write `hooks:`, and the events unde
         value = _Loader(path, text).get_single_data()
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else 1
-        hint = f"correct line {line} or the lines before it"
-        raise ConfigError(f"{path}:{line}", f"not YAML: {problem.problem}", hint) from None
+        raise ConfigError(
+            f"{path}:{line}", f"not YAML: {problem.problem}", _repair(str(problem.problem), line)
+        ) from None
     except (yaml.YAMLError, LookupError, AttributeError, RecursionError, ValueError) as problem:
         # LookupError, AttributeError: from PyYAML's constructors, for invalid dates and numbers
         raise ConfigError(path, f"cannot be read as YAML: {problem}", "write plain strings, in quotes") from None
     if not isinstance(value, dict):
         raise ConfigError(path, "must contain one YAML mapping", begin)
     return value
+
+
+def _repair(problem: str, line: int) -> str:
+    """What to do about what the parser says of a line."""
+    if "'\\t'" in problem:
+        return "write blanks in the place of the tab: YAML is indented with them alone"
+    if "<block end>" in problem:
+        return f"begin line {line} in the column of the other lines of its list or table"
+    if problem.startswith(("expected ',' or", "could not find expected ':'")):
+        return f"close the bracket or the quote that is open in line {line}, or in the lines before it"
+    return f"correct line {line} or the lines before it"
 
 
 class _Loader(yaml.SafeLoader):
