@@ -44,6 +44,12 @@ class SchemaTypes:
 
     def __init__(self, schema: bytes) -> None:
         self._root = raw_json.decoded(schema)
+        root = followed(self._root, self._root, _DEEPEST)
+        members = root if isinstance(root, dict) else {}
+        required, properties = members.get("required"), members.get("properties")
+        self._required = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+        self._properties: dict[str, object] = properties if isinstance(properties, dict) else {}
+        self._known: dict[str, frozenset[str] | None] = {}  # the types of arguments, as far as calls had them
         self._steps = 0
 
     def first_problem(
@@ -51,9 +57,9 @@ class SchemaTypes:
     ) -> Problem | None:
         """Return the first of these `names` that certainly does not fit; None: of all, and what is inside of them."""
         self._steps = 0
-        for name in self._required():
+        for name in self._required:
             if name not in arguments and (names is None or name in names):
-                return Problem(name, _in_words(self._allowed(self._property(name), _DEEPEST)), "")
+                return Problem(name, _in_words(self._types_of(name)), "")
         for name, raw in arguments.items():
             if names is not None and name not in names:
                 continue
@@ -63,14 +69,24 @@ class SchemaTypes:
 
     def _problem(self, name: str, raw: bytes, *, deep: bool) -> Problem | None:
         kind = _BY_FIRST_BYTE.get(raw[0], "number")
-        if kind == "null" and name not in self._required():
+        if kind == "null" and name not in self._required:
             return None
-        schema = self._property(name)
         if not deep or kind not in ("object", "array"):
-            allowed = self._allowed(schema, _DEEPEST)
+            allowed = self._types_of(name)
             fits = allowed is None or kind in allowed
             return None if fits else Problem(name, _in_words(allowed), _WORDS[kind])
-        return next(self._problems(schema, msgspec.json.decode(raw), name, _DEEPEST), None)
+        return next(self._problems(self._properties.get(name), msgspec.json.decode(raw), name, _DEEPEST), None)
+
+    def _types_of(self, name: str) -> frozenset[str] | None:
+        """The types that an argument may have; None: any."""
+        if name not in self._properties:
+            return None
+        if name not in self._known:
+            allowed = self._allowed(self._properties[name], _DEEPEST)
+            if self._steps > _MOST_STEPS:  # what this call has left to find out is not all that there is
+                return allowed
+            self._known[name] = allowed
+        return self._known[name]
 
     def _problems(self, schema: object, value: object, path: str, depth: int) -> Iterator[Problem]:
         allowed = self._allowed(schema, depth)
@@ -86,16 +102,6 @@ class SchemaTypes:
         if isinstance(value, list) and isinstance(items := members.get("items"), dict):
             for at, inner in enumerate(value):
                 yield from self._problems(items, inner, f"{path}[{at}]", depth - 1)
-
-    def _required(self) -> list[str]:
-        root = followed(self._root, self._root, _DEEPEST)
-        required = root.get("required") if isinstance(root, dict) else None
-        return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-
-    def _property(self, name: str) -> object:
-        root = followed(self._root, self._root, _DEEPEST)
-        properties = root.get("properties") if isinstance(root, dict) else None
-        return properties.get(name) if isinstance(properties, dict) else None
 
     def _allowed(self, schema: object, depth: int) -> frozenset[str] | None:
         """The types that a value may have; None: any."""

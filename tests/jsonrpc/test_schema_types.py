@@ -110,3 +110,26 @@ def test_it_never_raises(schema: object, arguments: dict[str, object]) -> None:
 def test_a_schema_that_refers_to_itself_many_times_is_not_followed_without_end() -> None:
     argument = {"properties": {"a": {"anyOf": [{"$ref": "#/properties/a"}] * 100}}}
     assert SchemaTypes(json.dumps(argument).encode()).first_problem({"a": b"5"}, None) is None
+
+
+CALLS: Final = st.dictionaries(st.sampled_from([*SCHEMA["properties"], "unheard_of"]), VALUES, max_size=4)
+
+
+@given(st.lists(CALLS, max_size=4))
+def test_what_a_call_has_asked_changes_no_later_answer(calls: list[dict[str, object]]) -> None:
+    kept = SchemaTypes(json.dumps(SCHEMA).encode())
+    for call in calls:
+        members = raw_json.fields(json.dumps(call).encode())
+        for names in (None, list(call)[:2]):
+            fresh = SchemaTypes(json.dumps(SCHEMA).encode())
+            assert kept.first_problem(members, names) == fresh.first_problem(members, names)
+
+
+def test_what_a_call_could_not_find_out_for_want_of_steps_a_later_one_does() -> None:
+    deep: dict[str, Any] = {"type": "number"}
+    for _ in range(5):
+        deep = {"anyOf": [deep] * 10}
+    schema = {"properties": {"deep": deep, "text": {"type": "string"}}}
+    types = SchemaTypes(json.dumps(schema).encode())
+    assert types.first_problem({"deep": b"5", "text": b"5"}, None) is None
+    assert types.first_problem({"text": b"5"}, None) is not None
