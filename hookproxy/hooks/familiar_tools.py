@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
@@ -21,6 +22,19 @@ from . import bounded_cache
 
 if TYPE_CHECKING:
     from ..policy.tool_arguments import ToolArguments
+
+
+_Shape = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]
+"""A tool, the names of a call's arguments with their JSON types, and those of them that hold commands."""
+
+
+class _OfCalls(Struct, frozen=True):
+    """What is known of calls of one shape."""
+
+    aliases: tuple[Alias, ...]
+    """The aliases that such a call may get; it is clear which argument each of them is about."""
+    alias: Alias | None
+    """The alias that it gets, unless an argument says what a tool that reads and writes does."""
 
 
 class FamiliarTools:
@@ -44,7 +58,7 @@ class FamiliarTools:
         self._kept: dict[str, tuple[Alias, ...]] = {}  # what earlier lists said of tools that have changed since
         self._aliases: dict[str, tuple[Alias, ...]] = {}
         self._possible: dict[str, tuple[Alias, ...]] = {}
-        self._of_arguments: dict[tuple[str, frozenset[tuple[str, str]], tuple[str, ...]], tuple[Alias, ...]] = {}
+        self._of_calls: dict[_Shape, _OfCalls] = {}
         self._arguments: dict[str, ToolArguments] = {}
 
     def prepare(self) -> None:
@@ -72,7 +86,7 @@ class FamiliarTools:
         if renamed:
             self._server_name, self._preset = server_name, None
         self._listed.note(tools)
-        for cache in (self._aliases, self._possible, self._of_arguments, self._arguments):
+        for cache in (self._aliases, self._possible, self._of_calls, self._arguments):
             cache.clear()
         return renamed
 
@@ -136,28 +150,49 @@ class FamiliarTools:
         from ..policy import alias_choice, tool_arguments
 
         types = tool_arguments.types_of(arguments)
-        aliases = self.aliases(tool) or self._aliases_by_arguments(tool, arguments, types)
-        self._check_rivals(tool, aliases, types)
-        action = alias_choice.action_of(aliases, arguments)
-        return _combined(alias_choice.aliases_for_call(aliases, types, action))
+        of_calls = self._of_such_calls(tool, types, self._commands_inside(tool, arguments))
+        action = alias_choice.action_of(of_calls.aliases, arguments)
+        if action is None:  # true of most calls
+            return of_calls.alias
+        return _combined(alias_choice.aliases_for_call(of_calls.aliases, types, action))
 
-    def _aliases_by_arguments(self, tool: str, arguments: bytes, types: Mapping[str, str]) -> tuple[Alias, ...]:
-        """The aliases of a tool of which only a call shows the arguments, or all of them."""
+    def _of_such_calls(self, tool: str, types: Mapping[str, str], nested: tuple[str, ...]) -> _OfCalls:
+        """What holds for all calls with arguments of these names and types, in this order. Raises as `alias`."""
+        shape = (tool, tuple(types.items()), nested)
+        of_calls = self._of_calls.get(shape)
+        if of_calls is None:
+            from ..policy import alias_choice
+
+            aliases = self.aliases(tool) or self._aliases_by_arguments(tool, types, nested)
+            self._check_rivals(tool, aliases, types)
+            of_calls = _OfCalls(aliases, _combined(alias_choice.aliases_for_call(aliases, types)))
+            bounded_cache.keep(self._of_calls, shape, of_calls)
+        return of_calls
+
+    def _only_calls_show(self, tool: str) -> bool:
+        """The aliases of a tool may follow from the arguments of its calls, which nobody has listed, or not all."""
+        if self.aliases(tool) or self._in_preset(tool) is not None:
+            return False
         listed = self._listed_arguments(tool)
-        if self._in_preset(tool) is not None or (listed.known and not listed.open):
-            return ()
-        from ..policy import familiar_names, tool_arguments
+        return listed.open or not listed.known
 
-        nested = tool_arguments.commands_inside(arguments)
-        if listed.known:
-            types = {own: kind for own, kind in types.items() if listed.types.get(own) != kind or own in nested}
-        key = (tool, frozenset(types.items()), nested)
-        aliases = self._of_arguments.get(key)
-        if aliases is None:
-            of_call = familiar_names.aliases_of_open if listed.known else familiar_names.aliases_of_unlisted
-            aliases = of_call(tool, types, nested)
-            bounded_cache.keep(self._of_arguments, key, aliases)
-        return aliases
+    def _commands_inside(self, tool: str, arguments: bytes) -> tuple[str, ...]:
+        """Those of a call's arguments that hold commands, where aliases may follow from them."""
+        from ..policy import tool_arguments
+
+        return tool_arguments.commands_inside(arguments) if self._only_calls_show(tool) else ()
+
+    def _aliases_by_arguments(self, tool: str, types: Mapping[str, str], nested: tuple[str, ...]) -> tuple[Alias, ...]:
+        """The aliases of a tool of which only a call shows the arguments, or all of them."""
+        if not self._only_calls_show(tool):
+            return ()
+        from ..policy import familiar_names
+
+        listed = self._listed_arguments(tool)
+        if not listed.known:
+            return familiar_names.aliases_of_unlisted(tool, types, nested)
+        types = {own: kind for own, kind in types.items() if listed.types.get(own) != kind or own in nested}
+        return familiar_names.aliases_of_open(tool, types, nested)
 
     def _check_rivals(self, tool: str, aliases: Sequence[Alias], arguments: Mapping[str, str]) -> None:
         from ..policy import alias_choice

@@ -90,6 +90,7 @@ class Permissions:
         """The limits of calls; None: none is configured."""
         self.approvals = SessionApprovals(groups, managed, shared.approvals)
         self._rules_about: dict[tuple[str, ...], ToolRules] = {}  # by the names of a tool
+        self._concerned: dict[tuple[str, ...], bool] = {}  # likewise: whether a rule or a limit is about it
         self.note_ruling: Callable[[RuleDecision], None] | None = None
         """Gets each ruling that counts; None: nobody wants to know."""
 
@@ -126,7 +127,7 @@ class Permissions:
 
     def _ruling_or_default(self, proceed: Proceed, context: EventContext, allowed: bool) -> RuleDecision | None:
         """The ruling on a call; the default if no rule is about it, and no hook allows it or wants to ask."""
-        assert self.rules, "only called with rules"
+        assert self.rules is not None, "only called with rules"
         ruling, default = self._ruling(context), self.rules.default
         if default is Permission.ALLOW:  # true of most configurations
             return ruling
@@ -222,7 +223,7 @@ class Permissions:
 
     def _rules_for(self, names: tuple[str, ...]) -> ToolRules:
         """The rules about a tool with these names."""
-        assert self.rules, "only called with rules"
+        assert self.rules is not None, "only called with rules"
         about = self._rules_about.get(names)
         if about is None:
             about = self.rules.about(names)
@@ -250,11 +251,15 @@ class Permissions:
             return True
         return bool(self) and self.rules_concern(self.groups.possible_names(method))
 
-    def rules_concern(self, names: Sequence[str]) -> bool:
+    def rules_concern(self, names: tuple[str, ...]) -> bool:
         """True if a rule or a limit is about calls of a tool that may have these names."""
-        if bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.table.concerns(names))):
-            return True
-        return _SHELL in names and self._command_files is not None
+        known = self._concerned.get(names)
+        if known is None:
+            by_rule = self.rules is not None and self.rules.concerns(names)
+            by_limit = self.limits is not None and self.limits.table.concerns(names)
+            known = by_rule or by_limit or (_SHELL in names and self._command_files is not None)
+            bounded_cache.keep(self._concerned, names, known)
+        return known
 
     def hides(self, tool: str) -> bool:
         """True if the tool must not be listed, because a rule or the default denies each of its calls."""

@@ -208,6 +208,7 @@ class HookGroups:
         self._selected: dict[tuple[object, ...], tuple[SelectedHooks, ...]] = {}  # by event, tool and alias
         self._outcome_observed: dict[str, bool] = {}  # whether any hook needs the outcome of a tool's calls
         self._concerned: dict[str, bool] = {}
+        self._names: dict[str, tuple[str, ...]] = {}  # all that calls of a tool may have
 
     @property
     def groups(self) -> Sequence[Group]:
@@ -327,7 +328,7 @@ class HookGroups:
 
     def forget_tools(self) -> None:
         """Decide anew which hooks match which tool: more is known of the server's tools."""
-        for table in (self._selected, self._outcome_observed, self._concerned):
+        for table in (self._selected, self._outcome_observed, self._concerned, self._names):
             table.clear()
 
     def own_names(self, tool: str) -> tuple[str, ...]:
@@ -343,6 +344,13 @@ class HookGroups:
 
     def possible_names(self, tool: str) -> tuple[str, ...]:
         """All names that a call of this tool may have: its own names, and those of its aliases."""
+        cached = self._names.get(tool)
+        if cached is None:
+            cached = self._find_possible_names(tool)
+            bounded_cache.keep(self._names, tool, cached)
+        return cached
+
+    def _find_possible_names(self, tool: str) -> tuple[str, ...]:
         aliases = [alias for alias in self.possible_aliases(tool) if alias is not None]
         aliases += [spelled(alias, spellings) for alias in aliases for spellings in self._spellings]
         is_method = methods.is_method(tool)
@@ -393,7 +401,7 @@ class HookGroups:
 
     def select(self, event: Event, tool: str, alias: Alias | None) -> tuple[SelectedHooks, ...]:
         """The groups with hooks for this event and tool; `alias` is the alias that the tool has in this call."""
-        key = (event, tool) if alias is None else (event, tool, alias.automatic, *_views(alias))
+        key = (event, tool) if alias is None else (event, tool, alias.views)
         cached = self._selected.get(key)
         if cached is None:
             cached = tuple(self._matching(event, lambda group: self._tool_names(group, tool), alias, tool))
@@ -557,7 +565,7 @@ def _seen_names(
     """
     known = {hook.tool_name: _as_spelled(alias, hook.tool_spellings).named(hook.tool_name) for hook in familiar}
     differing = tuple(
-        hook for hook in familiar if hook.tool_name != own.tool_name or _has_other_arguments(known[hook.tool_name])
+        hook for hook in familiar if hook.tool_name != own.tool_name or known[hook.tool_name].changes_arguments
     )
     if not differing or names is SeenNames.OWN or own.spec.event is Event.PRE_MCP_TOOL_CALL:
         return (own,)
@@ -567,11 +575,6 @@ def _seen_names(
     if certain and names is SeenNames.FAMILIAR:
         return differing
     return (own, *(replace(hook, if_it_differs=hook.tool_name == own.tool_name) for hook in differing))
-
-
-def _has_other_arguments(alias: Alias) -> bool:
-    """Hooks may see other arguments by this alias than the server gets."""
-    return bool(alias.arguments or alias.edits or alias.parts or alias.server)
 
 
 def _matched_names(spec: HookSpec, alias: Alias, spellings: ToolSpellings, is_method: bool) -> Iterator[str]:
@@ -584,12 +587,6 @@ def _matched_names(spec: HookSpec, alias: Alias, spellings: ToolSpellings, is_me
             (name, None) for name in fitting if not is_method or methods.matches_familiar(spec.matches, name)
         )
     return iter(matched)
-
-
-def _views(alias: Alias) -> Iterator[tuple[object, ...]]:
-    """What it depends on under which names hooks see a tool."""
-    for familiar in (alias, *alias.alternatives):
-        yield familiar.name, familiar.guessed, _has_other_arguments(familiar), frozenset(familiar.arguments.items())
 
 
 def _configured_name(alias: Alias | None) -> str:

@@ -6,7 +6,8 @@ choice. Law 2: values keep every byte and their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -27,7 +28,7 @@ _SERVER: Final = "server"
 """The argument in which Claude Code's tools for resources name the server."""
 
 
-class Alias(Struct, frozen=True):
+class Alias(Struct, frozen=True, dict=True):
     """The names by which hooks know one tool of the server."""
 
     tool: str
@@ -75,32 +76,46 @@ class Alias(Struct, frozen=True):
         """All names for hooks, the most fitting first; none if only arguments have other names."""
         return tuple(alias.name for alias in (self, *self.alternatives) if alias.name)
 
+    @property
+    def changes_arguments(self) -> bool:
+        """Hooks may see other arguments by this alias than the server gets."""
+        return bool(self.arguments or self.edits or self.parts or self.server)
+
+    @cached_property
+    def views(self) -> tuple[object, ...]:
+        """What it depends on under which names hooks see the tool: a key for what is found out about that."""
+        views = [
+            (alias.name, alias.guessed, alias.changes_arguments, frozenset(alias.arguments.items()))
+            for alias in (self, *self.alternatives)
+        ]
+        return (self.automatic, *views)
+
     def named(self, name: str) -> Alias:
         """The first alias by which hooks know the tool as `name`; this one if there is none."""
         return next((alias for alias in (self, *self.alternatives) if alias.name == name), self)
 
     def check(self, arguments: bytes) -> None:
         """Raise Unreadable or DuplicateKeys, as `for_call` does, if one of its names makes arguments ambiguous."""
-        for alias in (self, *self.alternatives):
-            alias.for_call(arguments)
-        for alias in self.spellings:
-            alias.check(arguments)
+        members = raw_json.fields(arguments)
+        for spelling in (self, *self.spellings):
+            for alias in (spelling, *spelling.alternatives):
+                alias._for_members(members)
 
     def for_call(self, arguments: bytes) -> Alias:
         """Return the alias for a call with these arguments. Raises Unreadable, DuplicateKeys if they are ambiguous."""
-        if self.uri:
-            return self._for_uri(arguments)
         return self._for_members(raw_json.fields(arguments))
 
-    def _for_uri(self, arguments: bytes) -> Alias:
+    def _for_uri(self, members: Mapping[str, msgspec.Raw]) -> Alias:
         from . import resource_paths  # only for requests about resources
 
-        given = raw_json.text(bytes(raw_json.fields(arguments).get(self.uri, b"")))
+        given = raw_json.text(bytes(members.get(self.uri, b"")))
         if given is None:
             raise raw_json.Unreadable(f"its {self.uri!r} is not a text")
         return replace(self, given=given, paths=resource_paths.paths(given) or (given,))
 
     def _for_members(self, members: Mapping[str, msgspec.Raw]) -> Alias:
+        if self.uri:
+            return self._for_uri(members)
         keys = members.keys()
         self._check_spelling(keys)
         given = frozenset((self.arguments.keys() - self.arguments.values()) & keys)
@@ -227,9 +242,11 @@ class Alias(Struct, frozen=True):
                 members[name] = part
         return raw_json.encode(members)
 
-    def _check_spelling(self, keys: Iterable[str]) -> None:
+    def _check_spelling(self, keys: Set[str]) -> None:
         """Raise Unreadable for a name that readers who ignore case or stop at NUL take for a known one."""
         known = {*self.arguments, *self.arguments.values()}
+        if not known or keys <= known:  # true of most calls
+            return
         by_folded_key = {raw_json.folded_key(name): name for name in known}
         for key in keys:
             if key not in known and (meant := by_folded_key.get(raw_json.folded_key(key))) is not None:

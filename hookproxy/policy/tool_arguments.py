@@ -16,6 +16,7 @@ _TYPES: Final = {"string": "string", "array": "array", "object": "object", "bool
     ("number", "integer"), "number"
 )
 _BY_FIRST_BYTE: Final = {0x22: "string", 0x5B: "array", 0x7B: "object", 0x74: "boolean", 0x66: "boolean"}
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DEPTH: Final = 8
 """How many schemas inside schemas are followed: more than any listed tool has around one argument."""
 _MAX_PARTS: Final = 10_000
@@ -98,7 +99,7 @@ def commands_inside(arguments: bytes) -> tuple[str, ...]:
 def types_of(arguments: bytes) -> Mapping[str, str]:
     """Return the JSON type of each of a call's arguments; "" for null. Without a JSON object there are none."""
     try:
-        values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+        values = _MEMBERS.decode(arguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
     return {name: _value_type(bytes(value)) for name, value in values.items()}
