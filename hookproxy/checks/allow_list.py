@@ -27,8 +27,16 @@ _NAME: Final = re.compile(r"(?!mcp__)[A-Za-z0-9_.-]{1,128}(?:/[A-Za-z0-9_.-]{1,6
 """A tool's name that means only itself in a rule, as it stands."""
 _READING: Final = frozenset({"Read", "Grep", "Glob", "LS"})
 """Familiar names of tools that change nothing and send nothing elsewhere."""
-_ACTING: Final = frozenset({"Bash", "Write", "Edit", "MultiEdit"})
-"""Those of tools that do, whatever their server says of them."""
+_ACTING: Final = frozenset({"Bash", "Write", "Edit", "MultiEdit", "WebFetch"})
+"""Those of tools that do, whatever their server says of them: an address can carry out whatever was read."""
+_VERB: Final = re.compile(
+    r"(?:.*[./])?(?i:add|append|apply|approve|cancel|clear|close|commit|create|delete|deploy|destroy|disable|drop|edit|"
+    r"eval|exec|execute|insert|install|kill|merge|modify|move|patch|pay|post|publish|purge|push|put|remove|rename|"
+    r"replace|reset|restart|revoke|run|save|send|set|shutdown|start|stop|submit|transfer|truncate|uninstall|update|"
+    r"upload|upsert|write)(?![a-z]).*",
+    re.DOTALL,
+)
+"""Names that begin with a word for changing something: no annotation makes such a tool one that only reads."""
 _WIDTH: Final = 100  # columns of a line with rules
 
 
@@ -101,6 +109,8 @@ def _why(tool: Tool, names: Collection[str], by_preset: bool) -> str:
         return "ask"
     if by_preset:
         return "preset"
+    if _VERB.fullmatch(tool.name):
+        return "ask"
     hints = msgspec.json.decode(tool.annotations) if tool.annotations else {}
     reads = isinstance(hints, dict) and hints.get("readOnlyHint") is True and hints.get("destructiveHint") is not True
     return "annotation" if reads else "ask"

@@ -31,7 +31,7 @@ FEWEST_DENIED: Final = 2
 
 _SUBCOMMAND: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_@%+=:,./~-]+(?: [A-Za-z0-9_@%+=:,./~-]+)*")
-_OPTION: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9-]*")
+OPTION: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9-]*")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -181,4 +181,4 @@ def _named(parts: Parts) -> Parts:
 
 
 def _options(parts: Parts) -> list[str]:
-    return [word for part in parts[1:] for word in part.split(" ") if _OPTION.fullmatch(word)]
+    return [word for part in parts[1:] for word in part.split(" ") if OPTION.fullmatch(word)]

@@ -3,7 +3,8 @@
 Arguments are chosen by whoever calls. So a call counts as evidence for a rule only if the policy let it pass and the
 server did what was asked: what a server refused to do is no reason to allow it next time. What a person allowed is kept
 apart from what passed without one. A denial counts only if a rule or a hook denied the call for what it is: a hook that
-crashed, or a rate limit, says nothing about the call.
+crashed, or a rate limit, says nothing about the call. What passed only because a policy is watched and not in force
+(`mode = "monitor"`) counts as that policy decides: nobody learns the opposite of the policy that is being tried.
 
 Law: of allowed calls, only the first of very many are kept. Denials are all kept, or it is said that some are not
 (`Tool.overflowed`), and then no rule is learned about a part of the tool's calls.
@@ -11,6 +12,7 @@ Law: of allowed calls, only the first of very many are kept. Denials are all kep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final
@@ -77,6 +79,8 @@ class Seen(Struct):
     users: dict[str, int] = field(default_factory=dict)
     rules: dict[str, int] = field(default_factory=dict)
     """The permission rules that denied it, as written."""
+    by_default: int = 0
+    """How many records were denied, or asked about, because no rule allows the call, and for no other reason."""
     first: str = ""
     last: str = ""
 
@@ -85,8 +89,10 @@ class Seen(Struct):
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
         _count(self.agents, record.agent)
         _count(self.users, record.user)
-        if outcome is Outcome.DENIED and record.cause == "rule" and len(record.by) <= _LONGEST_RULE:
-            self.rules[record.by] = self.rules.get(record.by, 0) + 1
+        denial = record if record.decision == "deny" or record.monitor is None else record.monitor
+        self.by_default += outcome is not Outcome.ALLOWED and _is_by_default(record)
+        if outcome is Outcome.DENIED and denial.cause == "rule" and len(denial.by) <= _LONGEST_RULE:
+            self.rules[denial.by] = self.rules.get(denial.by, 0) + 1
         if record.at is not None:  # others are not times, and may be anything
             self.first = min(self.first or record.time, record.time)
             self.last = max(self.last, record.time)
@@ -99,6 +105,7 @@ class Seen(Struct):
                     table[name] = table.get(name, 0) + number
         for outcome, number in other.counts.items():
             self.counts[outcome] = self.counts.get(outcome, 0) + number
+        self.by_default += other.by_default
         self.first = min(filter(None, (self.first, other.first)), default="")
         self.last = max(self.last, other.last)
 
@@ -173,9 +180,7 @@ class Observations:
         self.sent += outcome is Outcome.ALLOWED and record.result == "sent"
         _count(self.agents, record.agent)
         _count(self.users, record.user)
-        changed = bool(record.rewritten or record.rewritten_sha256)
-        judged = record.rewritten if changed and outcome is not Outcome.DENIED else record.arguments
-        self._seen(tool, outcome, bytes(judged)).add(outcome, record)
+        self._seen(tool, outcome, bytes(_judged(record, outcome))).add(outcome, record)
 
     def _tool(self, record: CallRecord) -> Tool | None:
         server = "" if methods.is_method(record.tool) else record.server
@@ -204,10 +209,48 @@ class Observations:
         return seen
 
 
+_BY_DEFAULT: Final = re.compile(r'default = "(?:ask|deny)"')
+_ASKED_BY_DEFAULT: Final = re.compile(r'the permission rule default = "ask" of .*', re.DOTALL)
+
+
+def _is_by_default(record: CallRecord) -> bool:
+    """True if the call was denied, or asked about, only because no rule allows it."""
+    if record.monitor is not None:
+        return False  # two policies: which of them is meant is not worth telling
+    if record.decision == "deny":
+        return record.cause == "rule" and _BY_DEFAULT.fullmatch(record.by) is not None
+    return _ASKED_BY_DEFAULT.fullmatch(record.asked_by) is not None
+
+
+def _judged(record: CallRecord, outcome: Outcome) -> msgspec.Raw:
+    """The arguments that a rule would judge: as hooks have rewritten them, those that are only watched included. Of a
+    denied call they are those that the agent has sent.
+    """
+    if outcome is Outcome.DENIED:
+        return record.arguments
+    watched = record.monitor
+    if watched is not None and (watched.rewritten or watched.rewritten_sha256):
+        return watched.rewritten
+    return record.rewritten if record.rewritten or record.rewritten_sha256 else record.arguments
+
+
 def outcome_of(record: CallRecord) -> Outcome | str:
     """What a record says about its call; or, in words, why it says nothing."""
     if not 1 <= record.v <= lines.VERSION:
         return "records of another version"
+    watched = record.monitor
+    if watched is not None and watched.decision == "deny" and watched.cause in _DENIES:
+        return Outcome.DENIED
+    in_force = _in_force(record)
+    if in_force not in (Outcome.ALLOWED, Outcome.APPROVED) or watched is None:
+        return in_force
+    if watched.decision == "deny":
+        return Outcome.ASKED if watched.cause in _ASKED else _OTHER_REFUSAL
+    return Outcome.ASKED if watched.decision == "ask" and in_force is Outcome.ALLOWED else in_force
+
+
+def _in_force(record: CallRecord) -> Outcome | str:
+    """The same, by the policy in force alone."""
     if record.decision == "allow" and record.result in _DONE:
         return Outcome.ALLOWED
     if record.decision == "asked-allow" and record.result in _DONE:

@@ -8,9 +8,12 @@ no parts at all.
 
 from __future__ import annotations
 
+import posixpath
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
+from urllib.parse import unquote
 
 from .generalise import MOST_LISTED, OPEN_SHARE, Node, Parts
 
@@ -128,6 +131,26 @@ def host_of(address: str) -> str:
     """The host of an http address, in small letters; empty: an allow rule cannot cover it."""
     match = _HOST.fullmatch(address)
     return match[1].lower() if match else ""
+
+
+def resolved(place: str) -> str:
+    """A path or the URI of a file as its server may read it: without `..`, percent signs, backslashes and blanks."""
+    scheme, slashes, rest = unquote(place).strip().replace("\\", "/").partition("://")
+    if not slashes:
+        scheme, rest = "", scheme
+    path = posixpath.normpath(rest) if rest else rest
+    return path if not scheme or scheme == "file" else f"{scheme}://{path}"
+
+
+def loose_host_of(address: str) -> str:
+    """The host that whoever reads an address tolerantly goes to, in small letters and Punycode; empty: none."""
+    text = unicodedata.normalize("NFKC", unquote("".join(filter(str.isprintable, address)).strip()))
+    rest = _SCHEME.sub("", text.replace("\\", "/"), count=1).lstrip("/")
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2].partition(":")[0].strip(".").lower()
+    try:
+        return host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return host
 
 
 def hosts_text(hosts: Mapping[str, int], barred: Sequence[str]) -> dict[str, frozenset[str]]:

@@ -8,7 +8,7 @@ subject, such as folders; a subject that was denied bars the places around it (`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -16,6 +16,7 @@ from ..jsonrpc import raw_json
 from ..policy import matchers, methods
 from ..policy.rules import parsed
 from . import commands, places
+from .bars import Bars, PassedCommands, programs
 from .generalise import Node, Parts
 from .kinds import ALIKE, KINDS, PARTS, Kind, mostly
 from .observations import Outcome, Seen, Tool, texts_of
@@ -82,6 +83,8 @@ class Subjects:
         """
         name = self._tool.name
         if methods.is_method(name):
+            if name == "prompts/get" and all(texts.keys() == {"name"} for texts in self._texts.values()):
+                return Kind.TEXT, ("name",)
             return (Kind.URI, ("uri",)) if methods.has_uri(name) else (Kind.NAME, ())
         keys: dict[str, list[str]] = {}
         for texts in self._texts.values():
@@ -118,11 +121,7 @@ class Subjects:
             exact = self.text(common, whole=True)
         else:
             exact = f"domain:{subjects[0]}" if self.kind is Kind.ADDRESS else subjects[0]
-        rule = f"{self._name}({self.argument}{exact})"
-        try:
-            return matchers.allow_rule(rule)(self._spelled(), arguments)
-        except ValueError:
-            return False
+        return self._covers(f"{self.argument}{exact}", arguments)
 
     def _spelled(self) -> str:
         """The tool's name by which the rules know it."""
@@ -143,9 +142,20 @@ class Subjects:
 
     def of_call(self, arguments: bytes) -> list[str]:
         """What one call is about: most are about one thing."""
+        about = [text for text in self.texts_of_call(arguments) if len(text) <= LONGEST_SUBJECT]
+        if self.kind is not Kind.ADDRESS:
+            return about
+        passed = arguments in self._calls.allowed
+        return [host for text in about if (host := places.host_of(text) if passed else self._barred_host(text))]
+
+    def _barred_host(self, address: str) -> str:
+        """The host of an address that was denied, or asked about, however it is spelled."""
+        return places.host_of(address) if self._says_nothing(address) else places.loose_host_of(address)
+
+    def texts_of_call(self, arguments: bytes) -> list[str]:
+        """The texts that say what one call is about, as they were sent."""
         texts = self._texts[arguments]
-        about = [text for key in self.keys if (text := texts.get(key)) is not None and len(text) <= LONGEST_SUBJECT]
-        return [host for text in about if (host := places.host_of(text))] if self.kind is Kind.ADDRESS else about
+        return [text for key in self.keys if (text := texts.get(key)) is not None]
 
     def of(self, calls: Mapping[bytes, int]) -> dict[str, int]:
         """What the calls are about, with how often."""
@@ -155,10 +165,10 @@ class Subjects:
                 about[subject] = about.get(subject, 0) + count
         return about
 
-    def of_denied(self, passed: Iterable[str]) -> dict[str, int]:
-        """As `of`, for denied calls. Of several subjects of one call, the one that is farthest from all
-        that passed counts as the reason: to copy a file from a good folder to a bad one says nothing about the
-        good one.
+    def of_denied(self, passed: Iterable[str], explained: Collection[str]) -> dict[str, int]:
+        """As `of`, for denied calls with a text whose denial is not explained. Of several subjects of one call, the one
+        that is farthest from all that passed counts as the reason: to copy a file from a good folder to a bad one says
+        nothing about the good one.
         """
         begun = {parts[:length] for text in passed if (parts := self.parts(text)) for length in range(len(parts) + 1)}
 
@@ -170,7 +180,8 @@ class Subjects:
 
         about: dict[str, int] = {}
         for arguments, count in self._calls.denied.items():
-            if subjects := self.of_call(arguments):
+            unexplained = not explained or any(text not in explained for text in self.texts_of_call(arguments))
+            if unexplained and (subjects := self.of_call(arguments)):
                 subject = min(subjects, key=nearness)
                 about[subject] = about.get(subject, 0) + count
         return about
@@ -187,12 +198,70 @@ class Subjects:
         """The parts of what is to be refused or asked about, or bars its surroundings."""
         return commands.loose_line_parts(subject) if self.kind is Kind.COMMAND else PARTS[self.kind](subject)
 
+    def bars(self, explained: Collection[str]) -> Bars:
+        """The calls that were denied, or asked about, and bar what is around them, but for subjects whose denial has a
+        known reason. What has parts is left out: it bars by its parts.
+        """
+        bars = Bars(self._name, self._tool.names)
+        for arguments in (*self._calls.denied, *self._calls.asked):
+            for key in self.keys:
+                subject = self._texts[arguments].get(key)
+                if subject is None or subject in explained:
+                    continue
+                says_nothing = self._says_nothing(subject)
+                if self.kind is Kind.COMMAND:
+                    bars.add(arguments, self._passed_commands.barred_programs(subject, says_nothing=says_nothing))
+                elif not says_nothing and self.bar(subject) is None:
+                    bars.add(raw_json.encode({key: subject}))
+        return bars
+
     def bar(self, subject: str) -> Parts | None:
-        """Where a subject bars its surroundings. A path that can be read in several ways needs no bar, as no rule
-        covers it. The program of a line that cannot be read for certain is barred as a whole.
+        """Where a subject that was denied, or asked about, bars its surroundings, also if it is spelled as none that
+        passes. None: it has no parts, or says nothing about its parts.
         """
         parts = self.parts(subject)
-        return tuple(subject.split()[:1]) if parts is None and self.kind is Kind.COMMAND else parts
+        if parts is not None or self.kind not in (Kind.PATH, Kind.URI) or self._says_nothing(subject):
+            return parts
+        return self.parts(places.resolved(subject))
+
+    @cached_property
+    def _passed_commands(self) -> PassedCommands:
+        return PassedCommands(parts for subject in self.of(self._calls.allowed) if (parts := self.parts(subject)))
+
+    def _says_nothing(self, subject: str) -> bool:
+        """True if a call met the default whatever the rules say: no allow rule covers what is spelled like this."""
+        if subject not in self._met_by_default:
+            return False
+        if self.kind is Kind.ADDRESS:
+            texts = [f"domain:{places.loose_host_of(subject)}"]
+        elif self.kind is Kind.COMMAND:
+            texts = [f"{program} *" for program in programs(subject)]
+        elif self.kind is Kind.TEXT or (parts := self.parts(places.resolved(subject))) is None:
+            texts = [subject]
+        else:
+            texts = [self.text(parts[:-1], whole=True)] if len(parts) > 1 else []
+        return not any(self._covers(text, arguments) for text in texts for arguments in self._met_by_default[subject])
+
+    def _covers(self, text: str, arguments: bytes) -> bool:
+        """True if an allow rule with this text covers a call."""
+        try:
+            return matchers.allow_rule(f"{self._name}({text})")(self._spelled(), arguments)
+        except ValueError:
+            return False
+
+    @cached_property
+    def _met_by_default(self) -> dict[str, list[bytes]]:
+        """The subjects that only ever met the default, with their calls."""
+        met: dict[str, list[bytes]] = {}
+        others: set[str] = set()
+        for arguments in (*self._calls.denied, *self._calls.asked):
+            seen = self._tool.calls[arguments]
+            for subject in self.texts_of_call(arguments):
+                if seen.by_default == seen.count(Outcome.DENIED, *ASKS):
+                    met.setdefault(subject, []).append(arguments)
+                else:
+                    others.add(subject)
+        return {subject: calls for subject, calls in met.items() if subject not in others}
 
     def text(self, parts: Parts, *, whole: bool) -> str:
         """The text of a rule about these parts, or about everything that begins with them."""

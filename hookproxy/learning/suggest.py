@@ -22,6 +22,7 @@ from ..model.settings import Settings
 from ..policy import matchers
 from ..policy.rules import Rules, parsed
 from . import commands, places
+from .bars import Bars
 from .generalise import Node, Parts, opened
 from .kinds import NEEDED, PARTS, WHY_LOST, Kind, needed_to_narrow
 from .masked import may_be_secret
@@ -63,6 +64,7 @@ class Suggestions:
         self._about = Subjects(tool, name, self.calls)
         self.remarks: list[str] = []
         self.why_lost = ""
+        self._bars = Bars(name, tool.names)
         self._fewest = 0
         """Calls that a place needs, so that none of them was denied by more than chance."""
 
@@ -116,9 +118,9 @@ class Suggestions:
     def _by_place(self) -> Iterator[Learned]:
         self.why_lost = WHY_LOST[self._about.kind]
         allowed, asked = self._about.of(self.calls.allowed), self._about.of(self.calls.asked)
-        denied = self._about.of_denied((*allowed, *asked))
         known, ruled = self._known_rules()
         yield from (Learned("deny", rule) for rule in known)
+        denied = self._about.of_denied((*allowed, *asked), ruled)
         conflicts = {subject for subject in allowed if subject in denied or subject in asked}
         asked |= {subject: allowed.pop(subject) for subject in conflicts}
         counts = {subject: asked[subject] + denied.pop(subject, 0) for subject in conflicts}
@@ -127,7 +129,7 @@ class Suggestions:
             self._fewest = _fewest_calls(sum(counts.values()), sum(allowed.values())) if conflicts else 0
             yield from self._hosts(allowed, asked, denied)
             return
-        denials = self._denials({subject: denied[subject] for subject in denied if subject not in ruled}, others)
+        denials = self._denials(denied, others)
         amid = {subject: denied[subject] for subject in denials.amid} | counts
         if self._about.argument and any(number == 1 for number in amid.values()):
             self.remarks.append(
@@ -139,7 +141,9 @@ class Suggestions:
         if conflicts or len({parts[:-1] for subject in amid if (parts := self._about.parts(subject))}) > 1:
             self._fewest = _fewest_calls(sum(amid.values()), sum(allowed.values()))
         yield from (Learned("deny", f"{self.name}({text})") for text in denials.rules[:MOST_DENIALS])
-        barred = [subject for subject in denied if subject not in denials.explained and subject not in ruled]
+        explained = {*denials.explained, *ruled}
+        barred = [subject for subject in denied if subject not in explained]
+        self._bars = self._about.bars(explained)
         verb: PermissionName = "deny" if self.calls.declined else "ask"
         yield from self._covering(verb, asked, [*allowed, *barred])
         if self._about.kind is Kind.COMMAND and (hosts := commands.fetched_hosts(allowed, [*denied, *asked])):
@@ -156,7 +160,8 @@ class Suggestions:
 
     def _known_rules(self) -> tuple[list[str], set[str]]:
         """The rules that denied calls, by the audit, as rules about this tool; and the subjects of calls that one of
-        them denied for a name or an option, wherever it stands (`**/.env`): those need no bar, as the reason is known.
+        them denied for a name, an option or a command, wherever it stands (`**/.env`): those need no bar, as the reason
+        is known. One about a folder or host may not be all: other rules may be about its neighbours.
 
         What hits a call that passed is not such a rule: it is about the tool by another name, or was changed.
         """
@@ -178,26 +183,24 @@ class Suggestions:
                 continue
             hit = [arguments for arguments in self.calls.denied if about.judge(arguments)]
             rules += [rule] if hit else []
-            if specifier.startswith("*") or " -" in specifier:
-                subjects |= {subject for arguments in hit for subject in self._about.of_call(arguments)}
+            if self._about.kind is Kind.COMMAND or specifier.startswith("*") or " -" in specifier:
+                subjects |= {subject for arguments in hit for subject in self._about.texts_of_call(arguments)}
         return rules, subjects
 
     def _common_folders(self, barred: Sequence[str]) -> Iterator[Learned]:
         """Rules for calls that are about several things in different folders: about the folder that has them all."""
-        bars = {
-            bar[:length] for subject in barred if (bar := self._about.bar(subject)) for length in range(len(bar) + 1)
-        }
+        parts_barred = filter(None, map(self._about.bar, barred))
+        closed = {parts[:length] for parts in parts_barred for length in range(len(parts) + 1)}
         folders: dict[Parts, int] = {}
         for arguments in self.calls.allowed:
             subjects = self._about.of_call(arguments)
             common = self._about.common(subjects) if len(subjects) > 1 else None
-            if common is not None and common not in bars:
+            if common is not None and common not in closed:
                 folders[common] = folders.get(common, 0) + 1
         for folder, number in folders.items():
-            if number >= places.FEWEST:
-                yield Learned(
-                    "allow", f"{self.name}({self._about.text(folder, whole=True)})", self._about.opens(folder)
-                )
+            text = self._about.text(folder, whole=True)
+            if number >= places.FEWEST and not self._bars.hits(text):
+                yield Learned("allow", f"{self.name}({text})", self._about.opens(folder))
 
     def _covering(
         self, permission: PermissionName, subjects: Mapping[str, int], barred: Sequence[str]
@@ -225,6 +228,8 @@ class Suggestions:
         frequent = sorted(exact, key=lambda text: -exact[text])
         for text in frequent[:MOST_EXACT]:
             rule = f"{self.name}({argument}{text})"
+            if permission == "allow" and self._bars.hits(text, self._program(text)):
+                continue
             yield (
                 Learned(permission, rule, f"any text that is only written{_BESIDE}")
                 if argument
@@ -232,7 +237,15 @@ class Suggestions:
             )
 
     def _needed_to_allow(self, parts: Parts, node: Node) -> int | None:
-        return NEEDED[self._about.kind](parts, node) if node.calls >= self._fewest else None
+        needed = NEEDED[self._about.kind](parts, node) if node.calls >= self._fewest else None
+        if needed is None or len(node.children) < needed:
+            return None
+        text = self._about.text(parts, whole=True)
+        return None if self._bars.hits(text, self._program(text)) else needed
+
+    def _program(self, text: str) -> str:
+        """The program that a rule with this text is about; empty: it is not about commands."""
+        return text.partition(" ")[0] if self._about.kind is Kind.COMMAND else ""
 
     def _denials(self, denied: Mapping[str, int], others: Mapping[str, int]) -> _Denials:
         if self._about.kind in (Kind.COMMAND, Kind.TEXT):

@@ -58,6 +58,23 @@ def test_a_tool_that_runs_commands_or_writes_is_asked_about_whatever_its_server_
     assert proposed(runs, writes).ask == ("run_command", "write_file")
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["delete_all", "DELETE_ALL", "deleteAll", "Delete-All", "send", "run_report", "db.drop", "x/write_y", "setUp"],
+)
+def test_a_tool_that_is_called_after_a_change_is_asked_about_whatever_its_server_says(name: str) -> None:
+    assert proposed(tool(name, READS)).ask == (name,)
+
+
+@pytest.mark.parametrize("name", ["settings", "get_updates", "address", "runner_status", "list_sent", "postcode"])
+def test_a_tool_whose_name_only_begins_like_one_is_allowed(name: str) -> None:
+    assert proposed(tool(name, READS)).by_annotation == (name,)
+
+
+def test_a_tool_that_fetches_any_address_is_asked_about_because_it_can_carry_data_out() -> None:
+    assert proposed(tool("fetch", READS, {"url": {"type": "string"}})).ask == ("fetch",)
+
+
 def test_tools_of_a_known_server_are_judged_by_what_is_known_of_them() -> None:
     names = ("read_text_file", "list_directory", "write_file", "edit_file", "move_file", "new_tool")
     rules = proposed(*map(tool, names), command="npx @modelcontextprotocol/server-filesystem /srv")

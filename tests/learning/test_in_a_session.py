@@ -15,7 +15,7 @@ from hookproxy.learning.as_toml import toml_of
 from hookproxy.learning.propose import propose
 from hookproxy.trial.replay import Difference, Replay, same_for_all
 from tests.support.learning import observed
-from tests.support.planted_policies import PLANTED, Planted, decide
+from tests.support.planted_policies import PLANTED, Planted, decide, decide_by
 from tests.support.planted_policies import records as lines_of
 from tests.support.proxy_rig import DIRECT_LOOP
 
@@ -34,7 +34,7 @@ def anyio_backend() -> object:
 async def test_a_session_decides_by_the_learned_file_as_by_the_planted_policy(planted: Planted, tmp_path: Path) -> None:
     rng = random.Random(f"session {planted.name}")
     decided = decide(planted.settings)
-    observations = observed([*lines_of(planted.calls(rng, SEEN), decided, rng)])
+    observations = observed([*lines_of(planted.calls(rng, SEEN), decided, rng, decide_by(planted.settings))])
     config = tmp_path / "learned.toml"
     config.write_text(toml_of(propose(observations), observations, ["audit.jsonl"]), "utf-8")
     loaded = load(str(config), [], None, {"HOME": str(tmp_path)}, str(tmp_path))

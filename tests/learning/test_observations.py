@@ -48,6 +48,48 @@ def test_a_record_is_evidence_for_what_the_policy_said_of_the_call(
     assert sum(seen.left_out.values()) == (outcome is None)
 
 
+@pytest.mark.parametrize(
+    ("decision", "cause", "result", "outcome"),
+    [
+        ("deny", "rule", "ok", Outcome.DENIED),
+        ("deny", "denied", "sent", Outcome.DENIED),
+        ("deny", "denied", "error", Outcome.DENIED),
+        ("deny", "ask denied", "ok", Outcome.ASKED),
+        ("deny", "limit", "ok", None),
+        ("deny", "hook failed", "ok", None),
+        ("ask", "", "ok", Outcome.ASKED),
+        ("allow", "", "ok", Outcome.ALLOWED),
+        ("", "", "ok", Outcome.ALLOWED),
+    ],
+)
+def test_what_passed_only_because_a_policy_is_watched_counts_as_that_policy_decides(
+    decision: str, cause: str, result: str, outcome: Outcome | None
+) -> None:
+    monitor = {"decision": decision, "cause": cause}
+    seen = observed([line("t", result=result, monitor=monitor, arguments={"a": 1})])
+    outcomes = [found for tool in seen.tools.values() for call in tool.calls.values() for found in call.counts]
+    assert outcomes == ([] if outcome is None else [outcome])
+
+
+def test_a_watched_denial_becomes_the_rule_that_is_watched_and_bars_its_folder() -> None:
+    would = {"decision": "deny", "cause": "rule", "by": "read_file(/srv/app/keys/*)"}
+    passed = reads(*(f"/srv/app/src/{at}" for at in range(5)))
+    watched = reads(*(f"/srv/app/keys/{at}" for at in range(5)), monitor=would)
+    assert rules([*passed, *watched]) == ["deny read_file(/srv/app/keys/*)", "allow read_file(/srv/app/src/*)"]
+
+
+def test_what_a_watched_hook_would_rewrite_is_evidence_for_what_it_would_make_of_it() -> None:
+    calls = [
+        line(
+            "read_file",
+            arguments={"path": f"/etc/{at}"},
+            monitor={"decision": "allow", "rewritten": {"path": f"/srv/copy/{at}"}},
+        )
+        for at in range(5)
+    ]
+    assert rules([*calls]) == ["allow read_file(/srv/copy/*)"]
+
+
 def test_what_a_server_refused_or_failed_to_do_widens_nothing() -> None:
     seen = reads(*(f"/srv/app/{at}" for at in range(5)))
     failed = reads(*(f"/etc/{at}" for at in range(50)), result="error")

@@ -15,7 +15,7 @@ import pytest
 from hookproxy.learning.propose import propose
 from hookproxy.model.settings import Settings
 from tests.support.learning import observed
-from tests.support.planted_policies import PLANTED, UNSEEN, Call, Draw, Planted, decide
+from tests.support.planted_policies import PLANTED, UNSEEN, Call, Draw, Planted, decide, decide_by
 from tests.support.planted_policies import records as lines_of
 
 SEEN: Final = 400
@@ -26,7 +26,7 @@ def learned(planted: Planted, seed: int) -> tuple[Counter[tuple[str, str]], str]
     """How often both policies decided what about calls that were held out, and the rules that were learned."""
     rng = random.Random(f"{planted.name} {seed}")
     decided = decide(planted.settings)
-    proposal = propose(observed([*lines_of(planted.calls(rng, SEEN), decided, rng)]))
+    proposal = propose(observed([*lines_of(planted.calls(rng, SEEN), decided, rng, decide_by(planted.settings))]))
     again = decide(proposal.settings)
     pairs = Counter((decided(call), again(call)) for call in planted.calls(rng, HELD_OUT))
     return pairs, "\n".join(f"{rule.permission} {rule.rule}" for rule in proposal.rules)

@@ -64,22 +64,37 @@ class Planted:
 
 def decide(settings: Settings) -> Callable[[Call], str]:
     """Return the decision of the rules about a call: `allow`, `ask` or `deny`."""
+    decided_by = decide_by(settings)
+    return lambda call: decided_by(call)[0]
+
+
+def decide_by(settings: Settings) -> Callable[[Call], tuple[str, str]]:
+    """Return the decision of the rules about a call, and the rule, as the audit has it."""
     rules = Rules.of(settings)
 
-    def decided(call: Call) -> str:
+    def decided(call: Call) -> tuple[str, str]:
         server, tool, arguments = call
         names = (tool,) if methods.is_method(tool) else (tool, claude_tool_name(server, tool))
         ruling = rules.about(names).judge(normalize(json.dumps(arguments).encode()))
-        return _DECIDED[ruling.permission if ruling is not None else rules.default_for((tool,))]
+        if ruling is not None:
+            return _DECIDED[ruling.permission], ruling.rule
+        default = _DECIDED[rules.default_for((tool,))]
+        return default, f'default = "{default}"'
 
     return decided
 
 
-def records(calls: list[Call], decided: Callable[[Call], str], rng: Random) -> Iterator[dict[str, Any]]:
-    """The lines of the audit about these calls."""
+def records(
+    calls: list[Call],
+    decided: Callable[[Call], str],
+    rng: Random,
+    decided_by: Callable[[Call], tuple[str, str]] = lambda _call: ("", ""),
+) -> Iterator[dict[str, Any]]:
+    """The lines of the audit about these calls. `decided_by` names the rules; without it, hooks may have decided."""
     for number, call in enumerate(calls):
         server, tool, arguments = call
-        decision, cause = decided(call), ""
+        decision, cause, rule = decided(call), "", decided_by(call)[1]
+        asked_by = f"the permission rule {rule} of hookproxy.toml" if decision == "ask" else ""
         if decision == "ask":
             decision = "asked-allow" if rng.random() < 0.75 else "asked-deny"
         if decision.endswith("deny"):
@@ -95,6 +110,8 @@ def records(calls: list[Call], decided: Callable[[Call], str], rng: Random) -> I
             "arguments": arguments,
             "decision": decision,
             "cause": cause,
+            "by": rule if decision.endswith("deny") else "",
+            "asked_by": asked_by,
             "result": "refused" if decision.endswith("deny") else "ok",
             "agent": ("claude-code 2.1", "codex 0.4")[number % 2],
         }
