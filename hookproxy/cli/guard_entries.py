@@ -22,16 +22,20 @@ from ..config.load import Loaded
 from ..dialects.agent_side import AgentSide, Can, agent_side, user_path
 from ..guard import entries
 from ..guard.client import OPEN, PLACES, SECONDS
-from ..model.errors import UserError
+from ..model.errors import ConfigError, UserError
 from ..model.settings import ServerNamed
 from ..trust.sources import state_folder
-from ..wrapping import written
+from ..wrapping import files, written
 from ..wrapping.known_agents import AGENTS_BY_NAME
 from ..wrapping.wrap_entry import PROGRAM
 
 _WORD: Final = r"(?:'[^']*'|[^\s'\"\\])+"
-_LINE: Final = re.compile(rf"(?P<start>{_WORD}) -I -S -E (?P<rest>{_WORD} {_WORD} {_WORD} {_WORD}(?: {_WORD})*)")
-"""The words of an entry's command line as far as its refusal, which may be a JSON text, in any form of file."""
+_LINE: Final = re.compile(rf" -I -S -E (?P<rest>{_WORD} {_WORD} {_WORD} {_WORD}(?: {_WORD})*)")
+"""The words of an entry's command line behind its interpreter as far as its refusal, which may be a JSON text, in any
+form of file. It begins with a text: a file may be long, and anybody's."""
+_ENDS_WORD: Final = frozenset(' \t\r\n"\\')
+_LONGEST_INTERPRETER: Final = 4096  # characters: no system has a longer path
+_MOST_LINES: Final = 1000  # of a file: an agent has some ten events
 
 
 class Unjudged(Enum):
@@ -101,23 +105,22 @@ def unrecorded(record: written.Written, sides: Sequence[AgentSide]) -> Iterator[
             yield UserError(f"{path} stays: {why}", hint)
 
 
-def found_in(files: Iterable[str]) -> list[Entry]:
+def found_in(named: Iterable[str]) -> list[Entry]:
     """The entries in these files, as far as they exist and can be read."""
     found: list[Entry] = []
-    for path in files:
+    for path in named:
         try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                found += _entries(path, file.read())
-        except OSError:
+            found += _entries(path, files.read(path).text)
+        except ConfigError:
             continue
     return found
 
 
 def _entries(path: str, text: str) -> Iterator[Entry]:
-    lines = [match for match in _LINE.finditer(text) if "/guard/client.py" in match["rest"]]
+    lines = [match for match in _LINE.finditer(text) if "/guard/client.py" in match["rest"]][:_MOST_LINES]
     by_line: dict[tuple[str, ...], int] = {}
     for match in lines:
-        words = (*shlex.split(match["start"])[-1:], *shlex.split(match["rest"]))
+        words = (*shlex.split(_last_word(text, match.start()))[-1:], *shlex.split(match["rest"]))
         by_line[words] = by_line.get(words, 0) + 1
     for (interpreter, client, agent, _socket, program, *rest), count in by_line.items():
         rest = [word for word in rest if not word.startswith(PLACES)]
@@ -126,6 +129,17 @@ def _entries(path: str, text: str) -> Iterator[Entry]:
         opens = refusal[:1] == [OPEN]
         knows = bool(limited and refusal)
         yield Entry(path, agent, interpreter, client, program, bool(refusal) and not opens, knows, count)
+
+
+def _last_word(text: str, end: int) -> str:
+    """The word of a shell, perhaps in single quotes, that ends there."""
+    at, first = end, max(0, end - _LONGEST_INTERPRETER)
+    while at > first and text[at - 1] not in _ENDS_WORD:
+        begun = text.rfind("'", first, at - 1) if text[at - 1] == "'" else at - 1
+        if begun < 0:
+            break
+        at = begun
+    return text[at:end]
 
 
 def problems(found: Sequence[Entry], program: str) -> Iterator[Finding]:
@@ -204,8 +218,8 @@ def _what_it_does(found: Sequence[Entry], loaded: Loaded) -> str:
         unjudged = Unjudged.MANAGED
     else:
         unjudged = Unjudged.REFUSED if all(entry.fails_closed for entry in found) else Unjudged.AGENT_DECIDES
-    files = ", ".join(dict.fromkeys(entry.path for entry in found))
-    return f"{agent}: the guard judges its own tools, by {files}; {if_none_judges(agent, unjudged)}"
+    named = ", ".join(dict.fromkeys(entry.path for entry in found))
+    return f"{agent}: the guard judges its own tools, by {named}; {if_none_judges(agent, unjudged)}"
 
 
 def program_path() -> str:

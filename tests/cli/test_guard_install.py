@@ -7,8 +7,11 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
+from contextlib import suppress
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -335,3 +338,33 @@ def test_entries_without_a_record_are_not_called_absent(home: Path, capsys: pyte
         assert "no hook file" not in reported.err
         assert "pip uninstall" not in reported.out  # each call would be refused from then on
     assert (home / ".codex" / "hooks.json").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"a":' * 50_000 + "1" + "}" * 50_000,
+        json.dumps({"a": "x" * 2_000_000}),
+        json.dumps({"a": "'" * 500_000}),
+        json.dumps({"a": " -I -S -E 'x" * 50_000}),
+        json.dumps({"a": "x'y -I -S -E /a/guard/client.py c s p " * 10_000}),
+    ],
+    ids=["deep", "long", "quotes", "half entries", "entries"],
+)
+def test_a_file_is_read_in_proportion_to_its_size_whatever_is_in_it(content: str, home: Path) -> None:
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text(content)
+    begun = process_time()
+    for verb in ("install", "uninstall"):
+        with suppress(UserError):
+            guard.main([verb, "claude"])
+    assert process_time() - begun < 10, "it took minutes when each place was read as the beginning of an entry"
+
+
+@pytest.mark.parametrize("verb", ["install", "uninstall"])
+def test_what_is_not_a_file_is_not_waited_for(verb: str, home: Path) -> None:
+    (home / ".claude").mkdir()
+    os.mkfifo(home / ".claude" / "settings.json")
+    with suppress(UserError):
+        guard.main([verb, "claude"])
+    assert stat.S_ISFIFO((home / ".claude" / "settings.json").lstat().st_mode)
