@@ -1,6 +1,7 @@
 """Reads a folder whose files are to be in an archive, or that somebody else has made: plain files, and no others.
 
-Files and folders whose names begin with a dot are left out, and so is what Python compiles.
+Files and folders whose names begin with a dot are left out, and so is what Python compiles; not so where a folder is to
+have nothing but what a manifest names.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from . import archive, names
 _PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
-def files_of(folder: str) -> tuple[dict[str, bytes], frozenset[str]]:
+def files_of(folder: str, *, leave_out: bool = True) -> tuple[dict[str, bytes], frozenset[str]]:
     """The files of the folder, and which of them are executable. Raises UserError."""
     files: dict[str, bytes] = {}
     executable = set()
     room = archive.MOST_BYTES
-    for path in _paths(folder):
+    for path in _paths(folder, leave_out=leave_out):
         name = os.path.relpath(path, folder)
         state = os.lstat(path)
         if not stat.S_ISREG(state.st_mode):
@@ -48,11 +49,14 @@ def files_of(folder: str) -> tuple[dict[str, bytes], frozenset[str]]:
     return files, frozenset(executable)
 
 
-def _paths(folder: str) -> Iterator[str]:
+def _paths(folder: str, *, leave_out: bool) -> Iterator[str]:
     def fail(error: OSError) -> None:
         raise ConfigError(error.filename or folder, f"cannot be read: {error.strerror}", "name one that you can read")
 
     for here, folders, present in os.walk(folder, onerror=fail):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        if leave_out:
+            folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
+            present = [name for name in present if not name.startswith(".")]
+        folders.sort()
         links = [name for name in folders if os.path.islink(os.path.join(here, name))]
-        yield from (os.path.join(here, name) for name in sorted((*links, *present)) if not name.startswith("."))
+        yield from (os.path.join(here, name) for name in sorted((*links, *present)))

@@ -114,7 +114,7 @@ class Store:
         folder = self.files(name, version, digest)
         again = f"install it again: hookproxy init --from PACK --install, after removing {self.place(name)}"
         try:
-            files, _executable = files_of(folder)
+            files, _executable = files_of(folder, leave_out=False)
             pack = verify(files, keys)
         except Refused as problem:
             raise ConfigError(folder, f"the pack cannot be used: {problem}", again) from None

@@ -194,24 +194,52 @@ def _pin(
     found: Dependencies,
     known: dict[str, StatSignature | None],
 ) -> None:
-    """Let each hook of a pack depend on all files of the pack, and on no further module beside them.
+    """Let each hook of a pack depend on all files of the pack, and on nothing else being in its folders.
 
     Raises ConfigError if one is not as it was verified.
     """
     for folder, files in pinned.items():
         known |= {path: _pinned_signature(path, files) for path in files}
-        modules = {os.path.dirname(path) for path in files if path.endswith(scripts.MODULES)}
-        for place in modules:
-            found.imports[place] = found.imports.get(place, frozenset()) | {scripts.ANY_NAME}
-            there = module_files(place, found.imports[place])
-            if others := [path for path in there if path not in files]:
-                raise ConfigError(others[0], _pinned_problem(others[0], None, files), _AGAIN)
-            known[place] = _listing_signature(there)
+        listed = _listed_names(folder, files)
+        known |= {place: _listed_signature(place, names) for place, names in listed.items()}
         for group in groups:
             if group.source.startswith(os.path.join(folder, "")):
                 for spec in group.programs:
                     own = found.by_hook.get(id(spec), ())
-                    found.by_hook[id(spec)] = tuple(dict.fromkeys((*own, *files, *modules)))
+                    found.by_hook[id(spec)] = tuple(dict.fromkeys((*own, *files, *listed)))
+
+
+def _listed_names(folder: str, files: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """The names in each folder of a pack with these files. A slash stands at the end of the folders' paths: the same
+    folder may also be one in which modules are looked for, by its path without one."""
+    names: dict[str, set[str]] = {}
+    for path in files:
+        while path != folder:
+            parent = os.path.dirname(path)
+            names.setdefault(os.path.join(parent, ""), set()).add(os.path.basename(path))
+            path = parent
+    return {place: frozenset(there) for place, there in names.items()}
+
+
+def _listed_signature(place: str, names: frozenset[str]) -> StatSignature | None:
+    """The state of a folder in which just these names must be. Raises ConfigError."""
+    signature = _current_signature(place)
+    if problem := _listed_problem(place, names):
+        path, _, what = problem.partition(": ")
+        raise ConfigError(path, what, _AGAIN)
+    return signature
+
+
+def _listed_problem(place: str, names: frozenset[str]) -> str:
+    """What is wrong with a folder in which just these names must be, after a path; empty: nothing is."""
+    folder = place.rstrip("/")
+    try:
+        if not stat.S_ISDIR(os.lstat(folder).st_mode):
+            return f"{folder}: is not a folder any more"
+        others = sorted(set(os.listdir(folder)) - names)
+    except OSError as error:
+        return f"{folder}: cannot be read: {error.strerror}"
+    return f"{os.path.join(folder, others[0])}: is not in the pack" if others else ""
 
 
 def _pinned_signature(path: str, files: Mapping[str, str]) -> StatSignature | None:
@@ -276,7 +304,9 @@ class Trust:
         self._store = store
         self._known = known
         self._pinned = {path: files for files in pinned.values() for path in files}
-        self._pinned |= {os.path.dirname(path): files for path, files in self._pinned.items()}
+        self._listed: dict[str, frozenset[str]] = {}
+        for folder, files in pinned.items():
+            self._listed |= _listed_names(folder, files)
         self.required = bool(store)
         self.dependencies = found
         self._last = {id_: tuple(known[path] for path in paths) for id_, paths in found.by_hook.items()}
@@ -309,6 +339,8 @@ class Trust:
     def _recheck(self, path: str) -> str:
         """Hash a changed file, or the modules of a folder, again. Returns why hooks must not run; empty: unchanged."""
         hint = f"hookproxy trust {self.dependencies.files.get(path, 'FILE')} shows what changed"
+        if path in self._listed:
+            return self._recheck_listed(path)
         if path in self._pinned and (failure := self._recheck_pinned(path)):
             return failure
         try:
@@ -332,15 +364,19 @@ class Trust:
         return ""
 
     def _recheck_pinned(self, path: str) -> str:
-        """As `_recheck`, for a file of a pack or a folder in it, by the hashes with which the pack was verified."""
-        files = self._pinned[path]
+        """As `_recheck`, for a file of a pack, by the hash with which the pack was verified."""
         try:
-            there = module_files(path, self.dependencies.imports[path]) if path in self.dependencies.imports else [path]
-            for file in there:
-                if problem := _pinned_problem(file, read_for_hashing(file), files):
-                    return f"is not run, because {file} {problem}: {_AGAIN}"
+            problem = _pinned_problem(path, read_for_hashing(path), self._pinned[path])
         except ConfigError as error:
             return f"is not run, because {error.message}"
+        return f"is not run, because {path} {problem}: {_AGAIN}" if problem else ""
+
+    def _recheck_listed(self, place: str) -> str:
+        """As `_recheck`, for a folder of a pack."""
+        signature = _current_signature(place)
+        if problem := _listed_problem(place, self._listed[place]):
+            return f"is not run, because {problem.replace(': ', ' ', 1)}: {_AGAIN}"
+        self._known[place] = signature
         return ""
 
     def _current_signature(self, path: str) -> StatSignature | None:

@@ -325,13 +325,41 @@ def test_what_runs_is_what_was_verified(tmp_path: Path, name: str) -> None:
     assert "is gone" in failure(result)
 
 
-def test_no_module_joins_those_of_a_pack(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["hooks/json.py", "json.py", "json/__init__.py", ".x", "hooks/.y", "hooks/__pycache__/guard.cpython-311.pyc"],
+)
+def test_nothing_joins_the_files_of_a_pack(tmp_path: Path, name: str) -> None:
+    installed(tmp_path, files={"hooks/guard.py": "import json\n"})
+    use = '[packs]\nuse = ["quiet"]\n'
+    result = loaded(tmp_path, use)
+    assert failure(result) == ""
+    folder, path = place_of(result), place_of(result) / name
+    for place in (folder, folder / "hooks"):
+        place.chmod(0o755)
+    assert failure(result) == "", "modes make no difference"
+    path.parent.mkdir(exist_ok=True)
+    joined = path.parent if path.parent not in (folder, folder / "hooks") else path
+    for step in (lambda: None, lambda: path.write_bytes(b"")):
+        step()
+        if joined.exists():
+            assert f"{joined} is not in the pack" in failure(result)
+            with pytest.raises(ConfigError, match=r"not in (the pack|pack\.toml)"):
+                loaded(tmp_path, use)
+    path.unlink()
+    if joined.is_dir():
+        joined.rmdir()
+    assert failure(result) == ""
+
+
+def test_no_link_takes_the_place_of_a_packs_folder(tmp_path: Path) -> None:
     installed(tmp_path, files={"hooks/guard.py": "import json\n"})
     result = loaded(tmp_path, '[packs]\nuse = ["quiet"]\n')
     folder = place_of(result) / "hooks"
-    folder.chmod(0o755)
-    (folder / "json.py").write_text("print('mine')\n")
-    assert f"{folder / 'json.py'} is not in the pack" in failure(result)
+    folder.parent.chmod(0o755)
+    folder.rename(tmp_path / "same")
+    folder.symlink_to(tmp_path / "same")
+    assert "is not a folder any more" in failure(result)
 
 
 def test_hooks_of_the_file_are_not_held_with_those_of_its_pack(tmp_path: Path) -> None:
