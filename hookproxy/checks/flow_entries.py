@@ -22,6 +22,7 @@ from ..model.flow import BY_SESSION, Sink, Source
 from ..model.hooks import Tool
 from ..model.settings import Settings
 from ..policy import methods
+from ..policy.rule_repairs import with_home
 
 _ACTIONS: Final = {"ask": "a person is asked about", "deny": "it does not get", "comment": "the model is told about"}
 _ANNOTATIONS: Final = (
@@ -105,6 +106,14 @@ def misspelled_annotations(settings: Settings) -> Iterator[str]:
             name = word.removeprefix("!")
             if "=" not in name and name not in _ANNOTATIONS and (hint := suggestion(name, _ANNOTATIONS, _SIMILAR)):
                 yield f"{entry.place}: MCP has no annotation {name!r} ({hint})"
+
+
+def unread_variables(settings: Settings) -> Iterator[str]:
+    """A sentence for each path with the variable of the home folder, which is not replaced in it."""
+    for entry in entries_of(settings):
+        for path in entry.match.paths:
+            if (meant := with_home(path)) != path:
+                yield f"{entry.place}: variables are not replaced in {path!r}: write {meant!r}"
 
 
 def _near(label: str, labels: Iterable[str]) -> str:

@@ -1,10 +1,11 @@
 """Rules that decide nothing: a stronger rule comes first, or they name a server or a tool that is not there.
 
-A misspelled rule is silent otherwise (law 3). Pure. What only may be idle is not named: no list of tools is complete.
+A misspelled rule is silent otherwise (law 3). What only may be idle is not named: no list of tools is complete.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,7 @@ from ..hooks.select import TOOL_EVENTS
 from ..model.aliases import FAMILIAR_NAMES
 from ..model.settings import Settings
 from ..policy import matchers, methods
-from ..policy.rule_repairs import glob_meant
+from ..policy.rule_repairs import argument_repair, glob_meant, in_plain_signs, rule_repair, unclear_argument
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
@@ -70,15 +71,44 @@ def rules_of_no_method(settings: Settings) -> Iterator[str]:
 
 
 def rules_like_expressions(settings: Settings) -> Iterator[str]:
-    """A sentence for each rule or limit whose name looks like a regular expression, which it is not read as.
+    """A sentence for each rule, limit or glob over tools that looks like a regular expression, which it is not.
 
     It begins with the rule's place. A dot is a dot: `write_.*` is about no `write_file`.
     """
-    for place, kind, text in _rules_and_limits(settings):
+    for place, kind, text in _globs(settings):
         name = idle.name_of(text)
         if glob := glob_meant(name):
             what = f"is read as a glob, in which a dot is only a dot: write {text.replace(name, glob, 1)!r}"
             yield f"{place}: {kind} {text!r} {what}"
+
+
+def arguments_that_match_nothing(settings: Settings) -> Iterator[str]:
+    """A sentence for each rule whose words about arguments can match nothing as they are written.
+
+    It begins with the rule's place.
+    """
+    for place, kind, text in _rules(settings):
+        name = idle.name_of(text)
+        if (plain := in_plain_signs(name)) != name:
+            yield f"{place}: {kind} {text!r} has signs of another script: write {text.replace(name, plain, 1)!r}"
+        elif name.startswith("!"):
+            yield f"{place}: {kind} {text!r} is about no tool: {rule_repair(text)}"
+        elif repair := argument_repair(text):
+            yield f"{place}: {kind} {text!r} matches no arguments as it is meant: {repair}"
+
+
+def unclear_rules(settings: Settings) -> Iterator[str]:
+    """A sentence for each rule that is about less than many think who write it so. It begins with its place.
+
+    Reads which folders there are: a rule about a folder is not one about what is in it.
+    """
+    for place, kind, text in _rules(settings):
+        name, _, argument = text.strip().removesuffix(")").partition("(")
+        others = {f"{name}({argument} *)", f"{name}({argument}:*)"}
+        if (why := unclear_argument(text)) and others.isdisjoint(getattr(settings, kind)):
+            yield f"{place}: {kind} {text!r}: {why}"
+        elif argument.startswith(("/", "~/")) and os.path.isdir(os.path.expanduser(argument)):
+            yield f"{place}: {kind} {text!r} is about the folder: {f'{name}({argument}/**)'!r} is about its files"
 
 
 def rules_with_escapes(settings: Settings) -> Iterator[str]:
@@ -136,11 +166,26 @@ def misspelt_matcher(hook: ConfiguredHook) -> Iterator[str]:
             yield f"{key} {name!r} may be misspelt ({near} {heeding} case)"
 
 
-def _rules_and_limits(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """The place, the kind and the text of each rule and limit."""
+def _rules(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """The place, the kind and the text of each rule."""
     for kind in ("deny", "ask", "allow"):
         for text in getattr(settings, kind):
             yield settings.rule_places.get(f"{kind} {text}", f"permissions.{kind}"), kind, text
+
+
+def _globs(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """As `_rules_and_limits`, with the globs over names of tools in other tables."""
+    yield from _rules_and_limits(settings)
+    for kind, entries in (("source", settings.flow_sources), ("sink", settings.flow_sinks)):
+        yield from ((entry.place, kind, tool) for entry in entries for tool in entry.match.tools)
+    if (secrets := settings.secrets) is not None:
+        yield from (("[[secrets.restore]]", "tool", table.tool) for table in secrets.restore)
+        yield from (("[[secrets.off]]", "tool", table.tool) for table in secrets.off)
+
+
+def _rules_and_limits(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """The place, the kind and the text of each rule and limit."""
+    yield from _rules(settings)
     yield from ((limit.place or limit.by, "limit", limit.tool) for limit in settings.limits)
 
 
@@ -170,7 +215,7 @@ def rules_of_nobody(servers: Mapping[str, GatewayServer]) -> Iterator[str]:
     tools = {tool: name for name, server in servers.items() for tool in known_tools(server.command)}
     seen = set[str]()
     for server in servers.values():
-        for kind, text, place in _rules(server):
+        for kind, text, place in _rules_of_server(server):
             if place in seen:
                 continue
             seen.add(place)
@@ -182,7 +227,7 @@ def rules_of_nobody(servers: Mapping[str, GatewayServer]) -> Iterator[str]:
                 yield f"{place}: {kind} {text!r} is about no tool that is known here ({near})"
 
 
-def _rules(server: GatewayServer) -> Iterator[tuple[str, str, str]]:
+def _rules_of_server(server: GatewayServer) -> Iterator[tuple[str, str, str]]:
     """The kind, the text and the place of each rule."""
     settings = server.loaded.settings
     tables: list[tuple[Mapping[str, Sequence[str]], Mapping[str, str]]] = [

@@ -27,8 +27,9 @@ from ..hooks.coverage import HookCoverage
 from ..model.errors import printable
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
-from .flow_entries import labels_of_nobody, labels_without_sink, misspelled_annotations
+from .flow_entries import labels_of_nobody, labels_without_sink, misspelled_annotations, unread_variables
 from .idle_rules import (
+    arguments_that_match_nothing,
     matcher_of_no_method,
     misspelt_aliases,
     misspelt_matcher,
@@ -37,6 +38,7 @@ from .idle_rules import (
     rules_of_no_method,
     rules_with_escapes,
     shadowed_rules,
+    unclear_rules,
 )
 from .report import CheckedServer, ConfiguredHook, Finding, HookEntry, Report
 from .startup_notes import KeyLines, concerns, event_of, finding
@@ -57,6 +59,13 @@ _CHECKS_BESIDE_TOOLS: Final = (
     (commands.problems, ""),
     (matcher_of_no_method, ""),
     (effective_settings.matcher_that_is_a_rule, ""),
+)
+_CHECKS_OF_RULES: Final = (
+    rules_of_no_method,
+    rules_like_expressions,
+    arguments_that_match_nothing,
+    rules_with_escapes,
+    misspelt_aliases,
 )
 _CHECKS: Final = (
     (effective_settings.never_matching, "never matches"),
@@ -90,13 +99,11 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     settings = loaded.settings
     of_files = [note for note in notes if note in not_running and not not_running[note]]
     of_files += _file_findings(loaded, _runs_twice, environ)
-    of_files += [
-        finding(text, key_lines)
-        for texts in (rules_of_no_method, rules_like_expressions, rules_with_escapes, misspelt_aliases)
-        for text in texts(settings)
-    ]
+    of_files += [finding(text, key_lines) for texts in _CHECKS_OF_RULES for text in texts(settings)]
     of_files += [finding(text, key_lines) for text in (*_idle_rules(server), *_idle_flow(server))]
-    of_files += [finding(text, key_lines) for text in labels_of_nobody(settings, loaded.groups)]
+    of_flow = (*misspelled_annotations(settings), *unread_variables(settings))
+    of_flow += (*labels_of_nobody(settings, loaded.groups),)
+    of_files += [finding(text, key_lines) for text in of_flow]
     if settings.secrets is not None or settings.approvals.webhook is not None:
         from . import secret_entries  # it needs the engine for patterns, and few have these tables
 
@@ -124,8 +131,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
                 *_file_findings(loaded, _remarks, environ),
                 *effective_settings.alias_remarks(settings),
                 *(finding(text, key_lines) for text in (*shadowed_rules(settings), *misspelt_rules(settings, server))),
+                *(finding(text, key_lines) for text in unclear_rules(settings)),
                 *(finding(text, key_lines) for text in labels_without_sink(settings)),
-                *(finding(text, key_lines) for text in misspelled_annotations(settings)),
                 *missing,
                 *_server_remarks(server),
             ]

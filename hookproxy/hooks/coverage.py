@@ -6,7 +6,8 @@ Pure. Names that come from a server are quoted and cut in sentences, so that the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -92,7 +93,7 @@ class Coverage(Struct, frozen=True):
     hidden: tuple[str, ...] = ()
     """The tools that the agent does not see, because every call of them would be refused."""
     idle_rules: tuple[IdleRule, ...] = ()
-    """The permission rules that are about none of the tools."""
+    """The permission rules and limits that are about none of the tools."""
 
     def summary(self) -> str:
         """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
@@ -290,26 +291,35 @@ class _LayerCoverage:
         return Permission.ALLOW if rules is None else rules.default
 
     def idle_rules(self) -> Generator[None, None, list[IdleRule]]:
-        """The rules that are about none of the tools."""
-        rules = self._permissions.rules
-        if rules is None or not self._tools:
+        """The rules and limits that are about none of the tools."""
+        if not self._tools:
             return []
-        waiting = {(kind, rule.parts.text): rule for kind, of_kind in (("deny", rules.deny), ("ask", rules.ask))
-                   for rule in of_kind if not rule.parts.names_methods}  # fmt: skip
-        allow = {("allow", rule.text): rule for rule in rules.allow if not matchers.rule(rule.text).names_methods}
-        for tool in self._tools:
+        waiting = dict(self._named_tools())
+        for tool in self._tools if waiting else ():
             names = self._selection.possible_names(tool)
-            waiting = {key: rule for key, rule in waiting.items() if not rule.named(names)}
-            allow = {key: rule for key, rule in allow.items() if not any(map(rule.names_tool, names))}
-            if not (waiting or allow):
+            waiting = {key: (place, is_about) for key, (place, is_about) in waiting.items() if not is_about(names)}
+            if not waiting:
                 return []
             yield
-        idle = [(*key, rule.at or rule.place) for key, rule in (*waiting.items(), *allow.items())]
         return [
             IdleRule.of(kind, text, place, self._server, self._tools)
-            for kind, text, place in idle
+            for (kind, text), (place, _) in waiting.items()
             if "/" not in name_of(text)
         ]
+
+    def _named_tools(self) -> Iterator[tuple[tuple[str, str], tuple[str, Callable[[Sequence[str]], object]]]]:
+        """Kind and text of each rule and limit about tools; its place, and whether it is about one with these names."""
+        rules, limits = self._permissions.rules, self._permissions.limits
+        for kind, of_kind in (("deny", rules.deny), ("ask", rules.ask)) if rules is not None else ():
+            for rule in of_kind:
+                if not rule.parts.names_methods:
+                    yield (kind, rule.parts.text), (rule.at or rule.place, rule.named)
+        for allow in rules.allow if rules is not None else ():
+            if not matchers.rule(allow.text).names_methods:
+                yield ("allow", allow.text), (allow.at or allow.place, partial(_names_any, allow.names_tool))
+        for limit, of_limit in limits.table.rules() if limits is not None else ():
+            if not of_limit.names_methods:
+                yield ("limit", limit.tool), (limit.place, of_limit.named)
 
     def hidden(self) -> Generator[None, None, list[str]]:
         """The tools that are not listed for the agent."""
@@ -382,6 +392,10 @@ class _LayerCoverage:
             yield
         near = (near_name(name, self._server, self._tools) for name in matchers.plain_names(spec.matcher))
         return "".join(f"; {what}" for what in [next(filter(None, near), "")] if what)
+
+
+def _names_any(names_tool: Callable[[str], bool], names: Sequence[str]) -> bool:
+    return any(map(names_tool, names))
 
 
 def _seen_tool(matched: MatchedHook, selected: SelectedHooks, tool: str, alias: Alias | None) -> SeenTool | None:

@@ -116,6 +116,10 @@ class RateLimits:
         """Count the bytes of the arguments of a call that is counted elsewhere."""
         self._add(names, call, {Measure.BYTES: size})
 
+    def rules(self) -> Iterator[tuple[Limit, Rule]]:
+        """Each limit with the rule for its tools."""
+        return ((window.limit, window.rule) for window in self._windows)
+
     def _add(self, names: Sequence[str], call: CountedCall, amounts: Mapping[Measure, float]) -> None:
         now = self._clock()
         for window in self._windows_for(names):

@@ -30,6 +30,9 @@ TOOLS: Final = ("git_status", "git_commit", "write_file", "run_command")
 """The tools of the server `git`."""
 
 
+SOURCE: Final = "[[flow.sources]]\n{}\nlabels = ['x']\n[[flow.sinks]]\ntool = 'y'\nlabels = ['x']\n"
+
+
 def rules(*texts: str, kind: str = "deny") -> str:
     return f"[permissions]\n{kind} = {json.dumps(texts)}\n"
 
@@ -111,6 +114,32 @@ TOML: Final = (
     (rules("mcp_git_commit"), ":2: permissions.deny[0]", "mcp__SERVER__TOOL"),
     (rules("resource/read"), ":2: permissions.deny[0]", "did you mean 'resources/read'?"),
     (rules("*") + 'allow = ["read_*"]\n', ":3: permissions.allow[0]", 'write default = "deny"'),
+    (rules("Bash (rm *)"), ":2: permissions.deny[0]", "write 'Bash(rm *)'"),
+    (rules("Bash rm *)"), ":2: permissions.deny[0]", "'Bash(rm *)'"),
+    (rules("Bash[rm *]"), ":2: permissions.deny[0]", "write 'Bash(rm *)'"),
+    (rules("Bash:rm *"), ":2: permissions.deny[0]", "'Bash(rm *)'"),
+    (rules("Bash\uff08rm *\uff09"), ":2: permissions.deny[0]", "write 'Bash(rm *)'"),
+    (rules("\uff22ash(rm *)"), ":2: permissions.deny[0]", "write 'Bash(rm *)'"),
+    (rules("not Bash(ls *)"), ":2: permissions.deny[0]", "allow = ['Bash(ls *)']"),
+    (rules("!Bash(ls *)"), ":2: permissions.deny[0]", "allow = ['Bash(ls *)']"),
+    (rules("/git_.*/"), ":2: permissions.deny[0]", "write 'git_*'"),
+    (rules("git_[a-z]+"), ":2: permissions.deny[0]", "write 'git_*'"),
+    (rules("Bash(rm *))"), ":2: permissions.deny[0]", "write 'Bash(rm *)'"),
+    (rules('Bash("rm *")'), ":2: permissions.deny[0]", "write 'Bash(rm *)'"),
+    (rules("Bash(rm *);Bash(mv *)"), ":2: permissions.deny[0]", "'Bash(rm *)', 'Bash(mv *)'"),
+    (rules("Bash(rm *|mv *)"), ":2: permissions.deny[0]", "'Bash(rm *)', 'Bash(mv *)'"),
+    (rules("Bash(^rm.*)"), ":2: permissions.deny[0]", "write 'Bash(rm *)'"),
+    (rules("Bash(rm .*)"), ":2: permissions.deny[0]", "'Bash(rm *)' is about all arguments"),
+    (rules("Bash(sudo)"), ":2: permissions.deny[0]", "'Bash(sudo *)' is about all its calls"),
+    (rules("Read($HOME/.ssh/**)"), ":2: permissions.deny[0]", "write 'Read(~/.ssh/**)'"),
+    (rules("Read(/etc/)"), ":2: permissions.deny[0]", "write 'Read(/etc/**)'"),
+    (rules("Write(/etc)"), ":2: permissions.deny[0]", "'Write(/etc/**)' is about its files"),
+    (rules("WebFetch(domain=x.example)"), ":2: permissions.deny[0]", "write 'WebFetch(domain:x.example)'"),
+    (rules("send_mail(to:*@x.example)"), ":2: permissions.deny[0]", "write 'send_mail(*@x.example)'"),
+    (SOURCE.format("tool = 'read_.*'"), ":1: flow.sources[0]", "write 'read_*'"),
+    (SOURCE.format("path = '$HOME/x'"), ":1: flow.sources[0]", "write '~/x'"),
+    (SOURCE.format("annotation = 'readonlyHint'"), ":1: flow.sources[0]", "did you mean 'readOnlyHint'?"),
+    ("[[secrets.restore]]\ntool = 'send_.*'\n", "[[secrets.restore]]", "write 'send_*'"),
     # TOML
     ("on_ask = deny\n", ":1: ", 'on_ask = "deny"'),
     ("model = { api = 'openai',\n  name = 'x' }\n", ":1: ", "write all of it in one line"),
@@ -223,6 +252,8 @@ OUTPUTS: Final = (
 """The system, what a hook of it prints, and the answer."""
 
 WITH_SERVER: Final = (
+    ('[[limits]]\ntool = "git_comit"\ncalls = 1\n', ":1: limits[0]", "did you mean 'git_commit'?"),
+    ('[[limits]]\ntool = "mcp__gti__git_commit"\ncalls = 1\n', ":1: limits[0]", "did you mean 'mcp__git__git_commit'?"),
     (rules("Bsh(rm:*)"), ":2: permissions.deny[0]", "did you mean 'Bash'?"),
     (rules("git_comit", kind="allow"), ":2: permissions.allow[0]", "did you mean 'git_commit'?"),
     (rules("*_comit"), ":2: permissions.deny[0]", "did you mean 'git_commit'?"),
@@ -314,7 +345,23 @@ def test_a_configuration_without_mistakes_is_answered_with_nothing(folder: Path)
 
 
 @pytest.mark.parametrize(
-    "rule", ["Bash(rm:*)", "delete_*", "*", "mcp__github__*", "mcp__*", "Read(**/.env)", "resources/read"]
+    "rule",
+    [
+        "Bash(curl * | sh)",
+        "Bash(git push --force)",
+        "Bash(C:\\windows\\system32 *)",
+        "Read(//etc/**)",
+        "Bash(git log *)",
+        "WebFetch(https://x.example/*)",
+        "get_time(when: now)",
+        "Bash(rm:*)",
+        "delete_*",
+        "*",
+        "mcp__github__*",
+        "mcp__*",
+        "Read(**/.env)",
+        "resources/read",
+    ],
 )
 def test_a_rule_that_may_be_meant_for_other_servers_is_no_mistake(folder: Path, rule: str) -> None:
     (folder / "hookproxy.toml").write_text(rules(rule))
