@@ -168,12 +168,12 @@ class Permissions:
             return own
         # a rule must know of a familiar name whether it stands for a method
         of_method = (context.tool,) if methods.is_method(context.tool) else ()
-        by_alias = [own]
-        for name, readings in under_aliases(context):
+        by_alias, views = [own], under_aliases(context)
+        for name, readings in views:
             ruling = self._judge_readings((*of_method, name), readings, budget, own_tool=own_tool)
             if ruling is not None and not (ruling.permission is Permission.ALLOW and _is_recognised(context, name)):
                 by_alias.append(ruling)
-        by_alias.append(self._ruling_on_files(context))
+        by_alias.append(self._ruling_on_files(views))
         return max(
             (ruling for ruling in by_alias if ruling is not None),
             key=lambda ruling: ruling.permission,
@@ -193,12 +193,15 @@ class Permissions:
 
         return CommandFiles(self.rules) or None
 
-    def _ruling_on_files(self, context: EventContext) -> RuleDecision | None:
-        """What rules about paths for `Read`, `Write` and `Edit` decide about the files that a command names."""
+    def _ruling_on_files(self, views: Sequence[tuple[str, Sequence[bytes]]]) -> RuleDecision | None:
+        """What rules about paths for `Read`, `Write` and `Edit` decide about the files that a command names.
+
+        `views` are as `under_aliases` returns them.
+        """
         if self._command_files is None:
             return None
         lines: dict[str, None] = {}
-        for name, readings in under_aliases(context):
+        for name, readings in views:
             if name == _SHELL:
                 for arguments in readings:
                     lines.update((line, None) for line in _lines(arguments))

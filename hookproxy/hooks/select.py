@@ -209,6 +209,7 @@ class HookGroups:
         self._outcome_observed: dict[str, bool] = {}  # whether any hook needs the outcome of a tool's calls
         self._concerned: dict[str, bool] = {}
         self._names: dict[str, tuple[str, ...]] = {}  # all that calls of a tool may have
+        self._spelled: dict[str, tuple[Alias, Alias]] = {}  # the last alias of each tool, and the same with spellings
 
     @property
     def groups(self) -> Sequence[Group]:
@@ -385,9 +386,18 @@ class HookGroups:
         if alias is None:
             return None
         if self._spellings:
-            alias = replace(alias, spellings=tuple(spelled(alias, spellings) for spellings in self._spellings))
+            alias = self._with_spellings(alias)
         alias.check(arguments)
         return alias
+
+    def _with_spellings(self, alias: Alias) -> Alias:
+        """The alias with its spellings; the same object again for the same one, as most calls have."""
+        last = self._spelled.get(alias.tool)
+        if last is not None and last[0] is alias:
+            return last[1]
+        known = replace(alias, spellings=tuple(spelled(alias, spellings) for spellings in self._spellings))
+        bounded_cache.keep(self._spelled, alias.tool, (alias, known))
+        return known
 
     def possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:
         """The aliases that a call of this tool may have; None stands for no alias."""
