@@ -1,4 +1,5 @@
-"""The parts of a policy that decide, each under a key of its own: rules, limits, sinks of data and hooks. Pure.
+"""The parts of a policy that decide, each under a key of its own: rules, limits, sources and sinks of data, hooks, and
+the aliases by which rules and hooks know tools. Pure.
 
 What a case shows of them is which of them decided it: the others could be left out, and it would pass all the same.
 """
@@ -6,12 +7,13 @@ What a case shows of them is which of them decided it: the others could be left 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
 from ..config.load import Loaded
-from ..model.flow import Sink
+from ..model.aliases import Alias
+from ..model.flow import Sink, Source
 from ..model.hooks import NO_VERDICT, HookSpec, Verdict
 from ..model.limits import Limit
 from ..model.settings import AgentRule, Settings
@@ -20,26 +22,38 @@ from ..trial.run import TrialResult
 if TYPE_CHECKING:
     from ..policy.rules import RuleDecision
 
-Kind = Literal["deny", "ask", "allow", "default", "limit", "sink", "hook"]
+Kind = Literal["deny", "ask", "allow", "default", "limit", "source", "sink", "alias", "people", "hook"]
 
 
 class Part(Struct, frozen=True):
-    """A rule, a limit, a sink of data or a hook."""
+    """A rule, a limit, a source or sink of data, an alias, a list of people, or a hook."""
 
     kind: Kind
     text: str
-    """The rule as written; of a limit its tools; of a sink its key; of a hook its name, or what runs."""
+    """The rule as written; of a limit its tools; of a source, a sink or a list of people its key; of an alias the tool;
+    of a hook its name, or what runs."""
     place: str
     """File, line and key, for people; of a hook its source."""
     event: str = ""
     """Of a hook."""
+    labels: tuple[str, ...] = ()
+    """Of a source."""
 
     @property
     def words(self) -> str:
         """What it is, for people."""
         if self.kind == "hook":
             return f"the {self.event} hook {self.text}"
-        return {"limit": "the limit on ", "sink": "the sink "}.get(self.kind, f"{self.kind} ") + self.text
+        return _WORDS.get(self.kind, f"{self.kind} ") + self.text
+
+
+_WORDS: Final = {
+    "limit": "the limit on ",
+    "source": "the source ",
+    "sink": "the sink ",
+    "alias": "the alias of ",
+    "people": "",
+}
 
 
 def parts_of(all_loaded: Iterable[Loaded]) -> list[Part]:
@@ -51,7 +65,11 @@ def _parts_of(loaded: Loaded) -> Iterator[Part]:
     for settings in loaded.settings.with_rules:
         yield from _rules(settings)
         yield from map(limit_part, settings.limits)
+        yield from map(source_part, settings.flow_sources)
         yield from map(sink_part, settings.flow_sinks)
+    for alias in loaded.settings.aliases:
+        if not alias.preset and not alias.automatic:
+            yield alias_part(alias, loaded.path)
     for group in loaded.groups:
         yield from map(hook_part, group.hooks)
 
@@ -85,6 +103,16 @@ def limit_part(limit: Limit) -> Part:
     return Part("limit", limit.summary, limit.place or limit.by)
 
 
+def source_part(source: Source) -> Part:
+    """The part that a source of data is."""
+    return Part("source", source.key, source.place, labels=source.labels)
+
+
+def alias_part(alias: Alias, path: str) -> Part:
+    """The part that an alias of the file is."""
+    return Part("alias", alias.tool, f"{path}: tools.{alias.tool}")
+
+
 def sink_part(sink: Sink) -> Part:
     """The part that a sink of data is."""
     return Part("sink", sink.key, sink.place)
@@ -116,6 +144,8 @@ def deciding(trial: TrialResult, parts: Iterable[Part]) -> Deciding:
     if record is not None:
         sinks = {chain.sink for chain in record.chains}
         decided |= {part for part in known if part.kind == "sink" and part.text in sinks}
+        decided |= {part for part in known if part.kind == "source" and not set(part.labels).isdisjoint(record.labels)}
+        decided |= {part for part in known if part.kind == "alias" and part.text == record.tool}
     ran: set[Part] = set()
     for run in trial.observation.runs:
         part = hook_part(run.spec)
@@ -125,8 +155,11 @@ def deciding(trial: TrialResult, parts: Iterable[Part]) -> Deciding:
     return Deciding(frozenset(decided), frozenset(ran))
 
 
+_RULES: Final = ("deny", "ask", "allow", "default")
+
+
 def _is_rule(part: Part, ruling: RuleDecision) -> bool:
-    if (part.kind == "default") is not ruling.is_default or part.kind in ("limit", "sink", "hook"):
+    if (part.kind == "default") is not ruling.is_default or part.kind not in _RULES:
         return False
     if part.kind != "default" and part.text != ruling.rule:
         return False

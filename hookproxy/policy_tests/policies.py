@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ from ..model.hooks import Session
 from ..model.settings import Settings
 from ..trust.sources import FileContext
 from .cases import RECORDED, Case
+from .parts import Part
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig, GatewayServer
@@ -47,6 +48,10 @@ class CasePolicy(Struct, frozen=True):
     session: Session
 
 
+OtherPeople = tuple[Part, str, "PolicyUnderTest"]
+"""A list of people, how it is changed, and the policy with the changed one."""
+
+
 class PolicyUnderTest(Struct, frozen=True):
     """A policy, with a way to make what judges one case."""
 
@@ -58,6 +63,8 @@ class PolicyUnderTest(Struct, frozen=True):
     """What judges a case that runs in this folder. Raises NotAdmitted, UserError."""
     all_loaded: Sequence[Loaded]
     """All that may judge a case: of a gateway, for each server, and for each list of people."""
+    of_other_people: Callable[[Sequence[Case]], Iterable[OtherPeople]] = lambda _cases: ()
+    """Of a gateway: policies that differ from it in a list of people, each for these cases."""
 
     @property
     def notes(self) -> Sequence[str]:
@@ -131,12 +138,58 @@ def policy_of_gateway(path: str, environ: Mapping[str, str], cwd: str) -> Policy
     from ..processes import service
 
     config = load_gateway(path, environ, cwd, isolated=True)
-    hook_environ = {**service.environment(environment_account(), {}), STATE: environ.get(STATE, "")}
+    return _of_gateway(config, {**service.environment(environment_account(), {}), STATE: environ.get(STATE, "")})
 
+
+def _of_gateway(config: GatewayConfig, hook_environ: Mapping[str, str]) -> PolicyUnderTest:
     def for_case(case: Case, _at: str) -> CasePolicy:
         return _at_gateway(config, hook_environ, case)
 
-    return PolicyUnderTest(config.path, os.path.dirname(config.path), for_case, list(_of_all_people(config)))
+    def of_other_people(cases: Sequence[Case]) -> Iterator[OtherPeople]:
+        users = list(dict.fromkeys(case.user for case in cases if case.user))
+        for part, change, changed in _with_other_people(config, users):
+            yield part, change, _of_gateway(changed, hook_environ)
+
+    folder = os.path.dirname(config.path)
+    return PolicyUnderTest(config.path, folder, for_case, list(_of_all_people(config)), of_other_people)
+
+
+def _with_other_people(config: GatewayConfig, users: list[str]) -> Iterator[tuple[Part, str, GatewayConfig]]:
+    """The gateway with each list of people shorter by one, and with all who call in some case (`users`) in it."""
+    for name, server in config.servers.items():
+        key = f"servers.{name}.allow"
+        for change, listed in _other_lists(server.table.users or (), users):
+            table = replace(server.table, users=listed)
+            servers = {**config.servers, name: replace(server, table=table)}
+            yield Part("people", key, f"{config.path}: {key}"), change, replace(config, servers=servers)
+    signed = [rules for server in config.servers.values() for rules, _ in server.signed_rules]
+    tables = [entry for server in config.servers.values() for entry in server.rules_for_users]
+    for number, (rules, places) in enumerate(tables):
+        if (rules, places) in tables[:number] or rules in signed or rules.mode == "monitor":
+            continue
+        place = next(iter(places.values()), config.path)
+        where, _, key = place.rpartition(": ")
+        table_key = key.rpartition(".")[0]
+        for change, listed in _other_lists(rules.users, users):
+            others = {
+                name: replace(
+                    server,
+                    rules_for_users=tuple(
+                        (replace(rules, users=listed), places) if entry == (rules, places) else entry
+                        for entry in server.rules_for_users
+                    ),
+                )
+                for name, server in config.servers.items()
+            }
+            yield Part("people", f"{table_key}.users", where), change, replace(config, servers=others)
+
+
+def _other_lists(listed: Sequence[str], users: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """How a list of people can be changed, with the changed one."""
+    if listed:
+        yield "for everybody", [*listed, *users]
+    for name in listed if len(listed) > 1 else ():
+        yield f"without {name}", [other for other in listed if other != name]
 
 
 def _at_gateway(config: GatewayConfig, environ: Mapping[str, str], case: Case) -> CasePolicy:
@@ -179,6 +232,11 @@ def _of_all_people(config: GatewayConfig) -> Iterator[Loaded]:
                 rule_places={**places, **settings.rule_places},
             )
         yield replace(server.loaded, settings=settings)
+        for rules, places in server.rules_for_users:
+            if rules.default is not None and rules.mode == "enforce":
+                at = {**settings.rule_places, "default": places.get("default", "")}
+                of_them = replace(settings, default_permission=rules.default, rule_places=at)
+                yield replace(server.loaded, settings=of_them)
 
 
 # --- which files ---

@@ -132,8 +132,11 @@ async def run_policy(
 
 
 async def _try_mutants(result: PolicyResult, progress: Progress | None) -> Mutation:
-    mutants = [mutant for part in result.parts for mutant in mutants_of(part)]
-    outcomes = await _at_once([_MutantTrial(result, mutant).try_cases for mutant in mutants], "changes", progress)
+    policy = result.policy
+    trials = [_MutantTrial(result, mutant) for part in result.parts for mutant in mutants_of(part, policy.all_loaded)]
+    for part, change, changed in policy.of_other_people([case.case for case in result.results]):
+        trials.append(_MutantTrial(result, Mutant(part, change, lambda loaded: loaded), changed))
+    outcomes = await _at_once([trial.try_cases for trial in trials], "changes", progress)
     tried = [unnoticed for unnoticed in outcomes if unnoticed is not None]
     return Mutation(len(tried), [unnoticed for unnoticed in tried if unnoticed.tried >= 0])
 
@@ -141,21 +144,23 @@ async def _try_mutants(result: PolicyResult, progress: Progress | None) -> Mutat
 class _MutantTrial:
     """Runs the cases that a mutant may change, until one of them notices it."""
 
-    def __init__(self, result: PolicyResult, mutant: Mutant) -> None:
+    def __init__(self, result: PolicyResult, mutant: Mutant, policy: PolicyUnderTest | None = None) -> None:
         self._result = result
         self._mutant = mutant
+        self._policy = policy or result.policy
 
     async def try_cases(self) -> Unnoticed | None:
         """None: it is the same policy; `tried` is -1 if a case notices it."""
         mutant, part = self._mutant, self._mutant.part
         # an allow rule also counts for calls to which an unreadable rule only may apply, before a strict default
         all_count = part.kind == "allow" and any(other.kind == "default" for other in self._result.parts)
+        all_count = all_count or part.kind == "people"  # nobody can say of a call that a list of people decided it
         deciding_results = [result for result in self._result.results if all_count or part in result.decided]
         given = frozenset(permission for result in deciding_results for permission in result.permissions.get(part, ()))
         if mutant.change.startswith("weakened") and deciding_results and not can_be_weaker(part, given):
             return None
         for result in sorted(deciding_results, key=lambda result: result.seconds):
-            again = await _Runner(self._result.policy, result.case, self._result.parts, mutant).run_case()
+            again = await _Runner(self._policy, result.case, self._result.parts, mutant).run_case()
             if not again.passed:
                 return Unnoticed(mutant, -1)
         return Unnoticed(mutant, len(deciding_results))

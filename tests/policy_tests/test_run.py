@@ -303,11 +303,38 @@ async def test_a_gateway_is_tested_for_its_users(tmp_path: Path) -> None:
     intern = 'user = "bob"\ngroups = ["@interns"]'
     cases = case('decision = "deny"', intern) + case('decision = "allow"', 'user = "ann"')
     cases += case('decision = "deny", reason = "servers.mail.allow leaves out eve"', 'user = "eve"')
-    cases += case('decision = "deny"', 'user = "ann"', "drop")
-    (tmp_path / "tests.toml").write_text(cases)
-    policy = policy_of_gateway(str(path), isolated_environment(os.environ, str(tmp_path)), str(tmp_path))
-    result = await run_policy(policy, read_cases(str(tmp_path / "tests.toml")).cases, mutate=True)
+    cases += case('decision = "deny"', 'user = "ann"', "drop") + case('decision = "allow"', intern, "read")
+    result = await gateway_result(tmp_path, GATEWAY, cases)
     assert (result.passed, differences(result), result.undecided, unnoticed(result)) == (True, [], [], [])
+
+
+async def gateway_result(folder: Path, policy: str, cases: str) -> PolicyResult:
+    (folder / "gateway.toml").write_text(policy)
+    (folder / "tests.toml").write_text(cases)
+    tested = policy_of_gateway(str(folder / "gateway.toml"), isolated_environment(os.environ, str(folder)), str(folder))
+    return await run_policy(tested, read_cases(str(folder / "tests.toml")).cases, mutate=True)
+
+
+async def test_each_name_in_a_list_of_people_needs_a_case_and_so_do_all_others(tmp_path: Path) -> None:
+    policy = GATEWAY.replace('users = ["@interns"]', 'users = ["@interns", "joe"]\ndefault = "ask"')
+    result = await gateway_result(tmp_path, policy, case('decision = "allow"', 'user = "ann"'))
+    assert set(unnoticed(result)) > {
+        "servers.mail.allow: without @interns",
+        "servers.mail.allow: for everybody",
+        "permissions.for[0].users: without @interns",
+        "permissions.for[0].users: without joe",
+        "default ask: allow instead",
+    }
+    assert "servers.mail.allow: without ann" not in unnoticed(result)
+    assert result.undecided[-1].words == "default ask"
+
+
+async def test_who_else_might_be_meant_needs_a_case(tmp_path: Path) -> None:
+    intern = case('decision = "deny"', 'user = "bob"\ngroups = ["interns"]')
+    result = await gateway_result(tmp_path, GATEWAY, intern)
+    assert "permissions.for[0].users: for everybody" in unnoticed(result)
+    result = await gateway_result(tmp_path, GATEWAY, intern + case('decision = "allow"', 'user = "ann"'))
+    assert not any(text.startswith("permissions.for") for text in unnoticed(result))
 
 
 # --- coverage and mutants ---
@@ -384,6 +411,63 @@ async def test_a_hook_that_only_rewrites_cannot_be_weakened(tmp_path: Path) -> N
     result = await with_guard(tmp_path, cases, mutate=True)
     assert result.mutation is not None
     assert (result.mutation.total, unnoticed(result)) == (1, [])
+
+
+async def test_each_tool_of_a_matcher_needs_a_case(tmp_path: Path) -> None:
+    policy = HOOK.replace("[[hooks.PreToolUse]]\n", '[[hooks.PreToolUse]]\nmatcher = "send|drop"\n')
+    (tmp_path / "guard.py").write_text(GUARD)
+    cases = case('decision = "deny"', "", "send", 'value = "deny"')
+    without_drop = ["the PreToolUse hook guard: without drop in its matcher"]
+    assert unnoticed(await result_of(tmp_path, policy, cases, mutate=True)) == without_drop
+    cases += case('decision = "deny"', "", "drop", 'value = "deny"')
+    assert unnoticed(await result_of(tmp_path, policy, cases, mutate=True)) == []
+
+
+ALIAS = """
+[tools.frob]
+as = "Write"
+arguments = { value = "what", mode = "how" }
+[tools.other]
+as = "Write"
+"""
+
+
+async def test_an_alias_needs_a_case_and_so_does_each_of_its_arguments(tmp_path: Path) -> None:
+    (tmp_path / "guard.py").write_text(GUARD)
+    cases = case('decision = "deny"', "", "frob", 'what = "deny"')
+    result = await result_of(tmp_path, HOOK + ALIAS, cases, mutate=True)
+    assert [part.words for part in result.undecided] == ["the alias of other"]
+    assert unnoticed(result) == [
+        "the alias of frob: without its argument mode",
+        "the alias of other: taken out",
+    ]
+    assert result.parts[0].place == f"{tmp_path / 'hookproxy.toml'}: tools.frob"
+
+
+FLOW = """
+[[flow.sources]]
+tool = ["read", "peek"]
+labels = ["secret", "private"]
+[[flow.sources]]
+tool = "other"
+labels = ["strange"]
+[[flow.sinks]]
+tool = ["send", "post"]
+labels = ["secret"]
+"""
+
+
+async def test_each_source_and_each_value_of_a_source_or_sink_needs_a_case(tmp_path: Path) -> None:
+    steps = '[[case]]\n[[case.steps]]\ncall = { tool = "read" }\nresult = "x"\nexpect = { decision = "allow" }\n'
+    steps += '[[case.steps]]\ncall = { tool = "send" }\nexpect = { decision = "ask" }\n'
+    result = await result_of(tmp_path, FLOW, steps, mutate=True)
+    assert [part.words for part in result.undecided] == ["the source flow.sources[1]"]
+    assert unnoticed(result) == [
+        "the source flow.sources[0]: without peek in its tools",
+        "the source flow.sources[0]: without the label private",
+        "the source flow.sources[1]: taken out",
+        "the sink flow.sinks[0]: without post in its tools",
+    ]
 
 
 async def test_a_limit_is_tested_at_its_bound_and_over_its_period(tmp_path: Path) -> None:
