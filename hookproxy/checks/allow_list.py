@@ -87,7 +87,7 @@ def propose(
             found["known"].append(rule)
         else:
             aliases = [*familiar.aliases(tool.name), *((preset.aliases_of(tool.name) or ()) if preset else ())]
-            names = {alias.name for alias in aliases}
+            names = {tool.name, *(alias.name for alias in aliases)}
             by_preset = bool(preset) and any(alias.name in _READING for alias in aliases)
             found[_why(tool, names, by_preset)].append(rule)
     return AllowList(*map(tuple, found.values()))

@@ -228,8 +228,8 @@ class Suggestions:
         frequent = sorted(exact, key=lambda text: -exact[text])
         for text in frequent[:MOST_EXACT]:
             rule = f"{self.name}({argument}{text})"
-            if permission == "allow" and self._bars.hits(text, self._program(text)):
-                continue
+            if permission == "allow" and self._about.kind is not Kind.COMMAND and self._bars.hits(text):
+                continue  # the same place in another spelling; of a command, this very line passed
             yield (
                 Learned(permission, rule, f"any text that is only written{_BESIDE}")
                 if argument

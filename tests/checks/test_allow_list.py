@@ -71,6 +71,11 @@ def test_a_tool_whose_name_only_begins_like_one_is_allowed(name: str) -> None:
     assert proposed(tool(name, READS)).by_annotation == (name,)
 
 
+@pytest.mark.parametrize("name", ["Bash", "Write", "WebFetch"])
+def test_a_tool_that_has_a_familiar_name_itself_is_what_that_name_says(name: str) -> None:
+    assert proposed(tool(name, READS)).ask == (name,)
+
+
 def test_a_tool_that_fetches_any_address_is_asked_about_because_it_can_carry_data_out() -> None:
     assert proposed(tool("fetch", READS, {"url": {"type": "string"}})).ask == ("fetch",)
 

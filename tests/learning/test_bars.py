@@ -40,6 +40,11 @@ def test_it_bars_a_command_that_is_unlike_those(denied: str) -> None:
     assert "allow run(cat *)" not in rules([*shows, *runs(denied, decision="deny", by=BY_DEFAULT)])
 
 
+def test_a_line_that_passed_is_listed_although_it_was_denied_with_something_behind_it() -> None:
+    passed, denied = runs("node --version"), runs('node --version "x"', "node x", decision="deny", by=BY_DEFAULT)
+    assert "allow run(node --version)" in rules([*passed, *denied])
+
+
 def test_a_line_that_met_the_default_as_an_ask_says_nothing_either() -> None:
     shows = runs(*(f"cat src/{name}.py" for name in "abcd"))
     rule = 'the permission rule default = "ask" of hookproxy.toml'
