@@ -171,8 +171,7 @@ class Checked(Struct, frozen=True):
 
 
 _ONE_SERVER: Final = (
-    "[flow]: labels hold within the run of one server, because there is no guard; after `hookproxy guard install "
-    "AGENT`, what one server has returned counts at all others of this agent"
+    "[flow]: labels hold within one server's run, as no guard joins them: hookproxy guard install AGENT"
 )
 
 

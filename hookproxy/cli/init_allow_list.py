@@ -42,7 +42,8 @@ def main(arguments: Sequence[str]) -> int:
     server_proposal.show_tools(page, "ask", rules.ask, "a person must say yes")
     server_proposal.show_tools(page, "known", rules.known, "the file has a rule for them, which stays")
     server_proposal.show_unnamed(page, "refused", rules.unnamed)
-    page.row(label("rest"), "tools that no rule of the file is about are refused, and the agent does not see them")
+    rest = "tools that no rule of the file is about are refused, and the agent does not see them"
+    page.row(label("rest"), rest, prose=True)
     server_proposal.show_next(page, shown, request, "move tools between allow and ask, or remove them")
     page.line("the same holds for each other server that you put behind this file: run init allow-list for it, too")
     show(page.text)

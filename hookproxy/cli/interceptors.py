@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
 from ..model.errors import EXIT_FINDINGS, UserError, printable
-from .common import load_named, show, split_command, tell, working_directory
+from .common import load_named, show, show_line, split_command, tell, working_directory
 from .hook_runtime import redirected_output, run_until_done
+from .layout import shortened
 from .options import HOOK_OPTIONS, Parser
+from .progress import waiting
 
 if TYPE_CHECKING:
     from ..config.load import Loaded
@@ -74,7 +76,7 @@ def _list_parser() -> Parser:
         rest="-- COMMAND [ARG...]",
     )
     parser.add_argument("--event", metavar="METHOD", help="only those for messages of this method, as tools/call")
-    parser.add_common("--json")
+    parser.add_common("--json", "--verbose")
     return parser
 
 
@@ -157,14 +159,16 @@ async def _served(loaded: Loaded, name: str | None, cwd: str, serve: Callable[[S
 def _list(arguments: Sequence[str]) -> int:
     words, command = split_command(arguments)
     options = _list_parser().parse_args(words)
-    descriptors = run_until_done(partial(_asked, command, options.event, None))[0]
+    with waiting("the server's interceptors"):
+        descriptors = run_until_done(partial(_asked, command, options.event, None))[0]
     if options.json:
         show(_json({"interceptors": [descriptor.listed() for descriptor in descriptors]}))
         return 0
     if not descriptors:
         tell("the server lists no interceptor" + (f" for {options.event}" if options.event else ""))
-    for descriptor in descriptors:
-        show(_line(descriptor))
+    with shortened(verbose=options.verbose, end=0):
+        for descriptor in descriptors:
+            show_line(_line(descriptor))
     return 0
 
 
@@ -175,14 +179,15 @@ def _line(descriptor: Descriptor) -> str:
     if any(descriptor.priorities):
         marks.append("priority " + "/".join(map(str, dict.fromkeys(descriptor.priorities))))
     text = f"{descriptor.name}  {descriptor.type}  {hooks}"
-    return printable("  ".join(filter(None, (text, ", ".join(marks), descriptor.description)))) + "\n"
+    return printable("  ".join(filter(None, (text, ", ".join(marks), descriptor.description))))
 
 
 def _invoke(arguments: Sequence[str]) -> int:
     words, command = split_command(arguments)
     options = _invoke_parser().parse_args(words)
     payload = _payload(options.payload)
-    descriptors, answer = run_until_done(partial(_asked, command, None, (options, payload)))
+    with waiting("the interceptor"):
+        descriptors, answer = run_until_done(partial(_asked, command, None, (options, payload)))
     assert answer is not None, "an interceptor was invoked"
     result, outcome = answer
     if options.json:

@@ -32,12 +32,16 @@ Rows: TypeAlias = Iterator[tuple[str, str]]
 MOST_LINES: Final = 20
 """Of a page on a terminal: the smallest terminals have 24, and the command and the next prompt stand there too."""
 
+MORE_OF_TOML: Final = "# {} more lines: --verbose shows them, and --output FILE writes all of it"
+"""The line for `shortened` that stands in a TOML document."""
+
 MARGIN: Final = 11
 """The columns of a label and the blanks around it."""
 
 _MORE: Final = "{} more lines: --verbose shows them"
 _STYLES: Final = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "magenta": 35, "cyan": 36}
 _MIN_TEXT_WIDTH: Final = 30  # columns for the text beside a label, however narrow the terminal is
+_PROSE_WIDTH: Final = 80  # columns, where there is no terminal: as in `server_table`
 _MAX_COMPARED_BYTES: Final = 1_000_000  # to compare more line by line takes seconds, and nobody reads it
 _NON_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
@@ -143,12 +147,16 @@ class Page:
             line += self._painted(shown, style)
         self._lines.append(_Line(f"{line}\n", self._weight, self._group))
 
-    def row(self, before: Part, text: str, style: str = "") -> None:
-        """Add the lines of a text beside a label. On a terminal they are broken between words, to fit its width."""
+    def row(self, before: Part, text: str, style: str = "", *, prose: bool = False) -> None:
+        """Add the lines of a text beside a label. On a terminal they are broken between words, to fit its width.
+
+        `prose`: elsewhere, too, since nobody looks for a whole line of it.
+        """
+        width = self.width or (_PROSE_WIDTH if prose else 0)
         for line in text.strip("\n").split("\n"):
             shown = self.visible(line)
-            room = max(self.width - len(before[0]), _MIN_TEXT_WIDTH)
-            for piece in wrap(shown, room) if self.width else [shown]:
+            room = max(width - len(before[0]), _MIN_TEXT_WIDTH)
+            for piece in wrap(shown, room) if width else [shown]:
                 self._add([before, (piece, style)])  # a word that is longer than the line stays whole, for copying
                 before = (" " * len(before[0]), "")
 

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError
 from .common import configured_audit, create, show, tell, working_directory
-from .layout import shortened
+from .layout import MORE_OF_TOML, shortened
 from .options import Parser
 
 if TYPE_CHECKING:
     from ..audit.records import Entry
 
-_MORE = "# {} more lines: --verbose shows them, and --output FILE writes all of it"
 _MOST_NAMED = 8  # servers in a hint: it is one line
 
 
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
         )
     text = toml_of(propose(observations), observations, [os.path.basename(path) for path in paths])
     if options.output is None:
-        with shortened(verbose=options.verbose, end=0, more=_MORE):
+        with shortened(verbose=options.verbose, end=0, more=MORE_OF_TOML):
             show(text)
     else:
         create({os.path.join(working_directory(), options.output): text}, "name another file")

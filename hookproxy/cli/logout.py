@@ -15,6 +15,7 @@ from ..model.errors import UserError, not_written
 from .common import show_line
 from .login import open_store
 from .options import Parser
+from .progress import waiting
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -23,9 +24,12 @@ def main(arguments: Sequence[str]) -> int:
     if bool(options.url) is options.all:
         raise build_parser().wrong("name one address, or --all")
     store = open_store()
-    if options.all:
-        _log_out_everywhere(store, options.ca or "")
-    elif not anyio.run(_log_out, addresses.server_address(options.url), store, options.ca or ""):
+    with waiting("the authorization server"):
+        if options.all:
+            _log_out_everywhere(store, options.ca or "")
+            return 0
+        had_login = anyio.run(_log_out, addresses.server_address(options.url), store, options.ca or "")
+    if not had_login:
         raise UserError(f"{addresses.shown(options.url)}: there is no login", "hookproxy login --list shows all logins")
     return 0
 

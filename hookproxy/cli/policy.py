@@ -19,6 +19,7 @@ from ..model.errors import ConfigError, UserError, not_written
 from .common import check_archive_name, show, show_line, working_directory
 from .key_files import private_key, public_keys, read
 from .options import Parser
+from .progress import waiting
 
 if TYPE_CHECKING:
     from ..bundles.store import State
@@ -180,7 +181,8 @@ def _update(options: Namespace) -> int:
     from ..bundles.update import refresh
 
     policy, _ = _own_source(options, changes="update")
-    taken = anyio.run(refresh, policy, _try(options), os.environ)
+    with waiting("the source of the policy"):
+        taken = anyio.run(refresh, policy, _try(options), os.environ)
     if taken is not None:
         show_line(f"version {taken.version} of {taken.ring} is in force, until {taken.expires}")
     elif not options.quiet:

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Final
 
 from ..model.errors import UserError
 from .common import create, show, split_command, tell, working_directory
+from .layout import MORE_OF_TOML, shortened
 from .options import Parser, seconds
+from .progress import waiting
 
 if TYPE_CHECKING:
     from ..processes.watch import Watch
@@ -97,6 +99,7 @@ def subverb_parsers() -> dict[str, Parser]:
     learn.add_argument("--seconds", metavar="N", type=seconds, help="end the server after N seconds")
     learn.add_argument("--name", help="the server's name in gateway.toml (default: derived from COMMAND)")
     learn.add_argument("-o", "--output", metavar="FILE", help="write the table to this new file")
+    learn.add_common("--verbose")
     learn.add_argument("--trace", metavar="FILE", help="write all that was seen to this new file, a JSON line for each")
     return {"learn": learn}
 
@@ -164,7 +167,8 @@ def _check_new(options: Namespace) -> None:
 async def _probe(watch: Watch, command: Sequence[str], seconds: float | None) -> None:
     from ..checks.server_tools import list_tools
 
-    listed = await list_tools(watch.words(command), os.environ, seconds or _PROBE_SECONDS)
+    with waiting("the server's tools"):
+        listed = await list_tools(watch.words(command), os.environ, seconds or _PROBE_SECONDS)
     tell(f"it lists {len(listed.tools)} tools; none was called")
 
 
@@ -238,7 +242,8 @@ def _write(options: Namespace, name: str, watch: Watch, command: Sequence[str], 
         tell(f"the table as options of hookproxy run and hookproxy wrap: {words}")
     if not options.output:
         if options.probe:
-            show(text)
+            with shortened(verbose=options.verbose, end=0, more=MORE_OF_TOML):
+                show(text)
         else:
             sys.stderr.write(text)
 

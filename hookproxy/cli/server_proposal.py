@@ -182,7 +182,7 @@ def show_tools(page: Page, name: str, tools: Sequence[str], why: str) -> None:
     if tools:
         names = [f"{tool[:_LONGEST_SHOWN]}{'…' * (len(tool) > _LONGEST_SHOWN)}" for tool in tools[:_MOST_SHOWN]]
         more = f" and {counted(len(tools) - _MOST_SHOWN, 'other')}" if len(tools) > _MOST_SHOWN else ""
-        page.row(label(name), f"{', '.join(names)}{more} ({why})")
+        page.row(label(name), f"{', '.join(names)}{more} ({why})", prose=True)
 
 
 def show_unnamed(page: Page, name: str, tools: Sequence[str]) -> None:

@@ -28,7 +28,10 @@ def print_server(page: Page, server: CheckedServer, entries: Sequence[HookEntry]
         page.section(f"tools of {server.name}", iter([("failure", server.failure)]))
         return
     info = f" ({_cut(server.info)})" if server.info not in ("", server.name) else ""
-    seen = f"hooks see {len(coverage.seen)} of {counted(len(coverage.tools), 'tool')}"
+    ruled = [tool for tool in coverage.tools if tool in coverage.ruled]
+    of_all = f"of {counted(len(coverage.tools), 'tool')}"
+    only_rules = bool(ruled) and not entries
+    seen = f"rules are about {len(ruled)} {of_all}" if only_rules else f"hooks see {len(coverage.seen)} {of_all}"
     page.line((f"tools of {server.name}{info}: {seen}", "bold"))
     names = names_of_tools(entries)
     _table(page, [
@@ -36,8 +39,11 @@ def print_server(page: Page, server: CheckedServer, entries: Sequence[HookEntry]
         for tool in coverage.tools
         for number, name in enumerate(names.get(tool, ()))
     ])  # fmt: skip
-    _names(page, "unseen", [tool for tool in coverage.tools if tool not in names])
-    _names(page, "rules", [tool for tool in coverage.tools if tool in coverage.ruled])
+    if only_rules:  # that no hook sees the tools is no news where there are no hooks
+        _names(page, "no rule", [tool for tool in coverage.tools if tool not in coverage.ruled])
+    else:
+        _names(page, "unseen", [tool for tool in coverage.tools if tool not in names])
+    _names(page, "rules", ruled)
     for covered in server.flow:
         _names(page, covered.kind, covered.tools, f": {covered.summary}")
     _names(page, "hidden", coverage.hidden, ": every call of them would be refused, so the agent does not see them")

@@ -45,8 +45,10 @@ def known_tools(policy: OfflinePolicy, file: str | None, command: Sequence[str])
     if command and policy.session("", "", "/").command != tuple(command):
         from ..checks.server_tools import list_tools
         from .hook_runtime import run_until_done
+        from .progress import waiting
 
-        listed = run_until_done(partial(list_tools, command, os.environ, on_slow=lambda _seconds: None))
+        with waiting("the server's tools"):
+            listed = run_until_done(partial(list_tools, command, os.environ, on_slow=lambda _seconds: None))
         return KnownTools(listed.tools, True, tuple(command), listed.server_info)
     names = dict.fromkeys([*tools_of_preset(command), *_of_configuration(policy)])
     return KnownTools(tuple(map(Tool, names)), False, tuple(command))

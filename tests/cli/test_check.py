@@ -644,6 +644,18 @@ def test_with_a_server_it_shows_which_hook_sees_which_tool_and_why_another_sees_
     assert ended.stdout.endswith("\n3 hooks, 1 permission rule, 1 warning\n")
 
 
+def test_where_there_are_only_rules_it_says_which_tools_they_are_about_and_not_that_no_hook_sees_them(
+    beside_server: Path,
+) -> None:
+    (beside_server / "hookproxy.toml").write_text('[permissions]\ndeny = ["git_log(x)"]\n')
+    shown = check(beside_server, *WITH_SERVER, *server("git")).stdout
+    assert (
+        "tools of git (Git\\x1b[31m): rules are about 1 of 2 tools\n  no rule  git_commit\n  rules    git_log\n"
+        in shown
+    )
+    assert "unseen" not in shown
+
+
 def test_a_rule_that_names_no_tool_of_the_server_is_shown(beside_server: Path) -> None:
     """`Bahs(rm *)` guards nothing, and nothing else says so."""
     (beside_server / "hookproxy.toml").write_text(

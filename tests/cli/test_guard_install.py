@@ -245,7 +245,7 @@ def test_check_says_that_labels_stay_at_one_server_where_there_is_no_guard(
     )
     configure(home, source + sink)
     status, text = checked(capsys)
-    assert (status, "labels hold within the run of one server" in text) == (0, True)
+    assert (status, "labels hold within one server's run" in text) == (0, True)
     guard.main(["install", "claude"])
     assert "labels hold within" not in checked(capsys)[1]
 
