@@ -27,6 +27,7 @@ from ..wrapping.syntax_tree import Edit, apply_edits
 from . import guard_entries, guard_service, wrap
 from .common import create, show_line, tell, working_directory
 from .guard_entries import Unjudged
+from .layout import shortened
 from .options import Parser
 
 _LONGEST_SOCKET: Final = 103  # bytes, on a Mac; 107 on Linux
@@ -67,6 +68,7 @@ def install_parser() -> Parser:
         "--service", action="store_true", help="also let systemd or launchd start the guard, as a service of your own"
     )
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    parser.add_common("--verbose")
     return parser
 
 
@@ -76,6 +78,7 @@ def uninstall_parser() -> Parser:
     parser.add_argument("agents", metavar="AGENT", nargs="*", help=f"one of {', '.join(names())}")
     parser.add_argument("--all", action="store_true", help="of all agents")
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    parser.add_common("--verbose")
     return parser
 
 
@@ -86,20 +89,21 @@ def install(arguments: Sequence[str], socket: str) -> int:
     unjudged = without_guard(options.fail_closed)
     service = guard_service.texts_of(socket) if options.service else {}
     failed = 0
-    for side in sides:
-        try:
-            _install(side, command_line(side, socket, unjudged), options)
-            tell(f"{side.name}: {guard_entries.if_none_judges(side.name, unjudged)}", prefix="")
-            tell(*guard_entries.limits(side), prefix="")
-        except UserError as error:
-            if len(sides) == 1:
-                raise
-            failed += 1
-            wrap.report_error(error)
-    if options.dry_run:
-        for path, text in service.items():
-            _show(Change(path, text))
-    elif service:
+    with shortened(verbose=options.verbose, end=0):
+        for side in sides:
+            try:
+                _install(side, command_line(side, socket, unjudged), options)
+                tell(f"{side.name}: {guard_entries.if_none_judges(side.name, unjudged)}", prefix="")
+                tell(*guard_entries.limits(side), prefix="")
+            except UserError as error:
+                if len(sides) == 1:
+                    raise
+                failed += 1
+                wrap.report_error(error)
+        if options.dry_run:
+            for path, text in service.items():
+                _show(Change(path, text))
+    if service and not options.dry_run:
         guard_service.install(service, socket)
     if failed == len(sides) and not service:
         return EXIT_USER_ERROR
@@ -125,15 +129,16 @@ def uninstall(arguments: Sequence[str]) -> int:
     failed, done = _report_unrecorded(record, sides), list[str]()
     if options.all and not options.dry_run:
         done += guard_service.uninstall(record)
-    for path in dict.fromkeys(path for side in sides for path in guard_entries.paths(side)):
-        if path not in record.inserted and path not in record.created:
-            continue
-        try:
-            _take_out(path, record, options)
-            done.append(path)
-        except UserError as error:
-            failed = True
-            wrap.report_error(error)
+    with shortened(verbose=options.verbose, end=0):
+        for path in dict.fromkeys(path for side in sides for path in guard_entries.paths(side)):
+            if path not in record.inserted and path not in record.created:
+                continue
+            try:
+                _take_out(path, record, options)
+                done.append(path)
+            except UserError as error:
+                failed = True
+                wrap.report_error(error)
     if not options.dry_run and done:
         remove_empty(record.folders)
         written.update(state, lambda now: now.without(done))

@@ -52,14 +52,18 @@ class Screen(msgspec.Struct, frozen=True):
 
 
 def screen() -> Screen:
-    """Our standard output: its width and colours if it is a terminal; NO_COLOR is respected."""
+    """Our standard output: its width and colours if it is a terminal; NO_COLOR is respected.
+
+    For rich, FORCE_COLOR makes a terminal of everything: a pipe would get cut lines.
+    """
     console = Console(highlight=False)
-    coloured = console.is_terminal and console.color_system is not None and not console.no_color
+    is_terminal = console.is_terminal and console.file.isatty()
+    coloured = is_terminal and console.color_system is not None and not console.no_color
 
     def paint(text: str, style: str) -> str:
         return Style.parse(style).render(text, color_system=ColorSystem.STANDARD) if coloured and style else text
 
-    return Screen(console.width if console.is_terminal else 0, console.encoding, paint)
+    return Screen(console.width if is_terminal else 0, console.encoding, paint)
 
 
 _TIME: Final = 19  # columns: 2026-11-21 16:50:01
