@@ -3,17 +3,21 @@
 It is a virtual environment below the user's data folder. `plan` says what would run, without running anything; `make`
 runs it. pip installs exactly the versions that the manifest names, and no others (`--no-deps`); only what is built
 already (`--only-binary`), so that no code of a package runs while it is installed; and never outside of the
-environment (`PIP_REQUIRE_VIRTUALENV`). Afterwards every package must be there, and none may miss another one.
+environment (`PIP_REQUIRE_VIRTUALENV`). Afterwards every package must be there, and none may miss another one: that is
+read by another interpreter, with a copy of pip from before, because those of the environment would run what packages
+have put beside them (`.pth`, `sitecustomize`, `bin/python3`).
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
 import shlex
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping
 from typing import Final
 
@@ -35,21 +39,31 @@ _PIP: Final = (
     *("-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check"),
     *("--no-cache-dir", "--quiet", "--requirement"),
 )
-_ELSEWHERE: Final = re.compile(
-    r"PYTHON(?!HASHSEED).*|PIP_(TARGET|PREFIX|ROOT|USER|REQUIREMENT|EDITABLE|PYTHON|SRC)|VIRTUAL_ENV"
+_WHERE_FROM: Final = "|".join(
+    (
+        *("INDEX_URL", "EXTRA_INDEX_URL", "NO_INDEX", "FIND_LINKS", "TRUSTED_HOST", "PROXY", "CERT", "CLIENT_CERT"),
+        *("TIMEOUT", "DEFAULT_TIMEOUT", "RETRIES", "CONFIG_FILE", "KEYRING_PROVIDER", "CONSTRAINT", "REQUIRE_HASHES"),
+    )
 )
-"""Variables that would have pip install into another place, or something else."""
+"""Options of pip that say where packages come from: whoever installs them may say so."""
+_ELSEWHERE: Final = re.compile(rf"PYTHON(?!HASHSEED).*|PIP_(?!({_WHERE_FROM})$).*|VIRTUAL_ENV")
+"""Variables that would have pip install into another place, or something else, or write another file."""
 
 _CHECK: Final = """
-import sys, importlib.metadata as metadata
-for line in open(sys.argv[1]):
+import runpy, sys, importlib.metadata as metadata
+_, requirements, pip, packages = sys.argv
+sys.path.insert(0, pip)
+sys.path.append(packages)
+sys.path_importer_cache[packages] = None  # what is there is read, and nothing of it is imported
+for line in open(requirements):
     name, _, version = line.split()[0].partition("==")
-    try:
-        installed = metadata.version(name)
-    except metadata.PackageNotFoundError:
+    installed = next((one.version for one in metadata.distributions(name=name, path=[packages])), None)
+    if installed is None:
         sys.exit(f"{name} was not installed")
     if installed != version:
         sys.exit(f"{name} {installed} was installed in place of {version}")
+sys.argv = ["pip", "--disable-pip-version-check", "check"]
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 
 
@@ -140,10 +154,7 @@ def make(plan: Plan, environ: Mapping[str, str]) -> None:
         if plan.packages:
             with open(plan.requirements, "w", encoding="utf-8") as file:
                 file.writelines(f"{package}\n" for package in plan.packages)
-            _run(plan.commands[1], plan, env)
-            python = interpreter(plan.folder)
-            _run((python, "-I", "-c", _CHECK, plan.requirements), plan, env)
-            _run((python, "-m", "pip", "--disable-pip-version-check", "check"), plan, env)
+            _install(plan, env)
         with open(os.path.join(plan.folder, DONE), "w", encoding="utf-8"):
             pass
     except BaseException as error:
@@ -152,6 +163,16 @@ def make(plan: Plan, environ: Mapping[str, str]) -> None:
             hint = "nothing was installed; make room, and let the folder be writable for you"
             raise UserError(f"{plan.folder}: cannot be made: {error.strerror}", hint) from None
         raise
+
+
+def _install(plan: Plan, env: Mapping[str, str]) -> None:
+    """Install the packages, and check what is there then. Raises UserError, OSError."""
+    (packages,) = glob.glob(os.path.join(glob.escape(plan.folder), "lib", "python3.*", "site-packages"))
+    with tempfile.TemporaryDirectory(prefix="hookproxy-") as before:
+        shutil.copytree(os.path.join(packages, "pip"), os.path.join(before, "pip"))
+        _run(plan.commands[1], plan, env)
+        outside = {**env, "PIP_REQUIRE_VIRTUALENV": "0"}  # it only reads
+        _run((plan.python, "-I", "-S", "-c", _CHECK, plan.requirements, before, packages), plan, outside)
 
 
 def _run(argv: tuple[str, ...], plan: Plan, env: Mapping[str, str]) -> None:

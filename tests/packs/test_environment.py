@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,33 @@ def test_a_package_that_is_not_there_or_another_one_is_an_error(
         environment.make(plan, environ)
     assert "nothing was installed" in raised.value.hint
     assert not environment.is_made(plan.folder)
+
+
+RUNNING = {  # what would run with the environment's own interpreter
+    "loud.pth": "import os; open(MARK, 'a').close()\n",
+    "sitecustomize.py": "open(MARK, 'a').close()\n",
+    "_manylinux.py": "open(MARK, 'a').close()\n",
+    "pip/__init__.py": "open(MARK, 'a').close()\n",
+    "loud-1.0.data/scripts/python3": "#!/bin/sh\necho > MARK\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)  # pip takes ten seconds, and the machine may be busy
+def test_no_code_of_a_package_runs_while_it_is_installed(tmp_path: Path, environ: dict[str, str]) -> None:
+    mark = tmp_path / "ran"
+    path = wheel(tmp_path / "wheels", "loud", "1.0", "")
+    with zipfile.ZipFile(path, "a") as file:
+        for name, text in RUNNING.items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = 0o100755 << 16
+            file.writestr(info, text.replace("MARK", str(mark) if text.startswith("#!") else repr(str(mark))))
+    plan = environment.plan(Needs(packages=("loud==1.0",)), str(tmp_path / "environments"), environ)
+    assert plan is not None
+    environment.make(plan, {**environ, "PIP_REPORT": str(tmp_path / "report"), "PIP_LOG": str(tmp_path / "log")})
+    assert environment.is_made(plan.folder)
+    assert not mark.exists()
+    assert not (tmp_path / "report").exists(), "and pip writes nothing elsewhere"
+    assert not (tmp_path / "log").exists()
+    output_of([environment.interpreter(plan.folder), "-c", ""], b"", str(tmp_path), os.environ, 60)
+    assert mark.exists(), "it would have run"
